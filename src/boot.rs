@@ -1,0 +1,1 @@
+//! Puts the parts together into a running server and takes them down again.

@@ -1,0 +1,1 @@
+//! The typed client of a Coder server; it knows nothing of fleets.

@@ -1,0 +1,1 @@
+//! Pure types and rules of the fleet: no I/O, no serde.

@@ -1,0 +1,17 @@
+//! fleet-mcp: one binary that turns a Coder deployment into a fleet of coding agents.
+//!
+//! Layers, outermost first; a `tidy` test holds who may import whom:
+//! `cli`, `mcp` and `web` are the surfaces, `view` the shapes they share, `app` the use cases,
+//! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server.
+
+pub mod app;
+pub mod boot;
+pub mod cli;
+pub mod coder;
+pub mod config;
+pub mod domain;
+pub mod mcp;
+pub mod store;
+pub mod telemetry;
+pub mod view;
+pub mod web;

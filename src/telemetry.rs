@@ -1,0 +1,1 @@
+//! Tracing to stderr, with secrets redacted.

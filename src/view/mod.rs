@@ -1,0 +1,1 @@
+//! Outward shapes shared by MCP, REST and `--json` output.

@@ -1,0 +1,1 @@
+//! What tests share: a stateful Coder stub, a fault proxy, fixtures.
