@@ -1,1 +1,17 @@
-//! Pure types and rules of the fleet: no I/O, no serde.
+//! Pure types and rules of the fleet: no I/O, no serde, nothing of the other layers.
+
+pub mod access;
+pub mod agent;
+pub mod history;
+pub mod id;
+pub mod metadata;
+pub mod name;
+pub mod operation;
+pub mod page;
+pub mod project;
+pub mod role;
+pub mod spec;
+pub mod status;
+pub mod task;
+pub mod text;
+pub mod words;

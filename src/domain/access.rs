@@ -1,0 +1,247 @@
+//! Who may do what: one function decides, from the credential alone.
+
+use super::id::{AgentId, TokenId};
+use super::name::name_key;
+use super::role::RoleKind;
+
+/// Who calls. It comes from the connection's credential, never from an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    pub kind: RoleKind,
+    /// How the audit trail and histories name it.
+    pub name: String,
+    pub role: Option<String>,
+    pub token_id: Option<TokenId>,
+    /// Set when the caller is an agent of the fleet.
+    pub agent: Option<AgentId>,
+    pub projects: AllowedProjects,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowedProjects {
+    All,
+    Only(Vec<String>),
+}
+
+/// Everything a caller can ask for; a tool, its route and its command share one action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    AgentList,
+    AgentShow,
+    AgentCreate,
+    AgentDelete,
+    AgentStart,
+    AgentStop,
+    AgentRestart,
+    AgentHistory,
+    AgentWait,
+    AgentMetadataSet,
+    RoleList,
+    ProjectList,
+    FleetStatus,
+    TokenManage,
+    AuditRead,
+}
+
+/// What it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target<'a> {
+    Fleet,
+    /// An agent to be made in this project with a role of this kind.
+    NewAgent {
+        project: &'a str,
+        kind: RoleKind,
+    },
+    Agent(AgentTarget<'a>),
+    /// A name that no agent has: the caller learns that only where it may look.
+    Absent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentTarget<'a> {
+    pub id: AgentId,
+    pub project: &'a str,
+    pub kind: RoleKind,
+    pub created_by: Option<&'a str>,
+}
+
+/// Why a call was refused, in words for the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    #[error("a principal of kind '{0}' may not do this")]
+    Kind(RoleKind),
+    #[error("this token may not act on project '{0}'")]
+    Project(String),
+    #[error("an agent may do this on itself only")]
+    NotItself,
+    #[error("a manager agent acts on agents it created only, and never on another manager")]
+    NotItsChild,
+}
+
+/// The one decision. Pure, total, and walked by a test over kinds, actions and targets.
+pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> Result<(), Denial> {
+    match action.class() {
+        Class::Read => Ok(()),
+        Class::Detail => may_inspect(principal, target),
+        Class::Fleet => may_manage(principal, target),
+        Class::Own => {
+            may_manage(principal, target).or_else(|denial| may_act_on_itself(principal, target, denial))
+        }
+        Class::People => match principal.kind {
+            RoleKind::Operator => Ok(()),
+            kind @ (RoleKind::Manager | RoleKind::Coding | RoleKind::Review | RoleKind::Planning) => {
+                Err(Denial::Kind(kind))
+            }
+        },
+    }
+}
+
+/// Groups of actions that follow the same rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Everyone may.
+    Read,
+    /// Spec, log and results of one agent.
+    Detail,
+    /// Changes to the fleet.
+    Fleet,
+    /// Changes to one agent that it may also make to itself.
+    Own,
+    /// Tokens, settings, audit: people only.
+    People,
+}
+
+impl Action {
+    pub const ALL: &'static [Self] = &[
+        Self::AgentList,
+        Self::AgentShow,
+        Self::AgentCreate,
+        Self::AgentDelete,
+        Self::AgentStart,
+        Self::AgentStop,
+        Self::AgentRestart,
+        Self::AgentHistory,
+        Self::AgentWait,
+        Self::AgentMetadataSet,
+        Self::RoleList,
+        Self::ProjectList,
+        Self::FleetStatus,
+        Self::TokenManage,
+        Self::AuditRead,
+    ];
+
+    /// How the audit trail names it: the tool's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AgentList => "list_agents",
+            Self::AgentShow => "show_agent",
+            Self::AgentCreate => "create_agent",
+            Self::AgentDelete => "delete_agent",
+            Self::AgentStart => "start_agent",
+            Self::AgentStop => "stop_agent",
+            Self::AgentRestart => "restart_agent",
+            Self::AgentHistory => "show_agent_task_history",
+            Self::AgentWait => "wait_for_agents",
+            Self::AgentMetadataSet => "set_agent_metadata",
+            Self::RoleList => "list_agent_roles",
+            Self::ProjectList => "list_agent_projects",
+            Self::FleetStatus => "fleet_status",
+            Self::TokenManage => "manage_tokens",
+            Self::AuditRead => "list_audit",
+        }
+    }
+
+    /// Does it change anything? Such calls are audited, and every refusal is.
+    pub fn is_mutation(self) -> bool {
+        match self.class() {
+            Class::Fleet | Class::Own => true,
+            Class::People => self == Self::TokenManage,
+            Class::Read | Class::Detail => false,
+        }
+    }
+
+    /// May this kind of principal ever succeed with it? Decides what a tool list shows.
+    pub fn is_offered_to(self, principal: &Principal) -> bool {
+        match self.class() {
+            Class::Read | Class::Detail => true,
+            Class::Own => principal.agent.is_some() || is_manager(principal.kind),
+            Class::Fleet => is_manager(principal.kind),
+            Class::People => principal.kind == RoleKind::Operator,
+        }
+    }
+
+    fn class(self) -> Class {
+        match self {
+            Self::AgentList | Self::AgentHistory | Self::AgentWait => Class::Read,
+            Self::RoleList | Self::ProjectList | Self::FleetStatus => Class::Read,
+            Self::AgentShow => Class::Detail,
+            Self::AgentCreate
+            | Self::AgentDelete
+            | Self::AgentStart
+            | Self::AgentStop
+            | Self::AgentRestart => Class::Fleet,
+            Self::AgentMetadataSet => Class::Own,
+            Self::TokenManage | Self::AuditRead => Class::People,
+        }
+    }
+}
+
+impl AllowedProjects {
+    pub fn allow(&self, project: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(projects) => projects.iter().any(|allowed| name_key(allowed) == name_key(project)),
+        }
+    }
+}
+
+fn is_manager(kind: RoleKind) -> bool {
+    matches!(kind, RoleKind::Operator | RoleKind::Manager)
+}
+
+fn may_inspect(principal: &Principal, target: Target<'_>) -> Result<(), Denial> {
+    match target {
+        Target::Agent(agent) if !is_manager(principal.kind) && principal.agent != Some(agent.id) => {
+            Err(Denial::NotItself)
+        }
+        Target::Agent(_) | Target::Fleet | Target::NewAgent { .. } | Target::Absent => Ok(()),
+    }
+}
+
+fn may_manage(principal: &Principal, target: Target<'_>) -> Result<(), Denial> {
+    match principal.kind {
+        RoleKind::Operator => Ok(()),
+        RoleKind::Manager => manager_may(principal, target),
+        kind @ (RoleKind::Coding | RoleKind::Review | RoleKind::Planning) => Err(Denial::Kind(kind)),
+    }
+}
+
+fn manager_may(principal: &Principal, target: Target<'_>) -> Result<(), Denial> {
+    let is_agent = principal.agent.is_some();
+    let (project, kind, is_child) = match target {
+        Target::Fleet | Target::Absent => return Ok(()),
+        Target::NewAgent { project, kind } => (project, kind, true),
+        Target::Agent(agent) => {
+            (agent.project, agent.kind, agent.created_by == Some(principal.name.as_str()))
+        }
+    };
+    if !principal.projects.allow(project) {
+        return Err(Denial::Project(project.to_owned()));
+    }
+    if is_agent && (kind == RoleKind::Manager || !is_child) {
+        return Err(Denial::NotItsChild);
+    }
+    Ok(())
+}
+
+fn may_act_on_itself(principal: &Principal, target: Target<'_>, denial: Denial) -> Result<(), Denial> {
+    match (principal.agent, target) {
+        (Some(own), Target::Agent(agent)) if own == agent.id => Ok(()),
+        (Some(_), Target::Agent(_) | Target::Absent) => Err(Denial::NotItself),
+        (Some(_) | None, _) => Err(denial),
+    }
+}
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

@@ -1,0 +1,83 @@
+//! The whole decision table: kind x action x target, written out.
+
+use super::*;
+
+fn principal(kind: RoleKind, is_agent: bool) -> Principal {
+    Principal {
+        kind,
+        name: "caller".into(),
+        role: None,
+        token_id: None,
+        agent: is_agent.then_some(OWN),
+        projects: AllowedProjects::Only(vec!["Setup".into()]),
+    }
+}
+
+const OWN: AgentId = AgentId(uuid::Uuid::from_u128(1));
+const OTHER: AgentId = AgentId(uuid::Uuid::from_u128(2));
+
+fn agent<'a>(id: AgentId, project: &'a str, created_by: Option<&'a str>) -> Target<'a> {
+    Target::Agent(AgentTarget { id, project, kind: RoleKind::Coding, created_by })
+}
+
+fn verdicts(caller: &Principal, action: Action) -> String {
+    let targets = [
+        ("fleet", Target::Fleet),
+        ("own", agent(OWN, "setup", None)),
+        ("child", agent(OTHER, "setup", Some("caller"))),
+        ("other", agent(OTHER, "setup", Some("someone"))),
+        ("foreign", agent(OTHER, "dataone", Some("caller"))),
+        (
+            "manager",
+            Target::Agent(AgentTarget {
+                id: OTHER,
+                project: "setup",
+                kind: RoleKind::Manager,
+                created_by: Some("caller"),
+            }),
+        ),
+        ("new", Target::NewAgent { project: "setup", kind: RoleKind::Coding }),
+        ("absent", Target::Absent),
+    ];
+    let allowed = targets.iter().filter(|(_, target)| authorize(caller, action, *target).is_ok());
+    allowed.map(|(name, _)| *name).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_decision_table_is_exactly_this() {
+    let callers = [
+        ("operator", principal(RoleKind::Operator, false)),
+        ("manager person", principal(RoleKind::Manager, false)),
+        ("manager agent", principal(RoleKind::Manager, true)),
+        ("coding", principal(RoleKind::Coding, true)),
+        ("review", principal(RoleKind::Review, true)),
+        ("planning", principal(RoleKind::Planning, true)),
+    ];
+    let mut table = String::new();
+    for (name, caller) in &callers {
+        for action in Action::ALL {
+            table.push_str(&format!("{name:15} {:24} {}\n", action.name(), verdicts(caller, *action)));
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn what_is_offered_can_succeed_on_some_target_and_what_is_not_cannot() {
+    for kind in RoleKind::ALL {
+        for is_agent in [false, true] {
+            let caller = principal(*kind, is_agent);
+            for action in Action::ALL {
+                let can_succeed = !verdicts(&caller, *action).is_empty();
+                assert_eq!(action.is_offered_to(&caller), can_succeed, "{kind} {is_agent} {}", action.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_list_of_projects_allows_none_and_case_does_not_matter() {
+    assert!(!AllowedProjects::Only(vec![]).allow("setup"));
+    assert!(AllowedProjects::Only(vec!["Setup".into()]).allow("SETUP"));
+    assert!(AllowedProjects::All.allow("anything"));
+}

@@ -1,0 +1,112 @@
+//! The agent: a coding agent living in one Coder workspace, and the eleven words of its status.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use super::id::{AgentId, WorkspaceId};
+use super::name::AgentName;
+
+/// What the store knows of an agent; live state comes from Coder and is kept as the last [`Sighting`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    pub id: AgentId,
+    pub name: AgentName,
+    /// Known once Coder has accepted the create; never guessed from the name.
+    pub workspace_id: Option<WorkspaceId>,
+    pub project: String,
+    pub role: String,
+    pub spec: String,
+    pub pull_request_url: Option<String>,
+    /// Name of the principal that asked for it; none for a workspace that was there before us.
+    pub created_by: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    pub deleted_at: Option<DateTime<Utc>>,
+    pub sighting: Sighting,
+}
+
+/// The last thing seen of an agent, and where that change stands among all changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    pub status: AgentStatus,
+    pub previous_status: Option<AgentStatus>,
+    pub reason: String,
+    pub attention: Attention,
+    /// Number of the newest start build; 0 before the first.
+    pub generation: i64,
+    /// When Coder last showed it to us; none if it never did.
+    pub observed_at: Option<DateTime<Utc>>,
+    /// Grows with every visible change of any agent: the cursor of waits and events.
+    pub revision: i64,
+}
+
+macro_rules! word_enum {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// The value of a word, without case; none for a word that is not ours.
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.word().eq_ignore_ascii_case(word.trim()))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+pub(crate) use word_enum;
+
+word_enum! {
+    /// What an agent is doing, in one word.
+    AgentStatus {
+        Pending = "pending",
+        Starting = "starting",
+        Busy = "busy",
+        Idle = "idle",
+        Stopping = "stopping",
+        Stopped = "stopped",
+        Failed = "failed",
+        Canceling = "canceling",
+        Canceled = "canceled",
+        Deleting = "deleting",
+        Deleted = "deleted",
+    }
+}
+
+word_enum! {
+    /// Why a person or a manager should look at an agent.
+    Attention {
+        None = "none",
+        Stuck = "stuck",
+        NeedsInput = "needs_input",
+        FailedTask = "failed_task",
+        Unreachable = "unreachable",
+        Parked = "parked",
+        OverBudget = "over_budget",
+    }
+}
+
+impl AgentStatus {
+    /// Can it take work right now?
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Busy | Self::Idle)
+    }
+
+    /// Will it change by itself, so that waiting makes sense?
+    pub fn is_moving(self) -> bool {
+        matches!(self, Self::Pending | Self::Starting | Self::Stopping | Self::Canceling | Self::Deleting)
+    }
+}

@@ -1,0 +1,147 @@
+//! Agent metadata: which keys are ours, which values count, and which source wins.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use thiserror::Error;
+
+pub const PREFIX: &str = "fleet_mcp_";
+pub const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
+pub const PULL_REQUEST_URL: &str = "fleet_mcp_pull_request_url";
+pub const PULL_REQUEST_STATUS: &str = "fleet_mcp_pull_request_status";
+pub const PULL_REQUEST_CHECK_STATUS: &str = "fleet_mcp_pull_request_check_status";
+
+/// Keys every list call asks Coder for.
+pub const LISTED: [&str; 10] = [
+    AGENT_SPEC,
+    "fleet_mcp_agent_name",
+    "fleet_mcp_role",
+    "fleet_mcp_project",
+    PULL_REQUEST_URL,
+    PULL_REQUEST_STATUS,
+    PULL_REQUEST_CHECK_STATUS,
+    "fleet_mcp_branch",
+    "fleet_mcp_git",
+    "fleet_mcp_usage",
+];
+
+const MAX_KEY: usize = 80;
+const MAX_VALUE: usize = 64 * 1024;
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum MetadataError {
+    #[error(
+        "a metadata key starts with '{PREFIX}' and goes on with lower-case letters, digits and underscores"
+    )]
+    Key,
+    #[error("a metadata value has at most {MAX_VALUE} bytes")]
+    Value,
+}
+
+/// A key a caller may set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MetadataKey(String);
+
+impl MetadataKey {
+    pub fn parse(text: &str) -> Result<Self, MetadataError> {
+        let rest = text.strip_prefix(PREFIX).ok_or(MetadataError::Key)?;
+        let well_formed = !rest.is_empty()
+            && rest.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if !well_formed || text.len() > MAX_KEY {
+            return Err(MetadataError::Key);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+pub fn check_value(value: &str) -> Result<(), MetadataError> {
+    if value.len() > MAX_VALUE { Err(MetadataError::Value) } else { Ok(()) }
+}
+
+/// One value of one key and when it came to be that value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dated {
+    pub value: String,
+    pub changed_at: DateTime<Utc>,
+}
+
+pub type Metadata = BTreeMap<String, Dated>;
+
+/// The full key for what a template calls it: `fleet_mcp_x`, `8_x` or `x`; none for what is not ours.
+pub fn canonical_key(key: &str) -> Option<String> {
+    let lower = key.to_ascii_lowercase();
+    if lower.starts_with(PREFIX) {
+        return Some(lower);
+    }
+    let bare = match lower.split_once('_') {
+        Some((number, rest)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => rest,
+        Some(_) | None => &lower,
+    };
+    let full = format!("{PREFIX}{bare}");
+    LISTED.contains(&full.as_str()).then_some(full)
+}
+
+/// Templates print nothing, or `n/a`, for a value they do not have yet.
+pub fn is_value(text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty() && !text.eq_ignore_ascii_case("n/a")
+}
+
+/// Per key the value that changed last; between equals the later source wins.
+pub fn merge(sources: impl IntoIterator<Item = Metadata>) -> Metadata {
+    let mut merged = Metadata::new();
+    for (key, dated) in sources.into_iter().flatten() {
+        let is_newer = merged.get(&key).is_none_or(|known| dated.changed_at >= known.changed_at);
+        if is_newer && is_value(&dated.value) {
+            merged.insert(key, dated);
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dated(value: &str, second: i64) -> Dated {
+        Dated { value: value.into(), changed_at: DateTime::from_timestamp(second, 0).unwrap() }
+    }
+
+    fn source(entries: &[(&str, &str, i64)]) -> Metadata {
+        entries.iter().map(|(key, value, at)| ((*key).to_owned(), dated(value, *at))).collect()
+    }
+
+    #[test]
+    fn keys_are_found_in_all_their_forms() {
+        let full = Some("fleet_mcp_pull_request_url".to_owned());
+        assert_eq!(canonical_key("fleet_mcp_pull_request_url"), full);
+        assert_eq!(canonical_key("Fleet_MCP_Pull_Request_URL"), full);
+        assert_eq!(canonical_key("8_pull_request_url"), full);
+        assert_eq!(canonical_key("pull_request_url"), full);
+        assert_eq!(canonical_key("fleet_mcp_anything"), Some("fleet_mcp_anything".to_owned()));
+        assert_eq!(canonical_key("0_cpu_usage"), None);
+        assert_eq!(canonical_key("_x"), None);
+    }
+
+    #[test]
+    fn the_value_that_changed_last_wins_and_empty_ones_never_do() {
+        let ours = source(&[("a", "ours", 5), ("b", "ours", 5)]);
+        let coders = source(&[("a", "coder", 4), ("b", "coder", 6), ("c", "n/a", 9)]);
+        let late_blank = source(&[("a", " ", 99)]);
+        assert_eq!(merge([coders, ours, late_blank]), source(&[("a", "ours", 5), ("b", "coder", 6)]));
+    }
+
+    #[test]
+    fn only_our_keys_can_be_set() {
+        assert!(MetadataKey::parse("fleet_mcp_ticket_2").is_ok());
+        for bad in
+            ["ticket", "fleet_mcp_", "fleet_mcp_A", "fleet_mcp_a-b", &format!("fleet_mcp_{}", "x".repeat(80))]
+        {
+            assert_eq!(MetadataKey::parse(bad), Err(MetadataError::Key), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Agent names: what Coder accepts as a workspace name, compared without case, or a generated one.
+
+use std::fmt;
+
+use names::{Generator, Name};
+use thiserror::Error;
+
+/// The longest name a person may give; Coder's own limit.
+pub const MAX_GIVEN: usize = 32;
+/// The longest name we generate, so that tables stay narrow.
+pub const MAX_GENERATED: usize = 20;
+
+const RESERVED: [&str; 2] = ["new", "create"];
+const PLAIN_TRIES: usize = 64;
+const NUMBERED_TRIES: usize = 256;
+
+/// A valid agent name in the spelling it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AgentName(String);
+
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum NameError {
+    #[error("a name has 1 to {MAX_GIVEN} characters")]
+    Length,
+    #[error("a name is made of letters, digits and single inner hyphens")]
+    Characters,
+    #[error("'{0}' is reserved")]
+    Reserved(String),
+}
+
+impl AgentName {
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        if text.is_empty() || text.chars().count() > MAX_GIVEN {
+            return Err(NameError::Length);
+        }
+        let well_formed =
+            text.split('-').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()));
+        if !well_formed {
+            return Err(NameError::Characters);
+        }
+        if RESERVED.contains(&text) {
+            return Err(NameError::Reserved(text.to_owned()));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A memorable name that `is_taken` does not know: plain first, then numbered, then one that cannot collide.
+    pub fn generate(is_taken: impl Fn(&AgentName) -> bool) -> Self {
+        let plain = Generator::with_naming(Name::Plain).take(PLAIN_TRIES);
+        let numbered = Generator::with_naming(Name::Numbered).take(NUMBERED_TRIES);
+        plain
+            .chain(numbered)
+            .filter(|name| name.len() <= MAX_GENERATED)
+            .filter_map(|name| Self::parse(&name).ok())
+            .find(|name| !is_taken(name))
+            .unwrap_or_else(|| Self(format!("agent-{}", short_random())))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form under which names are unique and looked up.
+    pub fn key(&self) -> String {
+        name_key(&self.0)
+    }
+}
+
+impl fmt::Display for AgentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Look-ups of agents, projects and roles ignore case and outer blanks.
+pub fn name_key(text: &str) -> String {
+    text.trim().to_lowercase()
+}
+
+fn short_random() -> String {
+    let mut digits = uuid::Uuid::new_v4().simple().to_string();
+    digits.truncate(12);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_follow_coders_rule() {
+        for good in ["a", "agent-one", "A1-b2-C3", &"x".repeat(32)] {
+            assert_eq!(AgentName::parse(good).map(|n| n.0), Ok(good.to_owned()));
+        }
+        assert_eq!(AgentName::parse(""), Err(NameError::Length));
+        assert_eq!(AgentName::parse(&"x".repeat(33)), Err(NameError::Length));
+        for bad in ["-a", "a-", "a--b", "a_b", "a.b", "a b", "ünï"] {
+            assert_eq!(AgentName::parse(bad), Err(NameError::Characters), "{bad}");
+        }
+        assert_eq!(AgentName::parse("new"), Err(NameError::Reserved("new".into())));
+    }
+
+    #[test]
+    fn generated_names_avoid_taken_ones_even_when_nearly_all_are_taken() {
+        let taken = |name: &AgentName| !name.as_str().starts_with("agent-");
+        let name = AgentName::generate(taken);
+        assert!(name.as_str().starts_with("agent-"));
+        assert!(name.as_str().len() <= MAX_GENERATED);
+    }
+
+    proptest! {
+        #[test]
+        fn a_generated_name_is_valid_short_and_free(n_taken in 0usize..50) {
+            let mut taken = std::collections::HashSet::new();
+            for _ in 0..n_taken {
+                let name = AgentName::generate(|name| taken.contains(&name.key()));
+                prop_assert!(name.as_str().len() <= MAX_GENERATED);
+                prop_assert_eq!(AgentName::parse(name.as_str()), Ok(name.clone()));
+                prop_assert!(taken.insert(name.key()));
+            }
+        }
+
+        #[test]
+        fn parsing_never_panics(text in ".{0,40}") {
+            let _unused = AgentName::parse(&text);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Operations: durable intents that are carried out step by step and always reach an end.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use super::agent::word_enum;
+use super::id::{AgentId, OperationId};
+
+/// An intent and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    pub id: OperationId,
+    pub agent_id: AgentId,
+    pub kind: OperationKind,
+    pub state: OperationState,
+    pub progress: Progress,
+    /// Name of the principal that asked for it.
+    pub principal: String,
+    pub failure: Option<Failure>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+word_enum! {
+    OperationKind {
+        Create = "create",
+        Delete = "delete",
+        Start = "start",
+        Stop = "stop",
+        Restart = "restart",
+    }
+}
+
+word_enum! {
+    /// Pending: accepted, nothing done yet. Canceled: overtaken by a delete.
+    OperationState {
+        Pending = "pending",
+        Running = "running",
+        Done = "done",
+        Failed = "failed",
+        Canceled = "canceled",
+    }
+}
+
+/// What was recorded before and after the outside effect, so that a restart knows what to look for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// No outside effect was tried.
+    Accepted,
+    /// A request was about to be sent; whether Coder acted on it must be looked up.
+    Sending {
+        sent_at: DateTime<Utc>,
+        /// The workspace's newest build at that time; 0 if there was no workspace.
+        base_build: i64,
+    },
+    /// Coder acted: this build is ours and must be followed to its end.
+    Following {
+        build: i64,
+        /// When we first saw that build's end, for a restart that waits for the next one.
+        ended_at: Option<DateTime<Utc>>,
+    },
+}
+
+/// Why an operation failed, in the words of the caller's error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub code: String,
+    pub message: String,
+}
+
+impl OperationState {
+    pub fn is_ended(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Done | Self::Failed | Self::Canceled => true,
+        }
+    }
+}
+
+impl Operation {
+    pub fn accepted(agent_id: AgentId, kind: OperationKind, principal: &str, now: DateTime<Utc>) -> Self {
+        Self {
+            id: OperationId::fresh(),
+            agent_id,
+            kind,
+            state: OperationState::Pending,
+            progress: Progress::Accepted,
+            principal: principal.to_owned(),
+            failure: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The one function that turns what Coder shows and what we know into an agent's status.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use super::agent::{AgentStatus, Attention};
+use super::words::{AppState, BuildStatus, Connection, Lifecycle};
+
+/// A disconnection shorter than this keeps the last status.
+pub const GRACE: TimeDelta = TimeDelta::seconds(30);
+/// A build that gave no connected agent for this long has failed for us.
+pub const CONNECT_DEADLINE: TimeDelta = TimeDelta::seconds(180);
+
+/// Everything the status depends on.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    pub build: Option<BuildSeen>,
+    pub agents: Vec<WorkspaceAgentSeen>,
+    /// The newest app status of the workspace, from whatever build.
+    pub report: Option<ReportSeen>,
+    pub task: TaskSeen,
+    /// The project needs no workspace agent at all.
+    pub agentless: bool,
+    pub stuck_after: TimeDelta,
+    pub now: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone)]
+pub struct BuildSeen {
+    pub status: BuildStatus,
+    /// When the build's job ended, or when it was made.
+    pub since: DateTime<Utc>,
+    /// Coder's own words for a failure.
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct WorkspaceAgentSeen {
+    pub id: Uuid,
+    pub connection: Connection,
+    pub lifecycle: Lifecycle,
+    pub disconnected_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ReportSeen {
+    /// The workspace agent that reported; one of an older build says nothing about now.
+    pub agent_id: Uuid,
+    pub state: AppState,
+    pub message: String,
+    pub at: DateTime<Utc>,
+}
+
+/// Where our own task of this agent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskSeen {
+    None,
+    /// Delivered and not ended; the time of its last sign of life.
+    Working {
+        last_sign: DateTime<Utc>,
+    },
+    /// It waits for a person's answer.
+    Asking,
+    /// The last one ended badly.
+    Failed,
+}
+
+/// A status with the reason for it: unknown is said, never guessed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub status: AgentStatus,
+    pub reason: String,
+    pub attention: Attention,
+}
+
+impl Verdict {
+    pub fn new(status: AgentStatus, reason: impl Into<String>) -> Self {
+        Self { status, reason: reason.into(), attention: Attention::None }
+    }
+
+    fn attention(self, attention: Attention) -> Self {
+        Self { attention, ..self }
+    }
+}
+
+/// Total over every combination of words: exactly one status, and it never panics.
+pub fn judge(seen: &Observation) -> Verdict {
+    let Some(build) = &seen.build else {
+        return Verdict::new(AgentStatus::Failed, "Coder shows no build");
+    };
+    match &build.status {
+        BuildStatus::Running => judge_running(seen, build),
+        BuildStatus::Pending => Verdict::new(AgentStatus::Pending, "the build waits for a provisioner"),
+        BuildStatus::Starting => Verdict::new(AgentStatus::Starting, "the workspace is being built"),
+        BuildStatus::Stopping => Verdict::new(AgentStatus::Stopping, "the workspace is stopping"),
+        BuildStatus::Stopped => Verdict::new(AgentStatus::Stopped, "the workspace is stopped"),
+        BuildStatus::Failed => Verdict::new(AgentStatus::Failed, failure_of(build)),
+        BuildStatus::Canceling => Verdict::new(AgentStatus::Canceling, "the build is being canceled"),
+        BuildStatus::Canceled => Verdict::new(AgentStatus::Canceled, "the build was canceled"),
+        BuildStatus::Deleting => Verdict::new(AgentStatus::Deleting, "the workspace is being deleted"),
+        BuildStatus::Deleted => Verdict::new(AgentStatus::Deleted, "the workspace is gone"),
+        BuildStatus::Unknown(word) => {
+            Verdict::new(AgentStatus::Failed, format!("Coder reports the unknown build status '{word}'"))
+        }
+    }
+}
+
+/// The newest report, if it comes from an agent of the current build.
+pub fn current_report(seen: &Observation) -> Option<&ReportSeen> {
+    seen.report.as_ref().filter(|report| seen.agents.iter().any(|agent| agent.id == report.agent_id))
+}
+
+fn failure_of(build: &BuildSeen) -> String {
+    match &build.error {
+        Some(error) => format!("the build failed: {error}"),
+        None => "the build failed".to_owned(),
+    }
+}
+
+/// Health of one workspace agent; the order is the precedence among several.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Health {
+    Failed(String),
+    Stopping,
+    Starting(&'static str),
+    Ready { reachable: bool },
+}
+
+fn judge_running(seen: &Observation, build: &BuildSeen) -> Verdict {
+    let worst = seen.agents.iter().map(|agent| health_of(agent, build, seen.now)).min();
+    match worst {
+        None if seen.agentless => work_of(seen, true),
+        None if seen.now - build.since > CONNECT_DEADLINE => {
+            Verdict::new(AgentStatus::Failed, "the workspace has no agent 180 s after its build")
+        }
+        None => Verdict::new(AgentStatus::Starting, "the workspace has no agent yet"),
+        Some(Health::Failed(reason)) => Verdict::new(AgentStatus::Failed, reason),
+        Some(Health::Stopping) => Verdict::new(AgentStatus::Stopping, "the workspace agent is shutting down"),
+        Some(Health::Starting(reason)) => Verdict::new(AgentStatus::Starting, reason),
+        Some(Health::Ready { reachable }) => work_of(seen, reachable),
+    }
+}
+
+fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, now: DateTime<Utc>) -> Health {
+    match &agent.connection {
+        Connection::Connecting if now - build.since > CONNECT_DEADLINE => {
+            Health::Failed("the workspace agent has not connected 180 s after the build".into())
+        }
+        Connection::Connecting => Health::Starting("the workspace agent has not connected yet"),
+        Connection::Timeout => Health::Failed("the workspace agent did not connect in time".into()),
+        Connection::Disconnected if is_long(agent.disconnected_at, now) => {
+            Health::Failed("the workspace agent is disconnected".into())
+        }
+        Connection::Disconnected => startup_of(&agent.lifecycle, false),
+        Connection::Connected => startup_of(&agent.lifecycle, true),
+        Connection::Unknown(word) => {
+            Health::Failed(format!("the workspace agent reports the unknown status '{word}'"))
+        }
+    }
+}
+
+/// A disconnection without a time is taken as long: we cannot say since when.
+fn is_long(disconnected_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    disconnected_at.is_none_or(|at| now - at >= GRACE)
+}
+
+fn startup_of(lifecycle: &Lifecycle, reachable: bool) -> Health {
+    match lifecycle {
+        Lifecycle::Created => Health::Starting("the workspace agent has connected"),
+        Lifecycle::Starting => Health::Starting("the startup script is running"),
+        Lifecycle::Ready => Health::Ready { reachable },
+        Lifecycle::StartTimeout => Health::Failed("the startup script did not end in time".into()),
+        Lifecycle::StartError => Health::Failed("the startup script exited with an error".into()),
+        Lifecycle::ShuttingDown | Lifecycle::ShutdownTimeout | Lifecycle::ShutdownError | Lifecycle::Off => {
+            Health::Stopping
+        }
+        Lifecycle::Unknown(word) => {
+            Health::Failed(format!("the workspace agent reports the unknown lifecycle '{word}'"))
+        }
+    }
+}
+
+/// Busy or idle, for a workspace that is up.
+fn work_of(seen: &Observation, reachable: bool) -> Verdict {
+    let report = current_report(seen);
+    let verdict = match (&seen.task, report.map(|report| &report.state)) {
+        (TaskSeen::Working { last_sign }, _) => busy(seen, report, Some(*last_sign)),
+        (_, Some(AppState::Working)) => busy(seen, report, None),
+        (TaskSeen::Asking, _) => {
+            Verdict::new(AgentStatus::Idle, "waits for an answer").attention(Attention::NeedsInput)
+        }
+        (TaskSeen::Failed, _) | (TaskSeen::None, Some(AppState::Failure)) => {
+            Verdict::new(AgentStatus::Idle, said(report, "the last task failed"))
+                .attention(Attention::FailedTask)
+        }
+        (TaskSeen::None, Some(AppState::Complete)) => {
+            Verdict::new(AgentStatus::Idle, said(report, "the last task is complete"))
+        }
+        (TaskSeen::None, Some(AppState::Unknown(word))) => {
+            Verdict::new(AgentStatus::Idle, format!("the agent reports the unknown state '{word}'"))
+        }
+        (TaskSeen::None, Some(AppState::Idle) | None) => Verdict::new(AgentStatus::Idle, "ready for a task"),
+    };
+    if reachable { verdict } else { verdict.attention(Attention::Unreachable) }
+}
+
+fn busy(seen: &Observation, report: Option<&ReportSeen>, last_sign: Option<DateTime<Utc>>) -> Verdict {
+    let newest = report.map(|report| report.at).max(last_sign);
+    let verdict = Verdict::new(AgentStatus::Busy, said(report, "working on a task"));
+    match newest {
+        Some(at) if seen.now - at > seen.stuck_after => {
+            let minutes = (seen.now - at).num_minutes();
+            Verdict { reason: format!("no sign of life for {minutes} min"), ..verdict }
+                .attention(Attention::Stuck)
+        }
+        Some(_) | None => verdict,
+    }
+}
+
+fn said(report: Option<&ReportSeen>, otherwise: &str) -> String {
+    report.map(|report| report.message.trim()).filter(|m| !m.is_empty()).unwrap_or(otherwise).to_owned()
+}
+
+#[cfg(test)]
+#[path = "status_tests.rs"]
+mod tests;

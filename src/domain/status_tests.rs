@@ -1,0 +1,249 @@
+//! Every row of the status table, and the property that any combination of words gives one status.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+
+const AGENT: Uuid = Uuid::from_u128(1);
+const OLD_AGENT: Uuid = Uuid::from_u128(2);
+
+fn now() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn ago(seconds: i64) -> DateTime<Utc> {
+    now() - TimeDelta::seconds(seconds)
+}
+
+fn build(status: &str, age: i64) -> Observation {
+    Observation {
+        build: Some(BuildSeen { status: BuildStatus::from_word(status), since: ago(age), error: None }),
+        agents: vec![],
+        report: None,
+        task: TaskSeen::None,
+        agentless: false,
+        stuck_after: TimeDelta::minutes(30),
+        now: now(),
+    }
+}
+
+fn agent(connection: &str, lifecycle: &str) -> WorkspaceAgentSeen {
+    WorkspaceAgentSeen {
+        id: AGENT,
+        connection: Connection::from_word(connection),
+        lifecycle: Lifecycle::from_word(lifecycle),
+        disconnected_at: None,
+    }
+}
+
+fn running(agents: &[WorkspaceAgentSeen]) -> Observation {
+    Observation { agents: agents.to_vec(), ..build("running", 10) }
+}
+
+fn ready() -> Observation {
+    running(&[agent("connected", "ready")])
+}
+
+fn report(state: &str, age: i64) -> Option<ReportSeen> {
+    Some(ReportSeen {
+        agent_id: AGENT,
+        state: AppState::from_word(state),
+        message: "on it".into(),
+        at: ago(age),
+    })
+}
+
+fn verdict(seen: &Observation) -> (AgentStatus, String, Attention) {
+    let Verdict { status, reason, attention } = judge(seen);
+    (status, reason, attention)
+}
+
+fn expect(seen: &Observation, status: AgentStatus, reason: &str, attention: Attention) {
+    assert_eq!(verdict(seen), (status, reason.to_owned(), attention), "{seen:?}");
+}
+
+#[test]
+fn a_build_that_is_not_running_gives_its_own_word() {
+    let rows = [
+        ("pending", AgentStatus::Pending, "the build waits for a provisioner"),
+        ("starting", AgentStatus::Starting, "the workspace is being built"),
+        ("stopping", AgentStatus::Stopping, "the workspace is stopping"),
+        ("stopped", AgentStatus::Stopped, "the workspace is stopped"),
+        ("failed", AgentStatus::Failed, "the build failed"),
+        ("canceling", AgentStatus::Canceling, "the build is being canceled"),
+        ("canceled", AgentStatus::Canceled, "the build was canceled"),
+        ("deleting", AgentStatus::Deleting, "the workspace is being deleted"),
+        ("deleted", AgentStatus::Deleted, "the workspace is gone"),
+        ("resting", AgentStatus::Failed, "Coder reports the unknown build status 'resting'"),
+    ];
+    for (word, status, reason) in rows {
+        expect(&build(word, 0), status, reason, Attention::None);
+    }
+    let none = Observation { build: None, ..build("running", 0) };
+    expect(&none, AgentStatus::Failed, "Coder shows no build", Attention::None);
+}
+
+#[test]
+fn a_failed_build_carries_coders_own_words() {
+    let mut seen = build("failed", 0);
+    seen.build.as_mut().unwrap().error = Some("terraform apply: exit status 1".into());
+    expect(&seen, AgentStatus::Failed, "the build failed: terraform apply: exit status 1", Attention::None);
+}
+
+#[test]
+fn a_workspace_without_a_ready_agent_is_starting() {
+    let rows = [
+        ("connecting", "created", "the workspace agent has not connected yet"),
+        ("connected", "created", "the workspace agent has connected"),
+        ("connected", "starting", "the startup script is running"),
+    ];
+    expect(&running(&[]), AgentStatus::Starting, "the workspace has no agent yet", Attention::None);
+    for (connection, lifecycle, reason) in rows {
+        expect(&running(&[agent(connection, lifecycle)]), AgentStatus::Starting, reason, Attention::None);
+    }
+}
+
+#[test]
+fn an_agent_that_is_missing_or_unconnected_after_180_seconds_has_failed_unless_none_is_needed() {
+    expect(&build("running", 180), AgentStatus::Starting, "the workspace has no agent yet", Attention::None);
+    let late = build("running", 181);
+    expect(&late, AgentStatus::Failed, "the workspace has no agent 180 s after its build", Attention::None);
+    let never = Observation { agents: vec![agent("connecting", "created")], ..late.clone() };
+    let reason = "the workspace agent has not connected 180 s after the build";
+    expect(&never, AgentStatus::Failed, reason, Attention::None);
+    let agentless = Observation { agentless: true, ..late };
+    expect(&agentless, AgentStatus::Idle, "ready for a task", Attention::None);
+}
+
+#[test]
+fn a_short_disconnection_keeps_the_status_and_a_long_one_fails() {
+    let gone = |age: i64| {
+        let mut seen = running(&[agent("disconnected", "ready")]);
+        seen.agents[0].disconnected_at = Some(ago(age));
+        seen
+    };
+    expect(&gone(29), AgentStatus::Idle, "ready for a task", Attention::Unreachable);
+    let busy = Observation { report: report("working", 40), ..gone(29) };
+    expect(&busy, AgentStatus::Busy, "on it", Attention::Unreachable);
+    expect(&gone(30), AgentStatus::Failed, "the workspace agent is disconnected", Attention::None);
+    let unknown = running(&[agent("disconnected", "ready")]);
+    expect(&unknown, AgentStatus::Failed, "the workspace agent is disconnected", Attention::None);
+}
+
+#[test]
+fn broken_startup_and_shutdown_words_have_their_status() {
+    let rows = [
+        ("timeout", "created", AgentStatus::Failed, "the workspace agent did not connect in time"),
+        ("connected", "start_error", AgentStatus::Failed, "the startup script exited with an error"),
+        ("connected", "start_timeout", AgentStatus::Failed, "the startup script did not end in time"),
+        ("connected", "shutting_down", AgentStatus::Stopping, "the workspace agent is shutting down"),
+        ("connected", "shutdown_timeout", AgentStatus::Stopping, "the workspace agent is shutting down"),
+        ("connected", "shutdown_error", AgentStatus::Stopping, "the workspace agent is shutting down"),
+        ("connected", "off", AgentStatus::Stopping, "the workspace agent is shutting down"),
+        ("asleep", "ready", AgentStatus::Failed, "the workspace agent reports the unknown status 'asleep'"),
+        ("connected", "odd", AgentStatus::Failed, "the workspace agent reports the unknown lifecycle 'odd'"),
+    ];
+    for (connection, lifecycle, status, reason) in rows {
+        expect(&running(&[agent(connection, lifecycle)]), status, reason, Attention::None);
+    }
+}
+
+#[test]
+fn among_several_agents_failed_beats_starting_beats_ready() {
+    let (failed, starting, fine) =
+        (agent("connected", "start_error"), agent("connected", "starting"), agent("connected", "ready"));
+    assert_eq!(judge(&running(&[fine.clone(), starting.clone(), failed])).status, AgentStatus::Failed);
+    assert_eq!(judge(&running(&[fine.clone(), starting])).status, AgentStatus::Starting);
+    assert_eq!(judge(&running(&[fine.clone(), fine])).status, AgentStatus::Idle);
+}
+
+#[test]
+fn a_ready_agent_is_what_its_newest_report_says() {
+    expect(&ready(), AgentStatus::Idle, "ready for a task", Attention::None);
+    let rows = [
+        ("working", AgentStatus::Busy, "on it", Attention::None),
+        ("idle", AgentStatus::Idle, "ready for a task", Attention::None),
+        ("complete", AgentStatus::Idle, "on it", Attention::None),
+        ("failure", AgentStatus::Idle, "on it", Attention::FailedTask),
+        ("odd", AgentStatus::Idle, "the agent reports the unknown state 'odd'", Attention::None),
+    ];
+    for (state, status, reason, attention) in rows {
+        expect(&Observation { report: report(state, 1), ..ready() }, status, reason, attention);
+    }
+}
+
+#[test]
+fn a_report_of_an_older_generation_says_nothing() {
+    let mut seen = Observation { report: report("working", 1), ..ready() };
+    seen.report.as_mut().unwrap().agent_id = OLD_AGENT;
+    expect(&seen, AgentStatus::Idle, "ready for a task", Attention::None);
+}
+
+#[test]
+fn our_own_task_keeps_an_agent_busy_whatever_it_reports() {
+    let task = TaskSeen::Working { last_sign: ago(5) };
+    let seen = Observation { task: task.clone(), report: report("idle", 9), ..ready() };
+    expect(&seen, AgentStatus::Busy, "on it", Attention::None);
+    expect(&Observation { task, ..ready() }, AgentStatus::Busy, "working on a task", Attention::None);
+}
+
+#[test]
+fn a_question_and_a_failed_task_ask_for_attention() {
+    let asking = Observation { task: TaskSeen::Asking, ..ready() };
+    expect(&asking, AgentStatus::Idle, "waits for an answer", Attention::NeedsInput);
+    let failed = Observation { task: TaskSeen::Failed, ..ready() };
+    expect(&failed, AgentStatus::Idle, "the last task failed", Attention::FailedTask);
+}
+
+#[test]
+fn busy_without_a_sign_of_life_is_stuck_but_still_busy() {
+    let at_limit = Observation { report: report("working", 30 * 60), ..ready() };
+    expect(&at_limit, AgentStatus::Busy, "on it", Attention::None);
+    let silent = Observation { report: report("working", 31 * 60), ..ready() };
+    expect(&silent, AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
+    let output = Observation { task: TaskSeen::Working { last_sign: ago(5) }, ..silent };
+    expect(&output, AgentStatus::Busy, "on it", Attention::None);
+}
+
+fn word(known: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop_oneof![4 => proptest::sample::select(known).prop_map(str::to_owned), 1 => "[a-z_]{0,12}"]
+}
+
+prop_compose! {
+    fn any_agent()(connection in word(Connection::KNOWN), lifecycle in word(Lifecycle::KNOWN), gone in proptest::option::of(-100i64..100_000)) -> WorkspaceAgentSeen {
+        WorkspaceAgentSeen { disconnected_at: gone.map(ago), ..agent(&connection, &lifecycle) }
+    }
+}
+
+prop_compose! {
+    fn any_observation()(
+        status in proptest::option::of(word(BuildStatus::KNOWN)),
+        age in -1000i64..1_000_000,
+        agents in proptest::collection::vec(any_agent(), 0..4),
+        state in proptest::option::of(word(AppState::KNOWN)),
+        task in prop_oneof![Just(TaskSeen::None), Just(TaskSeen::Asking), Just(TaskSeen::Failed), (0i64..100_000).prop_map(|s| TaskSeen::Working { last_sign: ago(s) })],
+        agentless: bool,
+    ) -> Observation {
+        let base = build(status.as_deref().unwrap_or("running"), age);
+        Observation {
+            build: status.is_some().then_some(base.build.clone()).flatten(),
+            agents, task, agentless,
+            report: state.and_then(|state| report(&state, age)),
+            ..base
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_combination_of_words_gives_one_status_with_a_reason(seen in any_observation()) {
+        let first = judge(&seen);
+        prop_assert_eq!(&first, &judge(&seen));
+        prop_assert!(!first.reason.is_empty());
+        prop_assert!(AgentStatus::ALL.contains(&first.status));
+        let is_up = seen.build.as_ref().is_some_and(|build| build.status == BuildStatus::Running);
+        prop_assert!(is_up || !first.status.is_ready(), "only a running build can be busy or idle");
+        prop_assert!(first.status.is_ready() || first.attention == Attention::None);
+    }
+}
