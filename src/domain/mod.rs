@@ -8,6 +8,7 @@ pub mod metadata;
 pub mod name;
 pub mod operation;
 pub mod page;
+pub mod plan;
 pub mod project;
 pub mod role;
 pub mod spec;

@@ -1,0 +1,221 @@
+//! The next step of an operation, decided from what was recorded and what Coder shows now.
+//!
+//! The planner holds no memory of its own: killed at any point and asked again, it goes on from the record.
+//! A request whose answer was lost is recognised by the build number it started from, so it is never sent twice.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::operation::{OperationKind, Progress};
+use super::words::{JobStatus, Transition};
+
+/// After the stop of a restart Coder queues the start by itself; this long we wait for it.
+pub const RESTART_GRACE: TimeDelta = TimeDelta::seconds(5);
+/// A create that was sent and shows nothing may still be under way for this long.
+pub const SEND_LIMIT: TimeDelta = TimeDelta::seconds(35);
+
+/// What Coder shows of the operation's workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// There is none, or it is deleted.
+    Gone,
+    /// The newest build of our workspace.
+    Build(BuildState),
+    /// The name belongs to a workspace that is not ours (create only).
+    Foreign,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildState {
+    pub number: i64,
+    pub transition: Transition,
+    pub job: JobStatus,
+    pub error: Option<String>,
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Record the intent with this base build, then send the request.
+    Send {
+        request: Request,
+        base_build: i64,
+    },
+    /// Record that this build is ours.
+    Follow {
+        build: i64,
+    },
+    /// Record that the followed build has ended, and look again.
+    NoteEnd {
+        build: i64,
+    },
+    /// Ask Coder to cancel the build that is in the way, then look again.
+    CancelBuild,
+    /// Nothing to do until Coder shows something else.
+    Wait,
+    Finish,
+    Fail(Cause),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    Create,
+    Start,
+    Stop,
+    /// One stop build after which Coder starts by itself.
+    StopThenStart,
+    Delete,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The name is taken by something that is not ours.
+    NameTaken,
+    WorkspaceGone,
+    BuildFailed(Option<String>),
+    BuildCanceled,
+    /// Another build, not ours, came in between.
+    Overtaken,
+}
+
+pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+    match kind {
+        OperationKind::Create => plan_create(progress, seen),
+        OperationKind::Start => plan_change(Wanted::Running, progress, seen),
+        OperationKind::Stop => plan_change(Wanted::Stopped, progress, seen),
+        OperationKind::Restart => plan_restart(progress, seen, now),
+        OperationKind::Delete => plan_delete(progress, seen, now),
+    }
+}
+
+fn plan_create(progress: Progress, seen: &Seen) -> Step {
+    match (progress, seen) {
+        (Progress::Accepted | Progress::Sending { .. }, Seen::Gone) => {
+            Step::Send { request: Request::Create, base_build: 0 }
+        }
+        (Progress::Accepted, Seen::Build(_)) | (_, Seen::Foreign) => Step::Fail(Cause::NameTaken),
+        (Progress::Sending { .. }, Seen::Build(build)) => Step::Follow { build: build.number },
+        (Progress::Following { .. }, Seen::Gone) => Step::Fail(Cause::WorkspaceGone),
+        (Progress::Following { build: ours, .. }, Seen::Build(build)) => follow(ours, build),
+    }
+}
+
+/// The state a start or a stop is after.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Running,
+    Stopped,
+}
+
+impl Wanted {
+    fn request(self) -> Request {
+        match self {
+            Self::Running => Request::Start,
+            Self::Stopped => Request::Stop,
+        }
+    }
+
+    fn transition(self) -> Transition {
+        match self {
+            Self::Running => Transition::Start,
+            Self::Stopped => Transition::Stop,
+        }
+    }
+}
+
+fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen) -> Step {
+    let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
+    let is_wanted = newest.transition == wanted.transition();
+    match progress {
+        Progress::Accepted if is_wanted && newest.job == JobStatus::Succeeded => Step::Finish,
+        Progress::Accepted if is_wanted && !newest.job.is_ended() => Step::Follow { build: newest.number },
+        Progress::Accepted => send_when_free(wanted.request(), newest),
+        Progress::Sending { base_build, .. } if newest.number <= base_build => {
+            send_when_free(wanted.request(), newest)
+        }
+        Progress::Sending { .. } if is_wanted => Step::Follow { build: newest.number },
+        Progress::Sending { .. } => Step::Fail(Cause::Overtaken),
+        Progress::Following { build, .. } => follow(build, newest),
+    }
+}
+
+fn plan_restart(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+    let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
+    match progress {
+        Progress::Accepted => send_when_free(restart_request(newest), newest),
+        Progress::Sending { base_build, .. } if newest.number <= base_build => {
+            send_when_free(restart_request(newest), newest)
+        }
+        Progress::Sending { .. } => Step::Follow { build: newest.number },
+        Progress::Following { build, .. } if newest.number > build => Step::Follow { build: newest.number },
+        Progress::Following { .. } if newest.transition == Transition::Start => follow(newest.number, newest),
+        Progress::Following { build, ended_at } => restart_after_stop(build, ended_at, newest, now),
+    }
+}
+
+/// From a stopped workspace a restart is a plain start.
+fn restart_request(newest: &BuildState) -> Request {
+    let is_stopped = newest.transition == Transition::Stop && newest.job == JobStatus::Succeeded;
+    if is_stopped { Request::Start } else { Request::StopThenStart }
+}
+
+fn restart_after_stop(
+    build: i64,
+    ended_at: Option<DateTime<Utc>>,
+    newest: &BuildState,
+    now: DateTime<Utc>,
+) -> Step {
+    match (follow(build, newest), ended_at) {
+        (Step::Finish, None) => Step::NoteEnd { build },
+        (Step::Finish, Some(at)) if now - at < RESTART_GRACE => Step::Wait,
+        (Step::Finish, Some(_)) => Step::Send { request: Request::Start, base_build: newest.number },
+        (other, _) => other,
+    }
+}
+
+fn plan_delete(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+    let newest = match (seen, progress) {
+        // A create was sent and shows nothing yet: it may still arrive.
+        (Seen::Gone, Progress::Sending { sent_at, base_build: 0 }) if now - sent_at < SEND_LIMIT => {
+            return Step::Wait;
+        }
+        (Seen::Gone | Seen::Foreign, _) => return Step::Finish,
+        (Seen::Build(newest), _) => newest,
+    };
+    let is_delete = newest.transition == Transition::Delete;
+    match progress {
+        _ if is_delete && newest.job == JobStatus::Succeeded => Step::Finish,
+        Progress::Following { build, .. } if newest.number == build => follow(build, newest),
+        _ if is_delete && !newest.job.is_ended() => Step::Follow { build: newest.number },
+        Progress::Sending { base_build, .. } if is_delete && newest.number > base_build && base_build > 0 => {
+            follow(newest.number, newest)
+        }
+        Progress::Accepted | Progress::Sending { .. } | Progress::Following { .. } => match newest.job {
+            JobStatus::Canceling => Step::Wait,
+            JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => Step::CancelBuild,
+            JobStatus::Succeeded | JobStatus::Canceled | JobStatus::Failed => {
+                Step::Send { request: Request::Delete, base_build: newest.number }
+            }
+        },
+    }
+}
+
+/// Coder takes one build at a time: a request goes out once the newest one has ended.
+fn send_when_free(request: Request, newest: &BuildState) -> Step {
+    if newest.job.is_ended() { Step::Send { request, base_build: newest.number } } else { Step::Wait }
+}
+
+fn follow(ours: i64, newest: &BuildState) -> Step {
+    if newest.number != ours {
+        return Step::Fail(Cause::Overtaken);
+    }
+    match &newest.job {
+        JobStatus::Succeeded => Step::Finish,
+        JobStatus::Failed => Step::Fail(Cause::BuildFailed(newest.error.clone())),
+        JobStatus::Canceled => Step::Fail(Cause::BuildCanceled),
+        JobStatus::Pending | JobStatus::Running | JobStatus::Canceling | JobStatus::Unknown(_) => Step::Wait,
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

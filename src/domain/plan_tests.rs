@@ -1,0 +1,244 @@
+//! The planner against a model of Coder: crashes, lost answers and lost requests at every point.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A Coder that queues builds as the real one does: one at a time, a stop may bring its own start.
+#[derive(Debug, Clone, Default)]
+struct World {
+    builds: Vec<(Transition, JobStatus)>,
+    start_follows: bool,
+    sent: Vec<Request>,
+}
+
+/// What can happen around one step.
+#[derive(Debug, Clone, Copy)]
+enum Luck {
+    Fine,
+    /// The request never arrived.
+    RequestLost,
+    /// It arrived, the answer did not.
+    AnswerLost,
+    /// We died after the effect and before recording it.
+    Killed,
+}
+
+fn luck() -> impl Strategy<Value = Luck> {
+    prop_oneof![
+        3 => Just(Luck::Fine),
+        1 => Just(Luck::RequestLost),
+        1 => Just(Luck::AnswerLost),
+        1 => Just(Luck::Killed)
+    ]
+}
+
+impl World {
+    fn seen(&self) -> Seen {
+        match self.builds.last() {
+            None => Seen::Gone,
+            Some((Transition::Delete, JobStatus::Succeeded)) => Seen::Gone,
+            Some((transition, job)) => Seen::Build(BuildState {
+                number: self.builds.len() as i64,
+                transition: transition.clone(),
+                job: job.clone(),
+                error: None,
+            }),
+        }
+    }
+
+    /// Coder's side of a request; an active build refuses it.
+    fn receive(&mut self, request: Request) -> bool {
+        let is_active = self.builds.last().is_some_and(|(_, job)| !job.is_ended());
+        let is_duplicate_create = request == Request::Create && !self.builds.is_empty();
+        if is_active || is_duplicate_create {
+            return false;
+        }
+        self.sent.push(request);
+        self.start_follows = request == Request::StopThenStart;
+        let transition = match request {
+            Request::Create | Request::Start => Transition::Start,
+            Request::Stop | Request::StopThenStart => Transition::Stop,
+            Request::Delete => Transition::Delete,
+        };
+        self.builds.push((transition, JobStatus::Pending));
+        true
+    }
+
+    /// Time passes: the active build moves on, a queued start appears.
+    fn tick(&mut self) {
+        let n_builds = self.builds.len();
+        let Some((transition, job)) = self.builds.last_mut() else { return };
+        match job {
+            JobStatus::Pending => *job = JobStatus::Running,
+            JobStatus::Running => *job = JobStatus::Succeeded,
+            JobStatus::Canceling => *job = JobStatus::Canceled,
+            _ => {}
+        }
+        let ended_stop = *transition == Transition::Stop && *job == JobStatus::Succeeded;
+        if ended_stop && self.start_follows && n_builds > 0 {
+            self.start_follows = false;
+            self.builds.push((Transition::Start, JobStatus::Pending));
+        }
+    }
+
+    fn cancel(&mut self) {
+        if let Some((_, job)) = self.builds.last_mut()
+            && !job.is_ended()
+        {
+            *job = JobStatus::Canceling;
+        }
+    }
+}
+
+/// Runs an operation to its end under the given luck; returns the end and the recorded progress.
+fn run(kind: OperationKind, world: &mut World, luck: &[Luck]) -> Step {
+    let mut progress = Progress::Accepted;
+    let mut now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+    let mut luck = luck.iter().copied().chain(std::iter::repeat(Luck::Fine));
+    for _ in 0..200 {
+        now += TimeDelta::seconds(1);
+        let step = plan(kind, progress, &world.seen(), now);
+        match step {
+            Step::Finish | Step::Fail(_) => return step,
+            Step::Wait => {}
+            Step::CancelBuild => world.cancel(),
+            Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
+            Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
+            Step::Send { request, base_build } => {
+                progress = Progress::Sending { sent_at: now, base_build };
+                let luck = luck.next().unwrap();
+                let accepted = !matches!(luck, Luck::RequestLost) && world.receive(request);
+                if accepted && matches!(luck, Luck::Fine) {
+                    progress = Progress::Following { build: world.builds.len() as i64, ended_at: None };
+                }
+            }
+        }
+        world.tick();
+    }
+    panic!("no end after 200 steps: {kind:?} {progress:?} {world:?}");
+}
+
+fn world(builds: &[(&str, &str)]) -> World {
+    let builds = builds.iter().map(|(t, j)| (Transition::from_word(t), JobStatus::from_word(j)));
+    World { builds: builds.collect(), ..World::default() }
+}
+
+proptest! {
+    #[test]
+    fn a_create_makes_exactly_one_workspace_whatever_is_lost(luck in proptest::collection::vec(luck(), 0..12)) {
+        let mut world = World::default();
+        prop_assert_eq!(run(OperationKind::Create, &mut world, &luck), Step::Finish);
+        prop_assert_eq!(world.sent, vec![Request::Create]);
+    }
+
+    #[test]
+    fn start_stop_and_delete_send_exactly_one_build(luck in proptest::collection::vec(luck(), 0..12)) {
+        let mut stopped = world(&[("start", "succeeded"), ("stop", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Start, &mut stopped, &luck), Step::Finish);
+        prop_assert_eq!(&stopped.sent, &vec![Request::Start]);
+        let mut running = world(&[("start", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Stop, &mut running, &luck), Step::Finish);
+        prop_assert_eq!(&running.sent, &vec![Request::Stop]);
+        let mut doomed = world(&[("start", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Delete, &mut doomed, &luck), Step::Finish);
+        prop_assert_eq!(&doomed.sent, &vec![Request::Delete]);
+    }
+
+    #[test]
+    fn a_restart_ends_running_after_one_stop_and_one_start(luck in proptest::collection::vec(luck(), 0..12)) {
+        let mut world = world(&[("start", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Restart, &mut world, &luck), Step::Finish);
+        prop_assert_eq!(&world.sent, &vec![Request::StopThenStart]);
+        let transitions: Vec<Transition> = world.builds.into_iter().map(|(transition, _)| transition).collect();
+        prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
+    }
+}
+
+#[test]
+fn a_server_that_ignores_on_success_gets_its_own_start() {
+    let mut world = world(&[("start", "succeeded")]);
+    let old_server = |world: &mut World| world.start_follows = false;
+    let mut progress = Progress::Accepted;
+    let mut now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+    let end = loop {
+        now += TimeDelta::seconds(1);
+        match plan(OperationKind::Restart, progress, &world.seen(), now) {
+            Step::Send { request, .. } => {
+                assert!(world.receive(request));
+                old_server(&mut world);
+                progress = Progress::Following { build: world.builds.len() as i64, ended_at: None };
+            }
+            Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
+            Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
+            Step::Wait => {}
+            end @ (Step::Finish | Step::Fail(_) | Step::CancelBuild) => break end,
+        }
+        world.tick();
+    };
+    assert_eq!(end, Step::Finish);
+    assert_eq!(world.sent, vec![Request::StopThenStart, Request::Start]);
+}
+
+#[test]
+fn what_is_already_so_needs_no_build() {
+    let mut running = world(&[("start", "succeeded")]);
+    assert_eq!(run(OperationKind::Start, &mut running, &[]), Step::Finish);
+    let mut stopped = world(&[("start", "succeeded"), ("stop", "succeeded")]);
+    assert_eq!(run(OperationKind::Stop, &mut stopped, &[]), Step::Finish);
+    let mut gone = World::default();
+    assert_eq!(run(OperationKind::Delete, &mut gone, &[]), Step::Finish);
+    assert!(running.sent.is_empty() && stopped.sent.is_empty() && gone.sent.is_empty());
+}
+
+#[test]
+fn a_delete_cancels_the_build_in_its_way() {
+    let mut starting = world(&[("start", "running")]);
+    assert_eq!(run(OperationKind::Delete, &mut starting, &[]), Step::Finish);
+    assert_eq!(starting.sent, vec![Request::Delete]);
+    assert_eq!(starting.builds[0].1, JobStatus::Canceled);
+}
+
+#[test]
+fn a_name_that_is_not_ours_is_never_adopted() {
+    let now = Utc::now();
+    let sending = Progress::Sending { sent_at: now, base_build: 0 };
+    assert_eq!(
+        plan(OperationKind::Create, Progress::Accepted, &Seen::Foreign, now),
+        Step::Fail(Cause::NameTaken)
+    );
+    assert_eq!(plan(OperationKind::Create, sending, &Seen::Foreign, now), Step::Fail(Cause::NameTaken));
+    assert_eq!(plan(OperationKind::Delete, sending, &Seen::Foreign, now), Step::Finish);
+}
+
+#[test]
+fn a_delete_waits_for_a_create_that_may_still_arrive() {
+    let now = Utc::now();
+    let sending = |age: i64| Progress::Sending { sent_at: now - TimeDelta::seconds(age), base_build: 0 };
+    assert_eq!(plan(OperationKind::Delete, sending(34), &Seen::Gone, now), Step::Wait);
+    assert_eq!(plan(OperationKind::Delete, sending(35), &Seen::Gone, now), Step::Finish);
+}
+
+#[test]
+fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
+    let failed = |job: &str| {
+        Seen::Build(BuildState {
+            number: 3,
+            transition: Transition::Start,
+            job: JobStatus::from_word(job),
+            error: Some("no disk".into()),
+        })
+    };
+    let ours = Progress::Following { build: 3, ended_at: None };
+    let cause = Cause::BuildFailed(Some("no disk".into()));
+    assert_eq!(plan(OperationKind::Start, ours, &failed("failed"), Utc::now()), Step::Fail(cause));
+    assert_eq!(
+        plan(OperationKind::Start, ours, &failed("canceled"), Utc::now()),
+        Step::Fail(Cause::BuildCanceled)
+    );
+    let older = Progress::Following { build: 2, ended_at: None };
+    assert_eq!(
+        plan(OperationKind::Start, older, &failed("running"), Utc::now()),
+        Step::Fail(Cause::Overtaken)
+    );
+}
