@@ -1,1 +1,203 @@
 //! The typed client of a Coder server; it knows nothing of fleets.
+//!
+//! Each call is a plain `request`, one `send` inside a `retry` below a `limit`, and a `wire` type. The resource
+//! files hold a few lines a call.
+
+mod agents;
+mod answer;
+mod apps;
+mod builds;
+mod deployment;
+mod error;
+mod events;
+mod limit;
+mod operation;
+mod pty;
+mod request;
+mod retry;
+mod send;
+mod socket;
+mod templates;
+mod watch;
+pub mod wire;
+mod workspaces;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use secrecy::{ExposeSecret, SecretString};
+use url::{Host, Url};
+
+pub use answer::{Answer, Validation};
+pub use apps::{AppAddress, AppEvent, AppReply, AppRequest, AppStyle};
+pub use error::{CoderError, ErrorKind, Outcome};
+pub use events::EventStream;
+pub use operation::{OPERATIONS, Operation};
+pub use pty::PtyOptions;
+pub use retry::RetryPolicy;
+pub use socket::WebSocket;
+pub use watch::WorkspaceEvent;
+pub use workspaces::{Deleted, Page, Undecodable, WorkspacePage, WorkspaceQuery};
+
+use limit::Limit;
+
+/// A connection may take this long at most, whatever the timeout of the whole call.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Notices a peer that vanished without a word below a long stream.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// How to reach one Coder deployment.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    pub url: Url,
+    pub token: SecretString,
+    /// For one whole try; of a stream or a WebSocket, for its opening.
+    pub timeout: Duration,
+    /// Per exact path. Coder itself allows 512, shared by everyone who uses the same user.
+    pub requests_per_minute: NonZeroU32,
+    pub retry: RetryPolicy,
+}
+
+/// A client of one Coder deployment; clones share connections, limits and token.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    url: Url,
+    token: ArcSwap<SecretString>,
+    timeout: Duration,
+    retry: RetryPolicy,
+    limit: Limit,
+    http: reqwest::Client,
+    /// WebSockets need HTTP/1.1: an HTTP/2 connection cannot be upgraded.
+    http1: reqwest::Client,
+}
+
+impl Client {
+    pub fn new(options: ClientOptions) -> Result<Self, CoderError> {
+        check_url(&options.url)?;
+        send::check_token(&options.token)?;
+        let shared = Shared {
+            http: build(http_client(&options))?,
+            http1: build(http_client(&options).http1_only())?,
+            url: options.url,
+            token: ArcSwap::from_pointee(options.token),
+            timeout: options.timeout,
+            retry: options.retry,
+            limit: Limit::new(options.requests_per_minute),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.shared.url
+    }
+
+    /// Uses another token from the next try of any call on, those of clones included.
+    pub fn token_replace(&self, token: SecretString) {
+        self.shared.token.store(Arc::new(token));
+    }
+
+    fn token(&self) -> SecretString {
+        SecretString::from(self.shared.token.load().expose_secret())
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("url", &self.shared.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+fn check_url(url: &Url) -> Result<(), CoderError> {
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    let web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    if plain && web {
+        return Ok(());
+    }
+    Err(CoderError::Setup {
+        reason: "the URL must be http(s)://host without user, password or query".to_owned(),
+    })
+}
+
+/// No cookie store, because Coder's cookie would beat our header; no redirects, because they would carry the
+/// token elsewhere; no proxy for a server on this machine.
+fn http_client(options: &ClientOptions) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT.min(options.timeout / 2))
+        .tcp_keepalive(TCP_KEEPALIVE);
+    if is_loopback(&options.url) { builder.no_proxy() } else { builder }
+}
+
+fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CoderError> {
+    builder.build().map_err(|error| CoderError::Setup { reason: error.to_string() })
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, ClientOptions, Duration, ErrorKind, NonZeroU32, RetryPolicy, Url, is_loopback};
+
+    fn options(url: &str, token: &str) -> ClientOptions {
+        ClientOptions {
+            url: Url::parse(url).unwrap(),
+            token: token.into(),
+            timeout: Duration::from_secs(1),
+            requests_per_minute: NonZeroU32::MIN,
+            retry: RetryPolicy {
+                attempts: NonZeroU32::MIN,
+                base_delay: Duration::ZERO,
+                max_delay: Duration::ZERO,
+            },
+        }
+    }
+
+    #[test]
+    fn unusable_addresses_and_tokens_are_refused_at_once() {
+        for url in
+            ["ftp://coder.example", "http://user:pw@coder.example", "http://coder.example/?a=b", "data:x"]
+        {
+            let error = Client::new(options(url, "token")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Setup, "{url}");
+        }
+        for token in ["", "two\nlines", "a;b", "a b", "é"] {
+            let error = Client::new(options("http://coder.example", token)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Setup, "{token}");
+        }
+    }
+
+    #[test]
+    fn debug_output_names_the_deployment_and_no_token() {
+        let client = Client::new(options("http://coder.example", "canary")).unwrap();
+        assert_eq!(format!("{client:?}"), r#"Client { url: "http://coder.example/", .. }"#);
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        let loopback = |url| is_loopback(&Url::parse(url).unwrap());
+        assert!(
+            ["http://127.0.0.1:3", "http://[::1]", "http://localhost", "http://a.localhost"].map(loopback)
+                == [true; 4]
+        );
+        assert!(
+            ["http://10.0.0.1", "http://coder.example", "http://notlocalhost"].map(loopback) == [false; 3]
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! What can go wrong with a call to Coder, and what that says about its effect.
+
+use chrono::{DateTime, Utc};
+
+use super::answer::Answer;
+
+/// A failed call. No variant ever holds a token.
+#[derive(Debug, thiserror::Error)]
+pub enum CoderError {
+    #[error("set up the Coder client: {reason}")]
+    Setup { reason: String },
+    #[error("{operation}: cannot build the request: {reason}")]
+    Request { operation: &'static str, reason: String },
+    #[error("{operation}: Coder is not reachable")]
+    Unreachable {
+        operation: &'static str,
+        #[source]
+        source: reqwest::Error,
+    },
+    #[error("{operation}: Coder did not answer in time")]
+    Timeout { operation: &'static str },
+    #[error("{operation}: the connection to Coder broke: {reason}")]
+    Cut { operation: &'static str, reason: String },
+    #[error("{0}")]
+    Answered(Box<Answer>),
+    #[error("{operation}: Coder's answer (status {status}) makes no sense: {reason}")]
+    Undecodable { operation: &'static str, status: u16, reason: String, body: String },
+    #[error("{operation}: Coder's answer is larger than {limit} bytes")]
+    TooLarge { operation: &'static str, limit: usize },
+}
+
+/// What a failed call may have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The request never left: nothing happened.
+    NotSent,
+    /// Coder said no: nothing happened.
+    Refused,
+    /// It may or may not have happened: look before trying again.
+    Unclear,
+}
+
+/// The reason of a failed call, for decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Our own address, token or request is unusable.
+    Setup,
+    Unreachable,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    /// Deleted; still readable when deleted ones are included.
+    Gone,
+    Conflict,
+    Invalid,
+    RateLimited {
+        retry_at: Option<DateTime<Utc>>,
+    },
+    Server,
+    Timeout,
+    Cut,
+    Undecodable,
+    /// A status that nothing in Coder's API explains, such as a redirect or a proxy's own refusal.
+    Unexpected,
+}
+
+impl CoderError {
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Setup { .. } | Self::Request { .. } => ErrorKind::Setup,
+            Self::Unreachable { .. } => ErrorKind::Unreachable,
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::Cut { .. } => ErrorKind::Cut,
+            Self::Answered(answer) => answer.kind(),
+            Self::Undecodable { .. } | Self::TooLarge { .. } => ErrorKind::Undecodable,
+        }
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        match self.kind() {
+            ErrorKind::Setup | ErrorKind::Unreachable => Outcome::NotSent,
+            ErrorKind::Unauthorized
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Gone
+            | ErrorKind::Conflict
+            | ErrorKind::Invalid
+            | ErrorKind::RateLimited { .. }
+            | ErrorKind::Unexpected => Outcome::Refused,
+            ErrorKind::Server | ErrorKind::Timeout | ErrorKind::Cut | ErrorKind::Undecodable => {
+                Outcome::Unclear
+            }
+        }
+    }
+
+    /// What Coder said, when it said anything.
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            Self::Answered(answer) => Some(answer),
+            Self::Setup { .. }
+            | Self::Request { .. }
+            | Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Cut { .. }
+            | Self::Undecodable { .. }
+            | Self::TooLarge { .. } => None,
+        }
+    }
+
+    pub(super) fn request(operation: &'static str, reason: String) -> Self {
+        Self::Request { operation, reason }
+    }
+
+    /// A failure below HTTP. The URL is dropped, because its query may hold a command line.
+    pub(super) fn transport(operation: &'static str, error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        if error.is_builder() {
+            return Self::request(operation, error.to_string());
+        }
+        if error.is_connect() {
+            return Self::Unreachable { operation, source: error };
+        }
+        if error.is_timeout() {
+            return Self::Timeout { operation };
+        }
+        Self::Cut { operation, reason: chain(&error) }
+    }
+}
+
+/// An error with its causes in one line: reqwest's own words alone say too little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))
+}

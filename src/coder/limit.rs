@@ -1,0 +1,53 @@
+//! Keeps us below Coder's rate limit, which counts each user and exact path by the minute.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+
+/// How many requests pass between two sweeps of paths that have been quiet.
+const SWEEP_EVERY: u32 = 1024;
+
+/// One budget per path, refilled steadily.
+#[derive(Debug)]
+pub(super) struct Limit {
+    paths: DefaultKeyedRateLimiter<String>,
+    passed: AtomicU32,
+}
+
+impl Limit {
+    pub(super) fn new(requests_per_minute: NonZeroU32) -> Self {
+        Self { paths: RateLimiter::keyed(quota(requests_per_minute)), passed: AtomicU32::new(0) }
+    }
+
+    /// Waits until this path has room. Paths hold ids, so the forgotten ones are swept now and then.
+    pub(super) async fn pass(&self, path: &str) {
+        self.paths.until_key_ready(&path.to_owned()).await;
+        if self.passed.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
+            self.paths.retain_recent();
+        }
+    }
+}
+
+/// A quarter may go at once and the rest is spread over the minute, so that no minute, wherever it begins, sees
+/// more than the given number. (A single request a minute is the exception: two may fall into one minute.)
+fn quota(requests_per_minute: NonZeroU32) -> Quota {
+    let burst = NonZeroU32::new(requests_per_minute.get() / 4).unwrap_or(NonZeroU32::MIN);
+    let steady = NonZeroU32::new(requests_per_minute.get() - burst.get()).unwrap_or(NonZeroU32::MIN);
+    Quota::per_minute(steady).allow_burst(burst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NonZeroU32, quota};
+
+    #[test]
+    fn no_minute_sees_more_than_allowed() {
+        for allowed in [2, 3, 4, 60, 400] {
+            let quota = quota(NonZeroU32::new(allowed).unwrap());
+            let steady = 60.0 / quota.replenish_interval().as_secs_f64();
+            let most = f64::from(quota.burst_size().get()) + steady.round();
+            assert_eq!(most, f64::from(allowed));
+        }
+    }
+}

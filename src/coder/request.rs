@@ -1,0 +1,253 @@
+//! Requests as plain values, built without any I/O so that tests can compare them.
+
+use std::fmt::Display;
+
+use http::Method;
+use secrecy::SecretString;
+use serde::Serialize;
+use url::Url;
+
+use super::error::CoderError;
+use super::operation::Operation;
+
+/// One request: everything but the deployment's address and our token.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) operation: &'static Operation,
+    pub(super) method: Method,
+    pub(super) host: Host,
+    pub(super) path: String,
+    pub(super) query: Vec<(String, String)>,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) auth: Auth,
+    pub(super) effect: Effect,
+    /// The key of a WebSocket handshake, when the connection is to become one.
+    pub(super) websocket_key: Option<String>,
+}
+
+/// Which host gets the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Host {
+    Deployment,
+    /// An app on its own subdomain; scheme and port stay those of the deployment.
+    App(String),
+}
+
+/// Whose credential goes along, and where.
+#[derive(Debug, Clone)]
+pub(super) enum Auth {
+    Nobody,
+    /// Our session token as a header, the rule under `/api`: there a cookie would win over the header and
+    /// would trip the CSRF check.
+    SessionHeader,
+    /// Our session token as a cookie, the rule at the app proxy: Coder strips its cookies but forwards every
+    /// header into the workspace, where the agent could read it.
+    SessionCookie,
+    /// A workspace agent's own token.
+    Agent(SecretString),
+}
+
+/// Whether asking twice could do something twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Read,
+    Write,
+}
+
+impl Request {
+    /// A request of the operation's first method; `values` fill the placeholders of its path in order.
+    pub(super) fn new(operation: &'static Operation, values: &[&dyn Display]) -> Self {
+        Self::at(operation, fill(operation.path, values))
+    }
+
+    /// A request to a path that is already encoded.
+    pub(super) fn at(operation: &'static Operation, path: String) -> Self {
+        let request = Self {
+            operation,
+            method: Method::GET,
+            host: Host::Deployment,
+            path,
+            query: Vec::new(),
+            body: None,
+            auth: Auth::SessionHeader,
+            effect: Effect::Read,
+            websocket_key: None,
+        };
+        request.method(operation.methods.first().cloned().unwrap_or_default())
+    }
+
+    pub(super) fn method(mut self, method: Method) -> Self {
+        self.effect = if method == Method::GET { Effect::Read } else { Effect::Write };
+        self.method = method;
+        self
+    }
+
+    pub(super) fn host(mut self, host: Host) -> Self {
+        self.host = host;
+        self
+    }
+
+    pub(super) fn query(mut self, key: impl Into<String>, value: impl Display) -> Self {
+        self.query.push((key.into(), value.to_string()));
+        self
+    }
+
+    pub(super) fn query_some(self, key: &str, value: Option<impl Display>) -> Self {
+        match value {
+            Some(value) => self.query(key, value),
+            None => self,
+        }
+    }
+
+    pub(super) fn json(mut self, body: &impl Serialize) -> Result<Self, CoderError> {
+        let bytes = serde_json::to_vec(body)
+            .map_err(|error| CoderError::request(self.operation.name, error.to_string()))?;
+        self.body = Some(bytes);
+        Ok(self)
+    }
+
+    pub(super) fn auth(mut self, auth: Auth) -> Self {
+        self.auth = auth;
+        self
+    }
+
+    /// Asks for a WebSocket. Opening one may do something, such as starting a command, so it counts as a write.
+    pub(super) fn websocket(mut self, key: String) -> Self {
+        self.effect = Effect::Write;
+        self.websocket_key = Some(key);
+        self
+    }
+
+    /// The full address. A name such as `..` would be folded away by URL rules and reach another path with our
+    /// token, so a path that does not survive unchanged is refused.
+    pub(super) fn url(&self, deployment: &Url) -> Result<Url, CoderError> {
+        let mut url = deployment.clone();
+        if let Host::App(host) = &self.host {
+            let unchanged = url.set_host(Some(host)).is_ok() && url.host_str() == Some(host);
+            self.require(unchanged, "the app's host is not a host name")?;
+        }
+        let path = format!("{}{}", deployment.path().trim_end_matches('/'), self.path);
+        url.set_path(&path);
+        self.require(url.path() == path, "the path is not usable in a URL")?;
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.query);
+        }
+        Ok(url)
+    }
+
+    fn require(&self, holds: bool, reason: &str) -> Result<(), CoderError> {
+        if holds { Ok(()) } else { Err(CoderError::request(self.operation.name, reason.to_owned())) }
+    }
+}
+
+/// Encodes each segment of a path and keeps the slashes between them; the result starts with a slash.
+pub(super) fn encode_path(path: &str) -> String {
+    let segments: Vec<String> = path.trim_start_matches('/').split('/').map(encode_segment).collect();
+    format!("/{}", segments.join("/"))
+}
+
+/// Puts the values into the template's placeholders. A missing value leaves its placeholder standing, which
+/// `url` then refuses.
+pub(super) fn fill(template: &str, values: &[&dyn Display]) -> String {
+    let mut values = values.iter();
+    let segments = template.split('/').map(|segment| match segment.split_once('{') {
+        Some((prefix, _)) => values
+            .next()
+            .map_or(segment.to_owned(), |value| prefix.to_owned() + &encode_segment(&value.to_string())),
+        None => segment.to_owned(),
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+fn encode_segment(segment: &str) -> String {
+    let mut encoded = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effect, Host, Method, Request, Url, encode_path};
+    use crate::coder::operation::{
+        BUILD_CREATE, PTY_CONNECT, TEMPLATE_BY_NAME, WORKSPACE_BY_NAME, WORKSPACES,
+    };
+    use crate::coder::wire::CreateBuild;
+
+    fn deployment() -> Url {
+        Url::parse("https://coder.example:8443/").unwrap()
+    }
+
+    #[test]
+    fn build_request_is_method_path_and_bytes() {
+        let id = uuid::Uuid::nil();
+        let request = Request::new(&BUILD_CREATE, &[&id]).json(&CreateBuild::restart()).unwrap();
+        assert_eq!((&request.method, request.effect), (&Method::POST, Effect::Write));
+        assert_eq!(
+            request.url(&deployment()).unwrap().as_str(),
+            "https://coder.example:8443/api/v2/workspaces/00000000-0000-0000-0000-000000000000/builds"
+        );
+        assert_eq!(
+            request.body.as_deref(),
+            Some(br#"{"transition":"stop","on_success":{"transition":"start"}}"#.as_slice())
+        );
+    }
+
+    #[test]
+    fn query_values_are_encoded() {
+        let request =
+            Request::new(&WORKSPACES, &[]).query("q", "owner:me param:\"AI Prompt\"").query("limit", 5);
+        assert_eq!(
+            request.url(&deployment()).unwrap().query(),
+            Some("q=owner%3Ame+param%3A%22AI+Prompt%22&limit=5")
+        );
+    }
+
+    #[test]
+    fn a_deployment_below_a_path_keeps_that_path() {
+        let below = Url::parse("https://example.com/coder/").unwrap();
+        let request = Request::new(&WORKSPACES, &[]);
+        assert_eq!(request.url(&below).unwrap().as_str(), "https://example.com/coder/api/v2/workspaces");
+    }
+
+    #[test]
+    fn names_cannot_leave_their_segment() {
+        let request = Request::new(&WORKSPACE_BY_NAME, &[&"a/b", &"c?d#e f%"]);
+        assert_eq!(request.path, "/api/v2/users/a%2Fb/workspace/c%3Fd%23e%20f%25");
+        assert_eq!(request.url(&deployment()).unwrap().path(), request.path);
+    }
+
+    #[test]
+    fn dot_segments_are_refused() {
+        for name in ["..", "."] {
+            assert!(Request::new(&WORKSPACE_BY_NAME, &[&"me", &name]).url(&deployment()).is_err(), "{name}");
+        }
+        let climbing = Request::at(&WORKSPACES, encode_path("/@o/w/apps/s/../../../../api/v2/users/me"));
+        assert!(climbing.url(&deployment()).is_err());
+    }
+
+    #[test]
+    fn a_forgotten_value_is_refused() {
+        assert!(Request::new(&TEMPLATE_BY_NAME, &[&"only-one"]).url(&deployment()).is_err());
+    }
+
+    #[test]
+    fn a_host_that_is_more_than_a_host_is_refused() {
+        for host in ["evil.example/x", "a b", "user@evil.example", "evil.example:99", ""] {
+            let request = Request::new(&WORKSPACES, &[]).host(Host::App(host.to_owned()));
+            assert!(request.url(&deployment()).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_counts_as_a_write() {
+        let request = Request::new(&PTY_CONNECT, &[&"id"]).websocket("key".to_owned());
+        assert_eq!((request.method, request.effect), (Method::GET, Effect::Write));
+    }
+}

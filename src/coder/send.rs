@@ -1,0 +1,259 @@
+//! The one place where requests meet the network: one try, its credential, its answer read and decoded.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, TryStreamExt};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use tracing::{Instrument, Span, field};
+
+use super::answer::{Answer, excerpt};
+use super::request::{Auth, Request};
+use super::{Client, CoderError};
+
+/// No answer that we ask for comes near this size.
+const BODY_LIMIT: usize = 64 << 20;
+
+/// A whole answer in memory.
+#[derive(Debug)]
+pub(super) struct Reply {
+    operation: &'static str,
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    secret: Option<SecretString>,
+}
+
+impl Client {
+    /// Sends a request and decodes its answer, trying again where that is safe.
+    pub(super) async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T, CoderError> {
+        self.attempts(&request, || async { self.exchange(&request).await?.success()?.decode() }).await
+    }
+
+    /// Like `call` for a list, which Go writes as `null` when it is empty.
+    pub(super) async fn call_list<T: DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<Vec<T>, CoderError> {
+        Ok(self.call::<Option<Vec<T>>>(request).await?.unwrap_or_default())
+    }
+
+    /// Like `call` where success says everything.
+    pub(super) async fn call_done(&self, request: Request) -> Result<(), CoderError> {
+        self.attempts(&request, || async { self.exchange(&request).await?.success().map(drop) }).await
+    }
+
+    /// Runs one call: all its tries share one span and obey the retry policy.
+    pub(super) async fn attempts<T, F, Fut>(&self, request: &Request, send: F) -> Result<T, CoderError>
+    where
+        F: FnMut() -> Fut,
+        Fut: Future<Output = Result<T, CoderError>>,
+    {
+        let span = tracing::debug_span!(
+            "coder",
+            coder.operation = request.operation.name,
+            http.method = %request.method,
+            http.path = request.path,
+            http.status = field::Empty,
+        );
+        self.shared.retry.run(request.effect, send).instrument(span).await
+    }
+
+    /// One try whose answer is read to its end, whatever its status.
+    pub(super) async fn exchange(&self, request: &Request) -> Result<Reply, CoderError> {
+        let (builder, secret) = self.prepare(&self.shared.http, request)?;
+        self.shared.limit.pass(&request.path).await;
+        self.in_time(request, async {
+            let response = respond(request, builder).await?;
+            Reply::read(request, response, secret).await
+        })
+        .await
+    }
+
+    /// One try whose answer's head is returned with the body still to come; a failure is read and returned.
+    pub(super) async fn open(
+        &self,
+        http: &reqwest::Client,
+        request: &Request,
+        expected: StatusCode,
+    ) -> Result<reqwest::Response, CoderError> {
+        let (builder, secret) = self.prepare(http, request)?;
+        self.shared.limit.pass(&request.path).await;
+        self.in_time(request, async {
+            let response = respond(request, builder).await?;
+            if response.status() == expected {
+                return Ok(response);
+            }
+            let reply = Reply::read(request, response, secret).await?;
+            Err(reply
+                .success()
+                .map_or_else(|error| error, |reply| reply.undecodable("an unexpected success")))
+        })
+        .await
+    }
+
+    fn prepare(
+        &self,
+        http: &reqwest::Client,
+        request: &Request,
+    ) -> Result<(reqwest::RequestBuilder, Option<SecretString>), CoderError> {
+        let secret = self.secret(request);
+        let mut builder = http.request(request.method.clone(), request.url(self.url())?);
+        if let Some(secret) = &secret {
+            let (name, value) = credential(request, secret)?;
+            builder = builder.header(name, value);
+        }
+        if let Some(key) = &request.websocket_key {
+            builder = builder
+                .header(header::CONNECTION, "Upgrade")
+                .header(header::UPGRADE, "websocket")
+                .header(header::SEC_WEBSOCKET_VERSION, "13")
+                .header(header::SEC_WEBSOCKET_KEY, key);
+        }
+        if let Some(body) = &request.body {
+            builder = builder.header(header::CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        Ok((builder, secret))
+    }
+
+    fn secret(&self, request: &Request) -> Option<SecretString> {
+        match &request.auth {
+            Auth::Nobody => None,
+            Auth::SessionHeader | Auth::SessionCookie => Some(self.token()),
+            Auth::Agent(token) => Some(token.clone()),
+        }
+    }
+
+    /// The deadline covers one try, not the wait for our own rate limit before it.
+    async fn in_time<T>(
+        &self,
+        request: &Request,
+        work: impl Future<Output = Result<T, CoderError>>,
+    ) -> Result<T, CoderError> {
+        let limit: Duration = self.shared.timeout;
+        let late = CoderError::Timeout { operation: request.operation.name };
+        tokio::time::timeout(limit, work).await.unwrap_or(Err(late))
+    }
+}
+
+impl Reply {
+    async fn read(
+        request: &Request,
+        response: reqwest::Response,
+        secret: Option<SecretString>,
+    ) -> Result<Self, CoderError> {
+        let operation = request.operation.name;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let chunks = response.bytes_stream().map_err(|error| CoderError::transport(operation, error));
+        let body = collect(chunks, BODY_LIMIT)
+            .await?
+            .ok_or(CoderError::TooLarge { operation, limit: BODY_LIMIT })?;
+        Ok(Self { operation, status, headers, body, secret })
+    }
+
+    /// Turns every status but the 2xx into an error.
+    pub(super) fn success(self) -> Result<Self, CoderError> {
+        if self.status.is_success() { Ok(self) } else { Err(self.refusal()) }
+    }
+
+    pub(super) fn refusal(&self) -> CoderError {
+        CoderError::Answered(Box::new(Answer::read(self.operation, self.status, &self.headers, &self.text())))
+    }
+
+    fn decode<T: DeserializeOwned>(&self) -> Result<T, CoderError> {
+        let mut json = serde_json::Deserializer::from_slice(&self.body);
+        serde_path_to_error::deserialize(&mut json).map_err(|error| self.undecodable(&error.to_string()))
+    }
+
+    fn undecodable(&self, reason: &str) -> CoderError {
+        CoderError::Undecodable {
+            operation: self.operation,
+            status: self.status.as_u16(),
+            reason: scrub(reason, self.secret.as_ref()),
+            body: excerpt(&self.text()),
+        }
+    }
+
+    fn text(&self) -> String {
+        scrub(&String::from_utf8_lossy(&self.body), self.secret.as_ref())
+    }
+}
+
+/// A token has to survive as a header and as a cookie, so only what both allow is accepted.
+pub(super) fn check_token(token: &SecretString) -> Result<(), CoderError> {
+    let usable = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b';' | b',' | b'"' | b'\\');
+    let token = token.expose_secret();
+    if !token.is_empty() && token.bytes().all(usable) {
+        return Ok(());
+    }
+    Err(CoderError::Setup { reason: "the token is empty or has characters that no token has".to_owned() })
+}
+
+async fn respond(
+    request: &Request,
+    builder: reqwest::RequestBuilder,
+) -> Result<reqwest::Response, CoderError> {
+    let sent = builder.send().await;
+    let response = sent.map_err(|error| CoderError::transport(request.operation.name, error))?;
+    Span::current().record("http.status", response.status().as_u16());
+    Ok(response)
+}
+
+fn credential(
+    request: &Request,
+    secret: &SecretString,
+) -> Result<(header::HeaderName, HeaderValue), CoderError> {
+    check_token(secret)?;
+    let token = secret.expose_secret();
+    let (name, text) = match request.auth {
+        Auth::SessionCookie => (header::COOKIE, format!("coder_session_token={token}")),
+        Auth::SessionHeader | Auth::Agent(_) | Auth::Nobody => {
+            (header::HeaderName::from_static("coder-session-token"), token.to_owned())
+        }
+    };
+    let mut value = HeaderValue::try_from(text).map_err(|_| {
+        CoderError::request(request.operation.name, "the token is no header value".to_owned())
+    })?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+/// The whole body, or nothing when it is longer than the limit.
+async fn collect<E>(chunks: impl Stream<Item = Result<Bytes, E>>, limit: usize) -> Result<Option<Bytes>, E> {
+    let mut chunks = std::pin::pin!(chunks);
+    let mut body = Vec::new();
+    while let Some(chunk) = chunks.try_next().await? {
+        if body.len() + chunk.len() > limit {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body.into()))
+}
+
+/// Servers and proxies may echo what they got; our token must not travel on in an error.
+fn scrub(text: &str, secret: Option<&SecretString>) -> String {
+    match secret {
+        Some(secret) => text.replace(secret.expose_secret(), "[token]"),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::{StreamExt, stream};
+
+    use super::{Bytes, collect};
+
+    #[tokio::test]
+    async fn bodies_are_cut_off_at_the_limit() {
+        let chunks =
+            || stream::iter([b"abc", b"def"]).map(|chunk| Ok::<_, Infallible>(Bytes::from_static(chunk)));
+        assert_eq!(collect(chunks(), 6).await, Ok(Some(Bytes::from_static(b"abcdef"))));
+        assert_eq!(collect(chunks(), 5).await, Ok(None));
+    }
+}

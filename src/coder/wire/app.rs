@@ -1,0 +1,57 @@
+//! Apps of an agent, and the status words that agents post about their work.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::lenient::null_as_default;
+
+/// A port of the workspace that Coder proxies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct App {
+    pub id: Uuid,
+    pub slug: String,
+    #[serde(default)]
+    pub url: String,
+    #[serde(default)]
+    pub display_name: String,
+    #[serde(default)]
+    pub subdomain: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subdomain_name: String,
+    #[serde(default)]
+    pub health: String,
+    /// Newest first and unbounded, of the current build only.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub statuses: Vec<AppStatus>,
+}
+
+/// What an agent said about its work at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppStatus {
+    pub id: Uuid,
+    pub created_at: DateTime<Utc>,
+    pub workspace_id: Uuid,
+    pub agent_id: Uuid,
+    pub app_id: Uuid,
+    pub state: String,
+    #[serde(default)]
+    pub message: String,
+    #[serde(default)]
+    pub uri: String,
+    #[serde(default)]
+    pub icon: String,
+    #[serde(default)]
+    pub needs_user_attention: bool,
+}
+
+/// The body of a status report. Coder refuses messages over 160 bytes and strips newlines and markup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppStatusReport {
+    pub app_slug: String,
+    pub state: String,
+    #[serde(default)]
+    pub message: String,
+    #[serde(default)]
+    pub uri: String,
+}

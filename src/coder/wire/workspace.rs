@@ -1,0 +1,60 @@
+//! A workspace, and what creating one takes.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::app::AppStatus;
+use super::build::{Build, ParameterValue};
+use super::lenient::{null_as_default, time};
+
+/// A workspace with its newest build. It never contains parameter values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    pub id: Uuid,
+    pub name: String,
+    pub owner_id: Uuid,
+    pub owner_name: String,
+    pub organization_id: Uuid,
+    pub template_id: Uuid,
+    #[serde(default)]
+    pub template_name: String,
+    #[serde(default)]
+    pub template_display_name: String,
+    pub template_active_version_id: Uuid,
+    pub created_at: DateTime<Utc>,
+    /// Does not move with builds.
+    pub updated_at: DateTime<Utc>,
+    #[serde(default, deserialize_with = "time")]
+    pub last_used_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub outdated: bool,
+    #[serde(default, deserialize_with = "time")]
+    pub dormant_at: Option<DateTime<Utc>>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub health: WorkspaceHealth,
+    pub latest_build: Build,
+    /// Outlives builds: compare its agent with the current one before believing it.
+    #[serde(default)]
+    pub latest_app_status: Option<AppStatus>,
+}
+
+/// Coder's own opinion of the workspace's agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceHealth {
+    #[serde(default)]
+    pub healthy: bool,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub failing_agents: Vec<Uuid>,
+}
+
+/// The body of a create request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CreateWorkspace {
+    pub name: String,
+    pub template_version_id: Uuid,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub rich_parameter_values: Vec<ParameterValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_version_preset_id: Option<Uuid>,
+}
