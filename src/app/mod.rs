@@ -1,1 +1,130 @@
 //! Use cases: what a caller may do with the fleet, one file a resource.
+//!
+//! [`Fleet`] is the one handle. Callers' methods check rights first, then read the snapshot or accept an
+//! operation; the reconcilers under [`reconcile`] do the rest and are the only ones that act on Coder.
+
+pub mod agents;
+pub mod audit;
+pub mod caller;
+pub mod catalog;
+pub mod discovery;
+pub mod error;
+pub mod fleet_status;
+pub mod health;
+pub mod history;
+pub mod hooks;
+mod metadata_reader;
+pub mod reconcile;
+mod slots;
+pub mod snapshot;
+pub mod tokens;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::sync::{Notify, watch};
+
+use crate::coder::Client;
+use crate::store::Store;
+use catalog::Catalog;
+use discovery::Discovery;
+use health::Health;
+use metadata_reader::MetadataReader;
+use reconcile::failures::Failures;
+use slots::Slots;
+use snapshot::Board;
+
+/// How the fleet is run.
+#[derive(Debug, Clone)]
+pub struct FleetOptions {
+    /// Shortest time between two looks at Coder.
+    pub poll_interval: Duration,
+    /// Workspace builds that may run at once.
+    pub parallel_builds: NonZeroUsize,
+    /// Busy without a sign of life for this long is stuck.
+    pub stuck_after: TimeDelta,
+    /// A build that takes longer than this has failed for us.
+    pub build_timeout: Duration,
+    /// Base of links into Coder for people, and of the address agents call.
+    pub public_url: Option<String>,
+}
+
+/// The fleet: store, Coder and what is known of both. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Fleet(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    store: Store,
+    coder: Client,
+    catalog: Catalog,
+    discovery: Discovery,
+    board: Board,
+    health: Health,
+    slots: Slots,
+    metadata: MetadataReader,
+    failures: Failures,
+    options: FleetOptions,
+    /// Wakes the poller before its time.
+    poll_nudge: Notify,
+    /// Wakes the executor of operations; the number only grows.
+    operations: watch::Sender<u64>,
+}
+
+impl Fleet {
+    pub async fn open(store: Store, coder: Client, catalog: Catalog, options: FleetOptions) -> Result<Self, error::Error> {
+        let fleet = Self(Arc::new(Parts {
+            slots: Slots::new(options.parallel_builds),
+            metadata: MetadataReader::new(coder.clone()),
+            failures: Failures::new(coder.clone()),
+            discovery: Discovery::default(),
+            board: Board::default(),
+            health: Health::default(),
+            poll_nudge: Notify::new(),
+            operations: watch::Sender::new(0),
+            store,
+            coder,
+            catalog,
+            options,
+        }));
+        fleet.board_load().await?;
+        Ok(fleet)
+    }
+
+    pub fn health(&self) -> &Health {
+        &self.0.health
+    }
+
+    pub fn board(&self) -> &Board {
+        &self.0.board
+    }
+
+    /// Is the store answering? For readiness checks.
+    pub async fn store_ping(&self) -> Result<(), error::Error> {
+        Ok(self.0.store.ping().await?)
+    }
+
+    fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    fn coder(&self) -> &Client {
+        &self.0.coder
+    }
+
+    fn options(&self) -> &FleetOptions {
+        &self.0.options
+    }
+
+    /// Something changed by our own hand: look at Coder soon.
+    fn nudge_poll(&self) {
+        self.0.poll_nudge.notify_one();
+    }
+
+    /// An operation was accepted or ended.
+    fn nudge_operations(&self) {
+        self.0.operations.send_modify(|n| *n += 1);
+    }
+}

@@ -103,6 +103,15 @@ pub fn merge(sources: impl IntoIterator<Item = Metadata>) -> Metadata {
     merged
 }
 
+/// Values just read, dated: one that was known keeps its date, a new one counts from now.
+pub fn date(known: &Metadata, read: BTreeMap<String, String>, now: DateTime<Utc>) -> Metadata {
+    let dated = |(key, value): (String, String)| match known.get(&key) {
+        Some(old) if old.value == value => (key, old.clone()),
+        Some(_) | None => (key, Dated { value, changed_at: now }),
+    };
+    read.into_iter().map(dated).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,6 +142,14 @@ mod tests {
         let coders = source(&[("a", "coder", 4), ("b", "coder", 6), ("c", "n/a", 9)]);
         let late_blank = source(&[("a", " ", 99)]);
         assert_eq!(merge([coders, ours, late_blank]), source(&[("a", "ours", 5), ("b", "coder", 6)]));
+    }
+
+    #[test]
+    fn a_value_counts_from_when_it_was_first_seen() {
+        let known = source(&[("a", "old", 1), ("b", "same", 1)]);
+        let read = BTreeMap::from([("a".to_owned(), "new".to_owned()), ("b".to_owned(), "same".to_owned())]);
+        let dated = date(&known, read, DateTime::from_timestamp(9, 0).unwrap());
+        assert_eq!(dated, source(&[("a", "new", 9), ("b", "same", 1)]));
     }
 
     #[test]

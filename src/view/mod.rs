@@ -1,1 +1,17 @@
-//! Outward shapes shared by MCP, REST and `--json` output.
+//! Outward shapes shared by MCP, REST and `--json` output; names and fields are the contract.
+
+pub mod agent;
+pub mod catalog;
+pub mod error;
+pub mod fleet;
+pub mod history;
+pub mod paging;
+pub mod request;
+pub mod token;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// RFC 3339 in UTC with `Z`, to the millisecond.
+pub fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}

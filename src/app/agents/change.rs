@@ -1,0 +1,111 @@
+//! Starting, stopping and restarting: nothing to do is said, everything else becomes an operation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+
+use super::{ChangeAgent, Mutation, deed, request_key};
+use crate::app::Fleet;
+use crate::app::caller::{Caller, Deed};
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::app::snapshot::AgentState;
+use crate::domain::access::Action;
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::{AgentId, OperationId};
+use crate::domain::operation::{Operation, OperationKind, OperationState};
+use crate::store::Accepted;
+
+impl Fleet {
+    pub async fn agent_start(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
+        self.agent_change(deed(caller, Action::AgentStart, &request.name), OperationKind::Start, request).await
+    }
+
+    pub async fn agent_stop(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
+        self.agent_change(deed(caller, Action::AgentStop, &request.name), OperationKind::Stop, request).await
+    }
+
+    pub async fn agent_restart(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
+        self.agent_change(deed(caller, Action::AgentRestart, &request.name), OperationKind::Restart, request).await
+    }
+
+    async fn agent_change(&self, deed: Deed<'_>, kind: OperationKind, request: ChangeAgent) -> Result<Mutation, Error> {
+        let accepted = self.change_accept(&deed, kind, &request).await;
+        let accepted = self.audited(&deed, accepted, |(_, operation)| operation.as_ref().map(|op| op.id)).await?;
+        let (state, operation) = accepted;
+        let Some(operation) = operation else {
+            let message = format!("agent '{}' is {} already; nothing was done", state.agent.name, state.agent.sighting.status);
+            return Ok(Mutation { agent: state, message, operation: None, warnings: Vec::new() });
+        };
+        point("change.accepted");
+        self.nudge_operations();
+        self.await_operation(operation.id, operation.agent_id, request.wait).await?;
+        let agent = self.state_of(operation.agent_id).await?;
+        let message = format!("agent '{}': {} accepted; it is {}", agent.agent.name, kind, agent.agent.sighting.status);
+        Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new() })
+    }
+
+    async fn change_accept(
+        &self,
+        deed: &Deed<'_>,
+        kind: OperationKind,
+        request: &ChangeAgent,
+    ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
+        let state = self.agent_permitted(deed, &request.name).await?;
+        let waiting = self.store().operations_of(state.agent.id, 1).await?;
+        let is_quiet = waiting.first().is_none_or(|operation| operation.state.is_ended());
+        if is_quiet && is_so_already(kind, &state) {
+            return Ok((state, None));
+        }
+        let operation = Operation::accepted(state.agent.id, kind, &deed.caller.principal.name, Utc::now());
+        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        match self.store().operation_accept(&operation, key.as_ref()).await? {
+            Accepted::New => Ok((state, Some(operation))),
+            Accepted::Repeated(earlier) => Ok((state, Some(earlier))),
+        }
+    }
+
+    /// Waits for the end of an operation and for the agent to settle, as long as the caller asked.
+    pub(in crate::app) async fn await_operation(&self, id: OperationId, agent: AgentId, wait: Duration) -> Result<(), Error> {
+        if wait.is_zero() {
+            return Ok(());
+        }
+        let deadline = tokio::time::Instant::now() + wait;
+        let mut operations = self.0.operations.subscribe();
+        let mut changes = self.board().changes();
+        loop {
+            operations.mark_unchanged();
+            changes.mark_unchanged();
+            let operation = self.store().operation_by_id(id).await?;
+            if operation.is_none_or(|operation| self.is_settled(&operation, agent)) {
+                return Ok(());
+            }
+            tokio::select! {
+                _ = operations.changed() => {}
+                _ = changes.changed() => {}
+                () = tokio::time::sleep_until(deadline) => return Ok(()),
+            }
+        }
+    }
+
+    /// A build's end is not yet a ready agent: one that still moves is waited for.
+    fn is_settled(&self, operation: &Operation, agent: AgentId) -> bool {
+        let snapshot = self.board().now();
+        let is_moving = snapshot.by_id(agent).is_some_and(|state| state.agent.sighting.status.is_moving());
+        match operation.state {
+            OperationState::Pending | OperationState::Running => false,
+            OperationState::Failed | OperationState::Canceled => true,
+            OperationState::Done => operation.kind == OperationKind::Delete || !is_moving,
+        }
+    }
+}
+
+fn is_so_already(kind: OperationKind, state: &AgentState) -> bool {
+    let status = state.agent.sighting.status;
+    match kind {
+        OperationKind::Start => status.is_ready() || status == AgentStatus::Starting,
+        OperationKind::Stop => status == AgentStatus::Stopped,
+        OperationKind::Restart | OperationKind::Create | OperationKind::Delete => false,
+    }
+}

@@ -1,0 +1,207 @@
+//! Creating an agent: everything is checked and the intent stored before Coder hears of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+
+use super::parameters::Blueprint;
+use super::{CreateAgent, Mutation, deed, request_key};
+use crate::app::Fleet;
+use crate::app::caller::{Caller, Deed};
+use crate::app::discovery::ProjectInfo;
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::app::snapshot::AgentState;
+use crate::domain::access::{Action, Target};
+use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
+use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::id::{AgentId, OperationId, TaskId};
+use crate::domain::name::AgentName;
+use crate::domain::operation::{Operation, OperationKind, OperationState};
+use crate::domain::role::Role;
+use crate::domain::task::TaskSource;
+use crate::store::{Accepted, StoreError};
+
+/// A refusal by Coder that comes this quickly is the call's own error.
+const EARLY_ANSWER: Duration = Duration::from_secs(2);
+/// A generated name may lose a race this often before we give up.
+const NAME_TRIES: usize = 5;
+
+impl Fleet {
+    pub async fn agent_create(&self, caller: &Caller, request: CreateAgent) -> Result<Mutation, Error> {
+        let target = request.name.as_ref().map_or("(new)", AgentName::as_str).to_owned();
+        let deed = deed(caller, Action::AgentCreate, &target);
+        let wait = request.wait;
+        let accepted = self.create_accept(&deed, request).await;
+        let accepted = self.audited(&deed, accepted, |created| Some(created.operation.id)).await?;
+        point("create.accepted");
+        self.nudge_operations();
+        self.early_failure(&accepted.operation).await?;
+        self.await_operation(accepted.operation.id, accepted.operation.agent_id, wait).await?;
+        self.created(accepted).await
+    }
+
+    async fn create_accept(&self, deed: &Deed<'_>, request: CreateAgent) -> Result<Created, Error> {
+        let info = self.project_named(&request.project).await?;
+        let role_name = request.role.as_deref().unwrap_or(&info.project.default_role);
+        let role = self.role_of_project(&info, role_name)?;
+        self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
+        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let warnings = warnings_of(&request);
+        for _ in 0..NAME_TRIES {
+            let name = self.name_for(&request)?;
+            let agent = new_agent(&request, &info, &role, Named { name, by: &deed.caller.principal.name });
+            self.check_buildable(&agent, &info, &role, request.role.is_some())?;
+            let operation = Operation::accepted(agent.id, OperationKind::Create, &deed.caller.principal.name, agent.created_at);
+            let task = first_task(&agent, TaskSource::of(deed.caller.principal.kind));
+            match self.store().agent_create(&agent, &operation, &task, key.as_ref()).await {
+                Ok(Accepted::New) => {
+                    self.board_refresh(agent.id).await?;
+                    return Ok(Created { operation, warnings, is_repeat: false });
+                }
+                Ok(Accepted::Repeated(operation)) => return Ok(Created { operation, warnings, is_repeat: true }),
+                Err(StoreError::NameTaken(_)) if request.name.is_none() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::AlreadyExists(request.project))
+    }
+
+    /// The name given, if Coder does not show it already, or a fresh one.
+    fn name_for(&self, request: &CreateAgent) -> Result<AgentName, Error> {
+        let snapshot = self.board().now();
+        match &request.name {
+            Some(name) if snapshot.by_name(name.as_str()).is_some() && request.request.is_none() => {
+                Err(Error::AlreadyExists(name.to_string()))
+            }
+            Some(name) => Ok(name.clone()),
+            None => Ok(AgentName::generate(|name| snapshot.by_name(name.as_str()).is_some())),
+        }
+    }
+
+    /// Refuses what Coder would refuse, without asking it.
+    fn check_buildable(&self, agent: &Agent, info: &ProjectInfo, role: &Role, is_role_given: bool) -> Result<(), Error> {
+        let public_url = self.options().public_url.as_deref();
+        Blueprint { agent, info, role, is_role_given, public_url }.request().map(|_| ())
+    }
+
+    /// Waits a moment for Coder's first word: a create it refuses leaves no agent behind, only the error.
+    async fn early_failure(&self, operation: &Operation) -> Result<(), Error> {
+        let Some(ended) = self.operation_settled(operation.id, EARLY_ANSWER).await? else { return Ok(()) };
+        let agent = self.store().agent_by_id(operation.agent_id).await?;
+        let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
+        match ended.failure {
+            Some(failure) if ended.state == OperationState::Failed && never_was => {
+                self.store().agent_discard(operation.agent_id).await?;
+                self.board_refresh(operation.agent_id).await?;
+                Err(Error::Operation(failure))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn created(&self, created: Created) -> Result<Mutation, Error> {
+        let agent = self.state_of(created.operation.agent_id).await?;
+        let name = &agent.agent.name;
+        let message = match (created.is_repeat, agent.agent.sighting.status) {
+            (true, _) => format!("agent '{name}' was created by an earlier call with this request_key"),
+            (false, AgentStatus::Idle | AgentStatus::Busy) => format!("agent '{name}' is ready"),
+            (false, AgentStatus::Failed) => format!("agent '{name}' failed: {}", agent.agent.sighting.reason),
+            (false, _) => format!("agent '{name}' is being created; call wait_for_agents to know when it is ready"),
+        };
+        Ok(Mutation { agent, message, operation: Some(created.operation.id), warnings: created.warnings })
+    }
+
+    /// The agent as it is now, deleted or not.
+    pub(in crate::app) async fn state_of(&self, id: AgentId) -> Result<Arc<AgentState>, Error> {
+        if let Some(state) = self.board().now().by_id(id) {
+            return Ok(Arc::clone(state));
+        }
+        let state = self.board_refresh(id).await?;
+        state.ok_or_else(|| Error::AgentNotFound(id.to_string()))
+    }
+}
+
+#[derive(Debug)]
+struct Created {
+    operation: Operation,
+    warnings: Vec<String>,
+    is_repeat: bool,
+}
+
+/// The name an agent gets and who asked for it.
+struct Named<'a> {
+    name: AgentName,
+    by: &'a str,
+}
+
+fn new_agent(request: &CreateAgent, info: &ProjectInfo, role: &Role, named: Named<'_>) -> Agent {
+    let now = Utc::now();
+    Agent {
+        id: AgentId::fresh(),
+        name: named.name,
+        workspace_id: None,
+        project: info.project.name.clone(),
+        role: role.id.clone(),
+        spec: request.spec.as_str().to_owned(),
+        pull_request_url: request.pull_request_url.clone(),
+        created_by: Some(named.by.to_owned()),
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+        sighting: Sighting {
+            status: AgentStatus::Pending,
+            previous_status: None,
+            reason: "waits for its workspace to be made".into(),
+            attention: Attention::None,
+            generation: 0,
+            observed_at: None,
+            revision: 0,
+        },
+    }
+}
+
+/// The spec is the agent's first message.
+fn first_task(agent: &Agent, source: TaskSource) -> HistoryEntry {
+    HistoryEntry::task(NewTask {
+        id: TaskId::fresh(),
+        agent_id: agent.id,
+        message: agent.spec.clone(),
+        source,
+        generation: 1,
+        created_at: agent.created_at,
+    })
+}
+
+fn warnings_of(request: &CreateAgent) -> Vec<String> {
+    let missing = request.spec.missing_sections();
+    if missing.is_empty() { Vec::new() } else { vec![format!("the spec has no section {}", missing.join(", "))] }
+}
+
+impl Fleet {
+    /// The operation's row once it has ended, or none when it has not within that time.
+    pub(in crate::app) async fn operation_settled(&self, id: OperationId, limit: Duration) -> Result<Option<Operation>, Error> {
+        let mut changes = self.0.operations.subscribe();
+        let deadline = tokio::time::Instant::now() + limit;
+        loop {
+            changes.mark_unchanged();
+            let operation = self.store().operation_by_id(id).await?;
+            match operation {
+                Some(operation) if operation.state.is_ended() || is_followed(&operation) => {
+                    return Ok(operation.state.is_ended().then_some(operation));
+                }
+                Some(_) => {}
+                None => return Ok(None),
+            }
+            if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Coder has accepted it: what comes now is the build's own course.
+fn is_followed(operation: &Operation) -> bool {
+    matches!(operation.progress, crate::domain::operation::Progress::Following { .. })
+}

@@ -1,0 +1,40 @@
+//! Setting metadata: by managers on their agents, by an agent on itself.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+
+use super::{SetMetadata, deed};
+use crate::app::Fleet;
+use crate::app::caller::{Caller, Deed};
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::domain::access::Action;
+use crate::domain::metadata::Dated;
+
+impl Fleet {
+    pub async fn agent_metadata_set(&self, caller: &Caller, request: SetMetadata) -> Result<Arc<AgentState>, Error> {
+        let name = self.agent_meant(caller, request.name.as_deref())?;
+        let deed = deed(caller, Action::AgentMetadataSet, &name);
+        let result = self.metadata_set_on(&deed, &name, request).await;
+        self.audited(&deed, result, |_| None).await
+    }
+
+    async fn metadata_set_on(&self, deed: &Deed<'_>, name: &str, request: SetMetadata) -> Result<Arc<AgentState>, Error> {
+        let state = self.agent_permitted(deed, name).await?;
+        let dated = Dated { value: request.value, changed_at: Utc::now() };
+        self.store().metadata_set(state.agent.id, &request.key, &dated).await?;
+        let fresh = self.board_refresh(state.agent.id).await?;
+        fresh.ok_or_else(|| Error::AgentNotFound(name.to_owned()))
+    }
+
+    /// An agent that names nobody means itself.
+    fn agent_meant(&self, caller: &Caller, name: Option<&str>) -> Result<String, Error> {
+        if let Some(name) = name {
+            return Ok(name.to_owned());
+        }
+        let own = caller.principal.agent.and_then(|id| self.board().now().by_id(id).cloned());
+        own.map(|state| state.agent.name.to_string())
+            .ok_or_else(|| Error::invalid("agent_name", "agent_name is missing: only an agent may leave it out"))
+    }
+}

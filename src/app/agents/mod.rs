@@ -1,0 +1,183 @@
+//! What callers do with agents: create, list, show, change, delete, wait.
+
+mod change;
+mod create;
+mod delete;
+mod list;
+mod metadata;
+pub(super) mod parameters;
+mod show;
+mod wait;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use super::snapshot::AgentState;
+use crate::domain::access::{Action, AgentTarget, Target};
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::{OperationId, WorkspaceId};
+use crate::domain::metadata::MetadataKey;
+use crate::domain::name::AgentName;
+use crate::domain::page::{Page, PageRequest};
+use crate::domain::spec::Spec;
+use crate::store::RequestKey;
+
+#[derive(Debug, Clone)]
+pub struct CreateAgent {
+    pub project: String,
+    pub spec: Spec,
+    pub name: Option<AgentName>,
+    pub role: Option<String>,
+    pub pull_request_url: Option<String>,
+    pub request: Option<RequestToken>,
+    pub wait: Duration,
+}
+
+/// A caller's key for a request and the fingerprint of its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestToken {
+    pub key: String,
+    pub fingerprint: [u8; 32],
+}
+
+#[derive(Debug, Clone)]
+pub struct ListAgents {
+    /// None: all but deleted ones.
+    pub statuses: Option<Vec<AgentStatus>>,
+    pub project: Option<String>,
+    pub role: Option<String>,
+    pub page: PageRequest,
+    pub include_runs: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct ChangeAgent {
+    pub name: String,
+    pub request: Option<RequestToken>,
+    pub wait: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct DeleteAgent {
+    pub name: String,
+    pub work: Work,
+    pub request: Option<RequestToken>,
+    pub wait: Duration,
+}
+
+/// What becomes of unpushed work at a delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    Keep,
+    Discard,
+}
+
+#[derive(Debug, Clone)]
+pub struct WaitAgents {
+    /// Empty: all agents.
+    pub names: Vec<String>,
+    pub until: Until,
+    pub timeout: Duration,
+    pub cursor: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    AnyChange,
+    Idle,
+    Done,
+}
+
+#[derive(Debug, Clone)]
+pub struct SetMetadata {
+    /// None: the calling agent itself.
+    pub name: Option<String>,
+    pub key: MetadataKey,
+    pub value: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct AgentPage {
+    pub page: Page<Arc<AgentState>>,
+    pub counts: BTreeMap<AgentStatus, u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Mutation {
+    pub agent: Arc<AgentState>,
+    pub message: String,
+    pub operation: Option<OperationId>,
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Deletion {
+    pub name: AgentName,
+    pub workspace: Option<WorkspaceId>,
+    pub message: String,
+    pub operation: Option<OperationId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Waited {
+    pub changed: Vec<Changed>,
+    pub cursor: i64,
+    pub timed_out: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Changed {
+    pub agent: Arc<AgentState>,
+    pub previous_status: Option<AgentStatus>,
+}
+
+impl Fleet {
+    /// The live agent of that name, if the caller may do this to it.
+    async fn agent_permitted(&self, deed: &Deed<'_>, name: &str) -> Result<Arc<AgentState>, Error> {
+        let snapshot = self.board().now();
+        let Some(state) = snapshot.by_name(name) else {
+            self.permit(deed, Target::Absent).await?;
+            return Err(self.absent(name));
+        };
+        self.permit(deed, Target::Agent(target_of(state))).await?;
+        Ok(Arc::clone(state))
+    }
+
+    /// Not found, unless we cannot know: then Coder's absence is the news.
+    fn absent(&self, name: &str) -> Error {
+        let health = self.health().now();
+        match (self.board().now().observed_at, health.error) {
+            (None, Some(error)) => Error::CoderUnavailable(error),
+            (None, None) => Error::CoderUnavailable("the fleet has not been seen yet".into()),
+            (Some(_), _) => Error::AgentNotFound(name.to_owned()),
+        }
+    }
+}
+
+fn target_of(state: &AgentState) -> AgentTarget<'_> {
+    AgentTarget {
+        id: state.agent.id,
+        project: &state.agent.project,
+        kind: state.kind,
+        created_by: state.agent.created_by.as_deref(),
+    }
+}
+
+fn deed<'a>(caller: &'a Caller, action: Action, target: &str) -> Deed<'a> {
+    Deed { caller, action, target: Some(target.to_owned()) }
+}
+
+/// The key as the store knows it: per principal and tool.
+fn request_key(caller: &Caller, action: Action, token: Option<&RequestToken>) -> Option<RequestKey> {
+    let token = token?;
+    Some(RequestKey {
+        principal: caller.principal.name.clone(),
+        tool: action.name().to_owned(),
+        key: token.key.clone(),
+        fingerprint: token.fingerprint,
+    })
+}

@@ -1,0 +1,93 @@
+//! Waiting for agents to change, with a cursor so that nothing is missed between two calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{Changed, Until, WaitAgents, Waited};
+use crate::app::Fleet;
+use crate::app::caller::{Caller, Deed};
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::domain::access::{Action, Target};
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::AgentId;
+use crate::domain::metadata::Metadata;
+use crate::domain::name::name_key;
+use crate::store::LatestTasks;
+
+impl Fleet {
+    pub async fn agent_wait(&self, caller: &Caller, request: WaitAgents) -> Result<Waited, Error> {
+        let deed = Deed { caller, action: Action::AgentWait, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        let mut changes = self.board().changes();
+        let since = request.cursor.unwrap_or(*changes.borrow());
+        let watched = self.watched(&request.names).await?;
+        let deadline = tokio::time::Instant::now() + request.timeout;
+        loop {
+            let revision = *changes.borrow_and_update();
+            let changed = self.agents_changed(since, &watched).await?;
+            if let Some(changed) = self.reached(request.until, changed, &watched) {
+                return Ok(Waited { changed, cursor: revision, timed_out: false });
+            }
+            if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+                let changed = self.agents_changed(since, &watched).await?;
+                return Ok(Waited { changed, cursor: revision, timed_out: true });
+            }
+        }
+    }
+
+    /// Agents changed after a revision, live and deleted, for events and waits.
+    pub async fn changes_after(&self, revision: i64) -> Result<Vec<Changed>, Error> {
+        self.agents_changed(revision, &HashSet::new()).await
+    }
+
+    /// Ids of the named agents; an agent deleted a moment ago still counts.
+    async fn watched(&self, names: &[String]) -> Result<HashSet<AgentId>, Error> {
+        let mut ids = HashSet::new();
+        for name in names {
+            let found = self.store().agent_newest_by_name(&name_key(name)).await?;
+            ids.insert(found.ok_or_else(|| self.absent(name))?.id);
+        }
+        Ok(ids)
+    }
+
+    async fn agents_changed(&self, since: i64, watched: &HashSet<AgentId>) -> Result<Vec<Changed>, Error> {
+        if self.board().revision() <= since {
+            return Ok(Vec::new());
+        }
+        let snapshot = self.board().now();
+        let rows = self.store().agents_changed_after(since).await?;
+        let rows = rows.into_iter().filter(|agent| watched.is_empty() || watched.contains(&agent.id));
+        let state = |agent: crate::domain::agent::Agent| {
+            let previous_status = agent.sighting.previous_status;
+            let live = snapshot.by_name(agent.name.as_str()).filter(|state| state.agent.id == agent.id).cloned();
+            let agent = live.unwrap_or_else(|| {
+                let kind = self.role_kind_or_coding(&agent.role);
+                Arc::new(AgentState::new(agent, kind, LatestTasks::default(), Metadata::new()))
+            });
+            Changed { agent, previous_status }
+        };
+        Ok(rows.map(state).collect())
+    }
+
+    /// The answer, if what was waited for is so.
+    fn reached(&self, until: Until, changed: Vec<Changed>, watched: &HashSet<AgentId>) -> Option<Vec<Changed>> {
+        match until {
+            Until::AnyChange => (!changed.is_empty()).then_some(changed),
+            Until::Idle => self.all(watched, is_at_rest).then_some(changed),
+            Until::Done => self.all(watched, |state| is_at_rest(state) && state.tasks.open.is_none()).then_some(changed),
+        }
+    }
+
+    /// Does it hold for every watched agent? Those that are gone no longer count.
+    fn all(&self, watched: &HashSet<AgentId>, holds: impl Fn(&AgentState) -> bool) -> bool {
+        let snapshot = self.board().now();
+        snapshot.agents.values().filter(|state| watched.is_empty() || watched.contains(&state.agent.id)).all(|state| holds(state))
+    }
+}
+
+/// Idle, or in a state that will not become idle by itself.
+fn is_at_rest(state: &AgentState) -> bool {
+    let status = state.agent.sighting.status;
+    status != AgentStatus::Busy && !status.is_moving()
+}

@@ -1,0 +1,86 @@
+//! The gate of every use case: decide by the principal, audit what changes something and what is refused.
+
+use chrono::Utc;
+
+use super::Fleet;
+use super::error::Error;
+use crate::domain::access::{Action, Principal, Target, authorize};
+use crate::domain::id::OperationId;
+use crate::store::{AuditOutcome, AuditRow};
+
+/// Who calls, and through which door.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub principal: Principal,
+    pub surface: Surface,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    Mcp,
+    Rest,
+}
+
+impl Surface {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Rest => "rest",
+        }
+    }
+}
+
+/// What a call was about, for the audit row.
+#[derive(Debug, Clone)]
+pub(super) struct Deed<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) action: Action,
+    pub(super) target: Option<String>,
+}
+
+impl Deed<'_> {
+    fn row(&self, outcome: AuditOutcome) -> AuditRow {
+        let principal = &self.caller.principal;
+        AuditRow {
+            at: Utc::now(),
+            principal_kind: principal.kind,
+            principal: principal.name.clone(),
+            token_id: principal.token_id,
+            surface: self.caller.surface.word().to_owned(),
+            action: self.action.name().to_owned(),
+            target: self.target.clone(),
+            outcome,
+            code: None,
+            operation_id: None,
+        }
+    }
+}
+
+impl Fleet {
+    /// Refuses what the principal may not do, and leaves a row about it.
+    pub(super) async fn permit(&self, deed: &Deed<'_>, target: Target<'_>) -> Result<(), Error> {
+        let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else { return Ok(()) };
+        let error = Error::Forbidden(denial);
+        let row = AuditRow { code: Some(error.code().as_str().to_owned()), ..deed.row(AuditOutcome::Denied) };
+        self.store().audit_add(&row).await?;
+        Err(error)
+    }
+
+    /// Leaves the row of a mutation that was permitted, however it ended.
+    pub(super) async fn audited<T>(
+        &self,
+        deed: &Deed<'_>,
+        result: Result<T, Error>,
+        operation: impl Fn(&T) -> Option<OperationId>,
+    ) -> Result<T, Error> {
+        let row = match &result {
+            Ok(value) => AuditRow { operation_id: operation(value), ..deed.row(AuditOutcome::Allowed) },
+            Err(Error::Forbidden(_)) => return result,
+            Err(error) => {
+                AuditRow { code: Some(error.code().as_str().to_owned()), ..deed.row(AuditOutcome::Failed) }
+            }
+        };
+        self.store().audit_add(&row).await?;
+        result
+    }
+}

@@ -1,0 +1,288 @@
+//! Projects and roles there are: the files joined with the templates of the deployment.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use moka::future::Cache;
+use uuid::Uuid;
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::catalog::Files;
+use super::error::Error;
+use crate::coder::CoderError;
+use crate::coder::wire::{Organization, Preset, RichParameter, Template};
+use crate::domain::access::{Action, Target};
+use crate::domain::name::name_key;
+use crate::domain::project::Project;
+use crate::domain::role::{DEFAULT_ROLE, Role, RoleKind};
+
+/// Names of the parameter that carries the spec to the agent.
+const PROMPT_PARAMETERS: [&str; 2] = ["AI Prompt", "ai_prompt"];
+/// Versions never change, so what they declare is asked once.
+const KNOWN_VERSIONS: u64 = 2_000;
+
+/// A project that has a template here.
+#[derive(Debug, Clone)]
+pub struct ProjectInfo {
+    pub project: Project,
+    pub template_id: Uuid,
+    pub template_name: String,
+    pub(super) organization: Uuid,
+    pub(super) version: Uuid,
+    pub(super) declared: Arc<Declared>,
+}
+
+/// What a template version asks for and offers.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    pub(super) parameters: Vec<RichParameter>,
+    pub(super) presets: Vec<Preset>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RoleInfo {
+    pub role: Role,
+    pub is_default: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct RolesOf {
+    pub roles: Vec<RoleInfo>,
+    pub project: Option<String>,
+}
+
+/// What the last look at the deployment's templates found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    projects: Vec<ProjectInfo>,
+    by_template: HashMap<Uuid, usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Discovery {
+    found: ArcSwapOption<Found>,
+    versions: Cache<Uuid, Arc<Declared>>,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        Self { found: ArcSwapOption::default(), versions: Cache::new(KNOWN_VERSIONS) }
+    }
+}
+
+impl ProjectInfo {
+    pub(super) fn prompt_parameter(&self) -> Option<&RichParameter> {
+        self.declared.prompt_parameter()
+    }
+
+    pub(super) fn preset(&self, name: &str) -> Option<&Preset> {
+        self.declared.presets.iter().find(|preset| name_key(&preset.name) == name_key(name))
+    }
+}
+
+impl Declared {
+    fn prompt_parameter(&self) -> Option<&RichParameter> {
+        PROMPT_PARAMETERS.iter().find_map(|name| self.parameters.iter().find(|parameter| parameter.name == *name))
+    }
+}
+
+impl Found {
+    pub(super) fn project(&self, name: &str) -> Option<&ProjectInfo> {
+        let key = name_key(name);
+        let by_name = self.projects.iter().find(|info| name_key(&info.project.name) == key);
+        by_name.or_else(|| self.projects.iter().find(|info| name_key(&info.project.display_name) == key))
+    }
+
+    /// The project a workspace of this template belongs to, if it is one of ours.
+    pub(super) fn of_template(&self, template: Uuid) -> Option<&ProjectInfo> {
+        self.projects.get(*self.by_template.get(&template)?)
+    }
+}
+
+impl Fleet {
+    pub async fn project_list(&self, caller: &Caller) -> Result<Vec<ProjectInfo>, Error> {
+        let deed = Deed { caller, action: Action::ProjectList, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        Ok(self.found()?.projects.clone())
+    }
+
+    /// Files that could not be used, for the list of projects and for doctor.
+    pub fn catalog_problems(&self) -> Vec<String> {
+        self.0.catalog.files().problems.clone()
+    }
+
+    pub async fn role_list(&self, caller: &Caller, project: Option<&str>) -> Result<RolesOf, Error> {
+        let deed = Deed { caller, action: Action::RoleList, target: project.map(str::to_owned) };
+        self.permit(&deed, Target::Fleet).await?;
+        let files = self.0.catalog.files();
+        let Some(name) = project else {
+            let roles = files.roles.values().map(|role| role_info(role.clone(), DEFAULT_ROLE)).collect();
+            return Ok(RolesOf { roles, project: None });
+        };
+        let info = self.project_named(name).await?;
+        let roles = roles_of(&files, &info);
+        Ok(RolesOf { roles, project: Some(info.project.name) })
+    }
+
+    /// What discovery found last; before the first success nothing can be said.
+    pub(super) fn found(&self) -> Result<Arc<Found>, Error> {
+        self.0.discovery.found.load_full().ok_or_else(|| {
+            let reason = self.health().now().error.unwrap_or_else(|| "its templates are not known yet".into());
+            Error::CoderUnavailable(reason)
+        })
+    }
+
+    /// The project of that name; a name not known yet is looked for once more, since templates come and go.
+    pub(super) async fn project_named(&self, name: &str) -> Result<ProjectInfo, Error> {
+        if let Some(info) = self.found()?.project(name) {
+            return Ok(info.clone());
+        }
+        if self.discovery_refresh().await.is_ok()
+            && let Some(info) = self.found()?.project(name)
+        {
+            return Ok(info.clone());
+        }
+        let known: Vec<String> = self.found()?.projects.iter().map(|info| info.project.name.clone()).collect();
+        Err(Error::CatalogNotFound { what: "project", name: name.to_owned(), known: listed(&known) })
+    }
+
+    /// The role of that name for agents of this project: a file, a preset, or both.
+    pub(super) fn role_of_project(&self, info: &ProjectInfo, name: &str) -> Result<Role, Error> {
+        let roles = roles_of(&self.0.catalog.files(), info);
+        let key = name_key(name);
+        let is_named = |role: &Role| name_key(&role.id) == key || name_key(&role.name) == key;
+        let known: Vec<String> = roles.iter().map(|info| info.role.id.clone()).collect();
+        let found = roles.into_iter().map(|info| info.role).find(is_named);
+        found.ok_or_else(|| Error::CatalogNotFound { what: "role", name: name.to_owned(), known: listed(&known) })
+    }
+
+    /// The kind a role file gives.
+    pub(super) fn role_kind(&self, name: &str) -> Result<RoleKind, Error> {
+        let files = self.0.catalog.files();
+        let known: Vec<String> = files.roles.values().map(|role| role.id.clone()).collect();
+        let role = files.role(name).map(|role| role.kind);
+        role.ok_or_else(|| Error::CatalogNotFound { what: "role", name: name.to_owned(), known: listed(&known) })
+    }
+
+    /// A role that is only a preset has no file to say its kind: it codes.
+    pub(super) fn role_kind_or_coding(&self, name: &str) -> RoleKind {
+        self.0.catalog.files().role(name).map_or(RoleKind::Coding, |role| role.kind)
+    }
+
+    /// Looks at the deployment's templates anew.
+    pub(super) async fn discovery_refresh(&self) -> Result<(), CoderError> {
+        self.0.catalog.reload();
+        let files = self.0.catalog.files();
+        let templates = self.coder().templates().await?;
+        let organizations = if has_organization(&files) { self.coder().organizations().await? } else { Vec::new() };
+        let mut found = Found::default();
+        for template in &templates {
+            found.projects.extend(self.projects_of(template, &files, &organizations).await?);
+        }
+        found.projects.sort_by_key(|info| name_key(&info.project.name));
+        found.by_template = found.projects.iter().enumerate().rev().map(|(at, info)| (info.template_id, at)).collect();
+        self.0.discovery.found.store(Some(Arc::new(found)));
+        Ok(())
+    }
+
+    /// The projects of one template: its files, else itself if it qualifies.
+    async fn projects_of(
+        &self,
+        template: &Template,
+        files: &Files,
+        organizations: &[Organization],
+    ) -> Result<Vec<ProjectInfo>, CoderError> {
+        let is_its = |project: &&Project| name_key(&project.template) == name_key(&template.name);
+        let own = files.projects.values().filter(is_its).filter(|p| owns(p, template, organizations));
+        let mut projects: Vec<Project> = own.cloned().collect();
+        if projects.is_empty() && template.display_name.is_empty() {
+            return Ok(Vec::new());
+        }
+        let declared = self.declared(template.active_version_id).await?;
+        if projects.is_empty() && declared.prompt_parameter().is_some() {
+            projects.push(implied_project(template));
+        }
+        let info = |project| ProjectInfo {
+            project,
+            template_id: template.id,
+            template_name: template.name.clone(),
+            organization: template.organization_id,
+            version: template.active_version_id,
+            declared: Arc::clone(&declared),
+        };
+        Ok(projects.into_iter().map(info).collect())
+    }
+
+    async fn declared(&self, version: Uuid) -> Result<Arc<Declared>, CoderError> {
+        if let Some(known) = self.0.discovery.versions.get(&version).await {
+            return Ok(known);
+        }
+        let parameters = self.coder().rich_parameters(version).await?;
+        let presets = self.coder().presets(version).await?;
+        let declared = Arc::new(Declared { parameters, presets });
+        self.0.discovery.versions.insert(version, Arc::clone(&declared)).await;
+        Ok(declared)
+    }
+}
+
+fn has_organization(files: &Files) -> bool {
+    files.projects.values().any(|project| project.organization.is_some())
+}
+
+fn owns(project: &Project, template: &Template, organizations: &[Organization]) -> bool {
+    let Some(wanted) = &project.organization else { return true };
+    let owner = organizations.iter().find(|organization| organization.id == template.organization_id);
+    owner.is_some_and(|owner| name_key(&owner.name) == name_key(wanted))
+}
+
+fn implied_project(template: &Template) -> Project {
+    Project {
+        name: template.name.clone(),
+        display_name: template.display_name.clone(),
+        description: template.description.clone(),
+        template: template.name.clone(),
+        organization: None,
+        app_slug: None,
+        default_role: DEFAULT_ROLE.to_owned(),
+        repo: None,
+        branch: None,
+        engine: None,
+        agentless: false,
+        parameters: std::collections::BTreeMap::new(),
+        forge: None,
+    }
+}
+
+fn roles_of(files: &Files, info: &ProjectInfo) -> Vec<RoleInfo> {
+    let default = &info.project.default_role;
+    let mut roles: Vec<RoleInfo> = files.roles.values().map(|role| role_info(role.clone(), default)).collect();
+    for preset in &info.declared.presets {
+        if files.role(&preset.name).is_none() {
+            roles.push(role_info(preset_role(preset), default));
+        }
+    }
+    roles.sort_by(|a, b| a.role.id.cmp(&b.role.id));
+    roles
+}
+
+fn role_info(role: Role, default: &str) -> RoleInfo {
+    let is_default = name_key(&role.id) == name_key(default);
+    RoleInfo { role, is_default }
+}
+
+fn preset_role(preset: &Preset) -> Role {
+    Role {
+        id: preset.name.clone(),
+        name: preset.name.clone(),
+        display_name: preset.name.clone(),
+        description: preset.description.clone(),
+        kind: RoleKind::Coding,
+        prompt: String::new(),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

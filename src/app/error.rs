@@ -1,0 +1,187 @@
+//! Why a use case could not be done: one code of the contract, a plain sentence, one next action.
+
+use serde_json::{Value, json};
+use thiserror::Error as ThisError;
+
+use crate::coder::{CoderError, ErrorKind, Outcome};
+use crate::domain::access::Denial;
+use crate::domain::agent::AgentStatus;
+use crate::domain::operation::Failure;
+use crate::store::StoreError;
+
+#[derive(Debug, ThisError)]
+pub enum Error {
+    #[error("{message}")]
+    Invalid { field: String, message: String },
+    #[error("agent '{0}' not found")]
+    AgentNotFound(String),
+    #[error("{what} '{name}' not found; there are: {known}")]
+    CatalogNotFound { what: &'static str, name: String, known: String },
+    #[error("token '{0}' not found")]
+    TokenNotFound(String),
+    #[error("agent '{0}' already exists")]
+    AlreadyExists(String),
+    #[error("agent '{name}' is not running ({status})")]
+    NotReady { name: String, status: AgentStatus },
+    #[error("{0}")]
+    Forbidden(Denial),
+    #[error("request_key was used before with other arguments")]
+    KeyReused,
+    #[error("Coder cannot be reached: {0}")]
+    CoderUnavailable(String),
+    #[error("Coder refused: {0}")]
+    CoderRejected(String),
+    #[error("Coder limits our requests")]
+    RateLimited,
+    /// What an operation recorded as its end, told again to the caller that waited for it.
+    #[error("{}", .0.message)]
+    Operation(Failure),
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+}
+
+/// The codes of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    InvalidInput,
+    NotFound,
+    AlreadyExists,
+    AgentNotReady,
+    Forbidden,
+    KeyReused,
+    CoderUnavailable,
+    CoderRejected,
+    RateLimited,
+    Internal,
+}
+
+impl Code {
+    const ALL: [Self; 10] = [
+        Self::InvalidInput,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::AgentNotReady,
+        Self::Forbidden,
+        Self::KeyReused,
+        Self::CoderUnavailable,
+        Self::CoderRejected,
+        Self::RateLimited,
+        Self::Internal,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidInput => "INVALID_INPUT",
+            Self::NotFound => "NOT_FOUND",
+            Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::AgentNotReady => "AGENT_NOT_READY",
+            Self::Forbidden => "FORBIDDEN",
+            Self::KeyReused => "KEY_REUSED",
+            Self::CoderUnavailable => "CODER_UNAVAILABLE",
+            Self::CoderRejected => "CODER_REJECTED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::Internal => "INTERNAL",
+        }
+    }
+
+    fn parse(word: &str) -> Self {
+        Self::ALL.into_iter().find(|code| code.as_str() == word).unwrap_or(Self::Internal)
+    }
+
+    fn is_retryable(self) -> bool {
+        match self {
+            Self::CoderUnavailable | Self::RateLimited | Self::AgentNotReady | Self::Internal => true,
+            Self::InvalidInput | Self::NotFound | Self::AlreadyExists => false,
+            Self::Forbidden | Self::KeyReused | Self::CoderRejected => false,
+        }
+    }
+}
+
+impl Error {
+    pub fn invalid(field: &str, message: impl Into<String>) -> Self {
+        Self::Invalid { field: field.to_owned(), message: message.into() }
+    }
+
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Invalid { .. } => Code::InvalidInput,
+            Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
+            Self::AlreadyExists(_) => Code::AlreadyExists,
+            Self::NotReady { .. } => Code::AgentNotReady,
+            Self::Forbidden(_) => Code::Forbidden,
+            Self::KeyReused => Code::KeyReused,
+            Self::CoderUnavailable(_) => Code::CoderUnavailable,
+            Self::CoderRejected(_) => Code::CoderRejected,
+            Self::RateLimited => Code::RateLimited,
+            Self::Operation(failure) => Code::parse(&failure.code),
+            Self::Store(_) => Code::Internal,
+        }
+    }
+
+    pub fn is_retryable(&self) -> bool {
+        self.code().is_retryable()
+    }
+
+    /// The one thing to do next.
+    pub fn next_action(&self) -> String {
+        match self {
+            Self::Invalid { field, .. } => format!("Correct '{field}' and call again."),
+            Self::AgentNotFound(_) => "Call list_agents to see the agents there are.".into(),
+            Self::CatalogNotFound { what, .. } => format!("Take one of the {what}s named and call again."),
+            Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see the tokens there are.".into(),
+            Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
+            Self::NotReady { name, .. } => format!("Call start_agent for '{name}' and wait until it is idle."),
+            Self::Forbidden(_) => "Ask an operator to do this or to give you a token that may.".into(),
+            Self::KeyReused => "Take a new request_key for the new arguments.".into(),
+            Self::CoderUnavailable(_) => "Call fleet_status until coder.reachable is true, then call again.".into(),
+            Self::CoderRejected(_) => "Correct what Coder names, then call again.".into(),
+            Self::RateLimited => "Wait a minute, then call again.".into(),
+            Self::Operation(_) => "Call show_agent to see the state it is in, correct the cause and call again.".into(),
+            Self::Store(_) => "Run 'fleet-mcp doctor' on the server and follow what it says.".into(),
+        }
+    }
+
+    /// The agent the call was about, where the error knows it.
+    pub fn instance(&self) -> Option<String> {
+        match self {
+            Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => Some(name.clone()),
+            Self::Invalid { .. } | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) | Self::Forbidden(_) => None,
+            Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
+            Self::RateLimited | Self::Operation(_) | Self::Store(_) => None,
+        }
+    }
+
+    pub fn details(&self) -> Value {
+        match self {
+            Self::Invalid { field, .. } => json!({ "field": field }),
+            _ => json!({}),
+        }
+    }
+
+    /// As an operation records it.
+    pub(crate) fn to_failure(&self) -> Failure {
+        Failure { code: self.code().as_str().to_owned(), message: self.to_string() }
+    }
+}
+
+/// Names and keys that clash are the caller's business; everything else of the store is ours.
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NameTaken(name) => Self::AlreadyExists(name),
+            StoreError::KeyReused => Self::KeyReused,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<CoderError> for Error {
+    fn from(error: CoderError) -> Self {
+        match (error.kind(), error.outcome()) {
+            (ErrorKind::RateLimited { .. }, _) => Self::RateLimited,
+            (ErrorKind::Unauthorized, _) => Self::CoderUnavailable("it does not accept our token".into()),
+            (_, Outcome::Refused) => Self::CoderRejected(error.explanation()),
+            (_, Outcome::NotSent | Outcome::Unclear) => Self::CoderUnavailable(error.explanation()),
+        }
+    }
+}

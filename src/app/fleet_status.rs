@@ -1,0 +1,65 @@
+//! The state of the whole fleet in one look.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use super::health::CoderHealth;
+use super::snapshot::AgentState;
+use crate::domain::access::{Action, Target};
+use crate::domain::agent::{AgentStatus, Attention};
+use crate::domain::name::AgentName;
+
+pub use super::slots::SlotUse;
+
+#[derive(Debug, Clone)]
+pub struct FleetOverview {
+    pub counts: BTreeMap<AgentStatus, u64>,
+    pub slots: SlotUse,
+    pub attention: Vec<Notice>,
+    pub coder: CoderHealth,
+    pub observed_at: Option<DateTime<Utc>>,
+}
+
+/// An agent someone should look at, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    pub agent: AgentName,
+    pub attention: Attention,
+    pub reason: String,
+    pub next_action: String,
+}
+
+impl Fleet {
+    pub async fn fleet_status(&self, caller: &Caller) -> Result<FleetOverview, Error> {
+        let deed = Deed { caller, action: Action::FleetStatus, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        let snapshot = self.board().now();
+        Ok(FleetOverview {
+            counts: snapshot.counts(),
+            slots: self.0.slots.in_use(),
+            attention: snapshot.agents.values().filter_map(|state| notice_of(state)).collect(),
+            coder: self.health().now(),
+            observed_at: snapshot.observed_at,
+        })
+    }
+}
+
+fn notice_of(state: &AgentState) -> Option<Notice> {
+    let sighting = &state.agent.sighting;
+    let name = &state.agent.name;
+    let next_action = match (sighting.attention, sighting.status) {
+        (Attention::None, AgentStatus::Failed) => format!("Call show_agent for '{name}', then restart_agent or delete_agent."),
+        (Attention::None, _) => return None,
+        (Attention::Stuck, _) => format!("Call show_agent for '{name}'; if it hangs, restart_agent."),
+        (Attention::NeedsInput, _) => format!("Answer '{name}' with a new task."),
+        (Attention::FailedTask, _) => format!("Call show_agent_task_history for '{name}' and give it a corrected task."),
+        (Attention::Unreachable, _) => format!("Wait half a minute; if '{name}' stays away, restart_agent."),
+        (Attention::Parked, _) => format!("Nothing: '{name}' goes on by itself when its limit is over."),
+        (Attention::OverBudget, _) => format!("Raise the budget of '{name}' or delete_agent."),
+    };
+    Some(Notice { agent: name.clone(), attention: sighting.attention, reason: sighting.reason.clone(), next_action })
+}

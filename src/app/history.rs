@@ -1,0 +1,45 @@
+//! An agent's history, also after its deletion.
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use crate::domain::access::{Action, Target};
+use crate::domain::agent::Agent;
+use crate::domain::history::{HistoryEntry, HistoryKind};
+use crate::domain::id::WorkspaceId;
+use crate::domain::name::{AgentName, name_key};
+use crate::domain::page::{Page, PageRequest};
+
+#[derive(Debug, Clone)]
+pub struct ShowHistory {
+    pub name: String,
+    pub kind: Option<HistoryKind>,
+    pub page: PageRequest,
+    /// Selects an older agent of a reused name.
+    pub workspace: Option<WorkspaceId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AgentHistory {
+    pub name: AgentName,
+    pub page: Page<HistoryEntry>,
+}
+
+impl Fleet {
+    pub async fn agent_history(&self, caller: &Caller, request: ShowHistory) -> Result<AgentHistory, Error> {
+        let deed = Deed { caller, action: Action::AgentHistory, target: Some(request.name.clone()) };
+        self.permit(&deed, Target::Fleet).await?;
+        let agent = self.agent_of_history(&request).await?;
+        let page = self.store().journal_page(agent.id, request.kind, request.page).await?;
+        Ok(AgentHistory { name: agent.name, page })
+    }
+
+    async fn agent_of_history(&self, request: &ShowHistory) -> Result<Agent, Error> {
+        let key = name_key(&request.name);
+        let found = match request.workspace {
+            Some(workspace) => self.store().agent_by_workspace(workspace).await?.filter(|agent| agent.name.key() == key),
+            None => self.store().agent_newest_by_name(&key).await?,
+        };
+        found.ok_or_else(|| Error::AgentNotFound(request.name.clone()))
+    }
+}

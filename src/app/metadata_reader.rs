@@ -1,0 +1,48 @@
+//! Reads a workspace agent's own metadata on demand; many readers at once share one read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use uuid::Uuid;
+
+use crate::coder::wire::AgentMetadata;
+use crate::coder::{Client, CoderError};
+use crate::domain::metadata::{canonical_key, is_value};
+
+/// Coder itself flushes metadata every five seconds.
+const FRESH_FOR: Duration = Duration::from_secs(2);
+const MOST_AGENTS: u64 = 2_000;
+
+/// Values by full key.
+pub(super) type Values = BTreeMap<String, String>;
+
+#[derive(Debug)]
+pub(super) struct MetadataReader {
+    coder: Client,
+    recent: Cache<Uuid, Arc<Values>>,
+}
+
+impl MetadataReader {
+    pub(super) fn new(coder: Client) -> Self {
+        Self { coder, recent: Cache::builder().max_capacity(MOST_AGENTS).time_to_live(FRESH_FOR).build() }
+    }
+
+    /// None when Coder does not answer: metadata never fails a call.
+    pub(super) async fn read(&self, workspace_agent: Uuid) -> Option<Arc<Values>> {
+        let read = async {
+            let items = self.coder.agent_metadata(workspace_agent).await?;
+            Ok::<_, CoderError>(Arc::new(values_of(&items)))
+        };
+        let result = self.recent.try_get_with(workspace_agent, read).await;
+        result.inspect_err(|error| tracing::debug!(%error, "metadata could not be read")).ok()
+    }
+}
+
+/// Agent metadata as ours: known keys in any form, without failed, empty and cut values.
+pub(super) fn values_of(items: &[AgentMetadata]) -> Values {
+    let good = items.iter().filter(|item| item.result.error.is_empty() && is_value(&item.result.value));
+    let ours = good.filter_map(|item| Some((canonical_key(&item.description.key)?, item.result.value.trim().to_owned())));
+    ours.collect()
+}

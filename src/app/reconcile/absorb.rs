@@ -1,0 +1,253 @@
+//! Takes in what one look at Coder showed: known agents, new ones, gone ones, their reports and tasks.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::followed::{Context, entry_of};
+use super::observe::{Known, first_agent, generation_of, metadata_values, observe, statuses_of};
+use super::poll::Listing;
+use crate::app::Fleet;
+use crate::app::discovery::{Found, ProjectInfo};
+use crate::app::error::Error;
+use crate::app::snapshot::{AgentState, Live, Snapshot};
+use crate::coder::wire::Workspace;
+use crate::coder::{Deleted, ErrorKind};
+use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
+use crate::domain::history::HistoryEntry;
+use crate::domain::id::{AgentId, WorkspaceId};
+use crate::domain::metadata::{self, AGENT_SPEC};
+use crate::domain::name::AgentName;
+use crate::domain::operation::OperationKind;
+use crate::domain::status::{Verdict, judge};
+use crate::domain::words::{AppState, BuildStatus};
+use crate::store::{Seen, StoreError};
+
+/// How often an unchanged sighting is written: its time is kept in memory anyway.
+const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
+/// Missing workspaces looked up one by one in one turn.
+const LOOKUPS_PER_TURN: usize = 20;
+
+/// One agent as this look shows it.
+struct Sight {
+    state: AgentState,
+    seen: Seen,
+    reports: Vec<HistoryEntry>,
+}
+
+impl Fleet {
+    pub(super) async fn absorb(&self, listing: Listing) -> Result<(), Error> {
+        let found = self.found()?;
+        let known = self.board().now().by_workspace();
+        let deleting = self.agents_being_deleted().await?;
+        let mut sights = Vec::new();
+        let mut present: HashSet<WorkspaceId> = listing.unreadable.iter().copied().map(WorkspaceId).collect();
+        for workspace in &listing.workspaces {
+            let Some(info) = found.of_template(workspace.template_id) else { continue };
+            let id = WorkspaceId(workspace.id);
+            present.insert(id);
+            let state = match known.get(&id) {
+                Some(state) => Arc::clone(state),
+                None => match self.adopt(workspace, info).await? {
+                    Some(state) => state,
+                    None => continue,
+                },
+            };
+            if deleting.contains(&state.agent.id) || state.live.looked_at.is_some_and(|at| at > listing.looked_at) {
+                continue;
+            }
+            let info = self.project_of(&state, &found).unwrap_or(info);
+            sights.push(self.sight(&state, workspace, Look { info, at: listing.looked_at }).await?);
+        }
+        self.record(sights).await?;
+        let missing = known.into_iter().filter(|(id, state)| !present.contains(id) && !deleting.contains(&state.agent.id));
+        self.check_missing(missing.map(|(_, state)| state)).await?;
+        self.board().update(|snapshot| snapshot.observed_at = Some(listing.looked_at));
+        Ok(())
+    }
+
+    /// Looks at one agent's workspace out of turn, after our own hand changed it.
+    pub(super) async fn sight_now(&self, agent: AgentId, workspace: &Workspace) -> Result<(), Error> {
+        let found = self.found()?;
+        let snapshot = self.board().now();
+        let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
+        let Some(info) = self.project_of(state, &found).or_else(|| found.of_template(workspace.template_id)) else { return Ok(()) };
+        let sight = self.sight(state, workspace, Look { info, at: Utc::now() }).await?;
+        self.record(vec![sight]).await
+    }
+
+    fn project_of<'a>(&self, state: &AgentState, found: &'a Found) -> Option<&'a ProjectInfo> {
+        found.project(&state.agent.project)
+    }
+
+    async fn agents_being_deleted(&self) -> Result<HashSet<AgentId>, Error> {
+        let open = self.store().operations_open().await?;
+        Ok(open.into_iter().filter(|op| op.kind == OperationKind::Delete).map(|op| op.agent_id).collect())
+    }
+
+    /// A workspace of a project that we do not know yet; one we are about to make is left to its operation.
+    async fn adopt(&self, workspace: &Workspace, info: &ProjectInfo) -> Result<Option<Arc<AgentState>>, Error> {
+        let Ok(name) = AgentName::parse(&workspace.name) else { return Ok(None) };
+        if self.board().now().by_name(name.as_str()).is_some() {
+            return Ok(None);
+        }
+        let agent = adopted(workspace, info, name);
+        match self.store().agent_adopt(&agent).await {
+            Ok(agent) => self.board_refresh(agent.id).await,
+            Err(StoreError::NameTaken(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
+        let followed = self.task_follow(state.agent.id, &state.tasks, workspace).await?;
+        let tasks = followed.unwrap_or_else(|| state.tasks.clone());
+        let known = Known { tasks: &tasks, agentless: look.info.project.agentless, options: self.options(), now: Utc::now() };
+        let observation = observe(workspace, &known);
+        let mut verdict = judge(&observation);
+        self.explain_failure(&mut verdict, workspace).await;
+        let generation = generation_of(workspace, state.agent.sighting.generation);
+        let reports = reports_of(state, workspace, &Context::of(&tasks, generation));
+        let seen = Seen { verdict, generation, observed_at: Some(look.at) };
+        let mut state = AgentState { tasks, ..state.clone() };
+        state.workspace_url = Some(self.workspace_url(workspace));
+        state.live = live_of(&state, workspace, look.at);
+        state.merge_metadata();
+        Ok(Sight { state, seen, reports })
+    }
+
+    /// A failed build's log says more than its status.
+    async fn explain_failure(&self, verdict: &mut Verdict, workspace: &Workspace) {
+        let build = &workspace.latest_build;
+        if BuildStatus::from_word(&build.status) == BuildStatus::Failed
+            && let Some(reason) = self.0.failures.reason(build.id).await
+        {
+            verdict.reason = format!("{}: {reason}", verdict.reason);
+        }
+    }
+
+    fn workspace_url(&self, workspace: &Workspace) -> String {
+        let base = self.coder().url().as_str().trim_end_matches('/');
+        format!("{base}/@{}/{}", workspace.owner_name, workspace.name)
+    }
+
+    /// Journals new reports, writes what changed, and publishes it all at once.
+    async fn record(&self, mut sights: Vec<Sight>) -> Result<(), Error> {
+        let reports: Vec<HistoryEntry> = sights.iter_mut().flat_map(|sight| std::mem::take(&mut sight.reports)).collect();
+        if !reports.is_empty() {
+            self.store().journal_add(&reports).await?;
+        }
+        let changed: Vec<(AgentId, Seen)> =
+            sights.iter().filter(|sight| is_worth_writing(sight)).map(|sight| (sight.state.agent.id, sight.seen.clone())).collect();
+        let written = if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
+        let mut written: std::collections::HashMap<AgentId, Sighting> = written.into_iter().collect();
+        self.board().update(|snapshot| {
+            for mut sight in sights {
+                let id = sight.state.agent.id;
+                match written.remove(&id) {
+                    Some(sighting) => sight.state.agent.sighting = sighting,
+                    None => sight.state.agent.sighting.observed_at = sight.seen.observed_at,
+                }
+                publish(snapshot, sight.state);
+            }
+        });
+        Ok(())
+    }
+
+    /// An agent whose workspace the list no longer shows: only Coder's own word makes it deleted.
+    async fn check_missing(&self, missing: impl Iterator<Item = Arc<AgentState>>) -> Result<(), Error> {
+        for state in missing.take(LOOKUPS_PER_TURN) {
+            let Some(workspace) = state.agent.workspace_id else { continue };
+            match self.coder().workspace(workspace.0, Deleted::Exclude).await {
+                Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) => {
+                    self.agent_gone(state.agent.id).await?;
+                }
+                // It is there, or we cannot know: the next look tells.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that an agent's workspace is no more.
+    pub(super) async fn agent_gone(&self, agent: AgentId) -> Result<(), Error> {
+        self.store().agent_delete(agent, Utc::now()).await?;
+        self.board_refresh(agent).await?;
+        Ok(())
+    }
+}
+
+/// Under which project, and when, a workspace is looked at.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    info: &'a ProjectInfo,
+    at: DateTime<Utc>,
+}
+
+/// A rename outside moves the agent; one that was deleted meanwhile stays deleted.
+fn publish(snapshot: &mut Snapshot, state: AgentState) {
+    let key = state.agent.name.key();
+    let is_live = snapshot.agents.get(&key).is_some_and(|known| known.agent.id == state.agent.id);
+    if is_live {
+        snapshot.agents.insert(key, Arc::new(state));
+    }
+}
+
+fn is_worth_writing(sight: &Sight) -> bool {
+    let known = &sight.state.agent.sighting;
+    let Verdict { status, reason, attention } = &sight.seen.verdict;
+    let has_changed = known.status != *status || known.reason != *reason || known.attention != *attention;
+    let is_old = known.observed_at.is_none_or(|at| Utc::now() - at > REWRITE_AFTER);
+    has_changed || is_old || known.generation != sight.seen.generation
+}
+
+fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) -> Live {
+    let values = metadata_values(workspace);
+    let mut dated = state.live.metadata.clone();
+    // While a build runs Coder shows nothing: the last known values stay.
+    dated.extend(metadata::date(&state.live.metadata, values, Utc::now()));
+    let newest = workspace.latest_app_status.as_ref();
+    let is_working = newest.filter(|status| AppState::from_word(&status.state) == AppState::Working);
+    let journaled: HashSet<_> = statuses_of(workspace).map(|status| status.id).collect();
+    Live {
+        metadata: dated,
+        working_on: is_working.map(|status| status.message.clone()).filter(|text| !text.is_empty()),
+        workspace_agent: first_agent(workspace),
+        build: Some(workspace.latest_build.id),
+        looked_at: Some(looked_at),
+        journaled: Arc::new(journaled),
+    }
+}
+
+fn reports_of(state: &AgentState, workspace: &Workspace, context: &Context) -> Vec<HistoryEntry> {
+    let fresh = statuses_of(workspace).filter(|status| !state.live.journaled.contains(&status.id));
+    fresh.map(|status| entry_of(state.agent.id, status, context)).collect()
+}
+
+fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent {
+    let values = metadata_values(workspace);
+    let text = |key: &str| values.get(key).cloned();
+    Agent {
+        id: AgentId::fresh(),
+        name,
+        workspace_id: Some(WorkspaceId(workspace.id)),
+        project: info.project.name.clone(),
+        role: text("fleet_mcp_role").unwrap_or_else(|| info.project.default_role.clone()),
+        spec: text(AGENT_SPEC).unwrap_or_default(),
+        pull_request_url: None,
+        created_by: None,
+        created_at: workspace.created_at,
+        updated_at: workspace.updated_at,
+        deleted_at: None,
+        sighting: Sighting {
+            status: AgentStatus::Pending,
+            previous_status: None,
+            reason: "was just found".into(),
+            attention: Attention::None,
+            generation: 0,
+            observed_at: None,
+            revision: 0,
+        },
+    }
+}

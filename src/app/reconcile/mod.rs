@@ -1,0 +1,24 @@
+//! The loops that bring the fleet and the record together: each reads, compares, acts, and is safe to run twice.
+
+mod absorb;
+pub(super) mod failures;
+mod followed;
+mod observe;
+mod operations;
+mod perform;
+mod poll;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Fleet;
+
+impl Fleet {
+    /// Starts the reconcilers; they end when `stop` is called, and `tasks` then drains.
+    pub fn start(&self, stop: &CancellationToken, tasks: &TaskTracker) {
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.poll_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.operations_until(token).await });
+    }
+}

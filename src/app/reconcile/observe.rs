@@ -1,0 +1,102 @@
+//! Reads a workspace as Coder shows it into the terms of the status rule.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::app::FleetOptions;
+use crate::app::metadata_reader::values_of;
+use crate::coder::wire::{AppStatus, Workspace, WorkspaceAgent};
+use crate::domain::metadata::{canonical_key, is_value};
+use crate::domain::status::{BuildSeen, Observation, ReportSeen, TaskSeen, WorkspaceAgentSeen};
+use crate::domain::task::TaskState;
+use crate::domain::words::{AppState, BuildStatus, Connection, Lifecycle, Transition};
+use crate::store::LatestTasks;
+
+/// What else the rule needs to know of an agent.
+pub(super) struct Known<'a> {
+    pub(super) tasks: &'a LatestTasks,
+    pub(super) agentless: bool,
+    pub(super) options: &'a FleetOptions,
+    pub(super) now: DateTime<Utc>,
+}
+
+pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
+    let build = &workspace.latest_build;
+    Observation {
+        build: Some(BuildSeen {
+            status: BuildStatus::from_word(&build.status),
+            since: build.job.completed_at.unwrap_or(build.created_at),
+            error: build.job.error.clone(),
+        }),
+        agents: agents_of(workspace).map(agent_seen).collect(),
+        report: workspace.latest_app_status.as_ref().map(report_seen),
+        task: task_seen(known.tasks, workspace.latest_app_status.as_ref()),
+        agentless: known.agentless,
+        stuck_after: known.options.stuck_after,
+        now: known.now,
+    }
+}
+
+pub(super) fn agents_of(workspace: &Workspace) -> impl Iterator<Item = &WorkspaceAgent> {
+    workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents)
+}
+
+/// Every app status of the current build.
+pub(super) fn statuses_of(workspace: &Workspace) -> impl Iterator<Item = &AppStatus> {
+    agents_of(workspace).flat_map(|agent| &agent.apps).flat_map(|app| &app.statuses)
+}
+
+/// The number of the newest start build, as far as this build tells.
+pub(super) fn generation_of(workspace: &Workspace, last_known: i64) -> i64 {
+    match Transition::from_word(&workspace.latest_build.transition) {
+        Transition::Start => workspace.latest_build.build_number,
+        Transition::Stop | Transition::Delete | Transition::Unknown(_) => last_known,
+    }
+}
+
+/// Resource metadata and agent metadata of ours; sensitive items are left out.
+pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String> {
+    let resources = workspace.latest_build.resources.iter().flat_map(|resource| &resource.metadata);
+    let open = resources.filter(|item| !item.sensitive && is_value(&item.value));
+    let mut values: BTreeMap<String, String> =
+        open.filter_map(|item| Some((canonical_key(&item.key)?, item.value.trim().to_owned()))).collect();
+    for agent in agents_of(workspace) {
+        values.extend(values_of(&agent.metadata));
+    }
+    values
+}
+
+pub(super) fn first_agent(workspace: &Workspace) -> Option<Uuid> {
+    agents_of(workspace).next().map(|agent| agent.id)
+}
+
+fn agent_seen(agent: &WorkspaceAgent) -> WorkspaceAgentSeen {
+    WorkspaceAgentSeen {
+        id: agent.id,
+        connection: Connection::from_word(&agent.status),
+        lifecycle: Lifecycle::from_word(&agent.lifecycle_state),
+        disconnected_at: agent.disconnected_at,
+    }
+}
+
+fn report_seen(status: &AppStatus) -> ReportSeen {
+    ReportSeen {
+        agent_id: status.agent_id,
+        state: AppState::from_word(&status.state),
+        message: status.message.clone(),
+        at: status.created_at,
+    }
+}
+
+fn task_seen(tasks: &LatestTasks, newest: Option<&AppStatus>) -> TaskSeen {
+    match (&tasks.open, &tasks.last) {
+        (Some(task), _) if task.task_state() == Some(TaskState::Working) => {
+            let reported = newest.map(|status| status.created_at);
+            TaskSeen::Working { last_sign: reported.map_or(task.created_at, |at| at.max(task.created_at)) }
+        }
+        (None, Some(last)) if last.task_state() == Some(TaskState::Failed) => TaskSeen::Failed,
+        (Some(_) | None, _) => TaskSeen::None,
+    }
+}

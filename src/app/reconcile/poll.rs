@@ -1,0 +1,185 @@
+//! The poller: lists the workspaces page by page and hands them on; trouble only makes it slower.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::app::Fleet;
+use crate::coder::wire::Workspace;
+use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
+use crate::domain::metadata::{LISTED, PREFIX};
+
+const PAGE_SIZE: u32 = 100;
+/// Per page of the last listing, so that a large fleet stays far below Coder's limit.
+const INTERVAL_PER_PAGE: Duration = Duration::from_millis(250);
+/// Even when nudged: one look at Coder has to end before the next is worth anything.
+const SHORTEST_GAP: Duration = Duration::from_millis(100);
+const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// All workspaces of our user, as one look showed them.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) workspaces: Vec<Workspace>,
+    /// Rows that could not be read: their agents keep the state they had.
+    pub(super) unreadable: Vec<Uuid>,
+    pub(super) looked_at: DateTime<Utc>,
+    n_pages: u32,
+}
+
+impl Fleet {
+    pub(super) async fn poll_until(&self, stop: CancellationToken) {
+        let mut pace = Pace::new(self.options().poll_interval);
+        loop {
+            let turn = async {
+                let result = self.poll_once(&mut pace).await;
+                pace.note(result.as_ref());
+                self.note_health(&result);
+            };
+            tokio::select! {
+                () = turn => {}
+                () = stop.cancelled() => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(SHORTEST_GAP.min(pace.interval())) => {}
+                () = stop.cancelled() => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pace.interval().saturating_sub(SHORTEST_GAP)) => {}
+                () = self.0.poll_nudge.notified(), if !pace.is_troubled() => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// One whole look: templates now and then, workspaces always. Returns the number of pages.
+    async fn poll_once(&self, pace: &mut Pace) -> Result<u32, CoderError> {
+        if self.health().now().version.is_none() {
+            self.health().set_version(self.coder().build_info().await?.version);
+        }
+        if pace.is_discovery_due() {
+            self.discovery_refresh().await?;
+            pace.discovered_at = Some(Instant::now());
+        }
+        let listing = self.list_all(pace).await?;
+        let n_pages = listing.n_pages;
+        if let Err(error) = self.absorb(listing).await {
+            tracing::error!(%error, source = ?std::error::Error::source(&error), "what Coder showed could not be recorded");
+        }
+        Ok(n_pages)
+    }
+
+    async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
+        let mut listing = Listing { workspaces: Vec::new(), unreadable: Vec::new(), looked_at: Utc::now(), n_pages: 0 };
+        loop {
+            let offset = listing.n_pages * PAGE_SIZE;
+            let page = match self.coder().workspaces(&pace.query(offset)).await {
+                // An older server does not know the metadata term: do without it from now on.
+                Err(error) if pace.with_metadata && error.kind() == ErrorKind::Invalid => {
+                    pace.with_metadata = false;
+                    self.coder().workspaces(&pace.query(offset)).await?
+                }
+                other => other?,
+            };
+            listing.n_pages += 1;
+            listing.unreadable.extend(page.undecodable.iter().filter_map(|row| row.id));
+            listing.workspaces.extend(page.workspaces);
+            // Rows may be left out and still be counted, so only the offset tells the end.
+            if i64::from(listing.n_pages * PAGE_SIZE) >= page.count {
+                return Ok(listing);
+            }
+        }
+    }
+
+    fn note_health(&self, result: &Result<u32, CoderError>) {
+        match result {
+            Ok(_) => self.health().set_ok(Utc::now()),
+            Err(error) => self.health().set_error(error.to_string(), error.kind() == ErrorKind::Unauthorized),
+        }
+    }
+}
+
+/// How fast to look, by the size of the fleet and the trouble we have.
+#[derive(Debug)]
+struct Pace {
+    base: Duration,
+    n_pages: u32,
+    n_failures: u32,
+    is_unauthorized: bool,
+    with_metadata: bool,
+    discovered_at: Option<Instant>,
+}
+
+impl Pace {
+    fn new(base: Duration) -> Self {
+        Self { base, n_pages: 1, n_failures: 0, is_unauthorized: false, with_metadata: true, discovered_at: None }
+    }
+
+    fn note(&mut self, result: Result<&u32, &CoderError>) {
+        match result {
+            Ok(n_pages) => {
+                self.n_pages = *n_pages;
+                self.n_failures = 0;
+                self.is_unauthorized = false;
+            }
+            Err(error) => {
+                self.n_failures = self.n_failures.saturating_add(1);
+                self.is_unauthorized = error.kind() == ErrorKind::Unauthorized;
+            }
+        }
+    }
+
+    fn is_troubled(&self) -> bool {
+        self.n_failures > 0
+    }
+
+    fn interval(&self) -> Duration {
+        if self.is_unauthorized {
+            return UNAUTHORIZED_INTERVAL;
+        }
+        let calm = self.base.max(INTERVAL_PER_PAGE * self.n_pages);
+        let doubled = 2u32.saturating_pow(self.n_failures.min(10));
+        if self.is_troubled() { calm.saturating_mul(doubled).min(LONGEST_BACKOFF.max(self.base)) } else { calm }
+    }
+
+    fn is_discovery_due(&self) -> bool {
+        self.discovered_at.is_none_or(|at| at.elapsed() >= DISCOVERY_INTERVAL)
+    }
+
+    fn query(&self, offset: u32) -> WorkspaceQuery {
+        let bare = LISTED.iter().filter_map(|key| key.strip_prefix(PREFIX)).map(str::to_owned);
+        let keys = LISTED.iter().map(|key| (*key).to_owned()).chain(bare);
+        WorkspaceQuery {
+            q: "owner:me".to_owned(),
+            limit: PAGE_SIZE,
+            offset,
+            metadata_keys: if self.with_metadata { keys.collect() } else { Vec::new() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_follows_the_size_of_the_fleet_and_slows_down_in_trouble() {
+        let mut pace = Pace::new(Duration::from_secs(1));
+        assert_eq!(pace.interval(), Duration::from_secs(1));
+        pace.note(Ok(&10));
+        assert_eq!(pace.interval(), Duration::from_millis(2_500));
+        let refused = CoderError::Setup { reason: "x".into() };
+        pace.note(Err(&refused));
+        assert_eq!(pace.interval(), Duration::from_secs(5));
+        for _ in 0..40 {
+            pace.note(Err(&refused));
+        }
+        assert_eq!(pace.interval(), LONGEST_BACKOFF);
+        pace.note(Ok(&1));
+        assert_eq!(pace.interval(), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,79 @@
+//! The admission queue: how many workspace builds run at once, in the order asked.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    free: Arc<Semaphore>,
+    total: usize,
+    queued: Arc<AtomicU64>,
+}
+
+/// One build that may run; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotUse {
+    pub used: u64,
+    pub free: u64,
+    pub queued: u64,
+}
+
+/// Counts a waiter for as long as it waits, also when it is dropped while waiting.
+struct Waiting(Arc<AtomicU64>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Slots {
+    pub(super) fn new(total: NonZeroUsize) -> Self {
+        Self { free: Arc::new(Semaphore::new(total.get())), total: total.get(), queued: Arc::default() }
+    }
+
+    pub(super) async fn take(&self) -> Slot {
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(Arc::clone(&self.queued));
+        // The semaphore is never closed, so there always is a permit in the end.
+        Slot { _permit: Arc::clone(&self.free).acquire_owned().await.ok() }
+    }
+
+    pub(super) fn in_use(&self) -> SlotUse {
+        let free = self.free.available_permits();
+        SlotUse {
+            used: (self.total - free.min(self.total)) as u64,
+            free: free as u64,
+            queued: self.queued.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_next_in_line_waits_until_a_slot_is_given_back() {
+        let slots = Slots::new(NonZeroUsize::new(1).unwrap());
+        let first = slots.take().await;
+        assert_eq!(slots.in_use(), SlotUse { used: 1, free: 0, queued: 0 });
+        {
+            let mut second = Box::pin(slots.take());
+            assert!(futures_util::poll!(second.as_mut()).is_pending());
+            assert_eq!(slots.in_use(), SlotUse { used: 1, free: 0, queued: 1 });
+            drop(first);
+            let _second = second.await;
+            assert_eq!(slots.in_use(), SlotUse { used: 1, free: 0, queued: 0 });
+        }
+        assert_eq!(slots.in_use(), SlotUse { used: 0, free: 1, queued: 0 });
+    }
+}

@@ -1,0 +1,217 @@
+//! What is known of every agent right now, held in memory and served to readers without waiting.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use chrono::{DateTime, Utc};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::Fleet;
+use super::error::Error;
+use crate::domain::agent::{Agent, AgentStatus};
+use crate::domain::id::{AgentId, WorkspaceId};
+use crate::domain::metadata::{self, AGENT_SPEC, Dated, Metadata, PULL_REQUEST_URL};
+use crate::domain::name::name_key;
+use crate::domain::role::RoleKind;
+use crate::domain::task::TaskState;
+use crate::store::LatestTasks;
+
+/// One agent: its row, its tasks, and what Coder showed of it last.
+#[derive(Debug, Clone)]
+pub struct AgentState {
+    pub agent: Agent,
+    pub kind: RoleKind,
+    pub tasks: LatestTasks,
+    /// The merged view of all sources.
+    pub metadata: Metadata,
+    pub workspace_url: Option<String>,
+    pub(super) own_metadata: Metadata,
+    pub(super) live: Live,
+}
+
+/// What only Coder can tell; empty until it was seen.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Live {
+    pub(super) metadata: Metadata,
+    /// The newest report of the current build, while it says `working`.
+    pub(super) working_on: Option<String>,
+    pub(super) workspace_agent: Option<Uuid>,
+    pub(super) build: Option<Uuid>,
+    /// When this was looked at; an older look never overwrites a newer one.
+    pub(super) looked_at: Option<DateTime<Utc>>,
+    /// App statuses already in the journal.
+    pub(super) journaled: Arc<std::collections::HashSet<Uuid>>,
+}
+
+impl AgentState {
+    pub(super) fn new(agent: Agent, kind: RoleKind, tasks: LatestTasks, own_metadata: Metadata) -> Self {
+        let mut state = Self {
+            agent,
+            kind,
+            tasks,
+            own_metadata,
+            metadata: Metadata::new(),
+            workspace_url: None,
+            live: Live::default(),
+        };
+        state.merge_metadata();
+        state
+    }
+
+    /// Text of the task being worked on.
+    pub fn current_task(&self) -> Option<&str> {
+        if self.agent.sighting.status != AgentStatus::Busy {
+            return None;
+        }
+        let ours = self.tasks.open.as_ref().filter(|task| task.task_state() != Some(TaskState::Queued));
+        ours.map(|task| task.message.as_str()).or(self.live.working_on.as_deref())
+    }
+
+    pub fn metadata_value(&self, key: &str) -> Option<String> {
+        self.metadata.get(key).map(|dated| dated.value.clone())
+    }
+
+    /// The spec and the pull request given at creation count from then on, until something newer says otherwise.
+    pub(super) fn merge_metadata(&mut self) {
+        let at = self.agent.created_at;
+        let mut given = Metadata::new();
+        given.insert(AGENT_SPEC.to_owned(), Dated { value: self.agent.spec.clone(), changed_at: at });
+        if let Some(url) = &self.agent.pull_request_url {
+            given.insert(PULL_REQUEST_URL.to_owned(), Dated { value: url.clone(), changed_at: at });
+        }
+        self.metadata = metadata::merge([given, self.live.metadata.clone(), self.own_metadata.clone()]);
+        // The spec we were given is the spec, whatever a template echoes of it.
+        if metadata::is_value(&self.agent.spec) {
+            self.metadata.insert(AGENT_SPEC.to_owned(), Dated { value: self.agent.spec.clone(), changed_at: at });
+        }
+    }
+}
+
+/// All live agents, in the order of their names.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub agents: BTreeMap<String, Arc<AgentState>>,
+    /// When Coder last showed us the whole fleet.
+    pub observed_at: Option<DateTime<Utc>>,
+}
+
+impl Snapshot {
+    pub fn by_name(&self, name: &str) -> Option<&Arc<AgentState>> {
+        self.agents.get(&name_key(name))
+    }
+
+    pub fn by_id(&self, id: AgentId) -> Option<&Arc<AgentState>> {
+        self.agents.values().find(|state| state.agent.id == id)
+    }
+
+    pub(super) fn by_workspace(&self) -> HashMap<WorkspaceId, Arc<AgentState>> {
+        let known = self.agents.values();
+        known.filter_map(|state| Some((state.agent.workspace_id?, Arc::clone(state)))).collect()
+    }
+
+    pub fn counts(&self) -> BTreeMap<AgentStatus, u64> {
+        let mut counts = BTreeMap::new();
+        for state in self.agents.values() {
+            *counts.entry(state.agent.sighting.status).or_insert(0) += 1;
+        }
+        counts
+    }
+}
+
+/// The current snapshot and the number of its last change.
+#[derive(Debug)]
+pub struct Board {
+    current: ArcSwap<Snapshot>,
+    writing: Mutex<()>,
+    revision: watch::Sender<i64>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self { current: ArcSwap::default(), writing: Mutex::new(()), revision: watch::Sender::new(0) }
+    }
+}
+
+impl Board {
+    pub fn now(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Grows with every visible change.
+    pub fn changes(&self) -> watch::Receiver<i64> {
+        self.revision.subscribe()
+    }
+
+    pub fn revision(&self) -> i64 {
+        *self.revision.borrow()
+    }
+
+    /// Changes the snapshot and tells those who wait, if the change is one they can see.
+    pub(super) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
+        let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Snapshot::clone(&self.current.load());
+        change(&mut next);
+        let newest = next.agents.values().map(|state| state.agent.sighting.revision).max().unwrap_or(0);
+        self.current.store(Arc::new(next));
+        self.raise(newest);
+    }
+
+    /// A change that left no agent behind, such as a deletion.
+    pub(super) fn raise(&self, revision: i64) {
+        self.revision.send_if_modified(|known| {
+            let is_newer = revision > *known;
+            *known = revision.max(*known);
+            is_newer
+        });
+    }
+}
+
+impl Fleet {
+    /// Fills the snapshot from the store at start.
+    pub(super) async fn board_load(&self) -> Result<(), Error> {
+        let agents = self.store().agents_live().await?;
+        let mut tasks: HashMap<AgentId, LatestTasks> = self.store().tasks_latest().await?.into_iter().collect();
+        let mut metadata: HashMap<AgentId, Metadata> = self.store().metadata_live().await?.into_iter().collect();
+        let revision = self.store().revision().await?;
+        self.board().update(|snapshot| {
+            for agent in agents {
+                let tasks = tasks.remove(&agent.id).unwrap_or_default();
+                let own = metadata.remove(&agent.id).unwrap_or_default();
+                let kind = self.role_kind_or_coding(&agent.role);
+                snapshot.agents.insert(agent.name.key(), Arc::new(AgentState::new(agent, kind, tasks, own)));
+            }
+        });
+        self.board().raise(revision);
+        Ok(())
+    }
+
+    /// Reads one agent's row anew and keeps what Coder showed of it.
+    pub(super) async fn board_refresh(&self, id: AgentId) -> Result<Option<Arc<AgentState>>, Error> {
+        let Some(agent) = self.store().agent_by_id(id).await? else {
+            self.board().update(|snapshot| snapshot.agents.retain(|_, state| state.agent.id != id));
+            return Ok(None);
+        };
+        let tasks = self.store().tasks_latest_of(id).await?;
+        let own = self.store().metadata_of(id).await?;
+        let kind = self.role_kind_or_coding(&agent.role);
+        let is_deleted = agent.deleted_at.is_some();
+        let revision = agent.sighting.revision;
+        let mut fresh = AgentState::new(agent, kind, tasks, own);
+        self.board().update(|snapshot| {
+            if let Some(known) = snapshot.by_id(id) {
+                fresh.live = known.live.clone();
+                fresh.workspace_url = known.workspace_url.clone();
+                fresh.agent.sighting.observed_at = fresh.agent.sighting.observed_at.max(known.agent.sighting.observed_at);
+                fresh.merge_metadata();
+            }
+            snapshot.agents.retain(|_, state| state.agent.id != id);
+            if !is_deleted {
+                snapshot.agents.insert(fresh.agent.name.key(), Arc::new(fresh.clone()));
+            }
+        });
+        self.board().raise(revision);
+        Ok(Some(Arc::new(fresh)))
+    }
+}

@@ -1,0 +1,317 @@
+//! Agents as callers see them: a compact row for lists, a full record for one.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::paging::Paging;
+use super::time;
+use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
+use crate::app::snapshot::AgentState;
+use crate::domain::history::HistoryEntry;
+use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
+use crate::domain::spec::Spec;
+use crate::domain::text::{cut, one_line};
+
+/// Task texts in lists are cut here; `show_agent` has them whole.
+const LISTED_TASK_CHARS: usize = 120;
+
+/// One agent in a list; fields that would be empty are left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentRow {
+    pub name: String,
+    /// pending, starting, busy, idle, stopping, stopped, failed, canceling, canceled, deleting or deleted
+    pub status: String,
+    /// Why it has that status.
+    pub reason: String,
+    /// none, stuck, needs_input, failed_task, unreachable, parked or over_budget
+    pub attention: String,
+    pub role: String,
+    pub project: String,
+    /// Text of the task being worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_task: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_task: Option<TaskSummary>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request_status: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request_check_status: Option<String>,
+    /// When Coder last showed this agent; null if it never did.
+    pub observed_at: Option<String>,
+}
+
+/// A task in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct TaskSummary {
+    pub id: String,
+    pub message: String,
+    /// queued, delivering, working, done, failed, canceled or timed_out
+    pub state: String,
+    /// What the agent claimed about the end.
+    pub outcome: Option<String>,
+    /// agent, human or manager
+    pub source: String,
+    /// What could be checked of the claim; null when nothing was.
+    pub verified: Option<serde_json::Value>,
+    pub created_at: String,
+}
+
+/// Where the agent's review stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct ReviewState {
+    /// NONE, WAITING_REVIEW, FEEDBACK, APPROVED or ABANDONED
+    pub state: String,
+    pub iteration: i64,
+    pub max_iterations: i64,
+}
+
+/// Everything known of one agent; absent values are null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentDetail {
+    pub name: String,
+    pub workspace_id: Option<String>,
+    pub status: String,
+    pub reason: String,
+    pub attention: String,
+    pub role: String,
+    pub project: String,
+    pub spec: String,
+    /// The spec's well-known sections by lower-case heading.
+    pub spec_sections: BTreeMap<String, String>,
+    pub current_task: Option<String>,
+    pub last_task: Option<TaskSummary>,
+    pub review: Option<ReviewState>,
+    /// Every fleet_mcp_* value known.
+    pub metadata: BTreeMap<String, String>,
+    pub git: Option<serde_json::Value>,
+    pub usage: Option<serde_json::Value>,
+    pub generation: i64,
+    /// How the agent reaches this server: direct, carried, or null if it has not called yet.
+    pub callback: Option<String>,
+    pub created_at: String,
+    pub updated_at: String,
+    pub observed_at: Option<String>,
+    pub links: Links,
+}
+
+/// Addresses for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct Links {
+    pub workspace: Option<String>,
+    pub pull_request: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentList {
+    pub agents: Vec<AgentRow>,
+    #[serde(flatten)]
+    pub paging: Paging,
+    /// Agents of the whole fleet by status.
+    pub counts: BTreeMap<String, i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentShown {
+    pub agent: AgentDetail,
+}
+
+/// Answer of create, start, stop and restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentChanged {
+    pub agent: AgentDetail,
+    pub message: String,
+    /// The durable intent behind it; null when nothing had to be done.
+    pub operation_id: Option<String>,
+    /// Hints that do not fail the call, such as missing sections of a spec.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentDeleted {
+    pub message: String,
+    pub deleted_agent: DeletedAgent,
+    pub agent_name: String,
+    /// Unpushed work that was saved; null when there was none.
+    pub rescued: Option<Rescued>,
+    pub operation_id: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct DeletedAgent {
+    pub name: String,
+    pub workspace_id: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct Rescued {
+    pub path: String,
+    pub bytes: i64,
+    pub commit: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AgentsWaited {
+    pub changed: Vec<ChangedAgent>,
+    /// Pass it to the next call to miss nothing in between.
+    pub cursor: String,
+    pub timed_out: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct ChangedAgent {
+    #[serde(flatten)]
+    pub agent: AgentRow,
+    pub previous_status: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct MetadataSet {
+    pub agent_name: String,
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl From<&AgentState> for AgentRow {
+    fn from(state: &AgentState) -> Self {
+        let sighting = &state.agent.sighting;
+        Self {
+            name: state.agent.name.to_string(),
+            status: sighting.status.word().into(),
+            reason: cut(&one_line(&sighting.reason), LISTED_TASK_CHARS),
+            attention: sighting.attention.word().into(),
+            role: state.agent.role.clone(),
+            project: state.agent.project.clone(),
+            current_task: state.current_task().map(|text| cut(&one_line(text), LISTED_TASK_CHARS)),
+            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::of(task, |text| cut(&one_line(text), LISTED_TASK_CHARS))),
+            review: None,
+            pull_request_url: state.metadata_value(PULL_REQUEST_URL),
+            pull_request_status: state.metadata_value(PULL_REQUEST_STATUS),
+            pull_request_check_status: state.metadata_value(PULL_REQUEST_CHECK_STATUS),
+            observed_at: sighting.observed_at.map(time),
+        }
+    }
+}
+
+impl TaskSummary {
+    fn of(task: &HistoryEntry, shorten: impl Fn(&str) -> String) -> Self {
+        Self {
+            id: task.id.to_string(),
+            message: shorten(&task.message),
+            state: task.state.clone(),
+            outcome: task.outcome.as_deref().map(&shorten),
+            source: task.source.word().into(),
+            verified: None,
+            created_at: time(task.created_at),
+        }
+    }
+}
+
+impl From<&AgentState> for AgentDetail {
+    fn from(state: &AgentState) -> Self {
+        let agent = &state.agent;
+        Self {
+            name: agent.name.to_string(),
+            workspace_id: agent.workspace_id.map(|id| id.to_string()),
+            status: agent.sighting.status.word().into(),
+            reason: agent.sighting.reason.clone(),
+            attention: agent.sighting.attention.word().into(),
+            role: agent.role.clone(),
+            project: agent.project.clone(),
+            spec: agent.spec.clone(),
+            spec_sections: sections_of(&agent.spec),
+            current_task: state.current_task().map(str::to_owned),
+            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::of(task, str::to_owned)),
+            review: None,
+            metadata: metadata_of(state),
+            git: json_of(state, "fleet_mcp_git"),
+            usage: json_of(state, "fleet_mcp_usage"),
+            generation: agent.sighting.generation,
+            callback: None,
+            created_at: time(agent.created_at),
+            updated_at: time(agent.updated_at),
+            observed_at: agent.sighting.observed_at.map(time),
+            links: Links {
+                workspace: state.workspace_url.clone(),
+                pull_request: state.metadata_value(PULL_REQUEST_URL).filter(|url| is_web_link(url)),
+            },
+        }
+    }
+}
+
+impl From<&AgentPage> for AgentList {
+    fn from(list: &AgentPage) -> Self {
+        Self {
+            agents: list.page.items.iter().map(|state| AgentRow::from(&**state)).collect(),
+            paging: Paging::of(&list.page),
+            counts: list.counts.iter().map(|(status, n)| (status.word().to_owned(), super::paging::count(*n))).collect(),
+        }
+    }
+}
+
+impl From<&Mutation> for AgentChanged {
+    fn from(mutation: &Mutation) -> Self {
+        Self {
+            agent: AgentDetail::from(&*mutation.agent),
+            message: mutation.message.clone(),
+            operation_id: mutation.operation.map(|id| id.to_string()),
+            warnings: mutation.warnings.clone(),
+        }
+    }
+}
+
+impl From<&Deletion> for AgentDeleted {
+    fn from(deletion: &Deletion) -> Self {
+        let name = deletion.name.to_string();
+        Self {
+            message: deletion.message.clone(),
+            deleted_agent: DeletedAgent { name: name.clone(), workspace_id: deletion.workspace.map(|id| id.to_string()) },
+            agent_name: name,
+            rescued: None,
+            operation_id: deletion.operation.map(|id| id.to_string()),
+        }
+    }
+}
+
+impl From<&Waited> for AgentsWaited {
+    fn from(waited: &Waited) -> Self {
+        Self {
+            changed: waited.changed.iter().map(ChangedAgent::from).collect(),
+            cursor: waited.cursor.to_string(),
+            timed_out: waited.timed_out,
+        }
+    }
+}
+
+impl From<&Changed> for ChangedAgent {
+    fn from(changed: &Changed) -> Self {
+        Self {
+            agent: AgentRow::from(&*changed.agent),
+            previous_status: changed.previous_status.map(|status| status.word().to_owned()),
+        }
+    }
+}
+
+pub fn metadata_of(state: &AgentState) -> BTreeMap<String, String> {
+    state.metadata.iter().map(|(key, dated)| (key.clone(), dated.value.clone())).collect()
+}
+
+fn sections_of(spec: &str) -> BTreeMap<String, String> {
+    let sections = Spec::parse(spec).map(|spec| spec.sections()).unwrap_or_default();
+    sections.into_iter().map(|section| (section.heading.to_lowercase(), section.text)).collect()
+}
+
+/// Metadata the runner writes as JSON; what does not parse stays visible under `metadata`.
+fn json_of(state: &AgentState, key: &str) -> Option<serde_json::Value> {
+    serde_json::from_str(&state.metadata_value(key)?).ok()
+}
+
+fn is_web_link(url: &str) -> bool {
+    url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+}

@@ -1,0 +1,90 @@
+//! The state of the whole fleet as callers see it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::paging::count;
+use super::time;
+use crate::app::fleet_status::{FleetOverview, Notice};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct FleetStatus {
+    /// Agents by status.
+    pub counts: BTreeMap<String, i64>,
+    pub capacity: Capacity,
+    pub attention: Vec<AttentionRow>,
+    pub spend_today: Spend,
+    pub coder: CoderHealth,
+    /// Outside MCP servers by name.
+    pub mcp_servers: BTreeMap<String, String>,
+    pub observed_at: Option<String>,
+}
+
+/// Workspace builds that may run at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct Capacity {
+    pub used: i64,
+    pub free: i64,
+    pub queued: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct AttentionRow {
+    pub agent: String,
+    pub attention: String,
+    pub reason: String,
+    /// The one thing to do about it.
+    pub next_action: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct Spend {
+    pub usd: f64,
+    pub tokens: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct CoderHealth {
+    pub reachable: bool,
+    pub version: Option<String>,
+    pub last_ok_at: Option<String>,
+    pub error: Option<String>,
+}
+
+impl From<&FleetOverview> for FleetStatus {
+    fn from(overview: &FleetOverview) -> Self {
+        let health = &overview.coder;
+        Self {
+            counts: overview.counts.iter().map(|(status, n)| (status.word().to_owned(), count(*n))).collect(),
+            capacity: Capacity {
+                used: count(overview.slots.used),
+                free: count(overview.slots.free),
+                queued: count(overview.slots.queued),
+            },
+            attention: overview.attention.iter().map(AttentionRow::from).collect(),
+            spend_today: Spend { usd: 0.0, tokens: 0 },
+            coder: CoderHealth {
+                reachable: health.is_reachable(),
+                version: health.version.clone(),
+                last_ok_at: health.last_ok_at.map(time),
+                error: health.error.clone(),
+            },
+            mcp_servers: BTreeMap::new(),
+            observed_at: overview.observed_at.map(time),
+        }
+    }
+}
+
+impl From<&Notice> for AttentionRow {
+    fn from(notice: &Notice) -> Self {
+        Self {
+            agent: notice.agent.to_string(),
+            attention: notice.attention.word().into(),
+            reason: notice.reason.clone(),
+            next_action: notice.next_action.clone(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! An agent's history as callers see it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::paging::Paging;
+use super::time;
+use crate::app::history::AgentHistory;
+use crate::domain::history::HistoryEntry;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct TaskHistory {
+    pub agent_name: String,
+    pub tasks: Vec<HistoryRow>,
+    #[serde(flatten)]
+    pub paging: Paging,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct HistoryRow {
+    pub id: String,
+    /// task or report
+    pub kind: String,
+    pub message: String,
+    /// A task's state, or the word the agent reported.
+    pub state: String,
+    pub outcome: Option<String>,
+    /// agent, human or manager
+    pub source: String,
+    pub task_id: Option<String>,
+    pub uri: Option<String>,
+    pub needs_user_attention: bool,
+    pub generation: i64,
+    pub created_at: String,
+}
+
+impl From<&AgentHistory> for TaskHistory {
+    fn from(history: &AgentHistory) -> Self {
+        Self {
+            agent_name: history.name.to_string(),
+            tasks: history.page.items.iter().map(HistoryRow::from).collect(),
+            paging: Paging::of(&history.page),
+        }
+    }
+}
+
+impl From<&HistoryEntry> for HistoryRow {
+    fn from(entry: &HistoryEntry) -> Self {
+        Self {
+            id: entry.id.to_string(),
+            kind: entry.kind.word().into(),
+            message: entry.message.clone(),
+            state: entry.state.clone(),
+            outcome: entry.outcome.clone(),
+            source: entry.source.word().into(),
+            task_id: entry.task_id.map(|id| id.to_string()),
+            uri: entry.uri.clone(),
+            needs_user_attention: entry.needs_user_attention,
+            generation: entry.generation,
+            created_at: time(entry.created_at),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Bad arguments are refused with the field that is wrong, good ones become commands.
+
+use serde_json::json;
+
+use super::*;
+
+fn refusal(error: &Error) -> (String, serde_json::Value) {
+    (error.to_string(), error.details())
+}
+
+fn create(arguments: serde_json::Value) -> Result<CreateAgent, Error> {
+    parse::<CreateAgentInput>(arguments)?.into_command()
+}
+
+#[test]
+fn the_field_that_is_wrong_is_named() {
+    let cases = [
+        (json!({"spec": "x"}), "project"),
+        (json!({"project": "p"}), "spec"),
+        (json!({"project": "p", "spec": " "}), "spec"),
+        (json!({"project": " ", "spec": "x"}), "project"),
+        (json!({"project": "p", "spec": "x", "colour": 1}), "colour"),
+        (json!({"project": "p", "spec": 5}), "spec"),
+        (json!({"project": "p", "spec": "x", "wait_seconds": 46}), "wait_seconds"),
+        (json!({"project": "p", "spec": "x", "name": "a_b"}), "name"),
+        (json!({"project": "p", "spec": "x", "pull_request_url": "file:///etc/passwd"}), "pull_request_url"),
+        (json!({"project": "p", "spec": "x", "request_key": ""}), "request_key"),
+    ];
+    for (arguments, field) in cases {
+        let error = create(arguments.clone()).unwrap_err();
+        assert_eq!(error.details()["field"], field, "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn task_is_another_word_for_spec() {
+    assert_eq!(create(json!({"project": "p", "task": "do it"})).unwrap().spec.as_str(), "do it");
+}
+
+#[test]
+fn the_same_key_with_another_wait_is_the_same_request_and_with_other_arguments_is_not() {
+    let fingerprint = |arguments| create(arguments).unwrap().request.unwrap().fingerprint;
+    let first = fingerprint(json!({"project": "p", "spec": "x", "request_key": "k"}));
+    assert_eq!(first, fingerprint(json!({"project": "p", "task": "x", "request_key": "k", "wait_seconds": 9})));
+    assert_ne!(first, fingerprint(json!({"project": "p", "spec": "y", "request_key": "k"})));
+}
+
+#[test]
+fn an_unknown_status_names_the_eleven() {
+    let input = parse::<ListAgentsInput>(json!({"status_filter": "idle, sleepy"})).unwrap();
+    let error = input.into_command().unwrap_err();
+    assert_eq!(
+        refusal(&error),
+        (
+            "'sleepy' is not a status; the statuses are pending, starting, busy, idle, stopping, stopped, failed, canceling, canceled, deleting, deleted".into(),
+            json!({"field": "status_filter"})
+        )
+    );
+}
