@@ -20,5 +20,5 @@ pub(crate) use coder_stub::{
 };
 pub(crate) use eventually::eventually;
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
-pub(crate) use fixtures::{Fixture, fixture};
+pub(crate) use fixtures::fixture;
 pub(crate) use rule::{Matches, Rule, When};

@@ -73,7 +73,8 @@ async fn a_template_without_presets_answers_null() {
     let stub = CoderStub::start(Pace::Instant).await;
     stub.template_add(TemplateSpec::new("bare"));
     let api = stub.api();
-    let version = api.get("/api/v2/organizations/coder/templates/bare").await.body["active_version_id"].clone();
+    let version =
+        api.get("/api/v2/organizations/coder/templates/bare").await.body["active_version_id"].clone();
     let presets = api.get(&format!("/api/v2/templateversions/{}/presets", text(&version))).await;
     assert_eq!((presets.status, presets.body), (200, Value::Null));
 }
@@ -113,11 +114,13 @@ async fn transitions_look_like_the_recordings() {
     stub.settle("agent-1");
     assert_recorded("178", &api.post(&builds, &json!({ "transition": "stop" })).await);
     stub.settle_all();
-    let bad = json!({ "transition": "start", "rich_parameter_values": [{ "name": "agent_spec", "value": "x" }] });
+    let bad =
+        json!({ "transition": "start", "rich_parameter_values": [{ "name": "agent_spec", "value": "x" }] });
     assert_same("182", &api.post(&builds, &bad).await);
     assert_same("184", &api.post(&builds, &json!({ "transition": "restart" })).await);
     assert_same("185", &api.post(&builds, &json!({ "transition": "stop", "orphan": true })).await);
-    let restart = |transition: &str| json!({ "transition": transition, "on_success": { "transition": "start" } });
+    let restart =
+        |transition: &str| json!({ "transition": transition, "on_success": { "transition": "start" } });
     assert_same("405", &api.post(&builds, &restart("start")).await);
     assert_recorded("186", &api.post(&builds, &restart("stop")).await);
     assert_same("407", &api.post(&builds, &restart("stop")).await);
@@ -193,9 +196,10 @@ async fn refused_creates_answer_as_recorded() {
     let (fleet, fast) = (text(&ids[0]), text(&ids[1]));
     stub.seed("dup", 1);
     stub.rename_outside("dup-1", "dup-name");
-    for prefix in ["217", "218", "219", "220", "221", "222", "223", "224", "225", "226", "227", "228", "229",
-        "232", "233", "234", "235", "236", "237", "248"]
-    {
+    for prefix in [
+        "217", "218", "219", "220", "221", "222", "223", "224", "225", "226", "227", "228", "229", "232",
+        "233", "234", "235", "236", "237", "248",
+    ] {
         let recorded = fixture(prefix);
         let mut body = recorded.raw["request"]["body"].clone();
         let recorded_id = text(&body["template_id"]).to_owned();
@@ -231,7 +235,8 @@ async fn app_status_reports_answer_as_recorded() {
     stub.seed("agent", 1);
     let agent = Api::new(stub.url(), &stub.agent_token("agent-1"));
     let path = "/api/v2/workspaceagents/me/app-status";
-    for prefix in ["109", "110", "111", "112", "113", "114", "115", "116", "117", "118", "119", "120", "121"] {
+    for prefix in ["109", "110", "111", "112", "113", "114", "115", "116", "117", "118", "119", "120", "121"]
+    {
         let body = fixture(prefix).raw["request"]["body"].clone();
         assert_same(prefix, &agent.patch(path, &body).await);
     }

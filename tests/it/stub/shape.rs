@@ -61,3 +61,16 @@ fn is_open(path: &str, there: &Shape) -> bool {
         types.contains("null") || (types.contains("array") && !there.contains_key(&rows))
     })
 }
+
+#[test]
+fn shapes_differ_by_key_and_by_type() {
+    use serde_json::json;
+    let differs = |ours: Value| {
+        let recorded = json!({ "id": "x", "rows": [{ "n": 1 }], "none": null });
+        std::panic::catch_unwind(|| assert_same_shape("test", &recorded, &ours)).is_err()
+    };
+    assert!(!differs(json!({ "id": "y", "rows": [], "none": { "a": 1 } })));
+    assert!(differs(json!({ "id": "y", "rows": [{ "n": 1 }] })));
+    assert!(differs(json!({ "id": "y", "rows": [{ "n": 1, "m": 2 }], "none": null })));
+    assert!(differs(json!({ "id": 7, "rows": [{ "n": 1 }], "none": null })));
+}

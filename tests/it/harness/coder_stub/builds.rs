@@ -1,8 +1,6 @@
 //! Endpoints that start, show and cancel builds.
 
-use super::answers::{
-    Answer, Reply, Validation, build_active, json_object, not_found, validation_failed,
-};
+use super::answers::{Answer, Reply, Validation, build_active, json_object, not_found, validation_failed};
 use super::parameters;
 use super::routes::Call;
 use super::script::BuildRequest;

@@ -130,8 +130,7 @@ impl CoderStub {
     pub(crate) fn set_metadata(&self, name: &str, key: &str, value: &str) {
         self.change(name, |workspace| {
             workspace.metadata.retain(|item| item.key != key);
-            let item =
-                AgentItem { key: key.to_owned(), value: value.to_owned(), collected_at: Utc::now() };
+            let item = AgentItem { key: key.to_owned(), value: value.to_owned(), collected_at: Utc::now() };
             workspace.metadata.push(item);
         });
     }

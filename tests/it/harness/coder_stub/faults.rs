@@ -48,7 +48,9 @@ pub(super) fn answer(state: &mut State, call: &mut Call) -> Reply {
         Fault::RateLimited { retry_after, reset_after } => rate_limited(retry_after, reset_after),
         Fault::SignedOut => signed_out("API key is invalid."),
         Fault::BadGateway => Reply::html(502, "502 Bad Gateway"),
-        Fault::ErrorAfter => instead(state, call, internal_error("the stub was told to fail after the effect")),
+        Fault::ErrorAfter => {
+            instead(state, call, internal_error("the stub was told to fail after the effect"))
+        }
         Fault::CreateConflict => {
             let conflict = name_taken(&requested_name(call));
             instead(state, call, conflict)

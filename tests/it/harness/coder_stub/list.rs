@@ -8,7 +8,15 @@ use super::state::{State, Workspace};
 use serde_json::{Value, json};
 
 const STATUSES: [&str; 10] = [
-    "pending", "starting", "running", "stopping", "stopped", "failed", "canceling", "canceled", "deleted",
+    "pending",
+    "starting",
+    "running",
+    "stopping",
+    "stopped",
+    "failed",
+    "canceling",
+    "canceled",
+    "deleted",
     "deleting",
 ];
 
@@ -129,7 +137,8 @@ fn fits(state: &State, term: &Term, workspace: &Workspace) -> bool {
 fn fits_param(wanted: &str, values: &[(String, String)]) -> bool {
     let (wanted_name, wanted_value) = wanted.split_once('=').unwrap_or((wanted, ""));
     values.iter().any(|(name, value)| {
-        name.to_lowercase() == wanted_name && (wanted_value.is_empty() || value.to_lowercase() == wanted_value)
+        name.to_lowercase() == wanted_name
+            && (wanted_value.is_empty() || value.to_lowercase() == wanted_value)
     })
 }
 

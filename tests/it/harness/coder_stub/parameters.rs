@@ -67,9 +67,8 @@ fn value_of<'a>(values: &'a Values, name: &str) -> Option<&'a str> {
 fn check(param: &ParamSpec, value: &str) -> Result<(), Reply> {
     let mut rule = None;
     if !param.options.is_empty() && !param.options.iter().any(|option| option == value) {
-        let detail = format!(
-            "Value must be a valid option; the value \"{value}\" must be defined as one of options"
-        );
+        let detail =
+            format!("Value must be a valid option; the value \"{value}\" must be defined as one of options");
         return Err(refused(param, &detail));
     }
     if let Some(pattern) = param.pattern.as_ref().filter(|pattern| !(pattern.accepts)(value)) {

@@ -37,7 +37,12 @@ const ROUTES: &[(&str, &str, Credential, Handler)] = &[
     ("GET", "/api/v2/templateversions/{id}", User, server::version),
     ("GET", "/api/v2/templateversions/{id}/rich-parameters", User, server::rich_parameters),
     ("GET", "/api/v2/templateversions/{id}/presets", User, server::presets),
-    ("POST", "/api/v2/organizations/{org}/members/{user}/workspaces", User, workspaces::create_in_organization),
+    (
+        "POST",
+        "/api/v2/organizations/{org}/members/{user}/workspaces",
+        User,
+        workspaces::create_in_organization,
+    ),
     ("POST", "/api/v2/users/{user}/workspaces", User, workspaces::create),
     ("GET", "/api/v2/workspaces", User, list::list),
     ("GET", "/api/v2/workspaces/{id}", User, workspaces::get),
@@ -145,9 +150,7 @@ fn check_user(state: &State, call: &Call) -> Result<(), Reply> {
     let bearer = call.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let header = call.header("coder-session-token").or(bearer).or(call.query("coder_session_token"));
     match cookie.or(header) {
-        None => {
-            Err(signed_out("Cookie \"coder_session_token\" or query parameter must be provided."))
-        }
+        None => Err(signed_out("Cookie \"coder_session_token\" or query parameter must be provided.")),
         Some(token) if token == state.token => Ok(()),
         Some(token) => Err(refused(token)),
     }

@@ -85,8 +85,7 @@ pub(super) fn template(state: &mut State, call: &Call) -> Answer {
 pub(super) fn template_by_name(state: &mut State, call: &Call) -> Answer {
     check_organization(state, call.arg(0))?;
     let wanted = call.arg(1);
-    let template =
-        state.templates.iter().find(|template| template.name == wanted).ok_or_else(not_found)?;
+    let template = state.templates.iter().find(|template| template.name == wanted).ok_or_else(not_found)?;
     Ok(Reply::json(200, template_shapes::template(state, template)))
 }
 

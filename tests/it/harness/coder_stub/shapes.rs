@@ -1,8 +1,6 @@
 //! The JSON of workspaces, builds, agents and templates, key for key as a real Coder sends it.
 
-use super::state::{
-    Agent, AgentItem, AppStatus, Build, LogLine, ResourceItem, State, Template, Workspace,
-};
+use super::state::{Agent, AgentItem, AppStatus, Build, LogLine, ResourceItem, State, Template, Workspace};
 use super::template_shapes::job_metadata;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
