@@ -158,8 +158,10 @@ async fn calls_are_counted_by_route() {
     for _ in 0..2 {
         api.get(&format!("/api/v2/workspaces/{id}")).await;
     }
-    api.get("/api/v2/workspaces?limit=1").await;
-    let counted = [("GET /api/v2/workspaces", 1), ("GET /api/v2/workspaces/{id}", 2)];
+    Api::new(stub.url(), "bad-token").get("/api/v2/workspaces?limit=1").await;
+    api.get("/api/v2/tasks").await;
+    let counted =
+        [("GET /api/v2/tasks", 1), ("GET /api/v2/workspaces", 1), ("GET /api/v2/workspaces/{id}", 2)];
     assert_eq!(stub.calls(), BTreeMap::from(counted.map(|(route, count)| (route.to_owned(), count))));
 }
 

@@ -1,6 +1,6 @@
 //! Each awkward answer of the stub does what it says, as often as it was told to.
 
-use crate::harness::{Api, CoderStub, Fault, Matches, Pace, Reply, Rule, When};
+use crate::harness::{Api, CoderStub, Fault, Matches, Pace, Reply, Rule, When, fixture};
 use serde_json::{Value, json};
 
 const CREATE: &str = "/api/v2/users/{user}/workspaces";
@@ -58,6 +58,7 @@ async fn rate_limits_and_lost_sessions_pass() {
     let reply = api.get(LIST).await;
     let reset: i64 = reply.headers["x-ratelimit-reset"].to_str().unwrap().parse().unwrap();
     assert_eq!((reply.status, &reply.headers["retry-after"]), (429, &"60".parse().unwrap()));
+    assert_eq!(&reply.body, fixture("338").body());
     assert!(reset > chrono::Utc::now().timestamp());
     stub.fault(Rule { matches: Matches::any(), when: When::First(2), kind: Fault::SignedOut });
     let mut statuses = Vec::new();

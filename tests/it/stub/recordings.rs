@@ -262,3 +262,51 @@ async fn metadata_streams_look_like_the_recording() {
     let data: Value = serde_json::from_str(data).unwrap();
     assert_same_shape("063", &fixture("063").raw["events"][0]["data"], &data);
 }
+
+#[tokio::test]
+async fn lists_look_like_the_recordings() {
+    let stub = CoderStub::start(Pace::Instant).await;
+    stub.seed("agent", 1);
+    stub.set_resource_metadata("agent-1", "fleet_role", "coder");
+    stub.set_metadata("agent-1", "fleet_mcp_role", "coder");
+    let api = stub.api();
+    assert_recorded("069", &api.get("/api/v2/workspaces?q=owner:me").await);
+    assert_recorded("095", &api.get("/api/v2/workspaces?limit=1&offset=0").await);
+    let keys = "include_agent_metadata:fleet_mcp_role,fleet_mcp_project";
+    assert_recorded("093", &api.get(&format!("/api/v2/workspaces?q={keys}")).await);
+    stub.disconnect("agent-1");
+    assert_recorded("286", &api.get("/api/v2/workspaces?q=has-agent:disconnected").await);
+    stub.set_agent("agent-1", "connected", "start_error");
+    assert_recorded("299", &api.get("/api/v2/users/me/workspace/agent-1").await);
+    assert_eq!(
+        api.get("/api/v2/workspaces?q=outdated:true").await.status,
+        501,
+        "no wrong answer instead of none"
+    );
+}
+
+#[tokio::test]
+async fn build_lists_come_newest_first_and_in_pages() {
+    let stub = CoderStub::start(Pace::Instant).await;
+    let api = stub.api();
+    let template = template_id(&api, "fleet").await;
+    let project = json!([{ "name": "project", "value": "alpha" }]);
+    let body = json!({ "name": "one", "template_id": template, "rich_parameter_values": project });
+    let created = api.post("/api/v2/organizations/coder/members/me/workspaces", &body).await;
+    assert_recorded("247", &created);
+    let builds = format!("/api/v2/workspaces/{}/builds", text(&created.body["id"]));
+    for transition in ["stop", "start"] {
+        api.post(&builds, &json!({ "transition": transition })).await;
+    }
+    let numbers = async |page: &str| {
+        let body = api.get(&format!("{builds}{page}")).await.body;
+        let rows = body.as_array().cloned().unwrap_or_default();
+        rows.iter().map(|row| row["build_number"].as_u64()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("").await, [Some(3), Some(2), Some(1)]);
+    assert_eq!(numbers("?limit=1&offset=1").await, [Some(2)]);
+    let logs = format!("/api/v2/workspacebuilds/{}/logs", text(&created.body["latest_build"]["id"]));
+    let all = api.get(&logs).await.body;
+    let rest = api.get(&format!("{logs}?after={}", all[0]["id"])).await.body;
+    assert_eq!(rest.as_array().map(Vec::as_slice), all.as_array().map(|lines| &lines[1..]));
+}

@@ -1,7 +1,6 @@
 //! What a test can do to the stub's workspaces behind the client's back, and see of them.
 
 use super::agent_api::{AgentScript, AppRequest};
-use super::script::BuildRequest;
 use super::state::{AgentItem, ResourceItem, State, Transition, User, Workspace};
 use super::workspaces::{self, NewWorkspace};
 use super::{CoderStub, shapes};
@@ -66,14 +65,7 @@ impl CoderStub {
 
     pub(crate) fn delete_outside(&self, name: &str) {
         self.change(name, |workspace| {
-            let latest = workspace.latest();
-            let request = BuildRequest {
-                transition: Transition::Delete,
-                version_id: latest.version_id,
-                preset_id: latest.preset_id,
-                values: latest.values.clone(),
-                then_start: false,
-            };
+            let request = workspace.latest().followed_by(Transition::Delete);
             workspace.push_build(request);
             workspace.settle();
         });

@@ -39,7 +39,7 @@ pub(crate) enum Fault {
 }
 
 /// Answers a call, falsely if a rule says so.
-pub(super) fn answer(state: &mut State, call: &mut Call) -> Reply {
+pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
     let Some(fault) = state.faults.pick(&call.method, &call.path) else {
         return honest_answer(state, call);
     };
@@ -65,7 +65,7 @@ pub(super) fn answer(state: &mut State, call: &mut Call) -> Reply {
 }
 
 /// Lets the effect happen and answers something else.
-fn instead(state: &mut State, call: &mut Call, reply: Reply) -> Reply {
+fn instead(state: &mut State, call: &Call, reply: Reply) -> Reply {
     honest_answer(state, call);
     reply
 }

@@ -20,6 +20,9 @@ const STATUSES: [&str; 10] = [
     "deleting",
 ];
 
+/// Filters of a real server that would need more memory than the stub has.
+const UNMODELLED: [&str; 5] = ["outdated", "dormant", "has-ai-task", "last_used_after", "last_used_before"];
+
 pub(super) fn list(state: &mut State, call: &Call) -> Answer {
     let terms = parse(call.query("q").unwrap_or_default())?;
     let limit = page_number(call, "limit")?.filter(|limit| *limit > 0);
@@ -82,6 +85,9 @@ fn bare_word(terms: &mut Vec<Term>, word: &str) -> (String, String) {
 
 fn check(terms: &[Term]) -> Result<(), Reply> {
     for Term { key, value } in terms {
+        if UNMODELLED.contains(&key.as_str()) {
+            return Err(Reply::error(501, &format!("the stub does not know the filter {key}")));
+        }
         let problem = match key.as_str() {
             "status" if !STATUSES.contains(&value.as_str()) => {
                 format!("Query param \"status\" has invalid value: \"{value}\" is not a valid value")

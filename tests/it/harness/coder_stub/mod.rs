@@ -94,7 +94,7 @@ impl CoderStub {
         self.lock().faults.clear();
     }
 
-    /// Requests that reached a handler, by method and path pattern: `GET /api/v2/workspaces/{id}`.
+    /// All requests so far, refused and falsely answered ones too: `GET /api/v2/workspaces/{id}` and so on.
     pub(crate) fn calls(&self) -> BTreeMap<String, usize> {
         self.lock().calls.clone()
     }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use wiremock::{Request, Respond, ResponseTemplate};
 
 type Handler = fn(&mut State, &Call) -> Answer;
+type Route = (&'static str, &'static str, Credential, Handler);
 
 /// Who may call a route.
 #[derive(Clone, Copy)]
@@ -26,7 +27,7 @@ enum Credential {
 use Credential::{Agent, Cookie, Nobody, User};
 
 /// The whole surface: method, path, credential, handler.
-const ROUTES: &[(&str, &str, Credential, Handler)] = &[
+const ROUTES: &[Route] = &[
     ("GET", "/api/v2/buildinfo", Nobody, server::buildinfo),
     ("GET", "/api/v2/users/me", User, server::me),
     ("GET", "/api/v2/users/me/organizations", User, server::organizations),
@@ -67,6 +68,7 @@ pub(super) struct Call {
     pub(super) path: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+    route: Option<&'static Route>,
     args: Vec<String>,
     query: Vec<(String, String)>,
 }
@@ -98,14 +100,27 @@ impl Call {
     }
 
     fn new(request: &Request) -> Self {
+        let (method, path) = (request.method.as_str(), request.url.path());
+        let found = ROUTES
+            .iter()
+            .filter(|(wanted, ..)| *wanted == method)
+            .find_map(|route| captures(route.1, path).map(|args| (route, args)));
+        let (route, args) = found.unzip();
         Self {
-            method: request.method.to_string(),
-            path: request.url.path().to_owned(),
+            method: method.to_owned(),
+            path: path.to_owned(),
             headers: request.headers.clone(),
             body: request.body.clone(),
-            args: Vec::new(),
+            route,
+            args: args.unwrap_or_default(),
             query: request.url.query_pairs().into_owned().collect(),
         }
+    }
+
+    /// What calls are counted by: the route, or the path itself where there is none.
+    fn label(&self) -> String {
+        let pattern = self.route.map_or(self.path.as_str(), |route| route.1);
+        format!("{} {pattern}", self.method)
     }
 }
 
@@ -116,23 +131,17 @@ impl Respond for Router {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         // A handler that panicked fails its own test; other requests still want an answer.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut call = Call::new(request);
-        let reply = faults::answer(&mut state, &mut call);
-        template(&reply)
+        let call = Call::new(request);
+        *state.calls.entry(call.label()).or_default() += 1;
+        template(&faults::answer(&mut state, &call))
     }
 }
 
 /// Answers a call without any fault.
-pub(super) fn answer(state: &mut State, call: &mut Call) -> Reply {
-    let found = ROUTES
-        .iter()
-        .filter(|(method, ..)| *method == call.method)
-        .find_map(|route| captures(route.1, &call.path).map(|args| (route, args)));
-    let Some(((method, pattern, credential, handler), args)) = found else {
+pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
+    let Some((_, _, credential, handler)) = call.route else {
         return Reply::error(404, "Route not found.");
     };
-    *state.calls.entry(format!("{method} {pattern}")).or_default() += 1;
-    call.args = args;
     let checked = match credential {
         Nobody | Agent => Ok(()),
         User => check_user(state, call),

@@ -138,14 +138,7 @@ impl Workspace {
     }
 
     fn follow_up(&mut self) {
-        let stopped = self.latest();
-        let request = BuildRequest {
-            transition: Transition::Start,
-            version_id: stopped.version_id,
-            preset_id: stopped.preset_id,
-            values: stopped.values.clone(),
-            then_start: false,
-        };
+        let request = self.latest().followed_by(Transition::Start);
         self.push_build(request);
     }
 }
@@ -153,6 +146,17 @@ impl Workspace {
 impl Build {
     pub(super) fn is_active(&self) -> bool {
         self.completed_at.is_none()
+    }
+
+    /// A build with the same version and parameters.
+    pub(super) fn followed_by(&self, transition: Transition) -> BuildRequest {
+        BuildRequest {
+            transition,
+            version_id: self.version_id,
+            preset_id: self.preset_id,
+            values: self.values.clone(),
+            then_start: false,
+        }
     }
 
     pub(super) fn finish(&mut self, job_status: &str, status: &str) {
