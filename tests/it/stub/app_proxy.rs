@@ -73,6 +73,19 @@ async fn the_app_sees_every_header_but_the_session_cookie() {
 }
 
 #[tokio::test]
+async fn a_token_beside_the_cookie_reaches_the_app() {
+    let stub = CoderStub::start(Pace::Instant).await;
+    stub.seed("agent", 1);
+    let token = stub.token();
+    let path = format!("{APP}/status?coder_session_token={token}");
+    let request = stub.api().request(Method::GET, &path);
+    read(request.header("Cookie", format!("coder_session_token={token}"))).await.unwrap();
+    let received = &stub.app_requests("agent-1")[0];
+    assert_eq!(received.endpoint, format!("status?coder_session_token={token}"));
+    assert!(received.headers.contains(&("coder-session-token".to_owned(), token)));
+}
+
+#[tokio::test]
 async fn a_working_agent_refuses_messages_until_it_is_finished_or_interrupted() {
     let stub = CoderStub::start(Pace::Instant).await;
     stub.seed("agent", 1);

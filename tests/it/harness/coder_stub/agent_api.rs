@@ -20,6 +20,7 @@ pub(crate) enum AgentScript {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppRequest {
     pub(crate) method: String,
+    /// With its query, which the proxy passes on whole.
     pub(crate) endpoint: String,
     /// Sorted by name; without the cookies that the proxy takes away.
     pub(crate) headers: Vec<(String, String)>,
@@ -143,7 +144,7 @@ impl AppRequest {
         headers.sort();
         Self {
             method: call.method.clone(),
-            endpoint: call.arg(3).to_owned(),
+            endpoint: call.raw_query.iter().fold(call.arg(3).to_owned(), |path, query| path + "?" + query),
             headers,
             body: String::from_utf8_lossy(&call.body).into_owned(),
         }

@@ -38,12 +38,7 @@ const ROUTES: &[Route] = &[
     ("GET", "/api/v2/templateversions/{id}", User, server::version),
     ("GET", "/api/v2/templateversions/{id}/rich-parameters", User, server::rich_parameters),
     ("GET", "/api/v2/templateversions/{id}/presets", User, server::presets),
-    (
-        "POST",
-        "/api/v2/organizations/{org}/members/{user}/workspaces",
-        User,
-        workspaces::create_in_organization,
-    ),
+    ("POST", "/api/v2/organizations/{org}/members/{user}/workspaces", User, workspaces::create_in_org),
     ("POST", "/api/v2/users/{user}/workspaces", User, workspaces::create),
     ("GET", "/api/v2/workspaces", User, list::list),
     ("GET", "/api/v2/workspaces/{id}", User, workspaces::get),
@@ -66,6 +61,7 @@ const ROUTES: &[Route] = &[
 pub(super) struct Call {
     pub(super) method: String,
     pub(super) path: String,
+    pub(super) raw_query: Option<String>,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
     route: Option<&'static Route>,
@@ -109,6 +105,7 @@ impl Call {
         Self {
             method: method.to_owned(),
             path: path.to_owned(),
+            raw_query: request.url.query().map(str::to_owned),
             headers: request.headers.clone(),
             body: request.body.clone(),
             route,

@@ -29,7 +29,7 @@ pub(super) fn create(state: &mut State, call: &Call) -> Answer {
     create_for(state, call.arg(0), &call.body)
 }
 
-pub(super) fn create_in_organization(state: &mut State, call: &Call) -> Answer {
+pub(super) fn create_in_org(state: &mut State, call: &Call) -> Answer {
     check_organization(state, call.arg(0))?;
     create_for(state, call.arg(1), &call.body)
 }
