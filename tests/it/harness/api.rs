@@ -1,7 +1,7 @@
 //! Raw HTTP calls for tests that look at a Coder server without our typed client.
 
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One server and the token to call it with.
 #[derive(Clone)]
@@ -47,6 +47,14 @@ impl Api {
 
     pub(crate) async fn patch(&self, path: &str, body: &Value) -> Reply {
         read(self.request(Method::PATCH, path).json(body)).await.expect("the request is answered")
+    }
+
+    /// Creates a workspace of the token's user, with the one value that the `fleet` template cannot do without.
+    pub(crate) async fn workspace_create(&self, template: &str, name: &str) -> Reply {
+        let template = self.get(&format!("/api/v2/organizations/coder/templates/{template}")).await.body;
+        let values = json!([{ "name": "project", "value": "alpha" }]);
+        let body = json!({ "name": name, "template_id": template["id"], "rich_parameter_values": values });
+        self.post("/api/v2/users/me/workspaces", &body).await
     }
 
     /// A request with the session token in its header, for a test to change before sending.

@@ -11,10 +11,7 @@ fn once(method: &str, pattern: &str, kind: Fault) -> Rule<Fault> {
 }
 
 async fn create(api: &Api, name: &str) -> Reply {
-    let template = api.get("/api/v2/organizations/coder/templates/fleet").await.body;
-    let project = json!([{ "name": "project", "value": "alpha" }]);
-    let body = json!({ "name": name, "template_id": template["id"], "rich_parameter_values": project });
-    api.post("/api/v2/users/me/workspaces", &body).await
+    api.workspace_create("fleet", name).await
 }
 
 #[tokio::test]

@@ -55,10 +55,7 @@ fn distinct(mut moments: Vec<Value>) -> Vec<Value> {
 }
 
 async fn create(api: &Api, template: &str) -> Value {
-    let template = api.get(&format!("/api/v2/organizations/coder/templates/{template}")).await.body;
-    let project = json!([{ "name": "project", "value": "alpha" }]);
-    let body = json!({ "name": "one", "template_id": template["id"], "rich_parameter_values": project });
-    api.post("/api/v2/users/me/workspaces", &body).await.body
+    api.workspace_create(template, "one").await.body
 }
 
 async fn build(api: &Api, workspace: &Value, body: Value) {
@@ -67,8 +64,8 @@ async fn build(api: &Api, workspace: &Value, body: Value) {
     assert_eq!(reply.status, 201);
 }
 
-/// Polls until nothing changes any more.
-async fn timeline(stub: &CoderStub) -> Vec<Value> {
+/// Steps until nothing changes any more.
+fn timeline(stub: &CoderStub) -> Vec<Value> {
     let mut moments = Vec::new();
     while stub.advance("one") {
         moments.push(moment(&stub.workspace("one")));
@@ -80,7 +77,7 @@ async fn timeline(stub: &CoderStub) -> Vec<Value> {
 async fn create_steps_as_recorded() {
     let stub = CoderStub::start(Pace::Held).await;
     create(&stub.api(), "fleet").await;
-    assert_eq!(timeline(&stub).await, recorded("050"));
+    assert_eq!(timeline(&stub), recorded("050"));
 }
 
 #[tokio::test]
@@ -90,16 +87,16 @@ async fn stop_start_and_restart_step_as_recorded() {
     let workspace = create(&api, "fleet").await;
     stub.settle("one");
     build(&api, &workspace, json!({ "transition": "stop" })).await;
-    assert_eq!(timeline(&stub).await, recorded("176"));
+    assert_eq!(timeline(&stub), recorded("176"));
     build(&api, &workspace, json!({ "transition": "start" })).await;
     let mut start = recorded("180");
     // One recording caught the agent between connecting and starting its script.
     start.retain(|moment| {
         moment["agents"][0]["lifecycle_state"] != "created" || moment["agents"][0]["status"] != "connected"
     });
-    assert_eq!(until_ready(timeline(&stub).await), until_ready(start));
+    assert_eq!(until_ready(timeline(&stub)), until_ready(start));
     build(&api, &workspace, json!({ "transition": "stop", "on_success": { "transition": "start" } })).await;
-    assert_eq!(until_ready(timeline(&stub).await), until_ready(recorded("187")));
+    assert_eq!(until_ready(timeline(&stub)), until_ready(recorded("187")));
     assert_eq!(stub.workspaces()[0].builds, 5);
 }
 
@@ -116,7 +113,7 @@ async fn delete_steps_as_recorded() {
     let workspace = create(&api, "fleet").await;
     stub.settle("one");
     build(&api, &workspace, json!({ "transition": "delete", "orphan": true })).await;
-    assert_eq!(timeline(&stub).await, recorded("262"));
+    assert_eq!(timeline(&stub), recorded("262"));
 }
 
 #[tokio::test]
@@ -125,10 +122,10 @@ async fn failing_builds_and_scripts_step_as_recorded() {
     stub.template_add(TemplateSpec::new("fleet-fail").behaviour(Behaviour::BuildFails));
     stub.template_add(TemplateSpec::new("fleet-bad").behaviour(Behaviour::StartError));
     create(&stub.api(), "fleet-fail").await;
-    assert_eq!(timeline(&stub).await, recorded("193"));
+    assert_eq!(timeline(&stub), recorded("193"));
     stub.delete_outside("one");
     create(&stub.api(), "fleet-bad").await;
-    let mut ours = timeline(&stub).await;
+    let mut ours = timeline(&stub);
     // The recording missed the moment before the agent connected.
     ours.retain(|moment| moment["agents"][0]["status"] != "connecting");
     assert_eq!(ours, recorded("298"));
@@ -144,7 +141,7 @@ async fn canceling_steps_as_recorded() {
     let id = workspace["latest_build"]["id"].as_str().expect("an id");
     stub.api().patch(&format!("/api/v2/workspacebuilds/{id}/cancel"), &Value::Null).await;
     ours.push(moment(&stub.workspace("one")));
-    ours.extend(timeline(&stub).await);
+    ours.extend(timeline(&stub));
     assert_eq!(ours, recorded("204"));
 }
 

@@ -4,6 +4,7 @@ use super::shape::assert_same_shape;
 use crate::harness::{Api, Behaviour, CoderStub, Pace, Reply, TemplateSpec, fixture, read};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const ABSENT: &str = "8b75af5c-0000-4000-8000-000000000000";
 
@@ -24,16 +25,21 @@ async fn template_id(api: &Api, name: &str) -> Value {
     api.get(&format!("/api/v2/templates?q=exact_name:{name}")).await.body[0]["id"].clone()
 }
 
-async fn create(api: &Api, name: &str) -> Reply {
-    let body = json!({
-        "name": name,
-        "template_id": template_id(api, "fleet").await,
-        "rich_parameter_values": [
-            { "name": "AI Prompt", "value": "Fix the login bug" },
-            { "name": "project", "value": "alpha" },
-        ],
-    });
-    api.post("/api/v2/users/me/workspaces", &body).await
+async fn preset_id(api: &Api, name: &str) -> Value {
+    let template = api.get("/api/v2/organizations/coder/templates/fleet").await.body;
+    let version = text(&template["active_version_id"]);
+    let presets = api.get(&format!("/api/v2/templateversions/{version}/presets")).await.body;
+    let mut presets = presets.as_array().into_iter().flatten();
+    presets
+        .find(|preset| preset["Name"] == name)
+        .map(|preset| preset["ID"].clone())
+        .expect("the preset is there")
+}
+
+/// Name and value of each parameter, in no particular order.
+fn by_name(parameters: &Value) -> BTreeMap<String, String> {
+    let rows = parameters.as_array().into_iter().flatten();
+    rows.map(|row| (text(&row["name"]).to_owned(), text(&row["value"]).to_owned())).collect()
 }
 
 fn text(value: &Value) -> &str {
@@ -83,7 +89,10 @@ async fn a_template_without_presets_answers_null() {
 async fn workspaces_and_builds_look_like_the_recordings() {
     let stub = CoderStub::start(Pace::Instant).await;
     let api = stub.api();
-    let created = create(&api, "agent-one").await;
+    let mut body = fixture("048").raw["request"]["body"].clone();
+    body["template_id"] = template_id(&api, "fleet").await;
+    body["template_version_preset_id"] = preset_id(&api, "coder").await;
+    let created = api.post("/api/v2/users/me/workspaces", &body).await;
     assert_recorded("048", &created);
     stub.set_resource_metadata("agent-one", "fleet_role", "coder");
     stub.set_sensitive_metadata("agent-one", "secret_item", "shown");
@@ -95,7 +104,8 @@ async fn workspaces_and_builds_look_like_the_recordings() {
     assert_recorded("103", &api.get(&format!("/api/v2/workspaces/{id}/builds")).await);
     let build = format!("/api/v2/workspacebuilds/{}", text(&created.body["latest_build"]["id"]));
     assert_recorded("055", &api.get(&format!("{build}/logs")).await);
-    assert_recorded("056", &api.get(&format!("{build}/parameters")).await);
+    let parameters = api.get(&format!("{build}/parameters")).await.body;
+    assert_eq!(by_name(&parameters), by_name(fixture("056").body()));
     let agent = ready.body["latest_build"]["resources"][0]["agents"][0]["id"].clone();
     assert_recorded("059", &api.get(&format!("/api/v2/workspaceagents/{}", text(&agent))).await);
 }
@@ -141,7 +151,7 @@ async fn deleted_workspaces_answer_as_recorded() {
     assert_recorded("255", &api.get("/api/v2/users/me/workspace/agent-1?include_deleted=true").await);
     assert_same("256", &api.post(&builds, &json!({ "transition": "start" })).await);
     assert_recorded("258", &api.post(&builds, &json!({ "transition": "delete" })).await);
-    assert_eq!(create(&api, "agent-1").await.status, fixture("260").status());
+    assert_recorded("260", &api.workspace_create("fleet", "agent-1").await);
 }
 
 #[tokio::test]
