@@ -1,1 +1,24 @@
-//! What tests share: a stateful Coder stub, a fault proxy, fixtures.
+//! What tests share: a stateful Coder stub, a fault proxy, recorded replies and ways to wait.
+//!
+//! ```ignore
+//! let coder = CoderStub::start(Pace::Instant).await;
+//! let proxy = FaultProxy::start(coder.url()).await;
+//! proxy.fault(Rule { matches: Matches::call("POST", "/**"), when: When::Nth(1), kind: ProxyFault::CutAfter });
+//! ```
+
+mod api;
+mod coder_stub;
+mod eventually;
+mod fault_proxy;
+mod fixtures;
+mod path;
+mod rule;
+
+pub(crate) use api::{Api, Reply, read};
+pub(crate) use coder_stub::{
+    AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
+};
+pub(crate) use eventually::eventually;
+pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
+pub(crate) use fixtures::fixture;
+pub(crate) use rule::{Matches, Rule, When};
