@@ -17,7 +17,7 @@ async fn raw_server(answer: &'static str, end: End) -> (String, tokio::task::Joi
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
-        socket.read(&mut [0; 4096]).await.unwrap();
+        assert_ne!(socket.read(&mut [0; 4096]).await.unwrap(), 0);
         socket.write_all(answer.as_bytes()).await.unwrap();
         if end == End::Stall {
             std::future::pending::<()>().await;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use chrono::{DateTime, Datelike, Utc};
-use fleet_mcp::coder::{CoderError, OPERATIONS, Operation};
+use fleet_mcp::coder::{Client, CoderError, OPERATIONS, Operation};
 use serde_json::Value;
-use wiremock::ResponseTemplate;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::calls::call;
 use super::{client, server};
@@ -53,6 +54,7 @@ const UNCALLED: [(&str, &str); 36] = [
 
 #[tokio::test]
 async fn every_recorded_answer_reaches_its_caller_unchanged() {
+    let replayer = Replayer::start().await;
     let mut report = String::new();
     let mut uncalled = Vec::new();
     for (name, recording) in recordings() {
@@ -60,7 +62,7 @@ async fn every_recorded_answer_reaches_its_caller_unchanged() {
             uncalled.push(name);
             continue;
         };
-        let line = match replay(operation, &values, &recording).await {
+        let line = match replayer.replay(operation, &values, &recording).await {
             Ok(read) => {
                 assert_same(operation.name, &read, &recorded_body(&recording));
                 "ok".to_owned()
@@ -81,20 +83,41 @@ async fn a_version_without_presets_answers_null() {
 
 /// Every recording that a client method understood: the operation, what was sent, what was read.
 pub(super) async fn recorded_calls() -> Vec<(&'static Operation, Value, Value)> {
+    let replayer = Replayer::start().await;
     let mut calls = Vec::new();
     for recording in recordings().values().filter(|recording| events(recording).is_none()) {
         let Some((operation, values)) = recorded_call(recording) else { continue };
-        if let Ok(read) = replay(operation, &values, recording).await {
+        if let Ok(read) = replayer.replay(operation, &values, recording).await {
             calls.push((operation, recording["body"].clone(), read));
         }
     }
     calls
 }
 
-/// Serves the recording to the client method that asks for it.
-async fn replay(operation: &Operation, values: &[&str], recording: &Value) -> Result<Value, CoderError> {
-    let server = server(answer(recording)).await;
-    call(&client(&server.uri()), operation.name, values).await
+/// A server that plays one recording after another, and a client that asks for them.
+struct Replayer {
+    server: MockServer,
+    client: Client,
+}
+
+impl Replayer {
+    async fn start() -> Self {
+        let server = MockServer::start().await;
+        let client = client(&server.uri());
+        Self { server, client }
+    }
+
+    /// Serves the recording to the client method that asks for it.
+    async fn replay(
+        &self,
+        operation: &Operation,
+        values: &[&str],
+        recording: &Value,
+    ) -> Result<Value, CoderError> {
+        self.server.reset().await;
+        Mock::given(any()).respond_with(answer(recording)).mount(&self.server).await;
+        call(&self.client, operation.name, values).await
+    }
 }
 
 fn answer(recording: &Value) -> ResponseTemplate {

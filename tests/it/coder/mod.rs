@@ -55,7 +55,8 @@ async fn server(answer: ResponseTemplate) -> MockServer {
 /// One recorded answer, by its file name without extension.
 fn fixture(name: &str) -> Value {
     let path = format!("{}/tests/fixtures/coder/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    let text = std::fs::read_to_string(path).expect("a recording of this name");
+    serde_json::from_str(&text).unwrap()
 }
 
 fn app() -> AppAddress {
