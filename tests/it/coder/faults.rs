@@ -81,6 +81,14 @@ async fn an_undecodable_answer_names_the_field_and_keeps_the_body() {
 }
 
 #[tokio::test]
+async fn an_answer_with_something_behind_it_is_not_believed() {
+    let body = r#"{"version":"v2"}{"version":"v3"}"#;
+    let server = server(ResponseTemplate::new(200).set_body_string(body)).await;
+    let error = call(&client(&server.uri()), "build_info", &[]).await.unwrap_err();
+    assert_eq!(nature(&error), (ErrorKind::Undecodable, Outcome::Unclear));
+}
+
+#[tokio::test]
 async fn one_bad_workspace_does_not_spoil_the_list() {
     let mut body = fixture("068-list-empty-q")["body"].clone();
     let good = body["workspaces"][0].clone();
