@@ -45,16 +45,16 @@ impl Client {
         agent: Uuid,
     ) -> Result<EventStream<Vec<AgentMetadata>>, CoderError> {
         let events = self.events(Request::new(operation, &[&agent])).await?;
-        let metadata = events.filter_map(|event| async { event.and_then(read).transpose() });
-        Ok(Box::pin(metadata))
+        let read = |event: Result<Sse, _>| event.and_then(|event| read(operation.name, &event)).transpose();
+        Ok(Box::pin(events.filter_map(move |event| std::future::ready(read(event)))))
     }
 }
 
 /// Pings keep the connection alive and say nothing.
-fn read(event: Sse) -> Result<Option<Vec<AgentMetadata>>, CoderError> {
+fn read(operation: &'static str, event: &Sse) -> Result<Option<Vec<AgentMetadata>>, CoderError> {
     if event.event.as_deref() == Some("ping") {
         return Ok(None);
     }
-    let metadata: Option<_> = decode(AGENT_METADATA_WATCH.name, &event)?;
+    let metadata: Option<_> = decode(operation, event)?;
     Ok(Some(metadata.unwrap_or_default()))
 }

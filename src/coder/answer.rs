@@ -56,7 +56,11 @@ impl Answer {
             detail: body.detail.as_deref().map(excerpt).filter(|detail| *detail != body.message),
             validations: body.validations.unwrap_or_default(),
             body: excerpt(text),
-            retry_at: retry_at(headers, Utc::now()),
+            retry_at: if status == StatusCode::TOO_MANY_REQUESTS {
+                retry_at(headers, Utc::now())
+            } else {
+                None
+            },
             sign_in: leads_to_login(status, headers),
         }
     }

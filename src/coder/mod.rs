@@ -7,6 +7,7 @@ mod agents;
 mod answer;
 mod apps;
 mod builds;
+mod credential;
 mod deployment;
 mod error;
 mod events;
@@ -82,7 +83,7 @@ struct Shared {
 impl Client {
     pub fn new(options: ClientOptions) -> Result<Self, CoderError> {
         check_url(&options.url)?;
-        send::check_token(&options.token)?;
+        credential::check_token(&options.token)?;
         let shared = Shared {
             http: build(http_client(&options))?,
             http1: build(http_client(&options).http1_only())?,

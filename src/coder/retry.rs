@@ -1,6 +1,5 @@
 //! Which failed calls are tried again, and when.
 
-use std::future::Future;
 use std::num::NonZeroU32;
 use std::time::Duration;
 

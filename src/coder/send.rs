@@ -1,16 +1,15 @@
-//! The one place where requests meet the network: one try, its credential, its answer read and decoded.
-
-use std::time::Duration;
+//! The one place where requests meet the network: one try, its answer read and decoded.
 
 use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use secrecy::{ExposeSecret, SecretString};
+use http::{HeaderMap, StatusCode, header};
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use tracing::{Instrument, Span, field};
 
 use super::answer::{Answer, excerpt};
-use super::request::{Auth, Request};
+use super::credential::{Credential, scrub};
+use super::request::Request;
 use super::{Client, CoderError};
 
 /// No answer that we ask for comes near this size.
@@ -63,8 +62,8 @@ impl Client {
 
     /// One try whose answer is read to its end, whatever its status.
     pub(super) async fn exchange(&self, request: &Request) -> Result<Reply, CoderError> {
-        let (builder, secret) = self.prepare(&self.shared.http, request)?;
         self.shared.limit.pass(&request.path).await;
+        let (builder, secret) = self.prepare(&self.shared.http, request)?;
         self.in_time(request, async {
             let response = respond(request, builder).await?;
             Reply::read(request, response, secret).await
@@ -79,17 +78,15 @@ impl Client {
         request: &Request,
         expected: StatusCode,
     ) -> Result<reqwest::Response, CoderError> {
-        let (builder, secret) = self.prepare(http, request)?;
         self.shared.limit.pass(&request.path).await;
+        let (builder, secret) = self.prepare(http, request)?;
         self.in_time(request, async {
             let response = respond(request, builder).await?;
             if response.status() == expected {
                 return Ok(response);
             }
-            let reply = Reply::read(request, response, secret).await?;
-            Err(reply
-                .success()
-                .map_or_else(|error| error, |reply| reply.undecodable("an unexpected success")))
+            let reply = Reply::read(request, response, secret).await?.success()?;
+            Err(reply.undecodable("a success, but not the expected one"))
         })
         .await
     }
@@ -99,10 +96,9 @@ impl Client {
         http: &reqwest::Client,
         request: &Request,
     ) -> Result<(reqwest::RequestBuilder, Option<SecretString>), CoderError> {
-        let secret = self.secret(request);
         let mut builder = http.request(request.method.clone(), request.url(self.url())?);
-        if let Some(secret) = &secret {
-            let (name, value) = credential(request, secret)?;
+        let credential = self.credential(request)?;
+        if let Some(Credential { name, value, .. }) = &credential {
             builder = builder.header(name, value);
         }
         if let Some(key) = &request.websocket_key {
@@ -115,15 +111,7 @@ impl Client {
         if let Some(body) = &request.body {
             builder = builder.header(header::CONTENT_TYPE, "application/json").body(body.clone());
         }
-        Ok((builder, secret))
-    }
-
-    fn secret(&self, request: &Request) -> Option<SecretString> {
-        match &request.auth {
-            Auth::Nobody => None,
-            Auth::SessionHeader | Auth::SessionCookie => Some(self.token()),
-            Auth::Agent(token) => Some(token.clone()),
-        }
+        Ok((builder, credential.map(|credential| credential.secret)))
     }
 
     /// The deadline covers one try, not the wait for our own rate limit before it.
@@ -132,9 +120,8 @@ impl Client {
         request: &Request,
         work: impl Future<Output = Result<T, CoderError>>,
     ) -> Result<T, CoderError> {
-        let limit: Duration = self.shared.timeout;
         let late = CoderError::Timeout { operation: request.operation.name };
-        tokio::time::timeout(limit, work).await.unwrap_or(Err(late))
+        tokio::time::timeout(self.shared.timeout, work).await.unwrap_or(Err(late))
     }
 }
 
@@ -164,7 +151,10 @@ impl Reply {
 
     fn decode<T: DeserializeOwned>(&self) -> Result<T, CoderError> {
         let mut json = serde_json::Deserializer::from_slice(&self.body);
-        serde_path_to_error::deserialize(&mut json).map_err(|error| self.undecodable(&error.to_string()))
+        let value = serde_path_to_error::deserialize(&mut json);
+        let value = value.map_err(|error| self.undecodable(&error.to_string()))?;
+        json.end().map_err(|error| self.undecodable(&error.to_string()))?;
+        Ok(value)
     }
 
     fn undecodable(&self, reason: &str) -> CoderError {
@@ -181,16 +171,6 @@ impl Reply {
     }
 }
 
-/// A token has to survive as a header and as a cookie, so only what both allow is accepted.
-pub(super) fn check_token(token: &SecretString) -> Result<(), CoderError> {
-    let usable = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b';' | b',' | b'"' | b'\\');
-    let token = token.expose_secret();
-    if !token.is_empty() && token.bytes().all(usable) {
-        return Ok(());
-    }
-    Err(CoderError::Setup { reason: "the token is empty or has characters that no token has".to_owned() })
-}
-
 async fn respond(
     request: &Request,
     builder: reqwest::RequestBuilder,
@@ -199,25 +179,6 @@ async fn respond(
     let response = sent.map_err(|error| CoderError::transport(request.operation.name, error))?;
     Span::current().record("http.status", response.status().as_u16());
     Ok(response)
-}
-
-fn credential(
-    request: &Request,
-    secret: &SecretString,
-) -> Result<(header::HeaderName, HeaderValue), CoderError> {
-    check_token(secret)?;
-    let token = secret.expose_secret();
-    let (name, text) = match request.auth {
-        Auth::SessionCookie => (header::COOKIE, format!("coder_session_token={token}")),
-        Auth::SessionHeader | Auth::Agent(_) | Auth::Nobody => {
-            (header::HeaderName::from_static("coder-session-token"), token.to_owned())
-        }
-    };
-    let mut value = HeaderValue::try_from(text).map_err(|_| {
-        CoderError::request(request.operation.name, "the token is no header value".to_owned())
-    })?;
-    value.set_sensitive(true);
-    Ok((name, value))
 }
 
 /// The whole body, or nothing when it is longer than the limit.
@@ -231,14 +192,6 @@ async fn collect<E>(chunks: impl Stream<Item = Result<Bytes, E>>, limit: usize) 
         body.extend_from_slice(&chunk);
     }
     Ok(Some(body.into()))
-}
-
-/// Servers and proxies may echo what they got; our token must not travel on in an error.
-fn scrub(text: &str, secret: Option<&SecretString>) -> String {
-    match secret {
-        Some(secret) => text.replace(secret.expose_secret(), "[token]"),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]
