@@ -106,10 +106,14 @@ pub(crate) async fn findings(connection: &mut SqliteConnection) -> Result<Vec<St
     Ok(findings)
 }
 
+/// The log beside a damaged file would be played into the copy that replaces it, so it has to go first.
 fn corrupt(problem: String, options: &StoreOptions) -> StoreError {
     let path = options.path.clone();
     let advice = match backup::newest(&options.backups) {
-        Some(backup) => format!("stop fleet-mcp and copy {} over {}", backup.display(), path.display()),
+        Some(backup) => {
+            let (backup, path) = (backup.display(), path.display());
+            format!("stop fleet-mcp, remove {path}-wal and copy {backup} over {path}")
+        }
         None => format!("there is no backup in {}", options.backups.display()),
     };
     StoreError::Corrupt { path, problem, advice }

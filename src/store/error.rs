@@ -25,7 +25,7 @@ pub enum StoreError {
     SqliteTooOld { found: String, needed: &'static str },
     #[error(
         "{path} was made by a newer fleet-mcp (schema {found}, this one knows {known}): install that version, \
-         or stop and copy a backup from {backups} over it"
+         or stop fleet-mcp, remove {path}-wal and copy a backup from {backups} over {path}"
     )]
     NewerSchema { path: PathBuf, found: i64, known: i64, backups: PathBuf },
     #[error("{path} is damaged: {problem}; {advice}")]

@@ -82,3 +82,7 @@ fn migration(step: &Step) -> Migration {
         in_own_transaction,
     )
 }
+
+#[cfg(test)]
+#[path = "migrate_tests.rs"]
+mod tests;

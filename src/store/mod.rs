@@ -81,10 +81,10 @@ impl Store {
         let found = db::prepare_file(&options.path)?;
         let write =
             db::open_writer(&options.path).await.map_err(|error| db::refuse_damage(error, options))?;
-        if found == Found::Database {
-            db::check_health(&write, options).await?;
+        if let Err(refusal) = make_ready(&write, found, steps, options).await {
+            write.close().await;
+            return Err(refusal);
         }
-        migrate::migrate(&write, steps, options).await?;
         let read = db::open_readers(&options.path).await?;
         Ok(Self { read, write })
     }
@@ -93,4 +93,17 @@ impl Store {
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
         Ok(self.write.begin_with("BEGIN IMMEDIATE").await?)
     }
+}
+
+async fn make_ready(
+    writer: &SqlitePool,
+    found: Found,
+    steps: &[Step],
+    options: &StoreOptions,
+) -> Result<(), StoreError> {
+    match found {
+        Found::Database => db::check_health(writer, options).await?,
+        Found::Nothing => {}
+    }
+    migrate::migrate(writer, steps, options).await
 }
