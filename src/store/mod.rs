@@ -1,1 +1,109 @@
-//! All SQL: one file a resource, migrations, durability.
+//! All SQL: what Coder forgets or never knew, kept so that nothing acknowledged is lost.
+
+mod agents;
+mod audit;
+mod backup;
+mod db;
+mod error;
+mod journal;
+mod metadata;
+mod migrate;
+mod operations;
+mod request_keys;
+mod row;
+mod settings;
+mod sightings;
+mod tasks;
+mod tokens;
+
+use std::path::{Path, PathBuf};
+
+use sqlx::Transaction;
+use sqlx::sqlite::{Sqlite, SqlitePool};
+
+pub use audit::{AuditOutcome, AuditRow};
+pub use error::StoreError;
+pub use operations::OperationEnd;
+pub use request_keys::{Accepted, RequestKey};
+pub use sightings::Seen;
+pub use tasks::LatestTasks;
+pub use tokens::TokenRecord;
+
+use db::Found;
+use migrate::Step;
+
+/// Where the database and its copies are.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    pub path: PathBuf,
+    pub backups: PathBuf,
+}
+
+/// The open database; clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    read: SqlitePool,
+    write: SqlitePool,
+}
+
+impl Store {
+    /// Opens or makes the database. Every refusal comes before the first write to an existing one.
+    pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
+        Self::open_at(options, migrate::STEPS).await
+    }
+
+    /// Ends when running statements have ended and the log is merged into the file.
+    pub async fn close(&self) {
+        self.read.close().await;
+        self.write.close().await;
+    }
+
+    /// Does the database still answer?
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.revision().await.map(drop)
+    }
+
+    /// What is wrong with the database, in sentences; empty when all is well.
+    pub async fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        let mut findings = db::findings(&mut connection).await?;
+        findings.extend(journal::count_findings(&mut connection).await?);
+        Ok(findings)
+    }
+
+    /// Copies everything committed so far to a new file, readable by the owner only.
+    pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        backup::copy(&self.read, to).await
+    }
+
+    async fn open_at(options: &StoreOptions, steps: &[Step]) -> Result<Self, StoreError> {
+        db::check_sqlite().await?;
+        let found = db::prepare_file(&options.path)?;
+        let write =
+            db::open_writer(&options.path).await.map_err(|error| db::refuse_damage(error, options))?;
+        if let Err(refusal) = make_ready(&write, found, steps, options).await {
+            write.close().await;
+            return Err(refusal);
+        }
+        let read = db::open_readers(&options.path).await?;
+        Ok(Self { read, write })
+    }
+
+    /// For transactions that read before they write: the lock is taken at once, so what was read stays true.
+    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        Ok(self.write.begin_with("BEGIN IMMEDIATE").await?)
+    }
+}
+
+async fn make_ready(
+    writer: &SqlitePool,
+    found: Found,
+    steps: &[Step],
+    options: &StoreOptions,
+) -> Result<(), StoreError> {
+    match found {
+        Found::Database => db::check_health(writer, options).await?,
+        Found::Nothing => {}
+    }
+    migrate::migrate(writer, steps, options).await
+}

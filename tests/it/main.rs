@@ -4,3 +4,4 @@
 mod coder;
 mod harness;
 mod stub;
+mod store;

@@ -1,0 +1,94 @@
+//! The audit trail: who asked for what and how it was answered; rows are only ever added.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::Store;
+use super::error::StoreError;
+use super::row::{Columns, count, micros};
+use crate::domain::agent::word_enum;
+use crate::domain::id::{OperationId, TokenId};
+use crate::domain::page::{Page, PageRequest};
+use crate::domain::role::RoleKind;
+
+/// One call as the trail keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    pub at: DateTime<Utc>,
+    pub principal_kind: RoleKind,
+    pub principal: String,
+    pub token_id: Option<TokenId>,
+    /// The way the call came in, such as mcp or rest.
+    pub surface: String,
+    pub action: String,
+    pub target: Option<String>,
+    pub outcome: AuditOutcome,
+    /// The error's code, when there was one.
+    pub code: Option<String>,
+    pub operation_id: Option<OperationId>,
+}
+
+word_enum! {
+    AuditOutcome {
+        Allowed = "allowed",
+        Denied = "denied",
+        Failed = "failed",
+    }
+}
+
+impl Store {
+    pub async fn audit_add(&self, row: &AuditRow) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO audit (at, principal_kind, principal, token_id, surface, action, target, outcome, code, \
+             operation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        )
+        .bind(micros(row.at))
+        .bind(row.principal_kind.word())
+        .bind(&row.principal)
+        .bind(row.token_id.map(|token| token.0))
+        .bind(&row.surface)
+        .bind(&row.action)
+        .bind(&row.target)
+        .bind(row.outcome.word())
+        .bind(&row.code)
+        .bind(row.operation_id.map(|operation| operation.0))
+        .execute(&self.write)
+        .await?;
+        Ok(())
+    }
+
+    /// The trail in the order written, newest first.
+    pub async fn audit_page(&self, page: PageRequest) -> Result<Page<AuditRow>, StoreError> {
+        let mut read = self.read.begin().await?;
+        let total: i64 = sqlx::query_scalar("SELECT count(*) FROM audit").fetch_one(&mut *read).await?;
+        let items = sqlx::query_as(
+            "SELECT at, principal_kind, principal, token_id, surface, action, target, outcome, code, operation_id \
+             FROM audit ORDER BY sequence DESC LIMIT $1 OFFSET $2",
+        )
+        .bind(i64::from(page.size()))
+        .bind(page.offset().cast_signed())
+        .fetch_all(&mut *read)
+        .await?;
+        Ok(Page { items, total_count: count(total), request: page })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for AuditRow {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            at: row.time("at")?,
+            principal_kind: row.word("principal_kind", RoleKind::parse)?,
+            principal: row.try_get("principal")?,
+            token_id: row.id_if_any("token_id", TokenId)?,
+            surface: row.try_get("surface")?,
+            action: row.try_get("action")?,
+            target: row.try_get("target")?,
+            outcome: row.word("outcome", AuditOutcome::parse)?,
+            code: row.try_get("code")?,
+            operation_id: row.id_if_any("operation_id", OperationId)?,
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Opens the database: file modes, pools, pragmas, and the checks that refuse what we must not touch.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection};
+
+use super::StoreOptions;
+use super::backup;
+use super::error::StoreError;
+
+/// Older ones can lose a write when a checkpoint meets a restart of the log.
+const OLDEST_SQLITE: (u32, u32, u32) = (3, 51, 3);
+const OLDEST_SQLITE_TEXT: &str = "3.51.3";
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const READERS: u32 = 4;
+const OWNER_ONLY: u32 = 0o600;
+
+/// Was there a database before us?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    Nothing,
+    Database,
+}
+
+/// Makes the file if it is missing; its log files get their mode from it.
+pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
+    let file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(OWNER_ONLY)
+        .open(path)
+        .map_err(|source| StoreError::File { doing: "open database file", path: path.into(), source })?;
+    let found = match file.metadata() {
+        Ok(metadata) if metadata.len() == 0 => Found::Nothing,
+        Ok(_) | Err(_) => Found::Database,
+    };
+    for file in [path.to_path_buf(), with_suffix(path, "-wal"), with_suffix(path, "-shm")] {
+        keep_private(&file)?;
+    }
+    Ok(found)
+}
+
+pub(crate) async fn check_sqlite() -> Result<(), StoreError> {
+    let mut connection = SqliteConnectOptions::new().in_memory(true).connect().await?;
+    let found: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut connection).await?;
+    connection.close().await?;
+    if is_recent(&found) {
+        return Ok(());
+    }
+    Err(StoreError::SqliteTooOld { found, needed: OLDEST_SQLITE_TEXT })
+}
+
+/// The one connection that writes, so that our own writers never find the database locked.
+pub(crate) async fn open_writer(path: &Path) -> Result<SqlitePool, sqlx::Error> {
+    let options = base_options(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true);
+    pool(1).connect_with(options).await
+}
+
+/// Readers cannot write even by mistake. The log must exist before them, so the writer is opened first.
+pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, sqlx::Error> {
+    pool(READERS).connect_with(base_options(path).read_only(true)).await
+}
+
+/// Refuses a damaged database before anything is written to it.
+pub(crate) async fn check_health(writer: &SqlitePool, options: &StoreOptions) -> Result<(), StoreError> {
+    let findings: Vec<String> = sqlx::query_scalar("PRAGMA quick_check(1)")
+        .fetch_all(writer)
+        .await
+        .map_err(|error| refuse_damage(error, options))?;
+    match findings.first() {
+        Some(finding) if finding != "ok" => Err(corrupt(finding.clone(), options)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Tells damage from other failures, and what to do about it.
+pub(crate) fn refuse_damage(error: sqlx::Error, options: &StoreOptions) -> StoreError {
+    // SQLITE_CORRUPT and SQLITE_NOTADB; the low byte is the primary code.
+    let is_damage = error
+        .as_database_error()
+        .and_then(|error| error.code()?.parse::<i32>().ok())
+        .is_some_and(|code| matches!(code & 0xff, 11 | 26));
+    if is_damage { corrupt(error.to_string(), options) } else { StoreError::Database(error) }
+}
+
+/// Everything SQLite itself can find wrong; empty when all is well.
+pub(crate) async fn findings(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
+    let mut findings: Vec<String> =
+        sqlx::query_scalar("PRAGMA integrity_check").fetch_all(&mut *connection).await?;
+    findings.retain(|finding| finding != "ok");
+    let orphans: Vec<String> = sqlx::query_scalar("SELECT DISTINCT \"table\" FROM pragma_foreign_key_check")
+        .fetch_all(connection)
+        .await?;
+    findings.extend(orphans.into_iter().map(|table| format!("{table} has rows whose parent is gone")));
+    Ok(findings)
+}
+
+/// The log beside a damaged file would be played into the copy that replaces it, so it has to go first.
+fn corrupt(problem: String, options: &StoreOptions) -> StoreError {
+    let path = options.path.clone();
+    let advice = match backup::newest(&options.backups) {
+        Some(backup) => {
+            let (backup, path) = (backup.display(), path.display());
+            format!("stop fleet-mcp, remove {path}-wal and copy {backup} over {path}")
+        }
+        None => format!("there is no backup in {}", options.backups.display()),
+    };
+    StoreError::Corrupt { path, problem, advice }
+}
+
+fn base_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT)
+}
+
+/// A local file does not go away: connections are neither tested before use nor replaced with age.
+fn pool(size: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(size)
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+}
+
+fn keep_private(path: &Path) -> Result<(), StoreError> {
+    match fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY)) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::File { doing: "restrict the mode of", path: path.into(), source })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn is_recent(version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next()) >= OLDEST_SQLITE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlite_that_can_damage_its_log_is_told_from_newer_ones() {
+        let judged: Vec<(&str, bool)> = ["3.51.2", "3.46.0", "2.99.9", "3.51.3", "3.52.0", "4.0", "nonsense"]
+            .map(|version| (version, is_recent(version)))
+            .into();
+        assert_eq!(
+            judged,
+            vec![
+                ("3.51.2", false),
+                ("3.46.0", false),
+                ("2.99.9", false),
+                ("3.51.3", true),
+                ("3.52.0", true),
+                ("4.0", true),
+                ("nonsense", false),
+            ]
+        );
+    }
+}

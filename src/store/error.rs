@@ -1,0 +1,44 @@
+//! What can go wrong in the store, told apart as far as a caller can act on it.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum StoreError {
+    #[error("a live agent has this name already")]
+    NameTaken,
+    #[error("another agent has this workspace already")]
+    WorkspaceTaken,
+    #[error("the agent has a workspace, so its record stays")]
+    HasWorkspace,
+    #[error("this request key was used with other arguments")]
+    KeyReused,
+    #[error("the operation has ended")]
+    Ended,
+    #[error("the parent token is revoked")]
+    ParentRevoked,
+    #[error("the store has no such {0}")]
+    Missing(&'static str),
+    #[error("SQLite {found} can damage its write-ahead log; {needed} or newer is needed")]
+    SqliteTooOld { found: String, needed: &'static str },
+    #[error(
+        "{path} was made by a newer fleet-mcp (schema {found}, this one knows {known}): install that version, \
+         or stop fleet-mcp, remove {path}-wal and copy a backup from {backups} over {path}"
+    )]
+    NewerSchema { path: PathBuf, found: i64, known: i64, backups: PathBuf },
+    #[error("{path} is damaged: {problem}; {advice}")]
+    Corrupt { path: PathBuf, problem: String, advice: String },
+    #[error("migrate {path}; {backup}")]
+    Migrate {
+        path: PathBuf,
+        /// Where the state before the migration can be found, in words.
+        backup: String,
+        source: sqlx::migrate::MigrateError,
+    },
+    #[error("{doing} {path}")]
+    File { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}

@@ -1,0 +1,88 @@
+//! Brings a database to our schema: refuses a newer one, copies an existing one first, never stops halfway.
+
+use std::borrow::Cow;
+
+use chrono::Utc;
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::SqlitePool;
+
+use super::StoreOptions;
+use super::backup;
+use super::error::StoreError;
+
+/// One step of the schema; it is never changed once released.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) version: i64,
+    pub(crate) name: &'static str,
+    pub(crate) sql: &'static str,
+}
+
+pub(crate) const STEPS: &[Step] =
+    &[Step { version: 1, name: "foundation", sql: include_str!("migrations/0001_foundation.sql") }];
+
+/// Applies what is missing, each step in one transaction.
+pub(crate) async fn migrate(
+    writer: &SqlitePool,
+    steps: &[Step],
+    options: &StoreOptions,
+) -> Result<(), StoreError> {
+    let current = current_version(writer).await?;
+    let known = steps.iter().map(|step| step.version).max().unwrap_or(0);
+    if current > known {
+        let (path, backups) = (options.path.clone(), options.backups.clone());
+        return Err(StoreError::NewerSchema { path, found: current, known, backups });
+    }
+    let backup = match current {
+        0 => "the database was new".to_owned(),
+        current if current == known => "nothing was pending".to_owned(),
+        current => backup_first(writer, current, options).await?,
+    };
+    let applied = migrator(steps).run(writer).await;
+    applied.map_err(|source| StoreError::Migrate { path: options.path.clone(), backup, source })
+}
+
+async fn backup_first(
+    writer: &SqlitePool,
+    current: i64,
+    options: &StoreOptions,
+) -> Result<String, StoreError> {
+    let to = backup::path_for(&options.backups, current, Utc::now());
+    backup::copy(writer, &to).await?;
+    Ok(format!("the state before it is in {}", to.display()))
+}
+
+/// The newest step applied; 0 for a database without any.
+async fn current_version(writer: &SqlitePool) -> Result<i64, StoreError> {
+    let tables: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '_sqlx_migrations'",
+    )
+    .fetch_one(writer)
+    .await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    let newest: Option<i64> =
+        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(writer).await?;
+    Ok(newest.unwrap_or(0))
+}
+
+fn migrator(steps: &[Step]) -> Migrator {
+    Migrator::with_migrations(steps.iter().map(migration).collect())
+}
+
+fn migration(step: &Step) -> Migration {
+    let in_own_transaction = false;
+    Migration::new(
+        step.version,
+        Cow::Borrowed(step.name),
+        MigrationType::Simple,
+        step.sql.into_sql_str(),
+        in_own_transaction,
+    )
+}
+
+#[cfg(test)]
+#[path = "migrate_tests.rs"]
+mod tests;

@@ -1,0 +1,106 @@
+//! Migrations of an existing database: copied first, whole or not at all, never backwards.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::store::Store;
+
+const NOTES: Step = Step {
+    version: 2,
+    name: "notes",
+    sql: "CREATE TABLE notes (text TEXT NOT NULL) STRICT; INSERT INTO notes VALUES ('new');",
+};
+
+fn home() -> (TempDir, StoreOptions) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
+    (dir, options)
+}
+
+/// A store of the first schema with one setting in it.
+async fn old_store(options: &StoreOptions) {
+    let store = Store::open_at(options, &STEPS[..1]).await.unwrap();
+    store.setting_set("kept", "yes", "operator", Utc::now()).await.unwrap();
+    store.close().await;
+}
+
+fn with_notes() -> Vec<Step> {
+    vec![STEPS[0], NOTES]
+}
+
+fn backups(options: &StoreOptions) -> Vec<PathBuf> {
+    fs::read_dir(&options.backups).map_or(vec![], |dir| dir.map(|entry| entry.unwrap().path()).collect())
+}
+
+async fn tables_named_notes(store: &Store) -> i64 {
+    let query = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'notes%'");
+    query.fetch_one(&store.read).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_existing_database_is_copied_before_it_is_migrated() {
+    let (_dir, options) = home();
+    old_store(&options).await;
+    let store = Store::open_at(&options, &with_notes()).await.unwrap();
+    assert_eq!(store.setting("kept").await.unwrap(), Some("yes".into()));
+    assert_eq!(tables_named_notes(&store).await, 1);
+    store.close().await;
+
+    let copies = backups(&options);
+    assert_eq!(copies.len(), 1);
+    assert_eq!(backup::newest(&options.backups), Some(copies[0].clone()));
+    assert!(copies[0].to_string_lossy().ends_with("-schema-1.db"), "{copies:?}");
+    assert_eq!(fs::metadata(&copies[0]).unwrap().permissions().mode() & 0o777, 0o600);
+    let copy = StoreOptions { path: options.path.with_extension("copy"), ..options.clone() };
+    fs::copy(&copies[0], &copy.path).unwrap();
+    let copy = Store::open_at(&copy, &STEPS[..1]).await.unwrap();
+    assert_eq!(copy.setting("kept").await.unwrap(), Some("yes".into()), "the copy is of the old schema");
+
+    Store::open_at(&options, &with_notes()).await.unwrap();
+    assert_eq!(backups(&options), copies, "nothing was pending the second time");
+}
+
+#[tokio::test]
+async fn a_new_database_is_not_copied() {
+    let (_dir, options) = home();
+    Store::open_at(&options, &with_notes()).await.unwrap();
+    assert_eq!(backups(&options), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_says_where_the_backups_are() {
+    let (_dir, options) = home();
+    Store::open_at(&options, &with_notes()).await.unwrap().close().await;
+    let refusal = Store::open_at(&options, &STEPS[..1]).await.unwrap_err();
+    let (path, backups) = (options.path.display(), options.backups.display());
+    let expected = format!(
+        "{path} was made by a newer fleet-mcp (schema 2, this one knows 1): install that version, or stop \
+         fleet-mcp, remove {path}-wal and copy a backup from {backups} over {path}"
+    );
+    assert_eq!(refusal.to_string(), expected);
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_leaves_the_old_schema_whole() {
+    let (_dir, options) = home();
+    old_store(&options).await;
+    let broken =
+        Step { sql: "CREATE TABLE notes_half (text TEXT) STRICT; INSERT INTO nowhere VALUES (1);", ..NOTES };
+    let refusal = Store::open_at(&options, &[STEPS[0], broken]).await.unwrap_err();
+    let backup = format!("the state before it is in {}", backups(&options)[0].display());
+    assert!(matches!(&refusal, StoreError::Migrate { backup: named, .. } if *named == backup), "{refusal:?}");
+
+    let store = Store::open_at(&options, &STEPS[..1]).await.unwrap();
+    assert_eq!(tables_named_notes(&store).await, 0);
+    assert_eq!(store.setting("kept").await.unwrap(), Some("yes".into()));
+}
+
+#[test]
+fn steps_are_numbered_in_order_from_one() {
+    let versions: Vec<i64> = STEPS.iter().map(|step| step.version).collect();
+    assert_eq!(versions, (1..=versions.len() as i64).collect::<Vec<_>>());
+}

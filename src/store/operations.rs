@@ -1,0 +1,253 @@
+//! Operations: durable intents in the order they were accepted, and how far each has come.
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{FromRow, Row, Sqlite};
+
+use super::error::StoreError;
+use super::row::{Columns, micros, micros_if_any, unreadable};
+use super::{Accepted, RequestKey, Store, request_keys};
+use crate::domain::id::{AgentId, OperationId};
+use crate::domain::operation::{Failure, Operation, OperationKind, OperationState, Progress};
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationEnd {
+    Done,
+    Failed(Failure),
+    Canceled,
+}
+
+macro_rules! select_operations {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, agent_id, kind, state, step, sent_at, base_build, build, build_ended_at, principal, ",
+            "failure_code, failure_message, created_at, updated_at FROM operations ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Accepts an intent, or finds the one accepted before with the same request key.
+    pub async fn operation_accept(
+        &self,
+        operation: &Operation,
+        key: Option<&RequestKey>,
+    ) -> Result<Accepted, StoreError> {
+        let mut tx = self.begin().await?;
+        if let Some(earlier) = request_keys::find(&mut tx, key).await? {
+            return Ok(Accepted::Repeated(earlier));
+        }
+        insert(&mut tx, operation).await?;
+        request_keys::remember(&mut tx, key, operation).await?;
+        tx.commit().await?;
+        Ok(Accepted::New)
+    }
+
+    pub async fn operation_by_id(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        Ok(by_id(&mut connection, id).await?)
+    }
+
+    /// What has not ended, in the order accepted.
+    pub async fn operations_open(&self) -> Result<Vec<Operation>, StoreError> {
+        let query = sqlx::query_as(select_operations!("WHERE ended_at IS NULL ORDER BY sequence"));
+        Ok(query.fetch_all(&self.read).await?)
+    }
+
+    /// The newest operations of an agent, newest first.
+    pub async fn operations_of(&self, agent: AgentId, limit: u32) -> Result<Vec<Operation>, StoreError> {
+        let query = sqlx::query_as(select_operations!("WHERE agent_id = $1 ORDER BY sequence DESC LIMIT $2"));
+        Ok(query.bind(agent.0).bind(limit).fetch_all(&self.read).await?)
+    }
+
+    /// Records how far an operation has come, before or after an outside effect.
+    pub async fn operation_progress(
+        &self,
+        id: OperationId,
+        progress: Progress,
+        at: DateTime<Utc>,
+    ) -> Result<(), StoreError> {
+        let update = sqlx::query(
+            "UPDATE operations SET state = $1, step = $2, sent_at = $3, base_build = $4, build = $5, \
+             build_ended_at = $6, updated_at = $7 WHERE id = $8 AND ended_at IS NULL",
+        )
+        .bind(OperationState::Running.word());
+        let mut tx = self.begin().await?;
+        let update = bind_progress(update, progress).bind(micros(at)).bind(id.0);
+        if update.execute(&mut *tx).await?.rows_affected() == 0 {
+            require(&mut tx, id).await?;
+            return Err(StoreError::Ended);
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Ends an operation. False if it had ended already: an end is never changed.
+    pub async fn operation_end(
+        &self,
+        id: OperationId,
+        end: &OperationEnd,
+        at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let failure = end.failure();
+        let mut tx = self.begin().await?;
+        let ended = sqlx::query(
+            "UPDATE operations SET state = $1, failure_code = $2, failure_message = $3, updated_at = $4, \
+             ended_at = $4 WHERE id = $5 AND ended_at IS NULL",
+        )
+        .bind(end.state().word())
+        .bind(failure.map(|failure| failure.code.as_str()))
+        .bind(failure.map(|failure| failure.message.as_str()))
+        .bind(micros(at))
+        .bind(id.0)
+        .execute(&mut *tx)
+        .await?;
+        require(&mut tx, id).await?;
+        tx.commit().await?;
+        Ok(ended.rows_affected() == 1)
+    }
+
+    /// Cancels what waits and runs before that delete of the same agent; gives the ids in the order accepted.
+    pub async fn operations_cancel_before(
+        &self,
+        delete: OperationId,
+        agent: AgentId,
+        at: DateTime<Utc>,
+    ) -> Result<Vec<OperationId>, StoreError> {
+        let rows = sqlx::query(
+            "UPDATE operations SET state = $1, updated_at = $2, ended_at = $2 \
+             WHERE agent_id = $3 AND ended_at IS NULL \
+             AND sequence < (SELECT sequence FROM operations WHERE id = $4) RETURNING id, sequence",
+        )
+        .bind(OperationState::Canceled.word())
+        .bind(micros(at))
+        .bind(agent.0)
+        .bind(delete.0)
+        .fetch_all(&self.write)
+        .await?;
+        let canceled =
+            rows.iter().map(|row| Ok((row.try_get::<i64, _>("sequence")?, row.id("id", OperationId)?)));
+        let mut canceled = canceled.collect::<Result<Vec<_>, sqlx::Error>>()?;
+        canceled.sort_unstable();
+        Ok(canceled.into_iter().map(|(_, id)| id).collect())
+    }
+}
+
+impl OperationEnd {
+    fn state(&self) -> OperationState {
+        match self {
+            Self::Done => OperationState::Done,
+            Self::Failed(_) => OperationState::Failed,
+            Self::Canceled => OperationState::Canceled,
+        }
+    }
+
+    fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Failed(failure) => Some(failure),
+            Self::Done | Self::Canceled => None,
+        }
+    }
+}
+
+pub(super) async fn by_id(
+    connection: &mut SqliteConnection,
+    id: OperationId,
+) -> Result<Option<Operation>, sqlx::Error> {
+    sqlx::query_as(select_operations!("WHERE id = $1")).bind(id.0).fetch_optional(connection).await
+}
+
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    operation: &Operation,
+) -> Result<(), StoreError> {
+    let agents: i64 = sqlx::query_scalar("SELECT count(*) FROM agents WHERE id = $1")
+        .bind(operation.agent_id.0)
+        .fetch_one(&mut *connection)
+        .await?;
+    if agents == 0 {
+        return Err(StoreError::Missing("agent"));
+    }
+    let failure = operation.failure.as_ref();
+    let insert = sqlx::query(
+        "INSERT INTO operations (id, agent_id, kind, state, step, sent_at, base_build, build, build_ended_at, \
+         principal, failure_code, failure_message, created_at, updated_at, ended_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+    )
+    .bind(operation.id.0)
+    .bind(operation.agent_id.0)
+    .bind(operation.kind.word())
+    .bind(operation.state.word());
+    bind_progress(insert, operation.progress)
+        .bind(&operation.principal)
+        .bind(failure.map(|failure| &failure.code))
+        .bind(failure.map(|failure| &failure.message))
+        .bind(micros(operation.created_at))
+        .bind(micros(operation.updated_at))
+        .bind(operation.state.is_ended().then(|| micros(operation.updated_at)))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn require(connection: &mut SqliteConnection, id: OperationId) -> Result<(), StoreError> {
+    by_id(connection, id).await?.map(drop).ok_or(StoreError::Missing("operation"))
+}
+
+const ACCEPTED: &str = "accepted";
+const SENDING: &str = "sending";
+const FOLLOWING: &str = "following";
+
+type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+
+/// The five columns of a progress: step, sent_at, base_build, build, build_ended_at.
+fn bind_progress(query: Query<'_>, progress: Progress) -> Query<'_> {
+    let (step, sent, following) = match progress {
+        Progress::Accepted => (ACCEPTED, None, None),
+        Progress::Sending { sent_at, base_build } => (SENDING, Some((sent_at, base_build)), None),
+        Progress::Following { build, ended_at } => (FOLLOWING, None, Some((build, ended_at))),
+    };
+    query
+        .bind(step)
+        .bind(sent.map(|(sent_at, _)| micros(sent_at)))
+        .bind(sent.map(|(_, base_build)| base_build))
+        .bind(following.map(|(build, _)| build))
+        .bind(following.and_then(|(_, ended_at)| micros_if_any(ended_at)))
+}
+
+fn progress_of(row: &SqliteRow) -> Result<Progress, sqlx::Error> {
+    match row.try_get("step")? {
+        ACCEPTED => Ok(Progress::Accepted),
+        SENDING => {
+            Ok(Progress::Sending { sent_at: row.time("sent_at")?, base_build: row.try_get("base_build")? })
+        }
+        FOLLOWING => Ok(Progress::Following {
+            build: row.try_get("build")?,
+            ended_at: row.time_if_any("build_ended_at")?,
+        }),
+        other => Err(unreadable("step", other)),
+    }
+}
+
+fn failure_of(row: &SqliteRow) -> Result<Option<Failure>, sqlx::Error> {
+    let code: Option<String> = row.try_get("failure_code")?;
+    let message: Option<String> = row.try_get("failure_message")?;
+    Ok(code.zip(message).map(|(code, message)| Failure { code, message }))
+}
+
+impl FromRow<'_, SqliteRow> for Operation {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.id("id", OperationId)?,
+            agent_id: row.id("agent_id", AgentId)?,
+            kind: row.word("kind", OperationKind::parse)?,
+            state: row.word("state", OperationState::parse)?,
+            progress: progress_of(row)?,
+            principal: row.try_get("principal")?,
+            failure: failure_of(row)?,
+            created_at: row.time("created_at")?,
+            updated_at: row.time("updated_at")?,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! Tokens: known by their hash only, and dead with the token they hang under.
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{FromRow, Row};
+
+use super::Store;
+use super::error::StoreError;
+use super::row::{Columns, micros, micros_if_any};
+use crate::domain::access::AllowedProjects;
+use crate::domain::id::{AgentId, TokenId};
+use crate::domain::role::RoleKind;
+
+/// What a token stands for; the secret itself is never stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    pub id: TokenId,
+    pub kind: RoleKind,
+    pub name: String,
+    pub role: Option<String>,
+    /// Set when it is an agent's own token.
+    pub agent: Option<AgentId>,
+    pub projects: AllowedProjects,
+    /// The token whose holder made this one.
+    pub parent: Option<TokenId>,
+    pub created_at: DateTime<Utc>,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+}
+
+macro_rules! select_tokens {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, kind, name, role, agent_id, projects, parent, created_at, expires_at, revoked_at ",
+            "FROM tokens ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Keeps a new token. A parent revoked in the meantime refuses it, so that no child outlives its parent.
+    pub async fn token_insert(&self, token: &TokenRecord, hash: &[u8; 32]) -> Result<(), StoreError> {
+        let inserted = sqlx::query(
+            "INSERT INTO tokens (id, hash, kind, name, role, agent_id, projects, parent, created_at, expires_at, \
+             revoked_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 \
+             WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE id = $8 AND revoked_at IS NOT NULL)",
+        )
+        .bind(token.id.0)
+        .bind(hash.as_slice())
+        .bind(token.kind.word())
+        .bind(&token.name)
+        .bind(&token.role)
+        .bind(token.agent.map(|agent| agent.0))
+        .bind(names_of(&token.projects).map(Json))
+        .bind(token.parent.map(|parent| parent.0))
+        .bind(micros(token.created_at))
+        .bind(micros_if_any(token.expires_at))
+        .bind(micros_if_any(token.revoked_at))
+        .execute(&self.write)
+        .await?;
+        if inserted.rows_affected() == 0 { Err(StoreError::ParentRevoked) } else { Ok(()) }
+    }
+
+    /// The token with this hash, also one that expired or was revoked: the caller says why it is refused.
+    pub async fn token_by_hash(&self, hash: &[u8; 32]) -> Result<Option<TokenRecord>, StoreError> {
+        let query = sqlx::query_as(select_tokens!("WHERE hash = $1")).bind(hash.as_slice());
+        Ok(query.fetch_optional(&self.read).await?)
+    }
+
+    /// All tokens, oldest first.
+    pub async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
+        Ok(sqlx::query_as(select_tokens!("ORDER BY created_at, id")).fetch_all(&self.read).await?)
+    }
+
+    /// Revokes a token and all under it; gives how many were still valid.
+    pub async fn token_revoke(&self, id: TokenId, at: DateTime<Utc>) -> Result<u64, StoreError> {
+        let revoked = sqlx::query(
+            "WITH RECURSIVE branch (id) AS (SELECT id FROM tokens WHERE id = $1 \
+             UNION SELECT t.id FROM tokens t JOIN branch ON t.parent = branch.id) \
+             UPDATE tokens SET revoked_at = $2 WHERE revoked_at IS NULL AND id IN (SELECT id FROM branch)",
+        )
+        .bind(id.0)
+        .bind(micros(at))
+        .execute(&self.write)
+        .await?;
+        Ok(revoked.rows_affected())
+    }
+}
+
+fn names_of(projects: &AllowedProjects) -> Option<&Vec<String>> {
+    match projects {
+        AllowedProjects::All => None,
+        AllowedProjects::Only(names) => Some(names),
+    }
+}
+
+fn projects_of(row: &SqliteRow) -> Result<AllowedProjects, sqlx::Error> {
+    let names: Option<Json<Vec<String>>> = row.try_get("projects")?;
+    Ok(names.map_or(AllowedProjects::All, |Json(names)| AllowedProjects::Only(names)))
+}
+
+impl FromRow<'_, SqliteRow> for TokenRecord {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.id("id", TokenId)?,
+            kind: row.word("kind", RoleKind::parse)?,
+            name: row.try_get("name")?,
+            role: row.try_get("role")?,
+            agent: row.id_if_any("agent_id", AgentId)?,
+            projects: projects_of(row)?,
+            parent: row.id_if_any("parent", TokenId)?,
+            created_at: row.time("created_at")?,
+            expires_at: row.time_if_any("expires_at")?,
+            revoked_at: row.time_if_any("revoked_at")?,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! The store: what is committed stays, what is unique stays unique, what has ended stays ended.
+
+mod agents;
+mod journal;
+mod opening;
+mod operations;
+mod records;
+mod sightings;
+
+use chrono::{DateTime, Utc};
+use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
+use fleet_mcp::domain::history::{HistoryEntry, HistoryKind, NewTask};
+use fleet_mcp::domain::id::{AgentId, TaskId, WorkspaceId};
+use fleet_mcp::domain::name::AgentName;
+use fleet_mcp::domain::operation::{Operation, OperationKind};
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::task::TaskSource;
+use fleet_mcp::store::{Store, StoreOptions};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// A store of its own in a directory that goes away with it.
+struct Home {
+    dir: TempDir,
+    store: Store,
+}
+
+impl Home {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&options(&dir)).await.unwrap();
+        Self { dir, store }
+    }
+
+    /// A live agent with a workspace.
+    async fn agent(&self, name: &str) -> Agent {
+        let agent = Agent { workspace_id: Some(WorkspaceId(Uuid::now_v7())), ..agent(name) };
+        self.store.agent_adopt(&agent).await.unwrap()
+    }
+
+    async fn reopened(self) -> Self {
+        self.store.close().await;
+        let store = Store::open(&options(&self.dir)).await.unwrap();
+        Self { store, ..self }
+    }
+}
+
+fn options(dir: &TempDir) -> StoreOptions {
+    StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") }
+}
+
+fn at(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_700_000_000 + second, 123_456_000).unwrap()
+}
+
+/// An agent that was just asked for; every optional field is set once in these tests.
+fn agent(name: &str) -> Agent {
+    Agent {
+        id: AgentId::fresh(),
+        name: AgentName::parse(name).unwrap(),
+        workspace_id: None,
+        project: "setup".into(),
+        role: "coder".into(),
+        spec: "## Objective\nAdd a login — 🔑".into(),
+        pull_request_url: Some("https://forge.example/pull/1".into()),
+        created_by: Some("manager".into()),
+        created_at: at(0),
+        updated_at: at(0),
+        deleted_at: None,
+        sighting: Sighting {
+            status: AgentStatus::Pending,
+            previous_status: None,
+            reason: "accepted".into(),
+            attention: Attention::None,
+            generation: 0,
+            observed_at: None,
+            revision: 0,
+        },
+    }
+}
+
+/// The agent as the store gives it back.
+fn with_revision(agent: &Agent, revision: i64) -> Agent {
+    Agent { sighting: Sighting { revision, ..agent.sighting.clone() }, ..agent.clone() }
+}
+
+fn operation(agent: &Agent, kind: OperationKind) -> Operation {
+    Operation::accepted(agent.id, kind, "manager", at(1))
+}
+
+fn task(agent: &Agent, message: &str, second: i64) -> HistoryEntry {
+    HistoryEntry::task(NewTask {
+        id: TaskId::fresh(),
+        agent_id: agent.id,
+        message: message.into(),
+        source: TaskSource::Manager,
+        generation: 1,
+        created_at: at(second),
+    })
+}
+
+fn report(agent: &Agent, message: &str, second: i64) -> HistoryEntry {
+    HistoryEntry {
+        id: Uuid::now_v7(),
+        agent_id: agent.id,
+        kind: HistoryKind::Report,
+        message: message.into(),
+        state: "working".into(),
+        outcome: Some("seen".into()),
+        source: TaskSource::Agent,
+        task_id: Some(TaskId(Uuid::from_u128(7))),
+        uri: Some("https://forge.example/commit/1".into()),
+        needs_user_attention: true,
+        generation: 3,
+        created_at: at(second),
+    }
+}
+
+fn page(number: i64, size: i64) -> PageRequest {
+    PageRequest::parse(number, size).unwrap()
+}
