@@ -84,7 +84,9 @@ impl ProjectInfo {
 
 impl Declared {
     fn prompt_parameter(&self) -> Option<&RichParameter> {
-        PROMPT_PARAMETERS.iter().find_map(|name| self.parameters.iter().find(|parameter| parameter.name == *name))
+        PROMPT_PARAMETERS
+            .iter()
+            .find_map(|name| self.parameters.iter().find(|parameter| parameter.name == *name))
     }
 }
 
@@ -129,7 +131,8 @@ impl Fleet {
     /// What discovery found last; before the first success nothing can be said.
     pub(super) fn found(&self) -> Result<Arc<Found>, Error> {
         self.0.discovery.found.load_full().ok_or_else(|| {
-            let reason = self.health().now().error.unwrap_or_else(|| "its templates are not known yet".into());
+            let reason =
+                self.health().now().error.unwrap_or_else(|| "its templates are not known yet".into());
             Error::CoderUnavailable(reason)
         })
     }
@@ -144,7 +147,8 @@ impl Fleet {
         {
             return Ok(info.clone());
         }
-        let known: Vec<String> = self.found()?.projects.iter().map(|info| info.project.name.clone()).collect();
+        let known: Vec<String> =
+            self.found()?.projects.iter().map(|info| info.project.name.clone()).collect();
         Err(Error::CatalogNotFound { what: "project", name: name.to_owned(), known: listed(&known) })
     }
 
@@ -155,7 +159,11 @@ impl Fleet {
         let is_named = |role: &Role| name_key(&role.id) == key || name_key(&role.name) == key;
         let known: Vec<String> = roles.iter().map(|info| info.role.id.clone()).collect();
         let found = roles.into_iter().map(|info| info.role).find(is_named);
-        found.ok_or_else(|| Error::CatalogNotFound { what: "role", name: name.to_owned(), known: listed(&known) })
+        found.ok_or_else(|| Error::CatalogNotFound {
+            what: "role",
+            name: name.to_owned(),
+            known: listed(&known),
+        })
     }
 
     /// The kind a role file gives.
@@ -163,7 +171,11 @@ impl Fleet {
         let files = self.0.catalog.files();
         let known: Vec<String> = files.roles.values().map(|role| role.id.clone()).collect();
         let role = files.role(name).map(|role| role.kind);
-        role.ok_or_else(|| Error::CatalogNotFound { what: "role", name: name.to_owned(), known: listed(&known) })
+        role.ok_or_else(|| Error::CatalogNotFound {
+            what: "role",
+            name: name.to_owned(),
+            known: listed(&known),
+        })
     }
 
     /// A role that is only a preset has no file to say its kind: it codes.
@@ -176,13 +188,15 @@ impl Fleet {
         self.0.catalog.reload();
         let files = self.0.catalog.files();
         let templates = self.coder().templates().await?;
-        let organizations = if has_organization(&files) { self.coder().organizations().await? } else { Vec::new() };
+        let organizations =
+            if has_organization(&files) { self.coder().organizations().await? } else { Vec::new() };
         let mut found = Found::default();
         for template in &templates {
             found.projects.extend(self.projects_of(template, &files, &organizations).await?);
         }
         found.projects.sort_by_key(|info| name_key(&info.project.name));
-        found.by_template = found.projects.iter().enumerate().rev().map(|(at, info)| (info.template_id, at)).collect();
+        found.by_template =
+            found.projects.iter().enumerate().rev().map(|(at, info)| (info.template_id, at)).collect();
         self.0.discovery.found.store(Some(Arc::new(found)));
         Ok(())
     }
@@ -257,7 +271,8 @@ fn implied_project(template: &Template) -> Project {
 
 fn roles_of(files: &Files, info: &ProjectInfo) -> Vec<RoleInfo> {
     let default = &info.project.default_role;
-    let mut roles: Vec<RoleInfo> = files.roles.values().map(|role| role_info(role.clone(), default)).collect();
+    let mut roles: Vec<RoleInfo> =
+        files.roles.values().map(|role| role_info(role.clone(), default)).collect();
     for preset in &info.declared.presets {
         if files.role(&preset.name).is_none() {
             roles.push(role_info(preset_role(preset), default));

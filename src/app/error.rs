@@ -52,11 +52,12 @@ pub enum Code {
     CoderUnavailable,
     CoderRejected,
     RateLimited,
+    Timeout,
     Internal,
 }
 
 impl Code {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::InvalidInput,
         Self::NotFound,
         Self::AlreadyExists,
@@ -66,6 +67,7 @@ impl Code {
         Self::CoderUnavailable,
         Self::CoderRejected,
         Self::RateLimited,
+        Self::Timeout,
         Self::Internal,
     ];
 
@@ -80,6 +82,7 @@ impl Code {
             Self::CoderUnavailable => "CODER_UNAVAILABLE",
             Self::CoderRejected => "CODER_REJECTED",
             Self::RateLimited => "RATE_LIMITED",
+            Self::Timeout => "TIMEOUT",
             Self::Internal => "INTERNAL",
         }
     }
@@ -90,7 +93,11 @@ impl Code {
 
     fn is_retryable(self) -> bool {
         match self {
-            Self::CoderUnavailable | Self::RateLimited | Self::AgentNotReady | Self::Internal => true,
+            Self::CoderUnavailable
+            | Self::RateLimited
+            | Self::Timeout
+            | Self::AgentNotReady
+            | Self::Internal => true,
             Self::InvalidInput | Self::NotFound | Self::AlreadyExists => false,
             Self::Forbidden | Self::KeyReused | Self::CoderRejected => false,
         }
@@ -130,13 +137,19 @@ impl Error {
             Self::CatalogNotFound { what, .. } => format!("Take one of the {what}s named and call again."),
             Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see the tokens there are.".into(),
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
-            Self::NotReady { name, .. } => format!("Call start_agent for '{name}' and wait until it is idle."),
+            Self::NotReady { name, .. } => {
+                format!("Call start_agent for '{name}' and wait until it is idle.")
+            }
             Self::Forbidden(_) => "Ask an operator to do this or to give you a token that may.".into(),
             Self::KeyReused => "Take a new request_key for the new arguments.".into(),
-            Self::CoderUnavailable(_) => "Call fleet_status until coder.reachable is true, then call again.".into(),
+            Self::CoderUnavailable(_) => {
+                "Call fleet_status until coder.reachable is true, then call again.".into()
+            }
             Self::CoderRejected(_) => "Correct what Coder names, then call again.".into(),
             Self::RateLimited => "Wait a minute, then call again.".into(),
-            Self::Operation(_) => "Call show_agent to see the state it is in, correct the cause and call again.".into(),
+            Self::Operation(_) => {
+                "Call show_agent to see the state it is in, correct the cause and call again.".into()
+            }
             Self::Store(_) => "Run 'fleet-mcp doctor' on the server and follow what it says.".into(),
         }
     }
@@ -144,8 +157,13 @@ impl Error {
     /// The agent the call was about, where the error knows it.
     pub fn instance(&self) -> Option<String> {
         match self {
-            Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => Some(name.clone()),
-            Self::Invalid { .. } | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) | Self::Forbidden(_) => None,
+            Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => {
+                Some(name.clone())
+            }
+            Self::Invalid { .. }
+            | Self::CatalogNotFound { .. }
+            | Self::TokenNotFound(_)
+            | Self::Forbidden(_) => None,
             Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
             Self::RateLimited | Self::Operation(_) | Self::Store(_) => None,
         }
@@ -157,18 +175,12 @@ impl Error {
             _ => json!({}),
         }
     }
-
-    /// As an operation records it.
-    pub(crate) fn to_failure(&self) -> Failure {
-        Failure { code: self.code().as_str().to_owned(), message: self.to_string() }
-    }
 }
 
-/// Names and keys that clash are the caller's business; everything else of the store is ours.
+/// A clashing key is the caller's business; everything else of the store is ours.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NameTaken(name) => Self::AlreadyExists(name),
             StoreError::KeyReused => Self::KeyReused,
             other => Self::Store(other),
         }
@@ -180,8 +192,8 @@ impl From<CoderError> for Error {
         match (error.kind(), error.outcome()) {
             (ErrorKind::RateLimited { .. }, _) => Self::RateLimited,
             (ErrorKind::Unauthorized, _) => Self::CoderUnavailable("it does not accept our token".into()),
-            (_, Outcome::Refused) => Self::CoderRejected(error.explanation()),
-            (_, Outcome::NotSent | Outcome::Unclear) => Self::CoderUnavailable(error.explanation()),
+            (_, Outcome::Refused) => Self::CoderRejected(error.to_string()),
+            (_, Outcome::NotSent | Outcome::Unclear) => Self::CoderUnavailable(error.to_string()),
         }
     }
 }

@@ -52,14 +52,23 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
     let sighting = &state.agent.sighting;
     let name = &state.agent.name;
     let next_action = match (sighting.attention, sighting.status) {
-        (Attention::None, AgentStatus::Failed) => format!("Call show_agent for '{name}', then restart_agent or delete_agent."),
+        (Attention::None, AgentStatus::Failed) => {
+            format!("Call show_agent for '{name}', then restart_agent or delete_agent.")
+        }
         (Attention::None, _) => return None,
         (Attention::Stuck, _) => format!("Call show_agent for '{name}'; if it hangs, restart_agent."),
         (Attention::NeedsInput, _) => format!("Answer '{name}' with a new task."),
-        (Attention::FailedTask, _) => format!("Call show_agent_task_history for '{name}' and give it a corrected task."),
+        (Attention::FailedTask, _) => {
+            format!("Call show_agent_task_history for '{name}' and give it a corrected task.")
+        }
         (Attention::Unreachable, _) => format!("Wait half a minute; if '{name}' stays away, restart_agent."),
         (Attention::Parked, _) => format!("Nothing: '{name}' goes on by itself when its limit is over."),
         (Attention::OverBudget, _) => format!("Raise the budget of '{name}' or delete_agent."),
     };
-    Some(Notice { agent: name.clone(), attention: sighting.attention, reason: sighting.reason.clone(), next_action })
+    Some(Notice {
+        agent: name.clone(),
+        attention: sighting.attention,
+        reason: sighting.reason.clone(),
+        next_action,
+    })
 }

@@ -37,7 +37,9 @@ impl Fleet {
     async fn agent_of_history(&self, request: &ShowHistory) -> Result<Agent, Error> {
         let key = name_key(&request.name);
         let found = match request.workspace {
-            Some(workspace) => self.store().agent_by_workspace(workspace).await?.filter(|agent| agent.name.key() == key),
+            Some(workspace) => {
+                self.store().agent_by_workspace(workspace).await?.filter(|agent| agent.name.key() == key)
+            }
             None => self.store().agent_newest_by_name(&key).await?,
         };
         found.ok_or_else(|| Error::AgentNotFound(request.name.clone()))

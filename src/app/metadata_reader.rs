@@ -43,6 +43,8 @@ impl MetadataReader {
 /// Agent metadata as ours: known keys in any form, without failed, empty and cut values.
 pub(super) fn values_of(items: &[AgentMetadata]) -> Values {
     let good = items.iter().filter(|item| item.result.error.is_empty() && is_value(&item.result.value));
-    let ours = good.filter_map(|item| Some((canonical_key(&item.description.key)?, item.result.value.trim().to_owned())));
+    let ours = good.filter_map(|item| {
+        Some((canonical_key(&item.description.key)?, item.result.value.trim().to_owned()))
+    });
     ours.collect()
 }

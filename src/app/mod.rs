@@ -8,6 +8,7 @@ pub mod audit;
 pub mod caller;
 pub mod catalog;
 pub mod discovery;
+pub mod doctor;
 pub mod error;
 pub mod fleet_status;
 pub mod health;
@@ -74,7 +75,12 @@ struct Parts {
 }
 
 impl Fleet {
-    pub async fn open(store: Store, coder: Client, catalog: Catalog, options: FleetOptions) -> Result<Self, error::Error> {
+    pub async fn open(
+        store: Store,
+        coder: Client,
+        catalog: Catalog,
+        options: FleetOptions,
+    ) -> Result<Self, error::Error> {
         let fleet = Self(Arc::new(Parts {
             slots: Slots::new(options.parallel_builds),
             metadata: MetadataReader::new(coder.clone()),

@@ -38,7 +38,6 @@ pub(super) struct Live {
     /// The newest report of the current build, while it says `working`.
     pub(super) working_on: Option<String>,
     pub(super) workspace_agent: Option<Uuid>,
-    pub(super) build: Option<Uuid>,
     /// When this was looked at; an older look never overwrites a newer one.
     pub(super) looked_at: Option<DateTime<Utc>>,
     /// App statuses already in the journal.
@@ -84,7 +83,8 @@ impl AgentState {
         self.metadata = metadata::merge([given, self.live.metadata.clone(), self.own_metadata.clone()]);
         // The spec we were given is the spec, whatever a template echoes of it.
         if metadata::is_value(&self.agent.spec) {
-            self.metadata.insert(AGENT_SPEC.to_owned(), Dated { value: self.agent.spec.clone(), changed_at: at });
+            self.metadata
+                .insert(AGENT_SPEC.to_owned(), Dated { value: self.agent.spec.clone(), changed_at: at });
         }
     }
 }
@@ -172,8 +172,10 @@ impl Fleet {
     /// Fills the snapshot from the store at start.
     pub(super) async fn board_load(&self) -> Result<(), Error> {
         let agents = self.store().agents_live().await?;
-        let mut tasks: HashMap<AgentId, LatestTasks> = self.store().tasks_latest().await?.into_iter().collect();
-        let mut metadata: HashMap<AgentId, Metadata> = self.store().metadata_live().await?.into_iter().collect();
+        let mut tasks: HashMap<AgentId, LatestTasks> =
+            self.store().tasks_latest().await?.into_iter().collect();
+        let mut metadata: HashMap<AgentId, Metadata> =
+            self.store().metadata_live().await?.into_iter().collect();
         let revision = self.store().revision().await?;
         self.board().update(|snapshot| {
             for agent in agents {
@@ -203,7 +205,8 @@ impl Fleet {
             if let Some(known) = snapshot.by_id(id) {
                 fresh.live = known.live.clone();
                 fresh.workspace_url = known.workspace_url.clone();
-                fresh.agent.sighting.observed_at = fresh.agent.sighting.observed_at.max(known.agent.sighting.observed_at);
+                fresh.agent.sighting.observed_at =
+                    fresh.agent.sighting.observed_at.max(known.agent.sighting.observed_at);
                 fresh.merge_metadata();
             }
             snapshot.agents.retain(|_, state| state.agent.id != id);

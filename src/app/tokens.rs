@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use rand::Rng;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
@@ -108,7 +107,9 @@ impl Fleet {
                 let found = self.store().agent_by_name(&name_key(name)).await?;
                 Some(found.ok_or_else(|| Error::AgentNotFound(name.clone()))?)
             }
-            None if request.kind.is_none() => return Err(Error::invalid("agent", "a token of kind agent names its agent")),
+            None if request.kind.is_none() => {
+                return Err(Error::invalid("agent", "a token of kind agent names its agent"));
+            }
             None => None,
         };
         let role = request.role.or_else(|| agent.as_ref().map(|agent| agent.role.clone()));
@@ -117,7 +118,8 @@ impl Fleet {
             (None, Some(role)) => self.role_kind(role)?,
             (None, None) => RoleKind::Coding,
         };
-        let default_name = agent.as_ref().map_or_else(|| kind.word().to_owned(), |agent| agent.name.to_string());
+        let default_name =
+            agent.as_ref().map_or_else(|| kind.word().to_owned(), |agent| agent.name.to_string());
         let name = request.name.unwrap_or(default_name);
         let token = TokenRecord {
             role,
@@ -177,7 +179,7 @@ fn principal_of(token: TokenRecord) -> Principal {
 }
 
 fn fresh_text() -> SecretString {
-    let bytes: [u8; RANDOM_BYTES] = rand::rng().random();
+    let bytes: [u8; RANDOM_BYTES] = rand::random();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     SecretString::from(format!("{PREFIX}{hex}"))
 }

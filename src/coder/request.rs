@@ -56,7 +56,7 @@ pub(super) enum Effect {
 
 impl Request {
     /// A request of the operation's first method; `values` fill the placeholders of its path in order.
-    pub(super) fn new(operation: &'static Operation, values: &[&dyn Display]) -> Self {
+    pub(super) fn new(operation: &'static Operation, values: &[&(dyn Display + Sync)]) -> Self {
         Self::at(operation, fill(operation.path, values))
     }
 
@@ -148,7 +148,7 @@ pub(super) fn encode_path(path: &str) -> String {
 
 /// Puts the values into the template's placeholders. A missing value leaves its placeholder standing, which
 /// `url` then refuses.
-pub(super) fn fill(template: &str, values: &[&dyn Display]) -> String {
+pub(super) fn fill(template: &str, values: &[&(dyn Display + Sync)]) -> String {
     let mut values = values.iter();
     let segments = template.split('/').map(|segment| match segment.split_once('{') {
         Some((prefix, _)) => values

@@ -41,6 +41,8 @@ pub enum Action {
     FleetStatus,
     TokenManage,
     AuditRead,
+    Doctor,
+    ServerStop,
 }
 
 /// What it is asked for.
@@ -128,6 +130,8 @@ impl Action {
         Self::FleetStatus,
         Self::TokenManage,
         Self::AuditRead,
+        Self::Doctor,
+        Self::ServerStop,
     ];
 
     /// How the audit trail names it: the tool's name.
@@ -148,6 +152,8 @@ impl Action {
             Self::FleetStatus => "fleet_status",
             Self::TokenManage => "manage_tokens",
             Self::AuditRead => "list_audit",
+            Self::Doctor => "doctor",
+            Self::ServerStop => "shut_down",
         }
     }
 
@@ -155,7 +161,7 @@ impl Action {
     pub fn is_mutation(self) -> bool {
         match self.class() {
             Class::Fleet | Class::Own => true,
-            Class::People => self == Self::TokenManage,
+            Class::People => matches!(self, Self::TokenManage | Self::ServerStop),
             Class::Read | Class::Detail => false,
         }
     }
@@ -181,7 +187,7 @@ impl Action {
             | Self::AgentStop
             | Self::AgentRestart => Class::Fleet,
             Self::AgentMetadataSet => Class::Own,
-            Self::TokenManage | Self::AuditRead => Class::People,
+            Self::TokenManage | Self::AuditRead | Self::Doctor | Self::ServerStop => Class::People,
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::domain::status::Verdict;
 pub struct Seen {
     pub verdict: Verdict,
     pub generation: i64,
-    pub observed_at: DateTime<Utc>,
+    /// None when it was not Coder that showed it: then the time of the last look stays.
+    pub observed_at: Option<DateTime<Utc>>,
 }
 
 impl Store {
@@ -123,18 +124,21 @@ async fn look(
         && last.generation == seen.generation;
     let observed = Sighting {
         generation: seen.generation,
-        observed_at: Some(truncated(seen.observed_at)),
+        observed_at: seen.observed_at.map(truncated).or(last.observed_at),
         ..last.clone()
     };
     if is_same {
-        note_time(connection, id, seen.observed_at).await?;
+        if let Some(at) = seen.observed_at {
+            note_time(connection, id, at).await?;
+        }
         return Ok(observed);
     }
+    let at = seen.observed_at.unwrap_or_else(Utc::now);
     // Coder saying that the workspace is gone is a deletion like any other.
     if seen.verdict.status == AgentStatus::Deleted {
-        agents::mark_deleted(connection, id, seen.observed_at).await?;
+        agents::mark_deleted(connection, id, at).await?;
     }
-    change(connection, (id, &observed), &seen.verdict, seen.observed_at).await
+    change(connection, (id, &observed), &seen.verdict, at).await
 }
 
 async fn note_time(

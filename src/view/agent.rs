@@ -189,7 +189,11 @@ impl From<&AgentState> for AgentRow {
             role: state.agent.role.clone(),
             project: state.agent.project.clone(),
             current_task: state.current_task().map(|text| cut(&one_line(text), LISTED_TASK_CHARS)),
-            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::of(task, |text| cut(&one_line(text), LISTED_TASK_CHARS))),
+            last_task: state
+                .tasks
+                .last
+                .as_ref()
+                .map(|task| TaskSummary::of(task, |text| cut(&one_line(text), LISTED_TASK_CHARS))),
             review: None,
             pull_request_url: state.metadata_value(PULL_REQUEST_URL),
             pull_request_status: state.metadata_value(PULL_REQUEST_STATUS),
@@ -250,7 +254,11 @@ impl From<&AgentPage> for AgentList {
         Self {
             agents: list.page.items.iter().map(|state| AgentRow::from(&**state)).collect(),
             paging: Paging::of(&list.page),
-            counts: list.counts.iter().map(|(status, n)| (status.word().to_owned(), super::paging::count(*n))).collect(),
+            counts: list
+                .counts
+                .iter()
+                .map(|(status, n)| (status.word().to_owned(), super::paging::count(*n)))
+                .collect(),
         }
     }
 }
@@ -271,7 +279,10 @@ impl From<&Deletion> for AgentDeleted {
         let name = deletion.name.to_string();
         Self {
             message: deletion.message.clone(),
-            deleted_agent: DeletedAgent { name: name.clone(), workspace_id: deletion.workspace.map(|id| id.to_string()) },
+            deleted_agent: DeletedAgent {
+                name: name.clone(),
+                workspace_id: deletion.workspace.map(|id| id.to_string()),
+            },
             agent_name: name,
             rescued: None,
             operation_id: deletion.operation.map(|id| id.to_string()),

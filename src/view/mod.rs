@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod catalog;
+pub mod doctor;
 pub mod error;
 pub mod fleet;
 pub mod history;

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, RequestToken, SetMetadata, Until, WaitAgents, Work};
+use crate::app::agents::{
+    ChangeAgent, CreateAgent, DeleteAgent, ListAgents, RequestToken, SetMetadata, Until, WaitAgents, Work,
+};
 use crate::app::error::Error;
 use crate::app::history::ShowHistory;
 use crate::app::tokens::CreateToken;
@@ -34,7 +36,11 @@ pub fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Error> 
     serde_path_to_error::deserialize(value).map_err(|error| {
         let message = error.inner().to_string();
         let path = error.path().to_string();
-        let field = if path == "." || message.starts_with("unknown field") { quoted(&message).unwrap_or(path) } else { path };
+        let field = if path == "." || message.starts_with("unknown field") {
+            quoted(&message).unwrap_or(path)
+        } else {
+            path
+        };
         Error::invalid(&field, message)
     })
 }
@@ -237,7 +243,10 @@ fn any_change() -> String {
 
 impl CreateAgentInput {
     pub fn into_command(self) -> Result<CreateAgent, Error> {
-        let request = request_token(self.request_key.as_deref(), &Self { wait_seconds: 0, request_key: None, ..self.clone() })?;
+        let request = request_token(
+            self.request_key.as_deref(),
+            &Self { wait_seconds: 0, request_key: None, ..self.clone() },
+        )?;
         Ok(CreateAgent {
             project: filled("project", &self.project)?,
             spec: Spec::parse(&self.spec).map_err(|error| Error::invalid("spec", error.to_string()))?,
@@ -264,7 +273,10 @@ impl ListAgentsInput {
 
 impl DeleteAgentInput {
     pub fn into_command(self) -> Result<DeleteAgent, Error> {
-        let request = request_token(self.request_key.as_deref(), &Self { wait_seconds: 0, request_key: None, ..self.clone() })?;
+        let request = request_token(
+            self.request_key.as_deref(),
+            &Self { wait_seconds: 0, request_key: None, ..self.clone() },
+        )?;
         let work = if self.keep_work { Work::Keep } else { Work::Discard };
         Ok(DeleteAgent { name: self.agent_name, work, request, wait: wait_of(self.wait_seconds)? })
     }
@@ -272,7 +284,10 @@ impl DeleteAgentInput {
 
 impl ChangeAgentInput {
     pub fn into_command(self) -> Result<ChangeAgent, Error> {
-        let request = request_token(self.request_key.as_deref(), &Self { wait_seconds: 0, request_key: None, ..self.clone() })?;
+        let request = request_token(
+            self.request_key.as_deref(),
+            &Self { wait_seconds: 0, request_key: None, ..self.clone() },
+        )?;
         Ok(ChangeAgent { name: self.agent_name, request, wait: wait_of(self.wait_seconds)? })
     }
 }
@@ -281,14 +296,19 @@ impl HistoryInput {
     pub fn into_command(self) -> Result<ShowHistory, Error> {
         let kind = match self.kind.as_str() {
             "all" => None,
-            word => Some(HistoryKind::parse(word).ok_or_else(|| Error::invalid("kind", "kind is all, task or report"))?),
+            word => Some(
+                HistoryKind::parse(word)
+                    .ok_or_else(|| Error::invalid("kind", "kind is all, task or report"))?,
+            ),
         };
         let workspace = self.workspace_id.as_deref().map(|id| id.parse().map(WorkspaceId));
         Ok(ShowHistory {
             name: self.agent_name,
             kind,
             page: page_of(self.page, self.page_size)?,
-            workspace: workspace.transpose().map_err(|_| Error::invalid("workspace_id", "workspace_id is not a UUID"))?,
+            workspace: workspace
+                .transpose()
+                .map_err(|_| Error::invalid("workspace_id", "workspace_id is not a UUID"))?,
         })
     }
 }
@@ -302,7 +322,10 @@ impl WaitInput {
             _ => return Err(Error::invalid("until", "until is any_change, idle or done")),
         };
         if !(1..=MAX_WAIT_SECONDS).contains(&self.timeout_seconds) {
-            return Err(Error::invalid("timeout_seconds", format!("timeout_seconds goes from 1 to {MAX_WAIT_SECONDS}")));
+            return Err(Error::invalid(
+                "timeout_seconds",
+                format!("timeout_seconds goes from 1 to {MAX_WAIT_SECONDS}"),
+            ));
         }
         let cursor = self.cursor.map(|cursor| cursor.trim().parse().ok().filter(|revision| *revision >= 0));
         Ok(WaitAgents {
@@ -312,7 +335,12 @@ impl WaitInput {
             cursor: match cursor {
                 None => None,
                 Some(Some(revision)) => Some(revision),
-                Some(None) => return Err(Error::invalid("cursor", "cursor is not one of ours: leave it out to start anew")),
+                Some(None) => {
+                    return Err(Error::invalid(
+                        "cursor",
+                        "cursor is not one of ours: leave it out to start anew",
+                    ));
+                }
             },
         })
     }
@@ -357,7 +385,11 @@ impl PageInput {
 
 fn filled(field: &str, text: &str) -> Result<String, Error> {
     let text = text.trim();
-    if text.is_empty() { Err(Error::invalid(field, format!("{field} is blank"))) } else { Ok(text.to_owned()) }
+    if text.is_empty() {
+        Err(Error::invalid(field, format!("{field} is blank")))
+    } else {
+        Ok(text.to_owned())
+    }
 }
 
 fn agent_name(text: &str) -> Result<AgentName, Error> {
@@ -379,7 +411,10 @@ fn statuses(list: &str) -> Result<Vec<AgentStatus>, Error> {
 
 fn unknown_status(word: &str) -> Error {
     let known: Vec<&str> = AgentStatus::ALL.iter().map(|status| status.word()).collect();
-    Error::invalid("status_filter", format!("'{word}' is not a status; the statuses are {}", known.join(", ")))
+    Error::invalid(
+        "status_filter",
+        format!("'{word}' is not a status; the statuses are {}", known.join(", ")),
+    )
 }
 
 fn page_of(page: i64, size: i64) -> Result<PageRequest, Error> {
@@ -394,7 +429,10 @@ fn page_of(page: i64, size: i64) -> Result<PageRequest, Error> {
 
 fn wait_of(wait_seconds: i64) -> Result<Duration, Error> {
     if !(0..=MAX_WAIT_SECONDS).contains(&wait_seconds) {
-        return Err(Error::invalid("wait_seconds", format!("wait_seconds goes from 0 to {MAX_WAIT_SECONDS}")));
+        return Err(Error::invalid(
+            "wait_seconds",
+            format!("wait_seconds goes from 0 to {MAX_WAIT_SECONDS}"),
+        ));
     }
     Ok(seconds(wait_seconds))
 }
@@ -407,9 +445,13 @@ fn seconds(n: i64) -> Duration {
 fn request_token(key: Option<&str>, arguments: &impl Serialize) -> Result<Option<RequestToken>, Error> {
     let Some(key) = key else { return Ok(None) };
     if key.trim().is_empty() || key.chars().count() > MAX_KEY_CHARS {
-        return Err(Error::invalid("request_key", format!("request_key has 1 to {MAX_KEY_CHARS} characters")));
+        return Err(Error::invalid(
+            "request_key",
+            format!("request_key has 1 to {MAX_KEY_CHARS} characters"),
+        ));
     }
-    let canonical = serde_json::to_vec(arguments).map_err(|error| Error::invalid("request_key", error.to_string()))?;
+    let canonical =
+        serde_json::to_vec(arguments).map_err(|error| Error::invalid("request_key", error.to_string()))?;
     Ok(Some(RequestToken { key: key.to_owned(), fingerprint: Sha256::digest(&canonical).into() }))
 }
 

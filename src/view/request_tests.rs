@@ -41,7 +41,10 @@ fn task_is_another_word_for_spec() {
 fn the_same_key_with_another_wait_is_the_same_request_and_with_other_arguments_is_not() {
     let fingerprint = |arguments| create(arguments).unwrap().request.unwrap().fingerprint;
     let first = fingerprint(json!({"project": "p", "spec": "x", "request_key": "k"}));
-    assert_eq!(first, fingerprint(json!({"project": "p", "task": "x", "request_key": "k", "wait_seconds": 9})));
+    assert_eq!(
+        first,
+        fingerprint(json!({"project": "p", "task": "x", "request_key": "k", "wait_seconds": 9}))
+    );
     assert_ne!(first, fingerprint(json!({"project": "p", "spec": "y", "request_key": "k"})));
 }
 

@@ -8,6 +8,7 @@ use super::paging::Paging;
 use super::time;
 use crate::app::audit::AuditEntry;
 use crate::app::tokens::{Minted, TokenInfo};
+use crate::domain::access::AllowedProjects;
 use crate::domain::page::Page;
 
 /// A token just made: the only time its text is shown.
@@ -93,7 +94,10 @@ impl From<&TokenInfo> for TokenRow {
             kind: token.kind.word().into(),
             role: token.role.clone(),
             agent: info.agent_name.clone(),
-            projects: token.allowed_projects(),
+            projects: match &token.projects {
+                AllowedProjects::All => None,
+                AllowedProjects::Only(projects) => Some(projects.clone()),
+            },
             created_at: time(token.created_at),
             expires_at: token.expires_at.map(time),
             revoked_at: token.revoked_at.map(time),

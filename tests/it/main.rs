@@ -3,5 +3,5 @@
 
 mod coder;
 mod harness;
-mod stub;
 mod store;
+mod stub;

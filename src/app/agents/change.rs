@@ -19,7 +19,8 @@ use crate::store::Accepted;
 
 impl Fleet {
     pub async fn agent_start(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(deed(caller, Action::AgentStart, &request.name), OperationKind::Start, request).await
+        self.agent_change(deed(caller, Action::AgentStart, &request.name), OperationKind::Start, request)
+            .await
     }
 
     pub async fn agent_stop(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
@@ -27,22 +28,33 @@ impl Fleet {
     }
 
     pub async fn agent_restart(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(deed(caller, Action::AgentRestart, &request.name), OperationKind::Restart, request).await
+        self.agent_change(deed(caller, Action::AgentRestart, &request.name), OperationKind::Restart, request)
+            .await
     }
 
-    async fn agent_change(&self, deed: Deed<'_>, kind: OperationKind, request: ChangeAgent) -> Result<Mutation, Error> {
+    async fn agent_change(
+        &self,
+        deed: Deed<'_>,
+        kind: OperationKind,
+        request: ChangeAgent,
+    ) -> Result<Mutation, Error> {
         let accepted = self.change_accept(&deed, kind, &request).await;
-        let accepted = self.audited(&deed, accepted, |(_, operation)| operation.as_ref().map(|op| op.id)).await?;
+        let accepted =
+            self.audited(&deed, accepted, |(_, operation)| operation.as_ref().map(|op| op.id)).await?;
         let (state, operation) = accepted;
         let Some(operation) = operation else {
-            let message = format!("agent '{}' is {} already; nothing was done", state.agent.name, state.agent.sighting.status);
+            let message = format!(
+                "agent '{}' is {} already; nothing was done",
+                state.agent.name, state.agent.sighting.status
+            );
             return Ok(Mutation { agent: state, message, operation: None, warnings: Vec::new() });
         };
         point("change.accepted");
         self.nudge_operations();
         self.await_operation(operation.id, operation.agent_id, request.wait).await?;
         let agent = self.state_of(operation.agent_id).await?;
-        let message = format!("agent '{}': {} accepted; it is {}", agent.agent.name, kind, agent.agent.sighting.status);
+        let message =
+            format!("agent '{}': {} accepted; it is {}", agent.agent.name, kind, agent.agent.sighting.status);
         Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new() })
     }
 
@@ -67,7 +79,12 @@ impl Fleet {
     }
 
     /// Waits for the end of an operation and for the agent to settle, as long as the caller asked.
-    pub(in crate::app) async fn await_operation(&self, id: OperationId, agent: AgentId, wait: Duration) -> Result<(), Error> {
+    pub(in crate::app) async fn await_operation(
+        &self,
+        id: OperationId,
+        agent: AgentId,
+        wait: Duration,
+    ) -> Result<(), Error> {
         if wait.is_zero() {
             return Ok(());
         }

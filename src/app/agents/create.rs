@@ -53,15 +53,23 @@ impl Fleet {
             let name = self.name_for(&request)?;
             let agent = new_agent(&request, &info, &role, Named { name, by: &deed.caller.principal.name });
             self.check_buildable(&agent, &info, &role, request.role.is_some())?;
-            let operation = Operation::accepted(agent.id, OperationKind::Create, &deed.caller.principal.name, agent.created_at);
+            let operation = Operation::accepted(
+                agent.id,
+                OperationKind::Create,
+                &deed.caller.principal.name,
+                agent.created_at,
+            );
             let task = first_task(&agent, TaskSource::of(deed.caller.principal.kind));
             match self.store().agent_create(&agent, &operation, &task, key.as_ref()).await {
                 Ok(Accepted::New) => {
                     self.board_refresh(agent.id).await?;
                     return Ok(Created { operation, warnings, is_repeat: false });
                 }
-                Ok(Accepted::Repeated(operation)) => return Ok(Created { operation, warnings, is_repeat: true }),
-                Err(StoreError::NameTaken(_)) if request.name.is_none() => {}
+                Ok(Accepted::Repeated(operation)) => {
+                    return Ok(Created { operation, warnings, is_repeat: true });
+                }
+                Err(StoreError::NameTaken) if request.name.is_none() => {}
+                Err(StoreError::NameTaken) => return Err(Error::AlreadyExists(agent.name.to_string())),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -81,7 +89,13 @@ impl Fleet {
     }
 
     /// Refuses what Coder would refuse, without asking it.
-    fn check_buildable(&self, agent: &Agent, info: &ProjectInfo, role: &Role, is_role_given: bool) -> Result<(), Error> {
+    fn check_buildable(
+        &self,
+        agent: &Agent,
+        info: &ProjectInfo,
+        role: &Role,
+        is_role_given: bool,
+    ) -> Result<(), Error> {
         let public_url = self.options().public_url.as_deref();
         Blueprint { agent, info, role, is_role_given, public_url }.request().map(|_| ())
     }
@@ -108,7 +122,9 @@ impl Fleet {
             (true, _) => format!("agent '{name}' was created by an earlier call with this request_key"),
             (false, AgentStatus::Idle | AgentStatus::Busy) => format!("agent '{name}' is ready"),
             (false, AgentStatus::Failed) => format!("agent '{name}' failed: {}", agent.agent.sighting.reason),
-            (false, _) => format!("agent '{name}' is being created; call wait_for_agents to know when it is ready"),
+            (false, _) => {
+                format!("agent '{name}' is being created; call wait_for_agents to know when it is ready")
+            }
         };
         Ok(Mutation { agent, message, operation: Some(created.operation.id), warnings: created.warnings })
     }
@@ -176,12 +192,20 @@ fn first_task(agent: &Agent, source: TaskSource) -> HistoryEntry {
 
 fn warnings_of(request: &CreateAgent) -> Vec<String> {
     let missing = request.spec.missing_sections();
-    if missing.is_empty() { Vec::new() } else { vec![format!("the spec has no section {}", missing.join(", "))] }
+    if missing.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!("the spec has no section {}", missing.join(", "))]
+    }
 }
 
 impl Fleet {
     /// The operation's row once it has ended, or none when it has not within that time.
-    pub(in crate::app) async fn operation_settled(&self, id: OperationId, limit: Duration) -> Result<Option<Operation>, Error> {
+    pub(in crate::app) async fn operation_settled(
+        &self,
+        id: OperationId,
+        limit: Duration,
+    ) -> Result<Option<Operation>, Error> {
         let mut changes = self.0.operations.subscribe();
         let deadline = tokio::time::Instant::now() + limit;
         loop {

@@ -34,7 +34,11 @@ impl Fleet {
         Ok(Deletion { name, workspace: state.agent.workspace_id, message, operation: Some(operation.id) })
     }
 
-    async fn delete_accept(&self, deed: &Deed<'_>, request: &DeleteAgent) -> Result<(Arc<AgentState>, Operation), Error> {
+    async fn delete_accept(
+        &self,
+        deed: &Deed<'_>,
+        request: &DeleteAgent,
+    ) -> Result<(Arc<AgentState>, Operation), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
         let agent = state.agent.id;
         let open = self.store().operations_of(agent, 1).await?;
@@ -42,7 +46,8 @@ impl Fleet {
         if let Some(operation) = running {
             return Ok((state, operation));
         }
-        let operation = Operation::accepted(agent, OperationKind::Delete, &deed.caller.principal.name, Utc::now());
+        let operation =
+            Operation::accepted(agent, OperationKind::Delete, &deed.caller.principal.name, Utc::now());
         let key = request_key(deed.caller, deed.action, request.request.as_ref());
         match self.store().operation_accept(&operation, key.as_ref()).await? {
             Accepted::New => {}

@@ -24,12 +24,15 @@ impl Fleet {
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() && snapshot.agents.is_empty() {
             let error = self.health().now().error;
-            return Err(Error::CoderUnavailable(error.unwrap_or_else(|| "the fleet has not been seen yet".into())));
+            return Err(Error::CoderUnavailable(
+                error.unwrap_or_else(|| "the fleet has not been seen yet".into()),
+            ));
         }
         let page = if request.statuses.as_deref() == Some(&[AgentStatus::Deleted]) {
             self.agents_deleted(&request).await?
         } else {
-            let fitting: Vec<_> = snapshot.agents.values().filter(|state| fits(state, &request)).cloned().collect();
+            let fitting: Vec<_> =
+                snapshot.agents.values().filter(|state| fits(state, &request)).cloned().collect();
             request.page.of(&fitting)
         };
         Ok(AgentPage { page, counts: snapshot.counts() })
@@ -46,8 +49,12 @@ impl Fleet {
 
 fn fits(state: &AgentState, request: &ListAgents) -> bool {
     let agent = &state.agent;
-    let is_named = |filter: &Option<String>, value: &str| filter.as_ref().is_none_or(|f| name_key(f) == name_key(value));
+    let is_named =
+        |filter: &Option<String>, value: &str| filter.as_ref().is_none_or(|f| name_key(f) == name_key(value));
     let has_status = request.statuses.as_ref().is_none_or(|wanted| wanted.contains(&agent.sighting.status));
     let is_shown = request.include_runs || !agent.name.key().starts_with(RUNS_PREFIX);
-    has_status && is_shown && is_named(&request.project, &agent.project) && is_named(&request.role, &agent.role)
+    has_status
+        && is_shown
+        && is_named(&request.project, &agent.project)
+        && is_named(&request.role, &agent.role)
 }

@@ -13,14 +13,23 @@ use crate::domain::access::Action;
 use crate::domain::metadata::Dated;
 
 impl Fleet {
-    pub async fn agent_metadata_set(&self, caller: &Caller, request: SetMetadata) -> Result<Arc<AgentState>, Error> {
+    pub async fn agent_metadata_set(
+        &self,
+        caller: &Caller,
+        request: SetMetadata,
+    ) -> Result<Arc<AgentState>, Error> {
         let name = self.agent_meant(caller, request.name.as_deref())?;
         let deed = deed(caller, Action::AgentMetadataSet, &name);
         let result = self.metadata_set_on(&deed, &name, request).await;
         self.audited(&deed, result, |_| None).await
     }
 
-    async fn metadata_set_on(&self, deed: &Deed<'_>, name: &str, request: SetMetadata) -> Result<Arc<AgentState>, Error> {
+    async fn metadata_set_on(
+        &self,
+        deed: &Deed<'_>,
+        name: &str,
+        request: SetMetadata,
+    ) -> Result<Arc<AgentState>, Error> {
         let state = self.agent_permitted(deed, name).await?;
         let dated = Dated { value: request.value, changed_at: Utc::now() };
         self.store().metadata_set(state.agent.id, &request.key, &dated).await?;
@@ -34,7 +43,8 @@ impl Fleet {
             return Ok(name.to_owned());
         }
         let own = caller.principal.agent.and_then(|id| self.board().now().by_id(id).cloned());
-        own.map(|state| state.agent.name.to_string())
-            .ok_or_else(|| Error::invalid("agent_name", "agent_name is missing: only an agent may leave it out"))
+        own.map(|state| state.agent.name.to_string()).ok_or_else(|| {
+            Error::invalid("agent_name", "agent_name is missing: only an agent may leave it out")
+        })
     }
 }

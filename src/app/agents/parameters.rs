@@ -22,7 +22,8 @@ impl Blueprint<'_> {
     /// The request, or the parameter that nothing fills.
     pub(in crate::app) fn request(&self) -> Result<CreateWorkspace, Error> {
         let preset = self.preset();
-        let values = self.info.declared.parameters.iter().filter_map(|parameter| self.value(parameter, preset));
+        let values =
+            self.info.declared.parameters.iter().filter_map(|parameter| self.value(parameter, preset));
         let request = CreateWorkspace {
             name: self.agent.name.to_string(),
             template_version_id: self.info.version,
@@ -36,13 +37,20 @@ impl Blueprint<'_> {
     fn preset(&self) -> Option<&Preset> {
         let presets = &self.info.declared.presets;
         let named = self.info.preset(&self.role.id);
-        if self.is_role_given { named } else { named.or_else(|| presets.iter().find(|preset| preset.default)) }
+        if self.is_role_given {
+            named
+        } else {
+            named.or_else(|| presets.iter().find(|preset| preset.default))
+        }
     }
 
     fn value(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<ParameterValue> {
         let value = self.ours(parameter, preset).or_else(|| {
             let configured = &self.info.project.parameters;
-            configured.iter().find(|(key, _)| name_key(key) == name_key(&parameter.name)).map(|(_, value)| value.clone())
+            configured
+                .iter()
+                .find(|(key, _)| name_key(key) == name_key(&parameter.name))
+                .map(|(_, value)| value.clone())
         })?;
         Some(ParameterValue { name: parameter.name.clone(), value })
     }
@@ -54,7 +62,9 @@ impl Blueprint<'_> {
             return Some(agent.spec.clone());
         }
         match parameter.name.as_str() {
-            "system_prompt" if !is_set(preset, parameter) && !self.role.prompt.is_empty() => Some(self.role.prompt.clone()),
+            "system_prompt" if !is_set(preset, parameter) && !self.role.prompt.is_empty() => {
+                Some(self.role.prompt.clone())
+            }
             "fleet_mcp_agent_name" => Some(agent.name.to_string()),
             "fleet_mcp_role" => Some(agent.role.clone()),
             "fleet_mcp_project" => Some(agent.project.clone()),
@@ -67,9 +77,15 @@ impl Blueprint<'_> {
 
     fn check_required(&self, request: &CreateWorkspace, preset: Option<&Preset>) -> Result<(), Error> {
         let is_filled = |parameter: &RichParameter| {
-            is_set(preset, parameter) || request.rich_parameter_values.iter().any(|value| value.name == parameter.name)
+            is_set(preset, parameter)
+                || request.rich_parameter_values.iter().any(|value| value.name == parameter.name)
         };
-        let missing = self.info.declared.parameters.iter().find(|parameter| parameter.required && !is_filled(parameter));
+        let missing = self
+            .info
+            .declared
+            .parameters
+            .iter()
+            .find(|parameter| parameter.required && !is_filled(parameter));
         let Some(parameter) = missing else { return Ok(()) };
         let message = format!(
             "template '{}' requires the parameter '{}': set it under [parameters] in the project file of '{}'",

@@ -60,7 +60,8 @@ impl Fleet {
         let rows = rows.into_iter().filter(|agent| watched.is_empty() || watched.contains(&agent.id));
         let state = |agent: crate::domain::agent::Agent| {
             let previous_status = agent.sighting.previous_status;
-            let live = snapshot.by_name(agent.name.as_str()).filter(|state| state.agent.id == agent.id).cloned();
+            let live =
+                snapshot.by_name(agent.name.as_str()).filter(|state| state.agent.id == agent.id).cloned();
             let agent = live.unwrap_or_else(|| {
                 let kind = self.role_kind_or_coding(&agent.role);
                 Arc::new(AgentState::new(agent, kind, LatestTasks::default(), Metadata::new()))
@@ -71,18 +72,29 @@ impl Fleet {
     }
 
     /// The answer, if what was waited for is so.
-    fn reached(&self, until: Until, changed: Vec<Changed>, watched: &HashSet<AgentId>) -> Option<Vec<Changed>> {
+    fn reached(
+        &self,
+        until: Until,
+        changed: Vec<Changed>,
+        watched: &HashSet<AgentId>,
+    ) -> Option<Vec<Changed>> {
         match until {
             Until::AnyChange => (!changed.is_empty()).then_some(changed),
             Until::Idle => self.all(watched, is_at_rest).then_some(changed),
-            Until::Done => self.all(watched, |state| is_at_rest(state) && state.tasks.open.is_none()).then_some(changed),
+            Until::Done => {
+                self.all(watched, |state| is_at_rest(state) && state.tasks.open.is_none()).then_some(changed)
+            }
         }
     }
 
     /// Does it hold for every watched agent? Those that are gone no longer count.
     fn all(&self, watched: &HashSet<AgentId>, holds: impl Fn(&AgentState) -> bool) -> bool {
         let snapshot = self.board().now();
-        snapshot.agents.values().filter(|state| watched.is_empty() || watched.contains(&state.agent.id)).all(|state| holds(state))
+        snapshot
+            .agents
+            .values()
+            .filter(|state| watched.is_empty() || watched.contains(&state.agent.id))
+            .all(|state| holds(state))
     }
 }
 

@@ -135,7 +135,11 @@ fn read(path: &Path) -> Result<(String, String), CatalogError> {
 }
 
 impl Files {
-    fn add_read(&mut self, file: Result<(String, String), CatalogError>, add: impl Fn(&mut Self, &str, &str)) {
+    fn add_read(
+        &mut self,
+        file: Result<(String, String), CatalogError>,
+        add: impl Fn(&mut Self, &str, &str),
+    ) {
         match file {
             Ok((path, text)) => add(self, &path, &text),
             Err(error) => self.problems.push(format!("{error}: {}", reason_of(&error))),

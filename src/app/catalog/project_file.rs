@@ -49,7 +49,8 @@ struct ForgeTable {
 
 pub(super) fn parse(path: &str, text: &str) -> Result<Project, CatalogError> {
     let problem = |problem: String| CatalogError::Content { path: path.to_owned(), problem };
-    let file: ProjectFile = toml::from_str(text).map_err(|error| problem(error.to_string().trim_end().to_owned()))?;
+    let file: ProjectFile =
+        toml::from_str(text).map_err(|error| problem(error.to_string().trim_end().to_owned()))?;
     let name = file.name.unwrap_or_else(|| stem(path));
     if name.trim().is_empty() {
         return Err(problem("name is blank".into()));
@@ -82,7 +83,8 @@ fn text_of(value: Parameter) -> String {
 }
 
 fn forge_of(table: ForgeTable) -> Result<Forge, String> {
-    let kind = ForgeKind::parse(&table.kind).ok_or_else(|| format!("forge.kind '{}' is not github or gitlab", table.kind))?;
+    let kind = ForgeKind::parse(&table.kind)
+        .ok_or_else(|| format!("forge.kind '{}' is not github or gitlab", table.kind))?;
     Ok(Forge { kind, api_url: table.api_url, repo: table.repo })
 }
 

@@ -16,7 +16,8 @@ struct FrontMatter {
 
 pub(super) fn parse(path: &str, text: &str) -> Result<Role, CatalogError> {
     let problem = |problem: String| CatalogError::Content { path: path.to_owned(), problem };
-    let (head, prompt) = split(text).ok_or_else(|| problem("the front matter has no closing '---' line".into()))?;
+    let (head, prompt) =
+        split(text).ok_or_else(|| problem("the front matter has no closing '---' line".into()))?;
     let matter = match head.trim() {
         "" => FrontMatter::default(),
         yaml => serde_saphyr::from_str::<FrontMatter>(yaml).map_err(|error| problem(error.to_string()))?,
@@ -82,14 +83,20 @@ mod tests {
     #[test]
     fn a_file_without_front_matter_is_a_coding_role_named_by_its_stem() {
         let role = parse("plain.md", "Just do it.").unwrap();
-        assert_eq!((role.name.as_str(), role.kind, role.prompt.as_str()), ("plain", RoleKind::Coding, "Just do it."));
+        assert_eq!(
+            (role.name.as_str(), role.kind, role.prompt.as_str()),
+            ("plain", RoleKind::Coding, "Just do it.")
+        );
     }
 
     #[test]
     fn what_is_wrong_is_said_with_the_file() {
         let cases = [
             ("---\nname: x\n", "the front matter has no closing '---' line"),
-            ("---\nkind: boss\n---\nx", "kind 'boss' is not one of operator, manager, coding, review, planning"),
+            (
+                "---\nkind: boss\n---\nx",
+                "kind 'boss' is not one of operator, manager, coding, review, planning",
+            ),
             ("---\nname: x\n---\n \n", "the prompt below the front matter is empty"),
         ];
         for (text, problem) in cases {

@@ -54,14 +54,18 @@ impl Fleet {
                     None => continue,
                 },
             };
-            if deleting.contains(&state.agent.id) || state.live.looked_at.is_some_and(|at| at > listing.looked_at) {
+            if deleting.contains(&state.agent.id)
+                || state.live.looked_at.is_some_and(|at| at > listing.looked_at)
+            {
                 continue;
             }
             let info = self.project_of(&state, &found).unwrap_or(info);
             sights.push(self.sight(&state, workspace, Look { info, at: listing.looked_at }).await?);
         }
         self.record(sights).await?;
-        let missing = known.into_iter().filter(|(id, state)| !present.contains(id) && !deleting.contains(&state.agent.id));
+        let missing = known
+            .into_iter()
+            .filter(|(id, state)| !present.contains(id) && !deleting.contains(&state.agent.id));
         self.check_missing(missing.map(|(_, state)| state)).await?;
         self.board().update(|snapshot| snapshot.observed_at = Some(listing.looked_at));
         Ok(())
@@ -72,7 +76,10 @@ impl Fleet {
         let found = self.found()?;
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
-        let Some(info) = self.project_of(state, &found).or_else(|| found.of_template(workspace.template_id)) else { return Ok(()) };
+        let Some(info) = self.project_of(state, &found).or_else(|| found.of_template(workspace.template_id))
+        else {
+            return Ok(());
+        };
         let sight = self.sight(state, workspace, Look { info, at: Utc::now() }).await?;
         self.record(vec![sight]).await
     }
@@ -87,7 +94,11 @@ impl Fleet {
     }
 
     /// A workspace of a project that we do not know yet; one we are about to make is left to its operation.
-    async fn adopt(&self, workspace: &Workspace, info: &ProjectInfo) -> Result<Option<Arc<AgentState>>, Error> {
+    async fn adopt(
+        &self,
+        workspace: &Workspace,
+        info: &ProjectInfo,
+    ) -> Result<Option<Arc<AgentState>>, Error> {
         let Ok(name) = AgentName::parse(&workspace.name) else { return Ok(None) };
         if self.board().now().by_name(name.as_str()).is_some() {
             return Ok(None);
@@ -95,7 +106,7 @@ impl Fleet {
         let agent = adopted(workspace, info, name);
         match self.store().agent_adopt(&agent).await {
             Ok(agent) => self.board_refresh(agent.id).await,
-            Err(StoreError::NameTaken(_)) => Ok(None),
+            Err(StoreError::NameTaken) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -103,7 +114,12 @@ impl Fleet {
     async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
         let followed = self.task_follow(state.agent.id, &state.tasks, workspace).await?;
         let tasks = followed.unwrap_or_else(|| state.tasks.clone());
-        let known = Known { tasks: &tasks, agentless: look.info.project.agentless, options: self.options(), now: Utc::now() };
+        let known = Known {
+            tasks: &tasks,
+            agentless: look.info.project.agentless,
+            options: self.options(),
+            now: Utc::now(),
+        };
         let observation = observe(workspace, &known);
         let mut verdict = judge(&observation);
         self.explain_failure(&mut verdict, workspace).await;
@@ -134,13 +150,18 @@ impl Fleet {
 
     /// Journals new reports, writes what changed, and publishes it all at once.
     async fn record(&self, mut sights: Vec<Sight>) -> Result<(), Error> {
-        let reports: Vec<HistoryEntry> = sights.iter_mut().flat_map(|sight| std::mem::take(&mut sight.reports)).collect();
+        let reports: Vec<HistoryEntry> =
+            sights.iter_mut().flat_map(|sight| std::mem::take(&mut sight.reports)).collect();
         if !reports.is_empty() {
             self.store().journal_add(&reports).await?;
         }
-        let changed: Vec<(AgentId, Seen)> =
-            sights.iter().filter(|sight| is_worth_writing(sight)).map(|sight| (sight.state.agent.id, sight.seen.clone())).collect();
-        let written = if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
+        let changed: Vec<(AgentId, Seen)> = sights
+            .iter()
+            .filter(|sight| is_worth_writing(sight))
+            .map(|sight| (sight.state.agent.id, sight.seen.clone()))
+            .collect();
+        let written =
+            if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
         let mut written: std::collections::HashMap<AgentId, Sighting> = written.into_iter().collect();
         self.board().update(|snapshot| {
             for mut sight in sights {
@@ -214,7 +235,6 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
         metadata: dated,
         working_on: is_working.map(|status| status.message.clone()).filter(|text| !text.is_empty()),
         workspace_agent: first_agent(workspace),
-        build: Some(workspace.latest_build.id),
         looked_at: Some(looked_at),
         journaled: Arc::new(journaled),
     }

@@ -26,7 +26,8 @@ impl Failures {
 
     /// The end of a failed build's log; none when it cannot be had now.
     pub(super) async fn reason(&self, build: Uuid) -> Option<Arc<str>> {
-        let read = async { Ok::<_, CoderError>(Arc::from(last_errors(&self.coder.build_logs(build, None).await?))) };
+        let read =
+            async { Ok::<_, CoderError>(Arc::from(last_errors(&self.coder.build_logs(build, None).await?))) };
         self.known.try_get_with(build, read).await.ok().filter(|text| !text.is_empty())
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::history::{HistoryEntry, HistoryKind};
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{TaskSource, TaskState};
 use crate::domain::words::AppState;
-use crate::store::{LatestTasks, TaskMove};
+use crate::store::LatestTasks;
 
 use super::observe::{agents_of, statuses_of};
 
@@ -46,24 +46,35 @@ impl Context {
 
 impl Fleet {
     /// Moves the open task along with the newest report of this build; returns the tasks as they are then.
-    pub(super) async fn task_follow(&self, agent: AgentId, tasks: &LatestTasks, workspace: &Workspace) -> Result<Option<LatestTasks>, Error> {
+    pub(super) async fn task_follow(
+        &self,
+        agent: AgentId,
+        tasks: &LatestTasks,
+        workspace: &Workspace,
+    ) -> Result<Option<LatestTasks>, Error> {
         let Some(task) = &tasks.open else { return Ok(None) };
         let (Some(id), Some(state)) = (task.task_id, task.task_state()) else { return Ok(None) };
         let is_current = |status: &&AppStatus| agents_of(workspace).any(|agent| agent.id == status.agent_id);
         let Some(newest) = workspace.latest_app_status.as_ref().filter(is_current) else { return Ok(None) };
         let Some(next) = next_state(state, task, newest, workspace) else { return Ok(None) };
-        let outcome = next.is_ended().then_some(newest.message.clone());
-        let moved = self.store().task_move(&TaskMove { id, to: next, outcome, at: Utc::now() }).await?;
+        let outcome = next.is_ended().then_some(newest.message.as_str());
+        let moved = self.store().task_move(id, next, outcome, Utc::now()).await?;
         if moved { Ok(Some(self.store().tasks_latest_of(agent).await?)) } else { Ok(None) }
     }
 }
 
 /// A report older than the task says nothing of it; idle ends a task only after it was seen working.
-fn next_state(state: TaskState, task: &HistoryEntry, newest: &AppStatus, workspace: &Workspace) -> Option<TaskState> {
+fn next_state(
+    state: TaskState,
+    task: &HistoryEntry,
+    newest: &AppStatus,
+    workspace: &Workspace,
+) -> Option<TaskState> {
     if newest.created_at < task.created_at {
         return None;
     }
-    let was_working = state == TaskState::Working || statuses_of(workspace).any(|s| s.state == AppState::Working.word());
+    let was_working =
+        state == TaskState::Working || statuses_of(workspace).any(|s| s.state == AppState::Working.word());
     let next = match AppState::from_word(&newest.state) {
         AppState::Working => TaskState::Working,
         AppState::Complete => TaskState::Done,

@@ -112,7 +112,8 @@ impl Fleet {
     fn after_failed_look(&self, error: &CoderError) -> Result<Turn, Error> {
         match error.outcome() {
             Outcome::Refused if error.kind() != ErrorKind::Unauthorized && !is_rate_limit(error) => {
-                let failure = Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
+                let failure =
+                    Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
                 Ok(Turn::End(OperationEnd::Failed(failure)))
             }
             Outcome::Refused | Outcome::NotSent | Outcome::Unclear => {
@@ -141,7 +142,12 @@ impl Fleet {
     }
 
     /// After an unclear answer: template, prompt and time must be what we sent, else it is someone else's.
-    async fn is_ours(&self, work: &Work, workspace: &Workspace, sent_at: DateTime<Utc>) -> Result<bool, Error> {
+    async fn is_ours(
+        &self,
+        work: &Work,
+        workspace: &Workspace,
+        sent_at: DateTime<Utc>,
+    ) -> Result<bool, Error> {
         let found = self.found()?;
         let Some(info) = found.project(&work.agent.project) else { return Ok(false) };
         if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
@@ -149,7 +155,9 @@ impl Fleet {
         }
         let Some(prompt) = info.prompt_parameter() else { return Ok(true) };
         let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
-        Ok(parameters.iter().any(|parameter| parameter.name == prompt.name && parameter.value == work.agent.spec))
+        Ok(parameters
+            .iter()
+            .any(|parameter| parameter.name == prompt.name && parameter.value == work.agent.spec))
     }
 
     async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {
@@ -169,11 +177,15 @@ impl Fleet {
         stop: &CancellationToken,
     ) -> Result<Turn, Error> {
         match step {
-            Step::Wait if work.began.elapsed() > self.options().build_timeout => Ok(Turn::End(timed_out(work))),
+            Step::Wait if work.began.elapsed() > self.options().build_timeout => {
+                Ok(Turn::End(timed_out(work)))
+            }
             Step::Wait => Ok(Turn::Pause),
             Step::Finish => Ok(Turn::End(OperationEnd::Done)),
             Step::Fail(cause) => Ok(Turn::End(OperationEnd::Failed(failure_of(&cause, &work.agent)))),
-            Step::Follow { build } => self.progress(work, Progress::Following { build, ended_at: None }).await,
+            Step::Follow { build } => {
+                self.progress(work, Progress::Following { build, ended_at: None }).await
+            }
             Step::NoteEnd { build } => {
                 self.progress(work, Progress::Following { build, ended_at: Some(Utc::now()) }).await
             }
@@ -227,7 +239,9 @@ impl Fleet {
         point("send.answered");
         self.nudge_poll();
         match answer {
-            Ok(build) => self.progress(work, Progress::Following { build: build.build_number, ended_at: None }).await,
+            Ok(build) => {
+                self.progress(work, Progress::Following { build: build.build_number, ended_at: None }).await
+            }
             Err(error) => Ok(after_failed_send(&error)),
         }
     }
@@ -237,7 +251,8 @@ impl Fleet {
         let role = self.role_of_project(&info, &work.agent.role)?;
         let is_role_given = role.id != info.project.default_role;
         let public_url = self.options().public_url.as_deref();
-        let body = Blueprint { agent: &work.agent, info: &info, role: &role, is_role_given, public_url }.request()?;
+        let body = Blueprint { agent: &work.agent, info: &info, role: &role, is_role_given, public_url }
+            .request()?;
         Ok((info.organization, body))
     }
 
@@ -292,7 +307,9 @@ impl Fleet {
             return Ok(());
         }
         let verdict = Verdict::new(AgentStatus::Failed, failure.message.clone());
-        self.store().agent_sight(work.agent.id, &Sighted { verdict, generation: 0, observed_at: None }).await?;
+        self.store()
+            .agent_sight(work.agent.id, &Sighted { verdict, generation: 0, observed_at: None })
+            .await?;
         self.board_refresh(work.agent.id).await?;
         Ok(())
     }
@@ -317,12 +334,24 @@ fn is_rate_limit(error: &CoderError) -> bool {
 /// Only a plain refusal ends the operation. A conflict is looked at: it may be our own earlier request.
 fn after_failed_send(error: &CoderError) -> Turn {
     match error.kind() {
-        ErrorKind::Invalid | ErrorKind::Forbidden | ErrorKind::NotFound | ErrorKind::Gone | ErrorKind::Unexpected => {
-            let failure = Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
+        ErrorKind::Invalid
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Gone
+        | ErrorKind::Unexpected => {
+            let failure =
+                Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
             Turn::End(OperationEnd::Failed(failure))
         }
-        ErrorKind::Conflict | ErrorKind::Server | ErrorKind::Timeout | ErrorKind::Cut | ErrorKind::Undecodable => Turn::Again,
-        ErrorKind::Setup | ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::RateLimited { .. } => Turn::Pause,
+        ErrorKind::Conflict
+        | ErrorKind::Server
+        | ErrorKind::Timeout
+        | ErrorKind::Cut
+        | ErrorKind::Undecodable => Turn::Again,
+        ErrorKind::Setup
+        | ErrorKind::Unreachable
+        | ErrorKind::Unauthorized
+        | ErrorKind::RateLimited { .. } => Turn::Pause,
     }
 }
 

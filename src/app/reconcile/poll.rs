@@ -74,7 +74,8 @@ impl Fleet {
     }
 
     async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
-        let mut listing = Listing { workspaces: Vec::new(), unreadable: Vec::new(), looked_at: Utc::now(), n_pages: 0 };
+        let mut listing =
+            Listing { workspaces: Vec::new(), unreadable: Vec::new(), looked_at: Utc::now(), n_pages: 0 };
         loop {
             let offset = listing.n_pages * PAGE_SIZE;
             let page = match self.coder().workspaces(&pace.query(offset)).await {
@@ -89,7 +90,7 @@ impl Fleet {
             listing.unreadable.extend(page.undecodable.iter().filter_map(|row| row.id));
             listing.workspaces.extend(page.workspaces);
             // Rows may be left out and still be counted, so only the offset tells the end.
-            if i64::from(listing.n_pages * PAGE_SIZE) >= page.count {
+            if u64::from(listing.n_pages * PAGE_SIZE) >= page.count {
                 return Ok(listing);
             }
         }
@@ -116,7 +117,14 @@ struct Pace {
 
 impl Pace {
     fn new(base: Duration) -> Self {
-        Self { base, n_pages: 1, n_failures: 0, is_unauthorized: false, with_metadata: true, discovered_at: None }
+        Self {
+            base,
+            n_pages: 1,
+            n_failures: 0,
+            is_unauthorized: false,
+            with_metadata: true,
+            discovered_at: None,
+        }
     }
 
     fn note(&mut self, result: Result<&u32, &CoderError>) {
@@ -143,7 +151,11 @@ impl Pace {
         }
         let calm = self.base.max(INTERVAL_PER_PAGE * self.n_pages);
         let doubled = 2u32.saturating_pow(self.n_failures.min(10));
-        if self.is_troubled() { calm.saturating_mul(doubled).min(LONGEST_BACKOFF.max(self.base)) } else { calm }
+        if self.is_troubled() {
+            calm.saturating_mul(doubled).min(LONGEST_BACKOFF.max(self.base))
+        } else {
+            calm
+        }
     }
 
     fn is_discovery_due(&self) -> bool {

@@ -8,7 +8,7 @@ use fleet_mcp::store::{Seen, StoreError};
 use super::{Home, agent, at};
 
 fn seen(status: AgentStatus, second: i64) -> Seen {
-    Seen { verdict: Verdict::new(status, "looked at"), generation: 1, observed_at: at(second) }
+    Seen { verdict: Verdict::new(status, "looked at"), generation: 1, observed_at: Some(at(second)) }
 }
 
 #[tokio::test]

@@ -1,0 +1,80 @@
+//! Checks of the running server: each says what is wrong and what to do about it.
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use crate::domain::access::{Action, Target};
+
+/// One thing looked at; a remedy means it is not well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    pub name: &'static str,
+    pub finding: String,
+    pub remedy: Option<String>,
+}
+
+impl Fleet {
+    pub async fn doctor(&self, caller: &Caller) -> Result<Vec<Check>, Error> {
+        let deed = Deed { caller, action: Action::Doctor, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        Ok(vec![
+            self.check_store().await,
+            self.check_coder(),
+            self.check_catalog(),
+            self.check_operations().await,
+        ])
+    }
+
+    async fn check_store(&self) -> Check {
+        let (finding, remedy) = match self.store().integrity().await {
+            Ok(problems) if problems.is_empty() => ("the database is whole".to_owned(), None),
+            Ok(problems) => {
+                (problems.join("; "), Some("Stop the server and put the newest backup in its place."))
+            }
+            Err(error) => {
+                (error.to_string(), Some("Free disk space and check the data directory's permissions."))
+            }
+        };
+        Check { name: "store", finding, remedy: remedy.map(str::to_owned) }
+    }
+
+    fn check_coder(&self) -> Check {
+        let health = self.health().now();
+        let version = health.version.unwrap_or_else(|| "of unknown version".into());
+        let (finding, remedy) = match health.error {
+            None if health.last_ok_at.is_some() => (format!("Coder {version} answers"), None),
+            None => ("Coder has not been asked yet".to_owned(), Some("Wait a second and run doctor again.")),
+            Some(error) if health.is_unauthorized => {
+                (error, Some("Set CODER_SESSION_TOKEN to a valid token and restart."))
+            }
+            Some(error) => (error, Some("Check that CODER_URL is right and that Coder runs.")),
+        };
+        Check { name: "coder", finding, remedy: remedy.map(str::to_owned) }
+    }
+
+    fn check_catalog(&self) -> Check {
+        let files = self.0.catalog.files();
+        match files.problems.first() {
+            None => {
+                let finding = format!("{} roles, {} project files", files.roles.len(), files.projects.len());
+                Check { name: "files", finding, remedy: None }
+            }
+            Some(problem) => {
+                let remedy = Some("Correct that file; it is read again within half a minute.".to_owned());
+                Check { name: "files", finding: problem.clone(), remedy }
+            }
+        }
+    }
+
+    async fn check_operations(&self) -> Check {
+        match self.store().operations_open().await {
+            Ok(open) => {
+                Check { name: "operations", finding: format!("{} under way", open.len()), remedy: None }
+            }
+            Err(error) => {
+                let remedy = Some("Check the data directory's disk.".to_owned());
+                Check { name: "operations", finding: error.to_string(), remedy }
+            }
+        }
+    }
+}
