@@ -1,0 +1,112 @@
+//! From creation to deletion, each change as one operation with one build.
+
+use fleet_mcp::app::error::Code;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::history::HistoryKind;
+use fleet_mcp::domain::page::PageRequest;
+
+use crate::harness::{Behaviour, Pace, Scene, WorkspaceSummary, eventually, template};
+
+fn builds(scene: &Scene, name: &str) -> Option<WorkspaceSummary> {
+    scene.coder.workspaces().into_iter().find(|workspace| workspace.name == name)
+}
+
+#[tokio::test]
+async fn an_agent_goes_from_pending_to_idle_to_stopped_to_idle_to_gone() {
+    let scene = Scene::new(Pace::PerRead).await;
+    let created = scene.running.create("One").await.unwrap();
+    assert!(created.operation.is_some());
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    scene.running.stop_agent("ONE").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Stopped).await;
+    scene.running.start_agent("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    assert_eq!(scene.running.show("one").await.unwrap().agent.sighting.generation, 3);
+    scene.running.restart_agent("one").await.unwrap();
+    eventually("the restart brought build 5", async || {
+        scene.running.show("one").await.unwrap().agent.sighting.generation == 5
+    })
+    .await;
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    scene.running.delete("one").await.unwrap();
+    scene.running.is_gone("one").await;
+    assert_eq!(builds(&scene, "One").unwrap().builds, 6);
+    assert_eq!(builds(&scene, "One").unwrap().status, "deleted");
+}
+
+#[tokio::test]
+async fn what_is_so_already_makes_no_build() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let again = scene.running.start_agent("one").await.unwrap();
+    assert_eq!(again.operation, None);
+    assert_eq!(again.message, "agent 'one' is idle already; nothing was done");
+    scene.running.stop_agent("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Stopped).await;
+    assert_eq!(scene.running.stop_agent("one").await.unwrap().operation, None);
+    assert_eq!(builds(&scene, "one").unwrap().builds, 2);
+}
+
+#[tokio::test]
+async fn operations_of_one_agent_run_one_after_another_in_the_order_accepted() {
+    let scene = Scene::new(Pace::PerRead).await;
+    scene.running.create("one").await.unwrap();
+    scene.running.stop_agent("one").await.unwrap();
+    scene.running.start_agent("one").await.unwrap();
+    eventually("all builds are done", async || builds(&scene, "one").is_some_and(|found| found.builds == 3)).await;
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let operations = scene.running.store.operations_of(scene.running.show("one").await.unwrap().agent.id, 9).await.unwrap();
+    let kinds: Vec<&str> = operations.iter().rev().map(|operation| operation.kind.word()).collect();
+    assert_eq!(kinds, ["create", "stop", "start"]);
+}
+
+#[tokio::test]
+async fn a_delete_overtakes_a_build_under_way_and_cancels_what_waits() {
+    let scene = Scene::new(Pace::Held).await;
+    scene.coder.template_add(template("slow").behaviour(Behaviour::Slow(50)));
+    scene.running.create("one").await.unwrap();
+    eventually("Coder has the workspace", async || builds(&scene, "one").is_some()).await;
+    let id = scene.running.show("one").await.unwrap().agent.id;
+    scene.running.restart_agent("one").await.unwrap();
+    scene.running.delete("one").await.unwrap();
+    assert_eq!(scene.running.status("one"), Some(AgentStatus::Deleting));
+    scene.coder.set_pace(Pace::PerRead);
+    scene.running.is_gone("one").await;
+    let operations = scene.running.store.operations_of(id, 9).await.unwrap();
+    let ends: Vec<(&str, &str)> = operations.iter().rev().map(|op| (op.kind.word(), op.state.word())).collect();
+    assert_eq!(ends, [("create", "canceled"), ("restart", "canceled"), ("delete", "done")]);
+}
+
+#[tokio::test]
+async fn deleting_twice_is_one_delete_and_the_name_is_free_again() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let (first, second) = tokio::join!(scene.running.delete("one"), scene.running.delete("one"));
+    assert!(first.is_ok());
+    assert!(second.is_ok() || second.is_err_and(|error| error.code() == Code::NotFound));
+    scene.running.is_gone("one").await;
+    assert_eq!(builds(&scene, "one").unwrap().builds, 2);
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+}
+
+#[tokio::test]
+async fn history_stays_readable_by_name_after_the_deletion() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    scene.coder.post_app_status("one", "working", "Reading the code");
+    scene.running.becomes("one", AgentStatus::Busy).await;
+    scene.running.delete("one").await.unwrap();
+    scene.running.is_gone("one").await;
+    let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
+    let page = scene.running.store.journal_page(agent.id, None, PageRequest::parse(1, 20).unwrap()).await.unwrap();
+    let kinds: Vec<(HistoryKind, &str)> = page.items.iter().map(|e| (e.kind, e.message.as_str())).collect();
+    let expected =
+        [(HistoryKind::Report, "Reading the code"), (HistoryKind::Task, "## Objective\nFix the login bug")];
+    assert_eq!(kinds, expected);
+    let error = scene.running.show("one").await.unwrap_err();
+    assert_eq!((error.code(), error.to_string().as_str()), (Code::NotFound, "agent 'one' not found"));
+}
