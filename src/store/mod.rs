@@ -6,6 +6,7 @@ mod backup;
 mod db;
 mod error;
 mod journal;
+mod journal_window;
 mod metadata;
 mod migrate;
 mod operations;
