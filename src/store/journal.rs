@@ -95,7 +95,7 @@ pub(super) async fn count_findings(connection: &mut SqliteConnection) -> Result<
 }
 
 async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> Result<bool, sqlx::Error> {
-    let is_ended = entry.task_state().is_some_and(TaskState::is_ended);
+    let is_over = entry.task_state().is_none_or(TaskState::is_ended);
     let inserted = sqlx::query(
         "INSERT INTO journal (id, agent_id, kind, message, state, outcome, source, task_id, uri, \
          needs_user_attention, generation, created_at, ended_at) \
@@ -113,7 +113,7 @@ async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> 
     .bind(entry.needs_user_attention)
     .bind(entry.generation)
     .bind(micros(entry.created_at))
-    .bind(is_ended.then(|| micros(entry.created_at)))
+    .bind(is_over.then(|| micros(entry.created_at)))
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() == 1)
