@@ -132,6 +132,9 @@ mod tests {
         let open = plan(&store, concat!("EXPLAIN QUERY PLAN ", oldest_open!("$1"))).await;
         assert_eq!(open, "SEARCH journal USING INDEX journal_open (agent_id=?)");
         let ended = plan(&store, concat!("EXPLAIN QUERY PLAN ", last_ended!("$1"))).await;
-        assert_eq!(ended, "SEARCH journal USING INDEX journal_ended_tasks (agent_id=? AND ended_at>?)");
+        assert_eq!(
+            ended,
+            "SEARCH journal USING COVERING INDEX journal_ended_tasks (agent_id=? AND ended_at>?)"
+        );
     }
 }
