@@ -14,7 +14,11 @@ use super::error::StoreError;
 pub(crate) async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     let part = to.with_extension("part");
     start(to, &part).map_err(|source| failed("start backup", to, source))?;
-    sqlx::query("VACUUM INTO $1").bind(part.to_string_lossy().as_ref()).execute(pool).await?;
+    if let Err(error) = fill(pool, &part).await {
+        // Best effort: the reason why the copy failed matters more than its remains.
+        fs::remove_file(&part).ok();
+        return Err(error.into());
+    }
     finish(&part, to).map_err(|source| failed("finish backup", to, source))
 }
 
@@ -41,6 +45,11 @@ fn start(to: &Path, part: &Path) -> io::Result<()> {
         fs::remove_file(part)?;
     }
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(part).map(drop)
+}
+
+async fn fill(pool: &SqlitePool, part: &Path) -> Result<(), sqlx::Error> {
+    let name = part.to_str().ok_or(sqlx::Error::Configuration("the path is not valid UTF-8".into()))?;
+    sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await.map(drop)
 }
 
 fn finish(part: &Path, to: &Path) -> io::Result<()> {

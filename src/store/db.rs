@@ -155,6 +155,8 @@ fn is_recent(version: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::Row;
+
     use super::*;
 
     #[test]
@@ -173,6 +175,34 @@ mod tests {
                 ("4.0", true),
                 ("nonsense", false),
             ]
+        );
+    }
+
+    async fn pragma(pool: &SqlitePool, sql: &'static str) -> String {
+        let value: sqlx::sqlite::SqliteRow = sqlx::query(sql).fetch_one(pool).await.unwrap();
+        value.try_get::<i64, _>(0).map_or_else(|_| value.get(0), |number| number.to_string())
+    }
+
+    #[tokio::test]
+    async fn the_writer_is_durable_and_readers_cannot_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fleet.db");
+        prepare_file(&path).unwrap();
+        let (writer, readers) = (open_writer(&path).await.unwrap(), open_readers(&path).await.unwrap());
+        let mut found = Vec::new();
+        for sql in ["PRAGMA journal_mode", "PRAGMA synchronous", "PRAGMA foreign_keys", "PRAGMA busy_timeout"]
+        {
+            found.push(pragma(&writer, sql).await);
+        }
+        let full = "2";
+        assert_eq!(found, ["wal", full, "1", "5000"]);
+        assert_eq!(pragma(&readers, "PRAGMA busy_timeout").await, "5000");
+        assert_eq!(writer.options().get_max_connections(), 1);
+
+        let refused = sqlx::query("CREATE TABLE t (x TEXT)").execute(&readers).await.unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "error returned from database: (code: 8) attempt to write a readonly database"
         );
     }
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::Store;
 use super::error::StoreError;
+use super::journal_window::{DAY_MICROS, Day, Edge, Window, day_of};
 use super::row::{Columns, count, micros};
 use crate::domain::history::{HistoryEntry, HistoryKind};
 use crate::domain::id::{AgentId, TaskId};
@@ -43,33 +44,36 @@ impl Store {
         page: PageRequest,
     ) -> Result<Page<HistoryEntry>, StoreError> {
         let mut read = self.read.begin().await?;
-        let total_count = total(&mut read, agent, kind).await?;
-        let items = match Window::of(page, total_count) {
-            Some(window) => window.read(&mut read, agent, kind).await?,
+        let days = days(&mut read, agent, kind).await?;
+        let items = match Window::of(page, &days) {
+            Some(window) => read_window(&mut read, window, agent, kind).await?,
             None => Vec::new(),
         };
+        let total_count = days.iter().map(|day| day.entries).sum();
         Ok(Page { items, total_count, request: page })
     }
 }
 
-/// Inserts in the caller's transaction and keeps the counts true.
+/// Inserts in the caller's transaction and keeps the counts of the days true.
 pub(super) async fn insert(
     connection: &mut SqliteConnection,
     entries: &[HistoryEntry],
 ) -> Result<u64, StoreError> {
-    let mut added: BTreeMap<(AgentId, HistoryKind), i64> = BTreeMap::new();
+    let mut added: BTreeMap<(AgentId, HistoryKind, i64), i64> = BTreeMap::new();
     for entry in entries {
         if insert_one(connection, entry).await? {
-            *added.entry((entry.agent_id, entry.kind)).or_default() += 1;
+            let day = day_of(micros(entry.created_at));
+            *added.entry((entry.agent_id, entry.kind, day)).or_default() += 1;
         }
     }
-    for ((agent, kind), entries) in &added {
+    for ((agent, kind, day), entries) in &added {
         sqlx::query(
-            "INSERT INTO journal_counts (agent_id, kind, entries) VALUES ($1, $2, $3) ON CONFLICT (agent_id, kind) \
-             DO UPDATE SET entries = journal_counts.entries + excluded.entries",
+            "INSERT INTO journal_days (agent_id, kind, day, entries) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (agent_id, kind, day) DO UPDATE SET entries = journal_days.entries + excluded.entries",
         )
         .bind(agent.0)
         .bind(kind.word())
+        .bind(day)
         .bind(entries)
         .execute(&mut *connection)
         .await?;
@@ -77,20 +81,21 @@ pub(super) async fn insert(
     Ok(count(added.values().sum()))
 }
 
-/// Where the kept counts differ from the rows, in sentences.
+/// Where the kept counts differ from the entries, in sentences.
 pub(super) async fn count_findings(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
     let agents: Vec<Uuid> = sqlx::query_scalar(
-        "SELECT agent_id FROM (SELECT agent_id, kind, entries FROM journal_counts UNION ALL \
-         SELECT agent_id, kind, -count(*) FROM journal GROUP BY agent_id, kind) AS balance \
-         GROUP BY agent_id, kind HAVING sum(entries) <> 0",
+        "SELECT DISTINCT agent_id FROM (SELECT agent_id, kind, day, entries FROM journal_days UNION ALL \
+         SELECT agent_id, kind, (created_at - ((created_at % $1) + $1) % $1) / $1, -1 FROM journal) AS balance \
+         GROUP BY agent_id, kind, day HAVING sum(entries) <> 0",
     )
+    .bind(DAY_MICROS)
     .fetch_all(connection)
     .await?;
     Ok(agents.into_iter().map(|agent| format!("the journal of agent {agent} is miscounted")).collect())
 }
 
 async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> Result<bool, sqlx::Error> {
-    let is_ended = entry.task_state().is_some_and(TaskState::is_ended);
+    let is_over = entry.task_state().is_none_or(TaskState::is_ended);
     let inserted = sqlx::query(
         "INSERT INTO journal (id, agent_id, kind, message, state, outcome, source, task_id, uri, \
          needs_user_attention, generation, created_at, ended_at) \
@@ -108,87 +113,72 @@ async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> 
     .bind(entry.needs_user_attention)
     .bind(entry.generation)
     .bind(micros(entry.created_at))
-    .bind(is_ended.then(|| micros(entry.created_at)))
+    .bind(is_over.then(|| micros(entry.created_at)))
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() == 1)
 }
 
-async fn total(
+/// The days that have entries, newest first.
+async fn days(
     connection: &mut SqliteConnection,
     agent: AgentId,
     kind: Option<HistoryKind>,
-) -> Result<u64, sqlx::Error> {
-    let counts = sqlx::query("SELECT kind, entries FROM journal_counts WHERE agent_id = $1")
+) -> Result<Vec<Day>, sqlx::Error> {
+    let query = match kind {
+        None => sqlx::query_as(
+            "SELECT day, CAST(sum(entries) AS BIGINT) AS entries FROM journal_days WHERE agent_id = $1 \
+             GROUP BY day ORDER BY day DESC",
+        )
+        .bind(agent.0),
+        Some(kind) => sqlx::query_as(
+            "SELECT day, entries FROM journal_days WHERE agent_id = $1 AND kind = $2 ORDER BY day DESC",
+        )
         .bind(agent.0)
-        .fetch_all(connection)
-        .await?;
-    let mut total = 0;
-    for row in &counts {
-        let counted = row.word("kind", HistoryKind::parse)?;
-        if kind.is_none_or(|kind| kind == counted) {
-            total += row.try_get::<i64, _>("entries")?;
-        }
-    }
-    Ok(count(total))
+        .bind(kind.word()),
+    };
+    query.fetch_all(connection).await
 }
 
-/// Which rows make up a page, counted from the end that is nearer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Window {
-    from: End,
-    skip: i64,
-    take: i64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Newest,
-    Oldest,
-}
-
-/// Finds the ids in an index that holds all it needs, and only then reads the rows themselves.
+/// Finds the ids in an index that holds all it needs, and only then reads the entries themselves.
 macro_rules! window_sql {
-    ($filter:literal, $order:literal) => {
+    ($edge:literal, $order:literal, $kind:literal) => {
         select_entries!(concat!(
-            "JOIN (SELECT id FROM journal WHERE agent_id = $1 ",
-            $filter,
+            "JOIN (SELECT id FROM journal WHERE agent_id = $1 AND created_at ",
+            $edge,
+            " $2 ",
+            $kind,
             "ORDER BY created_at ",
             $order,
             ", id ",
             $order,
-            " LIMIT $2 OFFSET $3) AS page ON page.id = j.id ORDER BY j.created_at DESC, j.id DESC"
+            " LIMIT $3 OFFSET $4) AS page ON page.id = j.id ORDER BY j.created_at DESC, j.id DESC"
         ))
     };
 }
 
-impl Window {
-    /// None past the end.
-    fn of(page: PageRequest, total: u64) -> Option<Self> {
-        let left = total.checked_sub(page.offset()).filter(|left| *left > 0)?;
-        let take = left.min(u64::from(page.size()));
-        let (from, skip) =
-            if page.offset() <= left { (End::Newest, page.offset()) } else { (End::Oldest, left - take) };
-        Some(Self { from, skip: skip.cast_signed(), take: take.cast_signed() })
+async fn read_window(
+    connection: &mut SqliteConnection,
+    window: Window,
+    agent: AgentId,
+    kind: Option<HistoryKind>,
+) -> Result<Vec<HistoryEntry>, sqlx::Error> {
+    let (sql, instant) = match (window.from, kind) {
+        (Edge::Before(instant), None) => (window_sql!("<", "DESC", ""), instant),
+        (Edge::From(instant), None) => (window_sql!(">=", "ASC", ""), instant),
+        (Edge::Before(instant), Some(_)) => (window_sql!("<", "DESC", "AND kind = $5 "), instant),
+        (Edge::From(instant), Some(_)) => (window_sql!(">=", "ASC", "AND kind = $5 "), instant),
+    };
+    let query = sqlx::query_as(sql).bind(agent.0).bind(instant).bind(window.take).bind(window.skip);
+    match kind {
+        Some(kind) => query.bind(kind.word()).fetch_all(connection).await,
+        None => query.fetch_all(connection).await,
     }
+}
 
-    async fn read(
-        self,
-        connection: &mut SqliteConnection,
-        agent: AgentId,
-        kind: Option<HistoryKind>,
-    ) -> Result<Vec<HistoryEntry>, sqlx::Error> {
-        let sql = match (kind, self.from) {
-            (None, End::Newest) => window_sql!("", "DESC"),
-            (None, End::Oldest) => window_sql!("", "ASC"),
-            (Some(_), End::Newest) => window_sql!("AND kind = $4 ", "DESC"),
-            (Some(_), End::Oldest) => window_sql!("AND kind = $4 ", "ASC"),
-        };
-        let query = sqlx::query_as(sql).bind(agent.0).bind(self.take).bind(self.skip);
-        match kind {
-            Some(kind) => query.bind(kind.word()).fetch_all(connection).await,
-            None => query.fetch_all(connection).await,
-        }
+impl FromRow<'_, SqliteRow> for Day {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self { number: row.try_get("day")?, entries: count(row.try_get("entries")?) })
     }
 }
 

@@ -73,13 +73,13 @@ fn migrator(steps: &[Step]) -> Migrator {
 }
 
 fn migration(step: &Step) -> Migration {
-    let in_own_transaction = false;
+    let without_transaction = false;
     Migration::new(
         step.version,
         Cow::Borrowed(step.name),
         MigrationType::Simple,
         step.sql.into_sql_str(),
-        in_own_transaction,
+        without_transaction,
     )
 }
 

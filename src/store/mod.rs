@@ -6,6 +6,7 @@ mod backup;
 mod db;
 mod error;
 mod journal;
+mod journal_window;
 mod metadata;
 mod migrate;
 mod operations;
@@ -47,7 +48,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens or makes the database. Every refusal comes before the first write to an existing one.
+    /// Opens or makes the database; a damaged or newer one is refused with its rows untouched.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         Self::open_at(options, migrate::STEPS).await
     }

@@ -21,12 +21,13 @@ pub struct LatestTasks {
     pub last: Option<HistoryEntry>,
 }
 
+/// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks.
 macro_rules! oldest_open {
     ($agent:literal) => {
         concat!(
             "SELECT id FROM journal WHERE agent_id = ",
             $agent,
-            " AND kind = 'task' AND ended_at IS NULL ORDER BY created_at, id LIMIT 1"
+            " AND ended_at IS NULL ORDER BY created_at, id LIMIT 1"
         )
     };
 }
@@ -36,7 +37,7 @@ macro_rules! last_ended {
         concat!(
             "SELECT id FROM journal WHERE agent_id = ",
             $agent,
-            " AND kind = 'task' AND ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT 1"
+            " AND kind = 'task' AND ended_at IS NOT NULL ORDER BY ended_at DESC, created_at DESC, id DESC LIMIT 1"
         )
     };
 }
@@ -107,5 +108,33 @@ impl Store {
             tasks.last = Some(entry);
         }
         Ok(latest.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row;
+
+    use super::*;
+    use crate::store::StoreOptions;
+
+    /// The last column of a query plan is its sentence.
+    async fn plan(store: &Store, sql: &'static str) -> String {
+        let row = sqlx::query(sql).bind(AgentId::fresh().0).fetch_one(&store.read).await.unwrap();
+        row.get(3)
+    }
+
+    #[tokio::test]
+    async fn open_and_ended_tasks_are_found_without_walking_the_history() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
+        let store = Store::open(&options).await.unwrap();
+        let open = plan(&store, concat!("EXPLAIN QUERY PLAN ", oldest_open!("$1"))).await;
+        assert_eq!(open, "SEARCH journal USING INDEX journal_open (agent_id=?)");
+        let ended = plan(&store, concat!("EXPLAIN QUERY PLAN ", last_ended!("$1"))).await;
+        assert_eq!(
+            ended,
+            "SEARCH journal USING COVERING INDEX journal_ended_tasks (agent_id=? AND ended_at>?)"
+        );
     }
 }

@@ -86,20 +86,23 @@ CREATE TABLE journal (
     needs_user_attention INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    -- when a task reached its end; open tasks and reports have none
+    -- when a task reached its end, none before; a report is over as it is made
     ended_at INTEGER
 ) STRICT;
 CREATE INDEX journal_order ON journal (agent_id, created_at, id);
 CREATE INDEX journal_kind_order ON journal (agent_id, kind, created_at, id);
-CREATE INDEX journal_open_tasks ON journal (agent_id, created_at, id) WHERE kind = 'task' AND ended_at IS NULL;
-CREATE INDEX journal_ended_tasks ON journal (agent_id, ended_at, id) WHERE kind = 'task' AND ended_at IS NOT NULL;
+CREATE INDEX journal_open ON journal (agent_id, created_at, id) WHERE ended_at IS NULL;
+CREATE INDEX journal_ended_tasks ON journal (agent_id, ended_at, created_at, id)
+WHERE kind = 'task' AND ended_at IS NOT NULL;
 
--- Kept in the transaction that adds entries: counting a million rows for each page would be too slow.
-CREATE TABLE journal_counts (
+-- How many entries each day of a journal has, kept in the transaction that adds them: a page is found by
+-- summing days instead of walking a million entries. Days are counted from 1970, in UTC.
+CREATE TABLE journal_days (
     agent_id BLOB NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,
+    day INTEGER NOT NULL,
     entries INTEGER NOT NULL,
-    PRIMARY KEY (agent_id, kind)
+    PRIMARY KEY (agent_id, kind, day)
 ) STRICT;
 
 CREATE TABLE metadata (

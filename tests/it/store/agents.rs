@@ -10,7 +10,7 @@ use fleet_mcp::store::{Accepted, RequestKey, Store, StoreError};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{Home, agent, at, operation, page, task, with_revision};
+use super::{Home, agent, at, missing, operation, page, task, with_revision};
 
 async fn create(store: &Store, agent: &Agent) -> Result<Accepted, StoreError> {
     let operation = operation(agent, OperationKind::Create);
@@ -52,7 +52,7 @@ async fn unknown_agents_are_none_to_readers_and_an_error_to_writers() {
             .map(drop),
     ];
     for refusal in refusals {
-        assert!(matches!(refusal, Err(StoreError::Missing("agent"))), "{refusal:?}");
+        assert_eq!(missing(refusal), "agent");
     }
 }
 

@@ -6,11 +6,11 @@ use fleet_mcp::domain::agent::Agent;
 use fleet_mcp::domain::history::{HistoryEntry, HistoryKind};
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::TaskState;
-use fleet_mcp::store::{LatestTasks, StoreError};
+use fleet_mcp::store::LatestTasks;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::{Home, at, page, report, task};
+use super::{Home, at, missing, page, report, task};
 
 #[tokio::test]
 async fn an_entry_is_recorded_once_and_read_back_whole() {
@@ -67,7 +67,7 @@ async fn reports_and_unknown_ids_are_no_tasks_to_move() {
     home.store.journal_add(std::slice::from_ref(&report)).await.unwrap();
     for id in [report.id, Uuid::now_v7()] {
         let moved = home.store.task_move(TaskId(id), TaskState::Done, None, at(2)).await;
-        assert!(matches!(moved, Err(StoreError::Missing("task"))), "{moved:?}");
+        assert_eq!(missing(moved), "task");
     }
 }
 
@@ -99,14 +99,15 @@ async fn the_oldest_open_and_the_last_ended_task_are_the_latest() {
     assert_eq!(home.store.tasks_latest_of(one.id).await.unwrap().open, Some(c));
 }
 
-/// Kind, second and id of an entry; few values each, so that ties are common.
+/// Kind, time and id of an entry; few values each, over three days, so that ties are common.
 fn entries() -> impl Strategy<Value = Vec<(bool, i64, u128)>> {
-    prop::collection::vec((any::<bool>(), 0i64..6, 0u128..60), 0..40)
+    prop::collection::vec((any::<bool>(), 0i64..8, 0u128..60), 0..40)
 }
 
 fn entry(agent: &Agent, (is_task, second, id): (bool, i64, u128)) -> HistoryEntry {
     // Spread over the whole width, so that the order of ids is compared from their first byte on.
     let id = Uuid::from_u128(id.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    let second = (second - 2) * 30_000;
     let entry = if is_task { task(agent, "model", second) } else { report(agent, "model", second) };
     HistoryEntry { id, ..entry }
 }

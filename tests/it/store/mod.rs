@@ -15,7 +15,7 @@ use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::operation::{Operation, OperationKind};
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::TaskSource;
-use fleet_mcp::store::{Store, StoreOptions};
+use fleet_mcp::store::{Store, StoreError, StoreOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ struct Home {
 impl Home {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&options(&dir)).await.unwrap();
+        let store = Store::open(&options(&dir)).await.expect("a new store opens");
         Self { dir, store }
     }
 
@@ -118,4 +118,12 @@ fn report(agent: &Agent, message: &str, second: i64) -> HistoryEntry {
 
 fn page(number: i64, size: i64) -> PageRequest {
     PageRequest::parse(number, size).unwrap()
+}
+
+/// What the store said it does not have.
+fn missing<T: std::fmt::Debug>(result: Result<T, StoreError>) -> &'static str {
+    match result {
+        Err(StoreError::Missing(what)) => what,
+        other => panic!("expected something missing, got {other:?}"),
+    }
 }

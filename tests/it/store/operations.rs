@@ -6,7 +6,7 @@ use fleet_mcp::domain::operation::{Failure, Operation, OperationKind, OperationS
 use fleet_mcp::store::{Accepted, OperationEnd, RequestKey, StoreError};
 use tokio::task::JoinSet;
 
-use super::{Home, agent, at, operation, task};
+use super::{Home, agent, at, missing, operation, task};
 
 fn key(fingerprint: u8) -> RequestKey {
     RequestKey {
@@ -70,9 +70,9 @@ async fn operations_that_are_not_there_are_said_to_be_missing() {
     let home = Home::new().await;
     let id = OperationId::fresh();
     let end = home.store.operation_end(id, &OperationEnd::Done, at(1)).await;
-    assert!(matches!(end, Err(StoreError::Missing("operation"))), "{end:?}");
+    assert_eq!(missing(end), "operation");
     let progress = home.store.operation_progress(id, Progress::Accepted, at(1)).await;
-    assert!(matches!(progress, Err(StoreError::Missing("operation"))), "{progress:?}");
+    assert_eq!(missing(progress), "operation");
 }
 
 #[tokio::test]

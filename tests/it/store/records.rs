@@ -7,7 +7,7 @@ use fleet_mcp::domain::page::Page;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::store::{AuditOutcome, AuditRow, StoreError, TokenRecord};
 
-use super::{Home, at, page};
+use super::{Home, at, missing, page};
 
 fn dated(value: &str, second: i64) -> Dated {
     Dated { value: value.into(), changed_at: at(second) }
@@ -39,7 +39,7 @@ async fn metadata_set_last_wins_and_deleted_agents_are_left_out_of_the_live_ones
     assert_eq!(home.store.metadata_of(gone.id).await.unwrap(), of_gone);
 
     let nobody = home.store.metadata_set(AgentId::fresh(), &ticket, &dated("x", 1)).await;
-    assert!(matches!(nobody, Err(StoreError::Missing("agent"))), "{nobody:?}");
+    assert_eq!(missing(nobody), "agent");
 }
 
 #[tokio::test]

@@ -3,9 +3,9 @@
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use fleet_mcp::domain::id::AgentId;
 use fleet_mcp::domain::status::Verdict;
-use fleet_mcp::store::{Seen, StoreError};
+use fleet_mcp::store::Seen;
 
-use super::{Home, agent, at};
+use super::{Home, agent, at, missing};
 
 fn seen(status: AgentStatus, second: i64) -> Seen {
     Seen { verdict: Verdict::new(status, "looked at"), generation: 1, observed_at: Some(at(second)) }
@@ -98,5 +98,5 @@ async fn seeing_an_agent_that_was_never_recorded_is_an_error() {
     let home = Home::new().await;
     let stranger = agent("stranger");
     let refusal = home.store.agent_sight(stranger.id, &seen(AgentStatus::Idle, 1)).await;
-    assert!(matches!(refusal, Err(StoreError::Missing("agent"))), "{refusal:?}");
+    assert_eq!(missing(refusal), "agent");
 }
