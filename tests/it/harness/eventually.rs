@@ -3,7 +3,7 @@
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Polls `condition` until it holds; fails the test with `what` when it never does.
