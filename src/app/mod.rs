@@ -16,6 +16,7 @@ pub mod history;
 pub mod hooks;
 mod metadata_reader;
 pub mod reconcile;
+mod shutdown;
 mod slots;
 pub mod snapshot;
 pub mod tokens;
@@ -110,6 +111,11 @@ impl Fleet {
     /// Is the store answering? For readiness checks.
     pub async fn store_ping(&self) -> Result<(), error::Error> {
         Ok(self.0.store.ping().await?)
+    }
+
+    /// How many operations are accepted and not ended. For metrics.
+    pub async fn operations_under_way(&self) -> Result<usize, error::Error> {
+        Ok(self.0.store.operations_open().await?.len())
     }
 
     fn store(&self) -> &Store {

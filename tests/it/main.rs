@@ -4,5 +4,6 @@
 mod coder;
 mod fleet;
 mod harness;
+mod rest;
 mod store;
 mod stub;
