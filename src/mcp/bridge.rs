@@ -1,0 +1,1 @@
+//! Carries a client's stdio to the HTTP endpoint.
