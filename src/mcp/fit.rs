@@ -82,7 +82,9 @@ pub(super) fn output_schema<T: Fit>() -> std::sync::Arc<JsonObject> {
 /// The schema of the arguments, with the one that reads on where the answer knows it.
 pub(super) fn input_schema<I: JsonSchema, T: Fit>() -> JsonObject {
     let mut schema = schema::input::<I>();
-    if T::READS_ON && let Some(Value::Object(properties)) = schema.get_mut("properties") {
+    if T::READS_ON
+        && let Some(Value::Object(properties)) = schema.get_mut("properties")
+    {
         let description = "Where long texts begin, in characters; taken from next of a truncated answer.";
         let offset = json!({ "type": "integer", "minimum": 0, "default": 0, "description": description });
         properties.insert(OFFSET.to_owned(), offset);

@@ -153,7 +153,8 @@ fn texts_of_detail(agent: &mut AgentDetail) -> Vec<&mut String> {
 fn drop_repeats_of_detail(agent: &mut AgentDetail) {
     let mut repeats: Vec<&mut String> = agent.spec_sections.values_mut().collect();
     repeats.extend(agent.current_task.as_mut().filter(|text| **text == agent.spec));
-    repeats.extend(agent.last_task.as_mut().map(|task| &mut task.message).filter(|text| **text == agent.spec));
+    repeats
+        .extend(agent.last_task.as_mut().map(|task| &mut task.message).filter(|text| **text == agent.spec));
     repeats.extend(agent.metadata.get_mut(AGENT_SPEC));
     for text in repeats {
         *text = cut(text, REPEAT_CHARS);

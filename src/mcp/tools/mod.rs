@@ -46,6 +46,7 @@ pub struct Toolsets(Vec<Toolset>);
 pub struct UnknownToolset(String);
 
 /// What a tool says of itself.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct About {
     action: Action,
     title: &'static str,

@@ -1,1 +1,0 @@
-//! Carries a client's stdio to the HTTP endpoint.
