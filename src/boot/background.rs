@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::BootError;
-use super::data_dir::{ServerFile, is_held, server_of};
+use super::data_dir::{is_held, server_of};
+use crate::cli::ServerFile;
 
 const STARTUP_LIMIT: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,7 +27,10 @@ pub async fn server_or_start(data_dir: &Path) -> Result<ServerFile, BootError> {
         if let Ok(Some(status)) = child.try_wait()
             && !is_held(data_dir)
         {
-            return Err(BootError::Background { log: data_dir.join("serve.log"), status: status.to_string() });
+            return Err(BootError::Background {
+                log: data_dir.join("serve.log"),
+                status: status.to_string(),
+            });
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     }

@@ -6,18 +6,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
 
 use super::BootError;
-
-/// Where the running server is found; there once it serves, gone after a clean stop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerFile {
-    pub url: String,
-    pub mcp_url: String,
-    pub pid: u32,
-    pub version: String,
-}
+use crate::cli::ServerFile;
 
 /// A data directory that is ours until this is dropped.
 #[derive(Debug)]
@@ -32,7 +23,13 @@ impl DataDir {
         let failed = |source| BootError::DataDir { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
         let lock = path.join("lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock).map_err(failed)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&lock)
+            .map_err(failed)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(held(path));
         }
@@ -53,7 +50,8 @@ impl DataDir {
     /// Tells others where we serve.
     pub fn announce(&self, server: &ServerFile) -> Result<(), BootError> {
         let failed = |source| BootError::DataDir { path: self.path.clone(), source };
-        let text = serde_json::to_string_pretty(server).map_err(|error| failed(std::io::Error::other(error)))?;
+        let text =
+            serde_json::to_string_pretty(server).map_err(|error| failed(std::io::Error::other(error)))?;
         let fresh = self.file("server.json.fresh");
         let mut file = File::create(&fresh).map_err(failed)?;
         file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
@@ -101,8 +99,8 @@ mod tests {
         let first = DataDir::hold(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         let server = ServerFile {
-            url: "http://127.0.0.1:9".into(),
-            mcp_url: "http://127.0.0.1:9/mcp".into(),
+            url: "http://127.0.0.1:9".parse().unwrap(),
+            mcp_url: "http://127.0.0.1:9/mcp".parse().unwrap(),
             pid: 42,
             version: "1".into(),
         };
@@ -110,7 +108,7 @@ mod tests {
         assert_eq!(server_of(&path), Some(server));
         assert!(is_held(&path));
         let error = DataDir::hold(&path).unwrap_err().to_string();
-        assert!(error.ends_with("is held by process 42 serving http://127.0.0.1:9"), "{error}");
+        assert!(error.ends_with("is held by process 42 serving http://127.0.0.1:9/"), "{error}");
         drop(first);
         assert!(!is_held(&path));
         let second = DataDir::hold(&path).unwrap();

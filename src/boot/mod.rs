@@ -3,6 +3,7 @@
 pub mod background;
 pub mod data_dir;
 mod server;
+mod stdio;
 mod token_file;
 
 use std::path::PathBuf;
@@ -11,9 +12,12 @@ use thiserror::Error;
 
 use crate::app;
 use crate::coder::CoderError;
+use crate::mcp::bridge::BridgeError;
+use crate::mcp::tools::UnknownToolset;
 use crate::store::StoreError;
 
 pub use server::serve;
+pub use stdio::stdio;
 
 /// Why a server could not start or go on.
 #[derive(Debug, Error)]
@@ -28,6 +32,8 @@ pub enum BootError {
     },
     #[error("no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN")]
     NoCoder,
+    #[error("mcp.toolsets: {0}")]
+    Toolsets(#[source] UnknownToolset),
     #[error("cannot listen on {address}: another program may hold the port; take another one with --port")]
     Listen {
         address: std::net::SocketAddr,
@@ -48,6 +54,8 @@ pub enum BootError {
     },
     #[error("the server stopped unexpectedly")]
     Serve(#[source] std::io::Error),
+    #[error("the bridge between the client and the server broke")]
+    Bridge(#[source] BridgeError),
     #[error("a server in the background did not start ({status}); see {log}")]
     Background { log: PathBuf, status: String },
 }

@@ -13,7 +13,13 @@ use crate::config::check::read_token;
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Follows a token file until `stop`; acts only while Coder refuses the token in use.
-pub(super) async fn follow(fleet: Fleet, coder: Client, file: PathBuf, mut used: SecretString, stop: CancellationToken) {
+pub(super) async fn follow(
+    fleet: Fleet,
+    coder: Client,
+    file: PathBuf,
+    mut used: SecretString,
+    stop: CancellationToken,
+) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK_INTERVAL) => {}

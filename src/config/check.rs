@@ -13,8 +13,6 @@ use super::file::{Coder, Fleet, Log, Merged, Server};
 use super::source::Environment;
 use super::{CoderSettings, ConfigError, FleetSettings, LogFormat, LogSettings, ServerSettings, Settings};
 
-/// The toolsets a client can be limited to.
-const TOOLSETS: [&str; 5] = ["fleet", "squads", "spawner", "reviews", "router"];
 /// Coder allows 512 requests a minute and path; we stay below.
 const MOST_REQUESTS: u32 = 500;
 
@@ -26,9 +24,6 @@ pub(super) fn checked(
     if environment.get("FLEET_DATABASE_URL").is_some() {
         let problem = "FLEET_DATABASE_URL is set, but this version stores in SQLite only: unset it";
         return Err(ConfigError::Contradiction(problem.into()));
-    }
-    if let Some(unknown) = merged.mcp.toolsets.iter().find(|name| !TOOLSETS.contains(&name.as_str())) {
-        return Err(bad("mcp.toolsets", format!("'{unknown}' is not one of {}", TOOLSETS.join(", "))));
     }
     Ok(Settings {
         database: merged.store.path.unwrap_or_else(|| data_dir.join("fleet.db")),

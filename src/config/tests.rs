@@ -67,7 +67,6 @@ fn what_cannot_be_used_is_refused_with_place_key_and_remedy() {
         refusal("[coder]\ntoken_file = '/x'", &[coder, ("CODER_SESSION_TOKEN", "t")]),
         refusal("", &[("CODER_URL", "ftp://x"), ("CODER_SESSION_TOKEN", "t")]),
         refusal("[coder]\nparallel_builds = 0", &[]),
-        refusal("[mcp]\ntoolsets = ['flet']", &[]),
         refusal("", &[("FLEET_DATABASE_URL", "postgres://x")]),
     ];
     insta::assert_snapshot!(cases.join("\n---\n"));

@@ -49,6 +49,7 @@ impl Fleet {
             tokio::select! {
                 () = tokio::time::sleep(pace.interval().saturating_sub(pace.gap())) => {}
                 () = self.0.poll_nudge.notified(), if !pace.is_troubled() => {}
+                () = self.0.poll_force.notified() => {}
                 () = stop.cancelled() => return,
             }
         }
