@@ -11,8 +11,8 @@ use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::catalog::Files;
 use super::error::Error;
-use crate::coder::CoderError;
 use crate::coder::wire::{Organization, Preset, RichParameter, Template};
+use crate::coder::{CoderError, ErrorKind};
 use crate::domain::access::{Action, Target};
 use crate::domain::name::name_key;
 use crate::domain::project::Project;
@@ -192,7 +192,14 @@ impl Fleet {
             if has_organization(&files) { self.coder().organizations().await? } else { Vec::new() };
         let mut found = Found::default();
         for template in &templates {
-            found.projects.extend(self.projects_of(template, &files, &organizations).await?);
+            match self.projects_of(template, &files, &organizations).await {
+                Ok(projects) => found.projects.extend(projects),
+                Err(error) if is_general(&error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(template.name, %error, "a template could not be read; what was known of it stays");
+                    found.projects.extend(self.last_known(template.id));
+                }
+            }
         }
         found.projects.sort_by_key(|info| name_key(&info.project.name));
         found.by_template =
@@ -229,6 +236,12 @@ impl Fleet {
         Ok(projects.into_iter().map(info).collect())
     }
 
+    fn last_known(&self, template: Uuid) -> Vec<ProjectInfo> {
+        let known = self.0.discovery.found.load_full();
+        let projects = known.iter().flat_map(|found| &found.projects);
+        projects.filter(|info| info.template_id == template).cloned().collect()
+    }
+
     async fn declared(&self, version: Uuid) -> Result<Arc<Declared>, CoderError> {
         if let Some(known) = self.0.discovery.versions.get(&version).await {
             return Ok(known);
@@ -239,6 +252,11 @@ impl Fleet {
         self.0.discovery.versions.insert(version, Arc::clone(&declared)).await;
         Ok(declared)
     }
+}
+
+/// Trouble that every other call would have too.
+fn is_general(error: &CoderError) -> bool {
+    matches!(error.kind(), ErrorKind::Unauthorized | ErrorKind::Unreachable | ErrorKind::Timeout)
 }
 
 fn has_organization(files: &Files) -> bool {

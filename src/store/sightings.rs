@@ -11,6 +11,7 @@ use super::row::{Columns, micros, micros_if_any, truncated};
 use super::{Store, agents};
 use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use crate::domain::id::AgentId;
+use crate::domain::operation::OperationKind;
 use crate::domain::status::Verdict;
 
 /// What one look at Coder said of an agent.
@@ -115,7 +116,9 @@ async fn look(
     (id, last): (AgentId, &Sighting),
     seen: &Seen,
 ) -> Result<Sighting, sqlx::Error> {
-    if last.status == AgentStatus::Deleted {
+    if last.status == AgentStatus::Deleted
+        || (seen.observed_at.is_some() && is_being_deleted(connection, id).await?)
+    {
         return Ok(last.clone());
     }
     let is_same = last.status == seen.verdict.status
@@ -139,6 +142,16 @@ async fn look(
         agents::mark_deleted(connection, id, at).await?;
     }
     change(connection, (id, &observed), &seen.verdict, at).await
+}
+
+/// Once its delete is accepted, an agent is what the delete says, whatever Coder still shows of it.
+async fn is_being_deleted(connection: &mut SqliteConnection, id: AgentId) -> Result<bool, sqlx::Error> {
+    let open = sqlx::query("SELECT 1 FROM operations WHERE agent_id = $1 AND kind = $2 AND ended_at IS NULL")
+        .bind(id.0)
+        .bind(OperationKind::Delete.word())
+        .fetch_optional(connection)
+        .await?;
+    Ok(open.is_some())
 }
 
 async fn note_time(

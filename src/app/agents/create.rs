@@ -31,9 +31,10 @@ const NAME_TRIES: usize = 5;
 impl Fleet {
     pub async fn agent_create(&self, caller: &Caller, request: CreateAgent) -> Result<Mutation, Error> {
         let target = request.name.as_ref().map_or("(new)", AgentName::as_str).to_owned();
-        let deed = deed(caller, Action::AgentCreate, &target);
+        let mut deed = deed(caller, Action::AgentCreate, &target);
         let wait = request.wait;
         let accepted = self.create_accept(&deed, request).await;
+        deed.target = accepted.as_ref().map_or(deed.target, |created| Some(created.name.to_string()));
         let accepted = self.audited(&deed, accepted, |created| Some(created.operation.id)).await?;
         point("create.accepted");
         self.nudge_operations();
@@ -49,10 +50,12 @@ impl Fleet {
         self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
         let key = request_key(deed.caller, deed.action, request.request.as_ref());
         let warnings = warnings_of(&request);
-        for _ in 0..NAME_TRIES {
+        let mut n_tries = 0;
+        loop {
+            n_tries += 1;
             let name = self.name_for(&request)?;
             let agent = new_agent(&request, &info, &role, Named { name, by: &deed.caller.principal.name });
-            self.check_buildable(&agent, &info, &role, request.role.is_some())?;
+            self.check_buildable(&agent, &info, &role)?;
             let operation = Operation::accepted(
                 agent.id,
                 OperationKind::Create,
@@ -63,17 +66,18 @@ impl Fleet {
             match self.store().agent_create(&agent, &operation, &task, key.as_ref()).await {
                 Ok(Accepted::New) => {
                     self.board_refresh(agent.id).await?;
-                    return Ok(Created { operation, warnings, is_repeat: false });
+                    return Ok(Created { name: agent.name, operation, warnings, is_repeat: false });
                 }
                 Ok(Accepted::Repeated(operation)) => {
-                    return Ok(Created { operation, warnings, is_repeat: true });
+                    let name = self.state_of(operation.agent_id).await?.agent.name.clone();
+                    return Ok(Created { name, operation, warnings, is_repeat: true });
                 }
-                Err(StoreError::NameTaken) if request.name.is_none() => {}
+                // A generated name lost a race: the next one is made knowing more names.
+                Err(StoreError::NameTaken) if request.name.is_none() && n_tries < NAME_TRIES => {}
                 Err(StoreError::NameTaken) => return Err(Error::AlreadyExists(agent.name.to_string())),
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::AlreadyExists(request.project))
     }
 
     /// The name given, if Coder does not show it already, or a fresh one.
@@ -89,15 +93,9 @@ impl Fleet {
     }
 
     /// Refuses what Coder would refuse, without asking it.
-    fn check_buildable(
-        &self,
-        agent: &Agent,
-        info: &ProjectInfo,
-        role: &Role,
-        is_role_given: bool,
-    ) -> Result<(), Error> {
+    fn check_buildable(&self, agent: &Agent, info: &ProjectInfo, role: &Role) -> Result<(), Error> {
         let public_url = self.options().public_url.as_deref();
-        Blueprint { agent, info, role, is_role_given, public_url }.request().map(|_| ())
+        Blueprint { agent, info, role, public_url }.request().map(|_| ())
     }
 
     /// Waits a moment for Coder's first word: a create it refuses leaves no agent behind, only the error.
@@ -141,6 +139,7 @@ impl Fleet {
 
 #[derive(Debug)]
 struct Created {
+    name: AgentName,
     operation: Operation,
     warnings: Vec<String>,
     is_repeat: bool,

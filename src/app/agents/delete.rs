@@ -55,8 +55,7 @@ impl Fleet {
         }
         self.store().operations_cancel_before(operation.id, agent, Utc::now()).await?;
         let verdict = Verdict::new(AgentStatus::Deleting, "the delete was accepted");
-        let sighting = &state.agent.sighting;
-        let seen = Seen { verdict, generation: sighting.generation, observed_at: sighting.observed_at };
+        let seen = Seen { verdict, generation: state.agent.sighting.generation, observed_at: None };
         self.store().agent_sight(agent, &seen).await?;
         self.board_refresh(agent).await?;
         Ok((state, operation))

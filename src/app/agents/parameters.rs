@@ -13,8 +13,6 @@ pub(in crate::app) struct Blueprint<'a> {
     pub(in crate::app) agent: &'a Agent,
     pub(in crate::app) info: &'a ProjectInfo,
     pub(in crate::app) role: &'a Role,
-    /// Did the caller name the role? Then no default preset stands in for a missing one.
-    pub(in crate::app) is_role_given: bool,
     pub(in crate::app) public_url: Option<&'a str>,
 }
 
@@ -37,11 +35,9 @@ impl Blueprint<'_> {
     fn preset(&self) -> Option<&Preset> {
         let presets = &self.info.declared.presets;
         let named = self.info.preset(&self.role.id);
-        if self.is_role_given {
-            named
-        } else {
-            named.or_else(|| presets.iter().find(|preset| preset.default))
-        }
+        let is_default_role = name_key(&self.role.id) == name_key(&self.info.project.default_role);
+        // A role of its own never gets another role's preset.
+        named.or_else(|| presets.iter().find(|preset| preset.default && is_default_role))
     }
 
     fn value(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<ParameterValue> {

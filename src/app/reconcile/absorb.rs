@@ -19,20 +19,26 @@ use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::metadata::{self, AGENT_SPEC};
 use crate::domain::name::AgentName;
-use crate::domain::operation::OperationKind;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus};
-use crate::store::{Seen, StoreError};
+use crate::store::{LatestTasks, Seen, StoreError};
 
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Missing workspaces looked up one by one in one turn.
 const LOOKUPS_PER_TURN: usize = 20;
 
-/// One agent as this look shows it.
+/// What this look shows of one agent; applied to whatever its state is by then.
 struct Sight {
-    state: AgentState,
+    agent: AgentId,
+    name_key: String,
+    /// The sighting it is compared with.
+    known: Sighting,
     seen: Seen,
+    live: Live,
+    workspace_url: String,
+    /// The tasks, if this look moved one.
+    tasks: Option<LatestTasks>,
     reports: Vec<HistoryEntry>,
 }
 
@@ -40,7 +46,6 @@ impl Fleet {
     pub(super) async fn absorb(&self, listing: Listing) -> Result<(), Error> {
         let found = self.found()?;
         let known = self.board().now().by_workspace();
-        let deleting = self.agents_being_deleted().await?;
         let mut sights = Vec::new();
         let mut present: HashSet<WorkspaceId> = listing.unreadable.iter().copied().map(WorkspaceId).collect();
         for workspace in &listing.workspaces {
@@ -54,18 +59,14 @@ impl Fleet {
                     None => continue,
                 },
             };
-            if deleting.contains(&state.agent.id)
-                || state.live.looked_at.is_some_and(|at| at > listing.looked_at)
-            {
+            if state.live.looked_at.is_some_and(|at| at > listing.looked_at) {
                 continue;
             }
             let info = self.project_of(&state, &found).unwrap_or(info);
             sights.push(self.sight(&state, workspace, Look { info, at: listing.looked_at }).await?);
         }
         self.record(sights).await?;
-        let missing = known
-            .into_iter()
-            .filter(|(id, state)| !present.contains(id) && !deleting.contains(&state.agent.id));
+        let missing = known.into_iter().filter(|(id, _)| !present.contains(id));
         self.check_missing(missing.map(|(_, state)| state)).await?;
         self.board().update(|snapshot| snapshot.observed_at = Some(listing.looked_at));
         Ok(())
@@ -86,11 +87,6 @@ impl Fleet {
 
     fn project_of<'a>(&self, state: &AgentState, found: &'a Found) -> Option<&'a ProjectInfo> {
         found.project(&state.agent.project)
-    }
-
-    async fn agents_being_deleted(&self) -> Result<HashSet<AgentId>, Error> {
-        let open = self.store().operations_open().await?;
-        Ok(open.into_iter().filter(|op| op.kind == OperationKind::Delete).map(|op| op.agent_id).collect())
     }
 
     /// A workspace of a project that we do not know yet; one we are about to make is left to its operation.
@@ -128,25 +124,23 @@ impl Fleet {
     }
 
     async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
-        let followed = self.task_follow(state.agent.id, &state.tasks, workspace).await?;
-        let tasks = followed.unwrap_or_else(|| state.tasks.clone());
-        let known = Known {
-            tasks: &tasks,
-            agentless: look.info.project.agentless,
-            options: self.options(),
-            now: Utc::now(),
-        };
-        let observation = observe(workspace, &known);
-        let mut verdict = judge(&observation);
+        let moved = self.task_follow(state.agent.id, &state.tasks, workspace).await?;
+        let tasks = moved.as_ref().unwrap_or(&state.tasks);
+        let known =
+            Known { tasks, agentless: look.info.project.agentless, options: self.options(), now: Utc::now() };
+        let mut verdict = judge(&observe(workspace, &known));
         self.explain_failure(&mut verdict, workspace).await;
         let generation = generation_of(workspace, state.agent.sighting.generation);
-        let reports = reports_of(state, workspace, &Context::of(&tasks, generation));
-        let seen = Seen { verdict, generation, observed_at: Some(look.at) };
-        let mut state = AgentState { tasks, ..state.clone() };
-        state.workspace_url = Some(self.workspace_url(workspace));
-        state.live = live_of(&state, workspace, look.at);
-        state.merge_metadata();
-        Ok(Sight { state, seen, reports })
+        Ok(Sight {
+            agent: state.agent.id,
+            name_key: state.agent.name.key(),
+            known: state.agent.sighting.clone(),
+            reports: reports_of(state, workspace, &Context::of(tasks, generation)),
+            seen: Seen { verdict, generation, observed_at: Some(look.at) },
+            live: live_of(state, workspace, look.at),
+            workspace_url: self.workspace_url(workspace),
+            tasks: moved,
+        })
     }
 
     /// A failed build's log says more than its status.
@@ -174,20 +168,16 @@ impl Fleet {
         let changed: Vec<(AgentId, Seen)> = sights
             .iter()
             .filter(|sight| is_worth_writing(sight))
-            .map(|sight| (sight.state.agent.id, sight.seen.clone()))
+            .map(|sight| (sight.agent, sight.seen.clone()))
             .collect();
         let written =
             if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
         let newest = written.iter().map(|(_, sighting)| sighting.revision).max().unwrap_or(0);
         let mut written: HashMap<AgentId, Sighting> = written.into_iter().collect();
         self.board().update(|snapshot| {
-            for mut sight in sights {
-                let id = sight.state.agent.id;
-                match written.remove(&id) {
-                    Some(sighting) => sight.state.agent.sighting = sighting,
-                    None => sight.state.agent.sighting.observed_at = sight.seen.observed_at,
-                }
-                publish(snapshot, sight.state);
+            for sight in sights {
+                let sighting = written.remove(&sight.agent);
+                publish(snapshot, sight, sighting);
             }
         });
         self.board().raise(newest);
@@ -224,17 +214,28 @@ struct Look<'a> {
     at: DateTime<Utc>,
 }
 
-/// An agent that was deleted or renamed meanwhile is left as it is now.
-fn publish(snapshot: &mut Snapshot, state: AgentState) {
-    let key = state.agent.name.key();
-    let is_live = snapshot.agents.get(key.as_str()).is_some_and(|known| known.agent.id == state.agent.id);
-    if is_live {
-        snapshot.agents.insert(key.into(), Arc::new(state));
+/// Lays a look over the agent's newest state: others may have changed it since the look began.
+fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) {
+    let Some(state) = snapshot.agents.get_mut(sight.name_key.as_str()) else { return };
+    if state.agent.id != sight.agent {
+        return;
     }
+    let state = Arc::make_mut(state);
+    let sighting = &mut state.agent.sighting;
+    match written {
+        Some(written) if written.revision >= sighting.revision => *sighting = written,
+        Some(_) | None => sighting.observed_at = sighting.observed_at.max(sight.seen.observed_at),
+    }
+    state.live = sight.live;
+    state.workspace_url = Some(sight.workspace_url);
+    if let Some(tasks) = sight.tasks {
+        state.tasks = tasks;
+    }
+    state.merge_metadata();
 }
 
 fn is_worth_writing(sight: &Sight) -> bool {
-    let known = &sight.state.agent.sighting;
+    let known = &sight.known;
     let Verdict { status, reason, attention } = &sight.seen.verdict;
     let has_changed = known.status != *status || known.reason != *reason || known.attention != *attention;
     let is_old = known.observed_at.is_none_or(|at| Utc::now() - at > REWRITE_AFTER);

@@ -21,9 +21,9 @@ use crate::domain::status::Verdict;
 use crate::domain::words::{JobStatus, Transition};
 use crate::store::{OperationEnd, Seen as Sighted, StoreError};
 
-/// How often a build under way is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-const LONGEST_LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How soon to look again: at first at once, for a lost answer, then as seldom as suits a build.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Clocks of Coder and ours may differ by this much when a workspace is told to be ours by its time.
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
@@ -55,17 +55,14 @@ impl Fleet {
         };
         let mut work = Work { operation, agent, slot: None, began: Instant::now(), n_quiet: 0 };
         while !stop.is_cancelled() {
-            match self.turn(&mut work, &stop).await {
+            let turn = match self.turn(&mut work, &stop).await {
+                Ok(Turn::End(end)) => self.conclude(&mut work, &end).await.map(|()| Turn::End(end)),
+                other => other,
+            };
+            match turn {
                 Ok(Turn::Again) => work.n_quiet = 0,
                 Ok(Turn::Pause) => work.pause(&stop).await,
-                Ok(Turn::End(end)) => {
-                    match self.conclude(&mut work, &end).await {
-                        Ok(()) => return,
-                        Err(error) => tracing::error!(parent: &span, %error, "the end could not be recorded"),
-                    }
-                    work.pause(&stop).await;
-                }
-                Err(Error::Store(StoreError::Ended)) => return,
+                Ok(Turn::End(_)) | Err(Error::Store(StoreError::Ended)) => return,
                 Err(error) => {
                     tracing::warn!(parent: &span, %error, "a step failed and is tried again");
                     work.pause(&stop).await;
@@ -74,16 +71,33 @@ impl Fleet {
         }
     }
 
+    /// A create that was sent and never seen to arrive: its delete has to look for what may still come of it.
+    async fn inherit_progress(&self, work: &mut Work) -> Result<(), Error> {
+        let is_first = work.operation.progress == Progress::Accepted && work.agent.workspace_id.is_none();
+        if work.operation.kind != OperationKind::Delete || !is_first {
+            return Ok(());
+        }
+        let earlier = self.store().operations_of(work.agent.id, u32::MAX).await?;
+        if let Some(create) = earlier.iter().find(|operation| operation.kind == OperationKind::Create) {
+            work.operation.progress = create.progress;
+        }
+        Ok(())
+    }
+
     async fn turn(&self, work: &mut Work, stop: &CancellationToken) -> Result<Turn, Error> {
         tokio::select! {
             () = self.health().reachable() => {}
             () = stop.cancelled() => return Ok(Turn::Again),
         }
+        self.inherit_progress(work).await?;
         let workspace = match self.look(work).await {
             Ok(workspace) => workspace,
             Err(error) => return self.after_failed_look(&error),
         };
-        let seen = self.seen(work, workspace.as_ref()).await?;
+        let seen = match self.seen(work, workspace.as_ref()).await {
+            Err(error) if !error.is_retryable() => return Ok(failed(&error)),
+            other => other?,
+        };
         if let Some(workspace) = workspace.as_ref().filter(|_| matches!(seen, Seen::Build(_)))
             && work.operation.kind != OperationKind::Delete
             && work.agent.workspace_id.is_some()
@@ -196,6 +210,8 @@ impl Fleet {
                         slot = self.0.slots.take() => Some(slot),
                         () = stop.cancelled() => return Ok(Turn::Again),
                     };
+                    // Time spent in the queue is not the build's.
+                    work.began = Instant::now();
                 }
                 self.send(work, request, base_build).await
             }
@@ -222,7 +238,10 @@ impl Fleet {
     /// Records the intent, then sends; whatever the answer, the next look tells what came of it.
     async fn send(&self, work: &mut Work, request: Request, base_build: i64) -> Result<Turn, Error> {
         let create = match request {
-            Request::Create => Some(self.create_request(work).await?),
+            Request::Create => match self.create_request(work).await {
+                Err(error) if !error.is_retryable() => return Ok(failed(&error)),
+                other => Some(other?),
+            },
             Request::Start | Request::Stop | Request::StopThenStart | Request::Delete => None,
         };
         // The first time counts: what is ours was made after it.
@@ -249,10 +268,8 @@ impl Fleet {
     async fn create_request(&self, work: &Work) -> Result<(uuid::Uuid, CreateWorkspace), Error> {
         let info = self.project_named(&work.agent.project).await?;
         let role = self.role_of_project(&info, &work.agent.role)?;
-        let is_role_given = role.id != info.project.default_role;
         let public_url = self.options().public_url.as_deref();
-        let body = Blueprint { agent: &work.agent, info: &info, role: &role, is_role_given, public_url }
-            .request()?;
+        let body = Blueprint { agent: &work.agent, info: &info, role: &role, public_url }.request()?;
         Ok((info.organization, body))
     }
 
@@ -316,15 +333,21 @@ impl Fleet {
 }
 
 impl Work {
-    /// Waits before the next look, a little longer each time nothing happens.
+    /// Waits before the next look, twice as long each time nothing happens.
     async fn pause(&mut self, stop: &CancellationToken) {
-        let delay = LOOK_INTERVAL.saturating_mul(1 + self.n_quiet / 4).min(LONGEST_LOOK_INTERVAL);
+        let delay = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_quiet)).min(LONGEST_PAUSE);
         self.n_quiet = self.n_quiet.saturating_add(1);
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             () = stop.cancelled() => {}
         }
     }
+}
+
+/// What no repetition can mend, such as a project that is gone.
+fn failed(error: &Error) -> Turn {
+    let failure = Failure { code: error.code().as_str().to_owned(), message: error.to_string() };
+    Turn::End(OperationEnd::Failed(failure))
 }
 
 fn is_rate_limit(error: &CoderError) -> bool {
@@ -347,8 +370,8 @@ fn after_failed_send(error: &CoderError) -> Turn {
         | ErrorKind::Server
         | ErrorKind::Timeout
         | ErrorKind::Cut
-        | ErrorKind::Undecodable => Turn::Again,
-        ErrorKind::Setup
+        | ErrorKind::Undecodable
+        | ErrorKind::Setup
         | ErrorKind::Unreachable
         | ErrorKind::Unauthorized
         | ErrorKind::RateLimited { .. } => Turn::Pause,
