@@ -48,7 +48,7 @@ impl Fleet {
             let id = WorkspaceId(workspace.id);
             present.insert(id);
             let state = match known.get(&id) {
-                Some(state) => Arc::clone(state),
+                Some(state) => self.renamed(state, workspace).await?,
                 None => match self.adopt(workspace, info).await? {
                     Some(state) => state,
                     None => continue,
@@ -107,6 +107,22 @@ impl Fleet {
         match self.store().agent_adopt(&agent).await {
             Ok(agent) => self.board_refresh(agent.id).await,
             Err(StoreError::NameTaken) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A workspace renamed outside is the same agent under another name.
+    async fn renamed(
+        &self,
+        state: &Arc<AgentState>,
+        workspace: &Workspace,
+    ) -> Result<Arc<AgentState>, Error> {
+        let new_name = AgentName::parse(&workspace.name).ok().filter(|name| *name != state.agent.name);
+        let Some(name) = new_name else { return Ok(Arc::clone(state)) };
+        match self.store().agent_rename(state.agent.id, &name).await {
+            Ok(()) => Ok(self.board_refresh(state.agent.id).await?.unwrap_or_else(|| Arc::clone(state))),
+            // Two names changed places: the next look finds the other one moved.
+            Err(StoreError::NameTaken) => Ok(Arc::clone(state)),
             Err(error) => Err(error.into()),
         }
     }
@@ -206,7 +222,7 @@ struct Look<'a> {
     at: DateTime<Utc>,
 }
 
-/// A rename outside moves the agent; one that was deleted meanwhile stays deleted.
+/// An agent that was deleted or renamed meanwhile is left as it is now.
 fn publish(snapshot: &mut Snapshot, state: AgentState) {
     let key = state.agent.name.key();
     let is_live = snapshot.agents.get(&key).is_some_and(|known| known.agent.id == state.agent.id);
