@@ -7,6 +7,7 @@
 //! ```
 
 mod api;
+mod capture;
 mod coder_stub;
 mod eventually;
 mod fault_proxy;
@@ -16,6 +17,7 @@ mod path;
 mod rule;
 
 pub(crate) use api::{Api, Reply, read};
+pub(crate) use capture::Capture;
 pub(crate) use coder_stub::{
     AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
 };

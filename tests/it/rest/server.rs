@@ -1,9 +1,9 @@
 //! A fleet on a Coder stub, served as `boot` serves it.
 
+use axum::Router;
 use chrono::{DateTime, Utc};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
-use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::web::{self, Access, Metrics, WebState};
 use reqwest::{Method, RequestBuilder};
@@ -40,8 +40,17 @@ impl Server {
         Self::start_on(Scene::new(Pace::Instant).await).await
     }
 
+    /// With routes of a test's own beside those of the product, behind the same guard.
+    pub(crate) async fn start_with(extra: Router) -> Self {
+        Self::start_on_with(Scene::new(Pace::Instant).await, extra).await
+    }
+
     pub(crate) async fn start_on(scene: Scene) -> Self {
-        let (url, shutdown, serving) = serve(&scene.running).await;
+        Self::start_on_with(scene, Router::new()).await
+    }
+
+    async fn start_on_with(scene: Scene, extra: Router) -> Self {
+        let (url, shutdown, serving) = serve(&scene.running, extra).await;
         let operator_token = mint(&scene.running, token_of(RoleKind::Operator)).await;
         Self { scene, url, shutdown, serving, operator_token }
     }
@@ -74,10 +83,9 @@ impl Server {
 
     /// An agent of project `setup` that is ready.
     pub(crate) async fn agent(&self, name: &str) {
-        let body = json!({ "project": "setup", "spec": "## Objective\nFix the login bug", "name": name });
+        let body = json!({ "project": "setup", "spec": "## Objective\nFix the login bug", "name": name, "wait_seconds": 45 });
         let reply = self.post("/api/v1/agents", &body).await;
-        assert_eq!(reply.status, 201, "{}", reply.body);
-        self.scene.running.becomes(name, AgentStatus::Idle).await;
+        assert_eq!((reply.status, &reply.body["agent"]["status"]), (201, &json!("idle")), "{}", reply.body);
     }
 
     /// A token of this kind, without an agent.
@@ -115,7 +123,7 @@ pub(crate) fn reply_text(reply: &Reply) -> String {
     format!("{}\n{}\n{body}", reply.status, headers.collect::<String>())
 }
 
-async fn serve(running: &RunningFleet) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
+async fn serve(running: &RunningFleet, extra: Router) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
     let shutdown = CancellationToken::new();
     let state = WebState {
         fleet: running.fleet.clone(),
@@ -127,7 +135,7 @@ async fn serve(running: &RunningFleet) -> (String, CancellationToken, JoinHandle
         metrics: Metrics::new(),
         version: "0.0.0-test",
     };
-    let router = web::guard(web::router(state.clone()), &state);
+    let router = web::guard(web::router(state.clone()).merge(extra), &state);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = shutdown.clone().cancelled_owned();
