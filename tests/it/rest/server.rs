@@ -8,7 +8,8 @@ use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::web::{self, Access, Metrics, WebState};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -79,6 +80,16 @@ impl Server {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         read(self.request(Method::POST, path).json(body)).await.unwrap()
+    }
+
+    /// What is answered to a request's bare head, with the operator's token, before the connection is closed.
+    pub(crate) async fn raw(&self, head: &str) -> String {
+        let mut socket = TcpStream::connect(self.url.trim_start_matches("http://")).await.unwrap();
+        let request = format!("{head}Authorization: Bearer {}\r\nConnection: close\r\n\r\n", self.operator_token);
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        answer
     }
 
     /// An agent of project `setup` that is ready.
