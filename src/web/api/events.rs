@@ -63,7 +63,8 @@ async fn events(
 fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Error> {
     let Some(id) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let id = id.to_str().ok().and_then(|id| id.parse().ok());
-    id.map(Some).ok_or_else(|| Error::invalid(LAST_EVENT_ID, "Last-Event-ID is not the id of an event of ours"))
+    id.map(Some)
+        .ok_or_else(|| Error::invalid(LAST_EVENT_ID, "Last-Event-ID is not the id of an event of ours"))
 }
 
 /// One client's place in the changes.

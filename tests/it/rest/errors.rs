@@ -107,7 +107,10 @@ async fn a_body_that_grows_too_large_is_cut() {
     // The body never ends, so the answer can only come from its size.
     let chunks = stream::iter([vec![b' '; TOO_LARGE - 1], vec![b' ']]).map(Ok::<_, std::io::Error>);
     let body = Body::wrap_stream(chunks.chain(stream::pending()));
-    assert_reply!("body_too_large", raw(server.request(Method::POST, AGENTS), "application/json", body).await);
+    assert_reply!(
+        "body_too_large",
+        raw(server.request(Method::POST, AGENTS), "application/json", body).await
+    );
 }
 
 #[tokio::test]
@@ -130,7 +133,9 @@ async fn the_same_key_is_the_same_call_and_refuses_another_one() {
     let nameless = json!({ "project": "setup", "spec": "x" });
     let first = post(&nameless).await.unwrap();
     let second = post(&nameless).await.unwrap();
-    let made = |reply: &Reply| (reply.status, reply.body["agent"]["name"].clone(), reply.body["operation_id"].clone());
+    let made = |reply: &Reply| {
+        (reply.status, reply.body["agent"]["name"].clone(), reply.body["operation_id"].clone())
+    };
     assert_eq!(made(&second), made(&first));
     assert_reply!("key_reused", post(&json!({ "project": "setup", "spec": "y" })).await.unwrap());
 }

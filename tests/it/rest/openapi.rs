@@ -24,7 +24,8 @@ struct Operation {
 
 fn operations(document: &Value) -> Vec<Operation> {
     let paths = document["paths"].as_object().unwrap().iter();
-    let methods = paths.flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |entry| (path, entry)));
+    let methods =
+        paths.flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |entry| (path, entry)));
     methods.map(|(path, (method, operation))| operation_of(path, method, operation)).collect()
 }
 
@@ -72,7 +73,8 @@ async fn every_operation_is_served_under_its_name_and_needs_a_token() {
         }
         assert_eq!((bare.status, &bare.body["error"]), (401, &json!("missing_token")), "{}", operation.id);
         let request = server.request(operation.method.clone(), &path);
-        let request = if operation.method == Method::POST { request.json(&wrong) } else { request.query(&wrong) };
+        let request =
+            if operation.method == Method::POST { request.json(&wrong) } else { request.query(&wrong) };
         let reply = read(request).await.unwrap();
         let told = (reply.status, &reply.body["tool_name"], &reply.body["details"]["field"]);
         assert_eq!(told, (400, &json!(operation.id), &json!("no_such_argument")));
@@ -109,7 +111,8 @@ fn an_agents_name_stands_in_the_path_alone() {
     let document = json!(web::openapi());
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let inputs = schemas.iter().filter(|(name, _)| name.ends_with("Input"));
-    let named: Vec<_> = inputs.filter(|(_, schema)| schema["properties"].get("agent_name").is_some()).collect();
+    let named: Vec<_> =
+        inputs.filter(|(_, schema)| schema["properties"].get("agent_name").is_some()).collect();
     assert_eq!(named, Vec::new());
     assert!(!document["paths"].to_string().contains("agent_name\""));
 }

@@ -56,7 +56,12 @@ fn routes() -> Vec<Route> {
         route(Action::TokenManage, About::Fleet, post("/tokens"), json!({ "kind": "manager" })),
         route(Action::TokenManage, About::Fleet, (Method::DELETE, "/tokens/7"), Value::Null),
         route(Action::AgentMetadataSet, About::Agent, post("/agents/{name}/metadata"), metadata),
-        route(Action::AgentCreate, About::NewAgent, post("/agents"), json!({ "project": "setup", "spec": "x" })),
+        route(
+            Action::AgentCreate,
+            About::NewAgent,
+            post("/agents"),
+            json!({ "project": "setup", "spec": "x" }),
+        ),
         route(Action::AgentStart, About::Agent, post("/agents/{name}/start"), json!({})),
         route(Action::AgentStop, About::Agent, post("/agents/{name}/stop"), json!({})),
         route(Action::AgentRestart, About::Agent, post("/agents/{name}/restart"), json!({})),

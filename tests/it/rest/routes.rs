@@ -154,7 +154,10 @@ async fn health_and_readiness_need_no_token() {
 
 #[tokio::test]
 async fn a_server_without_coder_is_alive_and_not_ready() {
-    let scene = Scene { running: crate::harness::RunningFleet::start("http://127.0.0.1:9", "x").await, coder: stub(Pace::Instant).await };
+    let scene = Scene {
+        running: crate::harness::RunningFleet::start("http://127.0.0.1:9", "x").await,
+        coder: stub(Pace::Instant).await,
+    };
     let server = Server::start_on(scene).await;
     let alive = read(server.bare(Method::GET, "/healthz")).await.unwrap();
     let ready = read(server.bare(Method::GET, "/readyz")).await.unwrap();
@@ -173,7 +176,9 @@ async fn a_server_whose_store_is_gone_says_so() {
 async fn metrics_count_agents_slots_and_requests() {
     let server = Server::start().await;
     server.agent("otter").await;
-    read(server.request_as(&server.token(RoleKind::Coding).await, Method::GET, "/api/v1/tokens")).await.unwrap();
+    read(server.request_as(&server.token(RoleKind::Coding).await, Method::GET, "/api/v1/tokens"))
+        .await
+        .unwrap();
     server.get("/api/v1/agents/otter").await;
     server.get("/no/such/route").await;
     eventually("the build's slot is given back", async || {

@@ -31,6 +31,7 @@ pub(crate) struct Server {
     pub(crate) scene: Scene,
     pub(crate) url: String,
     pub(crate) shutdown: CancellationToken,
+    api: Api,
     serving: JoinHandle<std::io::Result<()>>,
     operator_token: String,
 }
@@ -53,7 +54,8 @@ impl Server {
     async fn start_on_with(scene: Scene, extra: Router) -> Self {
         let (url, shutdown, serving) = serve(&scene.running, extra).await;
         let operator_token = mint(&scene.running, token_of(RoleKind::Operator)).await;
-        Self { scene, url, shutdown, serving, operator_token }
+        let api = Api::new(&url, "");
+        Self { scene, url, shutdown, api, serving, operator_token }
     }
 
     /// A request with the operator's token.
@@ -67,7 +69,7 @@ impl Server {
 
     /// A request without any credential.
     pub(crate) fn bare(&self, method: Method, path: &str) -> RequestBuilder {
-        Api::new(&self.url, "").bare(method, path)
+        self.api.bare(method, path)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
@@ -85,7 +87,8 @@ impl Server {
     /// What is answered to a request's bare head, with the operator's token, before the connection is closed.
     pub(crate) async fn raw(&self, head: &str) -> String {
         let mut socket = TcpStream::connect(self.url.trim_start_matches("http://")).await.unwrap();
-        let request = format!("{head}Authorization: Bearer {}\r\nConnection: close\r\n\r\n", self.operator_token);
+        let request =
+            format!("{head}Authorization: Bearer {}\r\nConnection: close\r\n\r\n", self.operator_token);
         socket.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).await.unwrap();
@@ -134,7 +137,10 @@ pub(crate) fn reply_text(reply: &Reply) -> String {
     format!("{}\n{}\n{body}", reply.status, headers.collect::<String>())
 }
 
-async fn serve(running: &RunningFleet, extra: Router) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
+async fn serve(
+    running: &RunningFleet,
+    extra: Router,
+) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
     let shutdown = CancellationToken::new();
     let state = WebState {
         fleet: running.fleet.clone(),
