@@ -71,6 +71,8 @@ struct Parts {
     options: FleetOptions,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
+    /// Wakes it even while it backs off.
+    poll_force: Notify,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
 }
@@ -90,6 +92,7 @@ impl Fleet {
             board: Board::default(),
             health: Health::default(),
             poll_nudge: Notify::new(),
+            poll_force: Notify::new(),
             operations: watch::Sender::new(0),
             store,
             coder,
@@ -128,6 +131,11 @@ impl Fleet {
 
     fn options(&self) -> &FleetOptions {
         &self.0.options
+    }
+
+    /// Looks at Coder now, also in trouble: something outside has changed that may end it.
+    pub fn poll_now(&self) {
+        self.0.poll_force.notify_one();
     }
 
     /// Something changed by our own hand: look at Coder soon.

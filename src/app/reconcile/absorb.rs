@@ -1,6 +1,6 @@
 //! Takes in what one look at Coder showed: known agents, new ones, gone ones, their reports and tasks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -178,7 +178,8 @@ impl Fleet {
             .collect();
         let written =
             if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
-        let mut written: std::collections::HashMap<AgentId, Sighting> = written.into_iter().collect();
+        let newest = written.iter().map(|(_, sighting)| sighting.revision).max().unwrap_or(0);
+        let mut written: HashMap<AgentId, Sighting> = written.into_iter().collect();
         self.board().update(|snapshot| {
             for mut sight in sights {
                 let id = sight.state.agent.id;
@@ -189,6 +190,7 @@ impl Fleet {
                 publish(snapshot, sight.state);
             }
         });
+        self.board().raise(newest);
         Ok(())
     }
 
@@ -225,9 +227,9 @@ struct Look<'a> {
 /// An agent that was deleted or renamed meanwhile is left as it is now.
 fn publish(snapshot: &mut Snapshot, state: AgentState) {
     let key = state.agent.name.key();
-    let is_live = snapshot.agents.get(&key).is_some_and(|known| known.agent.id == state.agent.id);
+    let is_live = snapshot.agents.get(key.as_str()).is_some_and(|known| known.agent.id == state.agent.id);
     if is_live {
-        snapshot.agents.insert(key, Arc::new(state));
+        snapshot.agents.insert(key.into(), Arc::new(state));
     }
 }
 

@@ -5,7 +5,7 @@ use fleet_mcp::domain::agent::AgentStatus;
 use crate::harness::{Pace, Scene, TemplateSpec, eventually, operator};
 
 fn names(scene: &Scene) -> Vec<String> {
-    scene.running.fleet.board().now().agents.keys().cloned().collect()
+    scene.running.fleet.board().now().agents.keys().map(|key| key.to_string()).collect()
 }
 
 #[tokio::test]
