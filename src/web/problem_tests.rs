@@ -5,7 +5,6 @@ use crate::domain::access::Denial;
 use crate::domain::agent::AgentStatus;
 use crate::domain::operation::Failure;
 use crate::domain::role::RoleKind;
-use crate::store::StoreError;
 
 fn operation_failed(code: &str) -> Error {
     Error::Operation(Failure { code: code.to_owned(), message: "the build failed".to_owned() })
@@ -24,7 +23,7 @@ fn every_failure_has_its_status() {
         (Error::KeyReused, 409, None),
         (Error::CoderRejected("no such parameter".into()), 422, None),
         (Error::RateLimited, 429, Some("60")),
-        (Error::Store(StoreError::KeyReused), 500, None),
+        (operation_failed("INTERNAL"), 500, None),
         (operation_failed("no code of ours"), 500, None),
         (Error::CoderUnavailable("connection refused".into()), 503, Some("5")),
         (operation_failed("CODER_REJECTED"), 422, None),

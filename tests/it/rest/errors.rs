@@ -58,6 +58,7 @@ async fn a_body_that_cannot_be_read_names_the_field() {
     assert_reply!("body_of_another_type", raw(post(), "text/plain", spec().to_string()).await);
     let cases = [
         (json!([1]), "body"),
+        (json!(null), "project"),
         (json!({ "project": "setup" }), "spec"),
         (json!({ "project": "setup", "spec": 7 }), "spec"),
         (json!({ "project": "setup", "spec": "  " }), "spec"),

@@ -4,13 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
+use fleet_mcp::app::Fleet;
+use fleet_mcp::app::agents::{Changed, DeleteAgent, Work};
+use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::status::Verdict;
+use fleet_mcp::store::{Seen, Store, StoreOptions};
 use futures_util::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::Server;
-use crate::harness::{Reply, read};
+use crate::harness::{Reply, client, fleet_options, operator, read};
 
 const EVENTS: &str = "/api/v1/events";
 /// Far beyond what a slow machine needs: reaching it means that nothing will come.
@@ -214,4 +220,41 @@ async fn a_place_to_go_on_from_that_is_no_number_is_refused() {
     assert_eq!(refused(header), (400, json!("Last-Event-ID")));
     let query = server.get("/api/v1/events?after=yesterday").await;
     assert_eq!(refused(query), (400, json!("after")));
+}
+
+#[tokio::test]
+async fn a_change_that_only_the_record_knows_yet_is_not_passed_over_by_a_later_one() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    server.agent("heron").await;
+    let (url, token) = (server.scene.coder.url().to_owned(), server.scene.coder.token());
+    let directory = server.scene.running.stop().await;
+    let (store, fleet) = fleet_at_rest(&directory, &url, &token).await;
+    let seen = fleet.board().revision();
+    let otter = fleet.board().now().by_name("otter").unwrap().agent.id;
+    let verdict = Verdict::new(AgentStatus::Stopped, "the workspace is stopped");
+    store.agent_sight(otter, &Seen { verdict, generation: 1, observed_at: None }).await.unwrap();
+    let delete = DeleteAgent { name: "heron".into(), work: Work::Keep, request: None, wait: Duration::ZERO };
+    fleet.agent_delete(&operator(), delete).await.unwrap();
+
+    let row = |changed: &Changed| {
+        let agent = &changed.agent.agent;
+        (agent.name.to_string(), agent.sighting.status, changed.revision)
+    };
+    let told: Vec<_> = fleet.changes_after(seen).await.unwrap().iter().map(row).collect();
+    let expected = [
+        ("otter".to_owned(), AgentStatus::Stopped, seen + 1),
+        ("heron".to_owned(), AgentStatus::Deleting, seen + 2),
+    ];
+    assert_eq!(told, expected);
+}
+
+/// A fleet whose reconcilers do not run, so that nothing moves but by the test's hand.
+async fn fleet_at_rest(directory: &TempDir, url: &str, token: &str) -> (Store, Fleet) {
+    let options =
+        StoreOptions { path: directory.path().join("fleet.db"), backups: directory.path().join("backups") };
+    let store = Store::open(&options).await.unwrap();
+    let catalog = Catalog::open(CatalogDirs::default());
+    let fleet = Fleet::open(store.clone(), client(url, token), catalog, fleet_options()).await.unwrap();
+    (store, fleet)
 }
