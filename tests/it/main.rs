@@ -8,3 +8,4 @@ mod process;
 mod rest;
 mod store;
 mod stub;
+mod tidy;
