@@ -78,6 +78,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn body_arguments(body: &Bytes) -> Result<Map<String, Value>, Problem> {
     match serde_json::from_slice(body) {
         Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(Error::invalid("body", "the body is not a JSON object").into()),
         Err(error) => Err(Error::invalid("body", format!("the body is not JSON: {error}")).into()),
     }

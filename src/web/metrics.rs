@@ -98,7 +98,7 @@ impl Metrics {
         metrics::with_local_recorder(&self.0.recorder, || {
             gauge!(BUILD_INFO, "version" => version).set(1.0);
             for status in AgentStatus::ALL {
-                let n_agents = overview.counts.get(&status).copied().unwrap_or(0);
+                let n_agents = overview.counts.get(status).copied().unwrap_or(0);
                 gauge!(AGENTS, "status" => status.word()).set(n_agents as f64);
             }
             gauge!(OPERATIONS).set(operations as f64);

@@ -171,7 +171,6 @@ pub(super) async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) 
 }
 
 /// Answers for a handler that panicked; the process's panic hook has told the reason.
-#[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over by value")]
 pub(super) fn panicked(_panic: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request's handler panicked");
     let body = ErrorBody {

@@ -1,17 +1,13 @@
 //! Our tokens go where they belong and appear nowhere else.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use fleet_mcp::coder::OPERATIONS;
 use serde_json::json;
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use super::calls::call;
 use super::{AGENT_TOKEN, TOKEN, client_with_attempts, options};
+use crate::harness::Capture;
 
 /// A server that repeats the token it got in everything it says.
 fn indiscreet(status: u16) -> impl Fn(&Request) -> ResponseTemplate {
@@ -22,48 +18,6 @@ fn indiscreet(status: u16) -> impl Fn(&Request) -> ResponseTemplate {
         ResponseTemplate::new(status)
             .insert_header("Location", format!("/login?{message}"))
             .set_body_json(body)
-    }
-}
-
-#[derive(Clone, Default)]
-struct Captured(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Captured {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Everything that any library under us traces on this thread while the guard lives.
-struct Capture {
-    captured: Captured,
-    _guard: tracing::subscriber::DefaultGuard,
-    /// With a single subscriber alive, a call site first met by another test's thread would count as unwanted
-    /// for good; a second subscriber makes tracing ask all of them.
-    _second: tracing::Dispatch,
-}
-
-impl Capture {
-    fn start() -> Self {
-        let captured = Captured::default();
-        let writer = captured.clone();
-        let second = tracing::Dispatch::new(tracing_subscriber::registry());
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(LevelFilter::TRACE)
-            .with_span_events(FmtSpan::FULL)
-            .with_writer(move || writer.clone())
-            .finish();
-        Self { captured, _guard: tracing::subscriber::set_default(subscriber), _second: second }
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.captured.0.lock().unwrap().clone()).unwrap()
     }
 }
 

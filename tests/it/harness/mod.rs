@@ -7,6 +7,7 @@
 //! ```
 
 mod api;
+mod capture;
 mod coder_stub;
 mod eventually;
 mod fault_proxy;
@@ -17,6 +18,7 @@ mod process;
 mod rule;
 
 pub(crate) use api::{Api, Reply, read};
+pub(crate) use capture::Capture;
 pub(crate) use coder_stub::{
     AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
 };
@@ -24,7 +26,7 @@ pub(crate) use eventually::eventually;
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
-    RunningFleet, Scene, caller, change_command, client, create_command, list_all, operator, stub, template,
+    RunningFleet, Scene, client, create_command, fleet_options, list_all, operator, stub, template,
 };
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};

@@ -1,1 +1,151 @@
-//! rights
+//! Role by route: what `authorize` decides is what a token can do over HTTP, and each refusal leaves its row.
+
+use std::collections::BTreeSet;
+
+use fleet_mcp::app::snapshot::AgentState;
+use fleet_mcp::domain::access::{Action, AgentTarget, Target, authorize};
+use fleet_mcp::domain::role::RoleKind;
+use reqwest::Method;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::Server;
+use crate::harness::{Reply, read};
+
+/// What a route acts on.
+#[derive(Clone, Copy)]
+enum About {
+    Fleet,
+    NewAgent,
+    /// The agent named in the path.
+    Agent,
+}
+
+struct Route {
+    action: Action,
+    about: About,
+    method: Method,
+    path: &'static str,
+    body: Value,
+}
+
+fn route(action: Action, about: About, (method, path): (Method, &'static str), body: Value) -> Route {
+    Route { action, about, method, path, body }
+}
+
+fn get(action: Action, about: About, path: &'static str) -> Route {
+    route(action, about, (Method::GET, path), Value::Null)
+}
+
+/// Every action over every route of it; what ends an agent or the server comes last.
+fn routes() -> Vec<Route> {
+    let post = |path| (Method::POST, path);
+    let metadata = json!({ "key": "fleet_mcp_note", "value": "x" });
+    let wait = json!({ "until": "idle", "timeout_seconds": 1 });
+    vec![
+        get(Action::AgentList, About::Fleet, "/agents"),
+        get(Action::AgentShow, About::Agent, "/agents/{name}"),
+        get(Action::AgentHistory, About::Fleet, "/agents/{name}/history"),
+        get(Action::RoleList, About::Fleet, "/roles"),
+        get(Action::ProjectList, About::Fleet, "/projects"),
+        get(Action::FleetStatus, About::Fleet, "/status"),
+        get(Action::TokenManage, About::Fleet, "/tokens"),
+        get(Action::AuditRead, About::Fleet, "/audit"),
+        get(Action::Doctor, About::Fleet, "/doctor"),
+        route(Action::AgentWait, About::Fleet, post("/wait"), wait),
+        route(Action::TokenManage, About::Fleet, post("/tokens"), json!({ "kind": "manager" })),
+        route(Action::TokenManage, About::Fleet, (Method::DELETE, "/tokens/7"), Value::Null),
+        route(Action::AgentMetadataSet, About::Agent, post("/agents/{name}/metadata"), metadata),
+        route(
+            Action::AgentCreate,
+            About::NewAgent,
+            post("/agents"),
+            json!({ "project": "setup", "spec": "x" }),
+        ),
+        route(Action::AgentStart, About::Agent, post("/agents/{name}/start"), json!({})),
+        route(Action::AgentStop, About::Agent, post("/agents/{name}/stop"), json!({})),
+        route(Action::AgentRestart, About::Agent, post("/agents/{name}/restart"), json!({})),
+        route(Action::AgentDelete, About::Agent, (Method::DELETE, "/agents/{name}"), Value::Null),
+        route(Action::ServerStop, About::Fleet, post("/shutdown"), json!({})),
+    ]
+}
+
+#[test]
+fn no_action_is_left_out() {
+    let walked: BTreeSet<Action> = routes().iter().map(|route| route.action).collect();
+    assert_eq!(walked, Action::ALL.iter().copied().collect());
+}
+
+#[tokio::test]
+async fn a_manager_may_over_http_what_the_one_decision_says() {
+    let server = Server::start().await;
+    let token = server.token(RoleKind::Manager).await;
+    for name in ["otter", "nobody"] {
+        server_follows_the_decision(&server, &token, name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_coding_agent_may_over_http_what_the_one_decision_says() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    let token = server.token_of_agent("otter").await;
+    for name in ["otter", "heron", "nobody"] {
+        server_follows_the_decision(&server, &token, name).await;
+    }
+}
+
+/// Walks all routes with one token and one name, which is made an agent unless it is nobody's.
+async fn server_follows_the_decision(server: &Server, token: &str, name: &str) {
+    if name != "nobody" && server.scene.running.status(name).is_none() {
+        server.agent(name).await;
+    }
+    for route in routes() {
+        let may = may(server, token, name, &route).await;
+        let before = server.get("/api/v1/audit").await.body["total_count"].as_i64().unwrap();
+        let reply = call(server, token, name, &route).await;
+        let told = format!("{} {} on {name}: {}", route.method, route.path, reply.body);
+        assert_eq!(reply.status != 403, may, "{told}");
+        if !may {
+            assert_refusal_is_recorded(server, before, &route).await;
+        }
+    }
+}
+
+async fn may(server: &Server, token: &str, name: &str, route: &Route) -> bool {
+    let fleet = &server.scene.running.fleet;
+    let principal = fleet.token_principal(&SecretString::from(token)).await.unwrap().unwrap();
+    let snapshot = fleet.board().now();
+    let target = match (route.about, snapshot.by_name(name)) {
+        (About::Fleet, _) => Target::Fleet,
+        (About::NewAgent, _) => Target::NewAgent { project: "setup", kind: RoleKind::Coding },
+        (About::Agent, Some(state)) => Target::Agent(target_of(state)),
+        (About::Agent, None) => Target::Absent,
+    };
+    authorize(&principal, route.action, target).is_ok()
+}
+
+fn target_of(state: &AgentState) -> AgentTarget<'_> {
+    AgentTarget {
+        id: state.agent.id,
+        project: &state.agent.project,
+        kind: state.kind,
+        created_by: state.agent.created_by.as_deref(),
+    }
+}
+
+async fn call(server: &Server, token: &str, name: &str, route: &Route) -> Reply {
+    let path = format!("/api/v1{}", route.path.replace("{name}", name));
+    let request = server.request_as(token, route.method.clone(), &path);
+    let request = if route.body.is_null() { request } else { request.json(&route.body) };
+    read(request).await.unwrap()
+}
+
+async fn assert_refusal_is_recorded(server: &Server, before: i64, route: &Route) {
+    let trail = server.get("/api/v1/audit").await.body;
+    let newest = &trail["entries"][0];
+    let row = (&newest["action"], &newest["outcome"], &newest["code"], &newest["surface"]);
+    let expected = (json!(route.action.name()), json!("denied"), json!("FORBIDDEN"), json!("rest"));
+    assert_eq!(row, (&expected.0, &expected.1, &expected.2, &expected.3));
+    assert_eq!(trail["total_count"], before + 1);
+}

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{Server, assert_reply};
-use crate::harness::{Pace, Scene, eventually, read, stub};
+use crate::harness::{Capture, Pace, Scene, eventually, read, stub};
 
 #[tokio::test]
 async fn agents_are_listed_with_the_counts_of_the_fleet() {
@@ -85,6 +85,20 @@ async fn a_wait_for_agents_that_rest_ends_at_once() {
     server.agent("otter").await;
     let body = json!({ "agent_names": ["otter"], "until": "idle", "cursor": "0" });
     assert_reply!("wait_for_agents", server.post("/api/v1/wait", &body).await);
+}
+
+#[tokio::test]
+async fn a_wait_does_not_hold_up_a_server_that_stops() {
+    let capture = Capture::start();
+    let server = Server::start().await;
+    let body = json!({ "timeout_seconds": 45, "cursor": "7" });
+    let waiting = tokio::spawn(read(server.request(Method::POST, "/api/v1/wait").json(&body)));
+    let begun = r#"http.route="/api/v1/wait""#;
+    eventually("the wait has begun", async || capture.text().contains(begun)).await;
+    server.shutdown.cancel();
+    let reply = waiting.await.unwrap().unwrap();
+    assert_eq!((reply.status, reply.body), (200, json!({ "changed": [], "cursor": "7", "timed_out": true })));
+    server.stopped().await;
 }
 
 #[tokio::test]

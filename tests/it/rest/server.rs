@@ -1,14 +1,15 @@
 //! A fleet on a Coder stub, served as `boot` serves it.
 
+use axum::Router;
 use chrono::{DateTime, Utc};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
-use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::web::{self, Access, Metrics, WebState};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,7 @@ pub(crate) struct Server {
     pub(crate) scene: Scene,
     pub(crate) url: String,
     pub(crate) shutdown: CancellationToken,
+    api: Api,
     serving: JoinHandle<std::io::Result<()>>,
     operator_token: String,
 }
@@ -40,10 +42,20 @@ impl Server {
         Self::start_on(Scene::new(Pace::Instant).await).await
     }
 
+    /// With routes of a test's own beside those of the product, behind the same guard.
+    pub(crate) async fn start_with(extra: Router) -> Self {
+        Self::start_on_with(Scene::new(Pace::Instant).await, extra).await
+    }
+
     pub(crate) async fn start_on(scene: Scene) -> Self {
-        let (url, shutdown, serving) = serve(&scene.running).await;
+        Self::start_on_with(scene, Router::new()).await
+    }
+
+    async fn start_on_with(scene: Scene, extra: Router) -> Self {
+        let (url, shutdown, serving) = serve(&scene.running, extra).await;
         let operator_token = mint(&scene.running, token_of(RoleKind::Operator)).await;
-        Self { scene, url, shutdown, serving, operator_token }
+        let api = Api::new(&url, "");
+        Self { scene, url, shutdown, api, serving, operator_token }
     }
 
     /// A request with the operator's token.
@@ -57,7 +69,7 @@ impl Server {
 
     /// A request without any credential.
     pub(crate) fn bare(&self, method: Method, path: &str) -> RequestBuilder {
-        Api::new(&self.url, "").bare(method, path)
+        self.api.bare(method, path)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
@@ -72,12 +84,22 @@ impl Server {
         read(self.request(Method::POST, path).json(body)).await.unwrap()
     }
 
+    /// What is answered to a request's bare head, with the operator's token, before the connection is closed.
+    pub(crate) async fn raw(&self, head: &str) -> String {
+        let mut socket = TcpStream::connect(self.url.trim_start_matches("http://")).await.unwrap();
+        let request =
+            format!("{head}Authorization: Bearer {}\r\nConnection: close\r\n\r\n", self.operator_token);
+        socket.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
     /// An agent of project `setup` that is ready.
     pub(crate) async fn agent(&self, name: &str) {
-        let body = json!({ "project": "setup", "spec": "## Objective\nFix the login bug", "name": name });
+        let body = json!({ "project": "setup", "spec": "## Objective\nFix the login bug", "name": name, "wait_seconds": 45 });
         let reply = self.post("/api/v1/agents", &body).await;
-        assert_eq!(reply.status, 201, "{}", reply.body);
-        self.scene.running.becomes(name, AgentStatus::Idle).await;
+        assert_eq!((reply.status, &reply.body["agent"]["status"]), (201, &json!("idle")), "{}", reply.body);
     }
 
     /// A token of this kind, without an agent.
@@ -115,7 +137,10 @@ pub(crate) fn reply_text(reply: &Reply) -> String {
     format!("{}\n{}\n{body}", reply.status, headers.collect::<String>())
 }
 
-async fn serve(running: &RunningFleet) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
+async fn serve(
+    running: &RunningFleet,
+    extra: Router,
+) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
     let shutdown = CancellationToken::new();
     let state = WebState {
         fleet: running.fleet.clone(),
@@ -127,7 +152,7 @@ async fn serve(running: &RunningFleet) -> (String, CancellationToken, JoinHandle
         metrics: Metrics::new(),
         version: "0.0.0-test",
     };
-    let router = web::guard(web::router(state.clone()), &state);
+    let router = web::guard(web::router(state.clone()).merge(extra), &state);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let stop = shutdown.clone().cancelled_owned();
