@@ -4,5 +4,6 @@
 mod coder;
 mod fleet;
 mod harness;
+mod mcp;
 mod store;
 mod stub;
