@@ -1,1 +1,156 @@
 //! The command line: one command group a file, a REST client of the running server.
+//!
+//! `serve` and `stdio` are only parsed here; whoever composes the program carries them out. Every other
+//! command is a [`ClientCommand`] and goes to [`run`].
+
+mod age;
+mod agents;
+mod audit;
+mod catalog;
+mod client;
+mod completions;
+mod doctor;
+mod down;
+mod error;
+mod events;
+mod exit;
+mod fields;
+mod globals;
+mod json;
+mod paging;
+mod screen;
+mod serve;
+mod server_file;
+mod status;
+mod table;
+mod token;
+mod tone;
+mod wording;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::CliError;
+pub use exit::Exit;
+pub use globals::{Globals, LogLevel};
+use screen::Screen;
+pub use serve::ServeArgs;
+pub use server_file::ServerFile;
+
+/// Drive a fleet of coding agents that live in Coder workspaces
+#[derive(Debug, Parser)]
+#[command(
+    name = "fleet-mcp",
+    version,
+    long_about = "Drive a fleet of coding agents that live in Coder workspaces.\n\n\
+        To begin: 'fleet-mcp serve' runs the server, 'fleet-mcp doctor' says what is missing, and \
+        'fleet-mcp agents create' puts the first agent to work.",
+    after_help = "Example:\n  fleet-mcp agents list --watch",
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub globals: Globals,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server: MCP, REST and events for one data directory
+    #[command(after_help = "Example:\n  CODER_URL=https://coder.example fleet-mcp serve --port 3001")]
+    Serve(ServeArgs),
+    /// Speak MCP on standard input and output, as a bridge to the server
+    #[command(after_help = "Example:\n  claude mcp add fleet -- fleet-mcp stdio")]
+    Stdio,
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+/// What the running server is asked for, or what needs none.
+#[derive(Debug, Subcommand)]
+pub enum ClientCommand {
+    /// Stop the server of this data directory; agents go on
+    #[command(after_help = "Example:\n  fleet-mcp down")]
+    Down,
+    /// List, make, change and remove agents
+    #[command(subcommand, after_help = "Example:\n  fleet-mcp agents list --status busy,failed")]
+    Agents(agents::AgentsCommand),
+    /// Show the whole fleet at a glance: counts, builds, Coder, and who needs attention
+    #[command(after_help = "Example:\n  fleet-mcp status")]
+    Status,
+    /// List the roles an agent can have
+    #[command(after_help = "Example:\n  fleet-mcp roles --project setup")]
+    Roles(catalog::RolesArgs),
+    /// List the projects agents can be made in
+    #[command(after_help = "Example:\n  fleet-mcp projects")]
+    Projects,
+    /// Check this machine and the server, and say how to put right what is wrong
+    #[command(after_help = "Example:\n  fleet-mcp doctor")]
+    Doctor,
+    /// Make, list and revoke access tokens
+    #[command(
+        subcommand,
+        after_help = "Example:\n  fleet-mcp token create --kind manager --name ci --expires 8h"
+    )]
+    Token(token::TokenCommand),
+    /// Show who did what, newest first, refusals included
+    #[command(after_help = "Example:\n  fleet-mcp audit --page-size 20")]
+    Audit(audit::AuditArgs),
+    /// Print the OpenAPI document of the REST API
+    #[command(after_help = "Example:\n  fleet-mcp openapi > fleet.json")]
+    Openapi,
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  fleet-mcp completions bash > ~/.local/share/bash-completion/completions/fleet-mcp"
+    )]
+    Completions(completions::CompletionsArgs),
+}
+
+/// What commands need of layers they may not import.
+#[derive(Debug, Clone, Copy)]
+pub struct Extras {
+    pub openapi: fn() -> String,
+}
+
+impl Cli {
+    /// Reads the arguments of this process; help, version and mistakes end it as usual.
+    pub fn parse() -> Self {
+        <Self as Parser>::parse()
+    }
+}
+
+/// Carries out one command and tells its outcome as an exit code; errors go to standard error.
+pub async fn run(globals: Globals, command: ClientCommand, extras: Extras) -> ExitCode {
+    let screen = Screen::of_process(globals.json);
+    match dispatch(&globals, command, extras, &screen).await {
+        Ok(exit) => exit.into(),
+        Err(error) => screen.fail(&error).into(),
+    }
+}
+
+async fn dispatch(
+    globals: &Globals,
+    command: ClientCommand,
+    extras: Extras,
+    screen: &Screen,
+) -> Result<Exit, CliError> {
+    match command {
+        ClientCommand::Down => down::run(globals, screen).await,
+        ClientCommand::Agents(command) => agents::run(globals, command, screen).await,
+        ClientCommand::Status => status::run(globals, screen).await,
+        ClientCommand::Roles(args) => catalog::roles(globals, args, screen).await,
+        ClientCommand::Projects => catalog::projects(globals, screen).await,
+        ClientCommand::Doctor => doctor::run(globals, screen).await,
+        ClientCommand::Token(command) => token::run(globals, command, screen).await,
+        ClientCommand::Audit(args) => audit::run(globals, args, screen).await,
+        ClientCommand::Openapi => screen.line(&(extras.openapi)()).map(|()| Exit::Ok),
+        ClientCommand::Completions(args) => completions::run(&args, screen),
+    }
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

@@ -37,7 +37,15 @@ async fn the_workspace_gets_the_role_and_the_prompt_and_only_declared_parameters
     scene.running.becomes("one", AgentStatus::Idle).await;
     let build = scene.coder.workspace("one")["latest_build"].clone();
     let path = format!("/api/v2/workspacebuilds/{}/parameters", build["id"].as_str().unwrap());
-    let mut parameters: Vec<(String, String)> = scene.coder.api().get(&path).await.body.as_array().unwrap().iter()
+    let mut parameters: Vec<(String, String)> = scene
+        .coder
+        .api()
+        .get(&path)
+        .await
+        .body
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|p| (p["name"].as_str().unwrap().to_owned(), p["value"].as_str().unwrap().to_owned()))
         .collect();
     parameters.sort();
@@ -57,10 +65,22 @@ async fn bad_input_never_reaches_coder() {
     scene.running.create("taken").await.unwrap();
     let before = n_posts(&scene);
     let cases = [
-        (CreateAgent { project: "nope".into(), ..create_command("a") }, Code::NotFound, "project 'nope' not found; there are: dataone, fleet, setup, strict"),
-        (CreateAgent { role: Some("boss".into()), ..create_command("a") }, Code::NotFound, "role 'boss' not found; there are: architect, backend-developer, coder, frontend-developer, manager, operator, planner, qa-engineer, reviewer"),
+        (
+            CreateAgent { project: "nope".into(), ..create_command("a") },
+            Code::NotFound,
+            "project 'nope' not found; there are: dataone, fleet, setup, strict",
+        ),
+        (
+            CreateAgent { role: Some("boss".into()), ..create_command("a") },
+            Code::NotFound,
+            "role 'boss' not found; there are: architect, backend-developer, coder, frontend-developer, manager, operator, planner, qa-engineer, reviewer",
+        ),
         (create_command("TAKEN"), Code::AlreadyExists, "agent 'TAKEN' already exists"),
-        (CreateAgent { project: "strict".into(), ..create_command("a") }, Code::InvalidInput, "template 'strict' requires the parameter 'region': set it under [parameters] in the project file of 'strict'"),
+        (
+            CreateAgent { project: "strict".into(), ..create_command("a") },
+            Code::InvalidInput,
+            "template 'strict' requires the parameter 'region': set it under [parameters] in the project file of 'strict'",
+        ),
     ];
     for (request, code, message) in cases {
         let error = scene.running.fleet.agent_create(&operator(), request).await.unwrap_err();
@@ -76,7 +96,10 @@ async fn a_name_that_coder_has_for_something_else_is_refused_and_left_alone() {
     let created = scene.coder.api().workspace_create("other", "mine").await;
     assert_eq!(created.status, 201);
     let error = scene.running.create("mine").await.unwrap_err();
-    assert_eq!((error.code(), error.to_string().as_str()), (Code::AlreadyExists, "agent 'mine' already exists"));
+    assert_eq!(
+        (error.code(), error.to_string().as_str()),
+        (Code::AlreadyExists, "agent 'mine' already exists")
+    );
     assert_eq!(scene.running.status("mine"), None);
     assert_eq!(scene.coder.workspaces().len(), 1);
 }
@@ -94,7 +117,8 @@ async fn without_a_name_a_short_unique_one_is_made() {
 async fn the_same_request_key_is_the_same_agent_and_other_arguments_are_refused() {
     let scene = Scene::new(Pace::Instant).await;
     let token = |fingerprint: u8| Some(RequestToken { key: "k".into(), fingerprint: [fingerprint; 32] });
-    let request = |fingerprint| CreateAgent { name: None, request: token(fingerprint), ..create_command("unused") };
+    let request =
+        |fingerprint| CreateAgent { name: None, request: token(fingerprint), ..create_command("unused") };
     let first = scene.running.fleet.agent_create(&operator(), request(1)).await.unwrap();
     let second = scene.running.fleet.agent_create(&operator(), request(1)).await.unwrap();
     assert_eq!((first.operation, first.agent.agent.id), (second.operation, second.agent.agent.id));
@@ -108,17 +132,22 @@ async fn the_same_request_key_is_the_same_agent_and_other_arguments_are_refused(
 async fn a_failing_build_leaves_a_failed_agent_that_says_why_and_gives_its_slot_back() {
     let scene = Scene::new(Pace::PerRead).await;
     scene.coder.template_add(template("broken").behaviour(Behaviour::BuildFails));
-    let request = CreateAgent { project: "broken".into(), wait: Duration::from_secs(30), ..create_command("one") };
+    let request =
+        CreateAgent { project: "broken".into(), wait: Duration::from_secs(30), ..create_command("one") };
     let created = scene.running.fleet.agent_create(&operator(), request).await.unwrap();
     assert_eq!(created.agent.agent.sighting.status, AgentStatus::Failed);
     eventually("the reason has the build log's end", async || {
         let reason = scene.running.show("one").await.unwrap().agent.sighting.reason.clone();
-        reason.starts_with("the build failed: ") && reason.len() > "the build failed: terraform apply: exit status 1".len()
+        reason.starts_with("the build failed: ")
+            && reason.len() > "the build failed: terraform apply: exit status 1".len()
     })
     .await;
     let overview = scene.running.fleet.fleet_status(&operator()).await.unwrap();
     assert_eq!((overview.slots.used, overview.slots.queued), (0, 0));
-    assert_eq!(overview.attention[0].next_action, "Call show_agent for 'one', then restart_agent or delete_agent.");
+    assert_eq!(
+        overview.attention[0].next_action,
+        "Call show_agent for 'one', then restart_agent or delete_agent."
+    );
     scene.running.delete("one").await.unwrap();
     scene.running.is_gone("one").await;
 }

@@ -54,9 +54,15 @@ async fn operations_of_one_agent_run_one_after_another_in_the_order_accepted() {
     scene.running.create("one").await.unwrap();
     scene.running.stop_agent("one").await.unwrap();
     scene.running.start_agent("one").await.unwrap();
-    eventually("all builds are done", async || builds(&scene, "one").is_some_and(|found| found.builds == 3)).await;
+    eventually("all builds are done", async || builds(&scene, "one").is_some_and(|found| found.builds == 3))
+        .await;
     scene.running.becomes("one", AgentStatus::Idle).await;
-    let operations = scene.running.store.operations_of(scene.running.show("one").await.unwrap().agent.id, 9).await.unwrap();
+    let operations = scene
+        .running
+        .store
+        .operations_of(scene.running.show("one").await.unwrap().agent.id, 9)
+        .await
+        .unwrap();
     let kinds: Vec<&str> = operations.iter().rev().map(|operation| operation.kind.word()).collect();
     assert_eq!(kinds, ["create", "stop", "start"]);
 }
@@ -73,8 +79,13 @@ async fn a_delete_overtakes_a_build_under_way_and_cancels_what_waits() {
     assert_eq!(scene.running.status("one"), Some(AgentStatus::Deleting));
     scene.coder.set_pace(Pace::PerRead);
     scene.running.is_gone("one").await;
+    eventually("no operation is open", async || {
+        scene.running.store.operations_open().await.unwrap().is_empty()
+    })
+    .await;
     let operations = scene.running.store.operations_of(id, 9).await.unwrap();
-    let ends: Vec<(&str, &str)> = operations.iter().rev().map(|op| (op.kind.word(), op.state.word())).collect();
+    let ends: Vec<(&str, &str)> =
+        operations.iter().rev().map(|op| (op.kind.word(), op.state.word())).collect();
     assert_eq!(ends, [("create", "canceled"), ("restart", "canceled"), ("delete", "done")]);
 }
 
@@ -102,7 +113,8 @@ async fn history_stays_readable_by_name_after_the_deletion() {
     scene.running.delete("one").await.unwrap();
     scene.running.is_gone("one").await;
     let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
-    let page = scene.running.store.journal_page(agent.id, None, PageRequest::parse(1, 20).unwrap()).await.unwrap();
+    let page =
+        scene.running.store.journal_page(agent.id, None, PageRequest::parse(1, 20).unwrap()).await.unwrap();
     let kinds: Vec<(HistoryKind, &str)> = page.items.iter().map(|e| (e.kind, e.message.as_str())).collect();
     let expected =
         [(HistoryKind::Report, "Reading the code"), (HistoryKind::Task, "## Objective\nFix the login bug")];

@@ -77,10 +77,14 @@ impl RunningFleet {
 
     /// On the store of an earlier one, as after a restart.
     pub(crate) async fn start_in(directory: Arc<TempDir>, coder_url: &str, token: &str) -> Self {
-        let options = StoreOptions { path: directory.path().join("fleet.db"), backups: directory.path().join("backups") };
+        let options = StoreOptions {
+            path: directory.path().join("fleet.db"),
+            backups: directory.path().join("backups"),
+        };
         let store = Store::open(&options).await.unwrap();
         let catalog = Catalog::open(CatalogDirs::default());
-        let fleet = Fleet::open(store.clone(), client(coder_url, token), catalog, fleet_options()).await.unwrap();
+        let fleet =
+            Fleet::open(store.clone(), client(coder_url, token), catalog, fleet_options()).await.unwrap();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         fleet.start(&stop, &tasks);
         Self { fleet, store, directory, stop, tasks }
@@ -118,7 +122,8 @@ impl RunningFleet {
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Result<(), Error> {
-        let request = DeleteAgent { name: name.to_owned(), work: Work::Keep, request: None, wait: Duration::ZERO };
+        let request =
+            DeleteAgent { name: name.to_owned(), work: Work::Keep, request: None, wait: Duration::ZERO };
         self.fleet.agent_delete(&operator(), request).await.map(drop)
     }
 

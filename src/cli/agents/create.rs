@@ -1,0 +1,124 @@
+//! `agents create`: makes an agent and, where someone reads along, follows it until it is ready.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use uuid::Uuid;
+
+use super::follow::{Followed, follow};
+use crate::cli::client::{Body, Client};
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::screen::{Format, Screen};
+use crate::domain::agent::AgentStatus;
+use crate::domain::name::AgentName;
+use crate::view::agent::AgentChanged;
+use crate::view::request::CreateAgentInput;
+
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Project to work in (see 'fleet-mcp projects')
+    #[arg(long, value_name = "P")]
+    project: String,
+    /// What the agent is to do, in Markdown
+    #[arg(long, value_name = "TEXT", required_unless_present = "spec_file", conflicts_with = "spec_file")]
+    spec: Option<String>,
+    /// File with what the agent is to do; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    spec_file: Option<PathBuf>,
+    /// Name of the agent; made up if left out
+    #[arg(long, value_name = "N", value_parser = AgentName::parse)]
+    name: Option<AgentName>,
+    /// Role of the agent (see 'fleet-mcp roles'); the project's default if left out
+    #[arg(long, value_name = "R")]
+    role: Option<String>,
+    /// A pull request to work on
+    #[arg(long, value_name = "U")]
+    pull_request_url: Option<String>,
+    /// Wait at most so many seconds for the agent to be ready
+    #[arg(long, value_name = "SECONDS", conflicts_with = "no_wait")]
+    wait: Option<u32>,
+    /// Return at once, on a terminal too
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// How long to stay with the new agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    Not,
+    AtMost(Duration),
+    UntilReady,
+}
+
+pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let stay = stay(&args, screen);
+    let input = input(args)?;
+    let made = client.post(&["agents"], &input).await?;
+    let agent = made.read::<AgentChanged>()?;
+    for warning in &agent.warnings {
+        screen.hint(&format!("note: {warning}"));
+    }
+    let followed = match stay {
+        Stay::Not => return tell(screen, &made),
+        Stay::AtMost(longest) => follow(client, &agent.agent.name, Some(longest), screen).await?,
+        Stay::UntilReady => follow(client, &agent.agent.name, None, screen).await?,
+    };
+    // The same key asks for the same agent: this answer is the first one, as things are now.
+    let now = client.post(&["agents"], &input).await?;
+    match followed {
+        Followed::Rests(row) if !AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_ready) => {
+            Err(CliError::NotReady { name: row.name, status: row.status, reason: row.reason })
+        }
+        Followed::Rests(_) | Followed::StillMoving => tell(screen, &now),
+    }
+}
+
+fn stay(args: &CreateArgs, screen: &Screen) -> Stay {
+    match args.wait {
+        Some(0) => Stay::Not,
+        Some(seconds) => Stay::AtMost(Duration::from_secs(seconds.into())),
+        None if screen.is_terminal && screen.format == Format::People && !args.no_wait => Stay::UntilReady,
+        None => Stay::Not,
+    }
+}
+
+fn input(args: CreateArgs) -> Result<CreateAgentInput, CliError> {
+    let spec = match (args.spec, args.spec_file) {
+        (Some(spec), _) => spec,
+        (None, Some(file)) => read_spec(&file)?,
+        (None, None) => return Err(CliError::usage("there is no spec", "Give --spec or --spec-file.")),
+    };
+    Ok(CreateAgentInput {
+        project: args.project,
+        spec,
+        name: args.name.map(|name| name.to_string()),
+        role: args.role,
+        pull_request_url: args.pull_request_url,
+        request_key: Some(Uuid::new_v4().to_string()),
+        wait_seconds: 0,
+    })
+}
+
+fn read_spec(file: &Path) -> Result<String, CliError> {
+    let mut spec = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut spec).map(|_| spec)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|source| CliError::File { path: file.to_owned(), source })
+}
+
+fn tell(screen: &Screen, body: &Body) -> Result<Exit, CliError> {
+    screen.answer(body, |changed: &AgentChanged| {
+        let name = &changed.agent.name;
+        screen.line(&format!("{} ({})", changed.message, changed.agent.status))?;
+        screen.hint(&format!("fleet-mcp agents show {name} tells what it does"));
+        screen.hint(&format!("fleet-mcp agents history {name} shows its tasks and reports"));
+        Ok(())
+    })?;
+    Ok(Exit::Ok)
+}

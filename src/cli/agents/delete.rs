@@ -1,0 +1,68 @@
+//! `agents delete`: asks once, then deletes the agent and its workspace.
+
+use std::io::Write;
+
+use clap::Args;
+use serde_json::json;
+
+use super::NameArg;
+use super::change::MAX_WAIT;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::globals::Globals;
+use crate::cli::screen::Screen;
+use crate::domain::name::AgentName;
+use crate::view::agent::AgentDeleted;
+
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    #[command(flatten)]
+    agent: NameArg,
+    /// Do not try to save unpushed work
+    #[arg(long)]
+    discard_work: bool,
+    /// Wait at most so many seconds for the workspace to be gone
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=MAX_WAIT))]
+    wait: i64,
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    yes: bool,
+}
+
+pub(super) async fn run(globals: &Globals, args: DeleteArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let client = Client::connect(globals)?;
+    let name = &args.agent.name;
+    if !args.yes && !confirmed(name, screen)? {
+        screen.hint("nothing was deleted");
+        return Ok(Exit::Failed);
+    }
+    let query = json!({ "keep_work": !args.discard_work, "wait_seconds": args.wait });
+    let body = client.delete(&["agents", name.as_str()], &query).await?;
+    screen.answer(&body, |deleted: &AgentDeleted| {
+        screen.line(&deleted.message)?;
+        if let Some(rescued) = &deleted.rescued {
+            screen.hint(&format!("unpushed work is kept in {}", rescued.path));
+        }
+        Ok(())
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn confirmed(name: &AgentName, screen: &Screen) -> Result<bool, CliError> {
+    if !screen.can_ask() {
+        return Err(CliError::usage(
+            format!("deleting '{name}' needs a yes, and there is no terminal to ask on"),
+            "Give -y to delete without being asked.",
+        ));
+    }
+    let mut question = anstream::stderr();
+    write!(question, "Delete agent '{name}' and its workspace? [y/N] ")
+        .and_then(|()| question.flush())
+        .map_err(CliError::Output)?;
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|source| CliError::File { path: "the answer".into(), source })?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

@@ -1,0 +1,74 @@
+//! `agents history`: what an agent was given and what it reported.
+
+use chrono::Utc;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::NameArg;
+use crate::cli::age::relative;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::paging::place;
+use crate::cli::screen::Screen;
+use crate::cli::table::{Column, Table, column, column_from, text};
+use crate::view::history::{HistoryRow, TaskHistory};
+
+const COLUMNS: &[Column] =
+    &[column("WHEN"), column_from(50, "KIND"), column("STATE"), column_from(60, "FROM"), column("TEXT")];
+
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    agent: NameArg,
+    /// Which entries to show
+    #[arg(long, value_name = "K", default_value = "all")]
+    kind: Kind,
+    /// Page, counted from 1
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    page: i64,
+    /// Entries a page, 1 to 100
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    page_size: i64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    All,
+    Task,
+    Report,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Task => "task",
+            Self::Report => "report",
+        }
+    }
+}
+
+pub(super) async fn run(client: &Client, args: HistoryArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let query = json!({ "kind": args.kind.word(), "page": args.page, "page_size": args.page_size });
+    let body = client.get(&["agents", args.agent.name.as_str(), "history"], &query).await?;
+    screen.answer(&body, |history: &TaskHistory| {
+        let mut table = Table::new(COLUMNS);
+        history.tasks.iter().for_each(|entry| table.row(row(entry)));
+        screen.table(&table)?;
+        screen.hint(&place(&history.paging, "entries"));
+        Ok(())
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn row(entry: &HistoryRow) -> [comfy_table::Cell; 5] {
+    let outcome = entry.outcome.as_ref().map(|outcome| format!(" -> {outcome}")).unwrap_or_default();
+    [
+        text(relative(&entry.created_at, Utc::now())),
+        text(&entry.kind),
+        text(&entry.state),
+        text(&entry.source),
+        text(format!("{}{outcome}", entry.message)),
+    ]
+}

@@ -1,0 +1,83 @@
+//! `agents`: everything an operator does with agents.
+
+mod change;
+mod create;
+mod delete;
+mod follow;
+mod history;
+mod list;
+mod show;
+mod watch;
+
+use clap::Subcommand;
+
+use super::client::Client;
+use super::error::CliError;
+use super::exit::Exit;
+use super::globals::Globals;
+use super::screen::Screen;
+use crate::domain::name::AgentName;
+
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// List agents with their status and what they do
+    #[command(after_help = "Example:\n  fleet-mcp agents list --status busy,failed --watch")]
+    List(list::ListArgs),
+    /// Show one agent in full
+    #[command(after_help = "Example:\n  fleet-mcp agents show fix-login")]
+    Show {
+        #[command(flatten)]
+        agent: NameArg,
+    },
+    /// Make an agent and give it its first task
+    #[command(
+        long_about = "Make an agent and give it its first task. On a terminal it is followed until it is ready; \
+            otherwise the command returns at once unless --wait is given.",
+        after_help = "Example:\n  fleet-mcp agents create --project setup --spec 'Fix the login form' --name fix-login"
+    )]
+    Create(create::CreateArgs),
+    /// Delete an agent and its workspace, saving unpushed work first
+    #[command(after_help = "Example:\n  fleet-mcp agents delete fix-login --wait 45")]
+    Delete(delete::DeleteArgs),
+    /// Start a stopped agent
+    #[command(after_help = "Example:\n  fleet-mcp agents start fix-login")]
+    Start(change::ChangeArgs),
+    /// Stop an agent, or all that run
+    #[command(after_help = "Example:\n  fleet-mcp agents stop --all")]
+    Stop(change::StopArgs),
+    /// Stop an agent and start it again
+    #[command(after_help = "Example:\n  fleet-mcp agents restart fix-login --wait 45")]
+    Restart(change::ChangeArgs),
+    /// Show the tasks and reports of an agent, newest first
+    #[command(after_help = "Example:\n  fleet-mcp agents history fix-login --kind task")]
+    History(history::HistoryArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct NameArg {
+    /// Name of the agent
+    #[arg(value_name = "NAME", value_parser = AgentName::parse)]
+    name: AgentName,
+}
+
+pub(super) async fn run(
+    globals: &Globals,
+    command: AgentsCommand,
+    screen: &Screen,
+) -> Result<Exit, CliError> {
+    match command {
+        AgentsCommand::List(args) if args.watch => watch::run(globals, args, screen).await,
+        AgentsCommand::List(args) => list::run(&Client::connect(globals)?, args, screen).await,
+        AgentsCommand::Show { agent } => show::run(&Client::connect(globals)?, &agent.name, screen).await,
+        AgentsCommand::Create(args) => create::run(&Client::connect(globals)?, args, screen).await,
+        AgentsCommand::Delete(args) => delete::run(globals, args, screen).await,
+        AgentsCommand::Start(args) => {
+            change::run(&Client::connect(globals)?, change::Change::Start, args, screen).await
+        }
+        AgentsCommand::Restart(args) => {
+            change::run(&Client::connect(globals)?, change::Change::Restart, args, screen).await
+        }
+        AgentsCommand::Stop(args) => change::stop(&Client::connect(globals)?, args, screen).await,
+        AgentsCommand::History(args) => history::run(&Client::connect(globals)?, args, screen).await,
+    }
+}

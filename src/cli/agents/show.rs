@@ -1,0 +1,70 @@
+//! `agents show`: everything known of one agent.
+
+use chrono::Utc;
+
+use crate::cli::age::relative;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::fields::{Field, field, optional, render, toned};
+use crate::cli::screen::Screen;
+use crate::cli::tone::Tone;
+use crate::domain::name::AgentName;
+use crate::domain::text::{one_line, printable};
+use crate::view::agent::{AgentDetail, AgentShown, TaskSummary};
+use crate::view::request::NoInput;
+
+pub(super) async fn run(client: &Client, name: &AgentName, screen: &Screen) -> Result<Exit, CliError> {
+    let body = client.get(&["agents", name.as_str()], &NoInput {}).await?;
+    screen.answer(&body, |shown: &AgentShown| {
+        let agent = &shown.agent;
+        screen.line(&render(&facts(agent)))?;
+        screen.line(&metadata(agent))?;
+        screen.line(&format!("spec\n{}", indented(&agent.spec)))?;
+        screen.hint(&format!("fleet-mcp agents history {name} shows what it has done"));
+        Ok(())
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn facts(agent: &AgentDetail) -> Vec<Field> {
+    let now = Utc::now();
+    let age = |time: &str| relative(time, now);
+    let attention = Some(agent.attention.as_str()).filter(|word| *word != "none");
+    vec![
+        field("name", &agent.name),
+        toned("status", Tone::of_status(&agent.status), &agent.status),
+        field("reason", &agent.reason),
+        toned("attention", Some(Tone::Bad), attention.unwrap_or_default()),
+        field("role", &agent.role),
+        field("project", &agent.project),
+        optional("current task", agent.current_task.as_deref()),
+        optional("last task", agent.last_task.as_ref().map(task).as_deref()),
+        optional("pull request", agent.links.pull_request.as_deref()),
+        optional("workspace", agent.links.workspace.as_deref()),
+        optional("git", agent.git.as_ref().map(ToString::to_string).as_deref()),
+        optional("usage", agent.usage.as_ref().map(ToString::to_string).as_deref()),
+        field("starts", agent.generation.to_string()),
+        field("created", age(&agent.created_at)),
+        field("seen", agent.observed_at.as_deref().map_or("never".to_owned(), age)),
+    ]
+}
+
+fn task(task: &TaskSummary) -> String {
+    let outcome = task.outcome.as_ref().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
+    format!("{}: {}{outcome}", task.state, task.message)
+}
+
+/// The spec is shown below as text, so its copy among the metadata is not.
+fn metadata(agent: &AgentDetail) -> String {
+    let lines = agent.metadata.iter().filter(|(key, _)| *key != "fleet_mcp_agent_spec");
+    let lines: Vec<String> =
+        lines.map(|(key, value)| format!("  {}: {}", one_line(key), one_line(value))).collect();
+    if lines.is_empty() { String::new() } else { format!("\nmetadata\n{}\n", lines.join("\n")) }
+}
+
+fn indented(text: &str) -> String {
+    let text = printable(text);
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}").trim_end().to_owned()).collect();
+    lines.join("\n")
+}

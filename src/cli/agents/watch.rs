@@ -1,0 +1,72 @@
+//! `agents list --watch`: the list drawn anew at every change, until Ctrl-C.
+
+use super::list::{ListArgs, draw, fetch};
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::events::{Events, News};
+use crate::cli::exit::Exit;
+use crate::cli::globals::Globals;
+use crate::cli::json;
+use crate::cli::screen::{Format, Screen};
+use crate::domain::name::name_key;
+use crate::view::agent::ChangedAgent;
+
+/// Ctrl-C is how a watch is meant to end, so it ends well.
+pub(super) async fn run(globals: &Globals, args: ListArgs, screen: &Screen) -> Result<Exit, CliError> {
+    tokio::select! {
+        ended = watch(globals, &args, screen) => ended,
+        _interrupted = tokio::signal::ctrl_c() => Ok(()),
+    }?;
+    Ok(Exit::Ok)
+}
+
+/// The stream is opened before the first look, so that no change falls between the two.
+async fn watch(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<(), CliError> {
+    let mut events = Events::open(globals, screen).await?;
+    if screen.format == Format::People {
+        redraw(globals, args, screen).await?;
+    }
+    loop {
+        let news = events.next().await?;
+        match (screen.format, news) {
+            (Format::Json, News::Changes(changes)) => print_changes(&changes, args, screen)?,
+            (Format::Json, News::Reopened) => {}
+            (Format::People, News::Changes(_) | News::Reopened) => redraw(globals, args, screen).await?,
+        }
+    }
+}
+
+/// A server that goes away between news and look comes back as news of the stream.
+async fn redraw(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<(), CliError> {
+    match fetch(&Client::connect(globals)?, args).await {
+        Ok(body) => {
+            screen.clear()?;
+            draw(&body, screen)
+        }
+        Err(error) if error.exit() == Exit::Unavailable => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn print_changes(changes: &[String], args: &ListArgs, screen: &Screen) -> Result<(), CliError> {
+    for change in changes {
+        let agent: ChangedAgent = serde_json::from_str(change).map_err(CliError::Undecodable)?;
+        if is_wanted(&agent, args) {
+            screen.line(&json::line(change))?;
+        }
+    }
+    Ok(())
+}
+
+/// An agent that leaves the wanted status is a change of the wanted list too.
+fn is_wanted(changed: &ChangedAgent, args: &ListArgs) -> bool {
+    let is = |wanted: &Option<String>, value: &str| {
+        wanted.as_ref().is_none_or(|wanted| name_key(wanted) == name_key(value))
+    };
+    let has_status = args.status.as_ref().is_none_or(|list| {
+        let now_or_before = [Some(&changed.agent.status), changed.previous_status.as_ref()];
+        list.split(',')
+            .any(|word| now_or_before.into_iter().flatten().any(|status| name_key(word) == *status))
+    });
+    has_status && is(&args.project, &changed.agent.project) && is(&args.role, &changed.agent.role)
+}

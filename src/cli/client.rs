@@ -1,0 +1,164 @@
+//! The REST client of a running server: finds it, sends the token, gives back its answers or its errors.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::{Host, Url};
+
+use super::error::CliError;
+use super::globals::Globals;
+use super::server_file::ServerFile;
+use crate::view::error::ErrorBody;
+
+pub(super) const TOKEN_FILE: &str = "operator.token";
+const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than the longest wait the server grants and than the pauses of its event stream.
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: Url,
+    found: Found,
+}
+
+/// How the server was found, which decides what its absence means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    ByFile,
+    ByAddress,
+}
+
+/// An answer as the server wrote it.
+#[derive(Debug)]
+pub(crate) struct Body(String);
+
+impl Body {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CliError> {
+        serde_json::from_str(&self.0).map_err(CliError::Undecodable)
+    }
+}
+
+impl Client {
+    /// A client of the server these options mean; it has not been asked anything yet.
+    pub(crate) fn connect(globals: &Globals) -> Result<Self, CliError> {
+        match &globals.url {
+            Some(url) => {
+                let token = token_of_environment().ok_or_else(|| CliError::NoToken { url: url.clone() })?;
+                Self::new(url.clone(), &token, Found::ByAddress)
+            }
+            None => {
+                let directory = globals.require_data_directory()?;
+                let server = ServerFile::read(&directory)?.ok_or(CliError::NoServer)?;
+                let token = token_of_environment().map_or_else(|| token_of_file(&directory, &server), Ok)?;
+                Self::new(server.url, &token, Found::ByFile)
+            }
+        }
+    }
+
+    fn new(url: Url, token: &SecretString, found: Found) -> Result<Self, CliError> {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+            .map_err(|_| CliError::BadToken)?;
+        bearer.set_sensitive(true);
+        let mut builder = reqwest::Client::builder()
+            .default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT);
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        Ok(Self { http: builder.build().map_err(CliError::Client)?, base: url, found })
+    }
+
+    pub(crate) async fn get(&self, path: &[&str], query: &impl Serialize) -> Result<Body, CliError> {
+        self.ask(self.request(Method::GET, path).query(query)).await
+    }
+
+    pub(crate) async fn post(&self, path: &[&str], body: &impl Serialize) -> Result<Body, CliError> {
+        self.ask(self.request(Method::POST, path).json(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &[&str], query: &impl Serialize) -> Result<Body, CliError> {
+        self.ask(self.request(Method::DELETE, path).query(query)).await
+    }
+
+    pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        // Only addresses without a host have no path, and those were refused before.
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        self.http.request(method, url)
+    }
+
+    /// An answer that is a success, not read yet.
+    pub(super) async fn open(&self, request: RequestBuilder) -> Result<Response, CliError> {
+        let response = request.send().await.map_err(|error| self.absent(error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status().as_u16();
+        let text = response.text().await.map_err(|error| self.cut(error))?;
+        match serde_json::from_str(&text) {
+            Ok(body) => Err(CliError::Answered { body: Box::<ErrorBody>::new(body), text }),
+            Err(_) => Err(CliError::Foreign { url: self.base.clone(), status }),
+        }
+    }
+
+    async fn ask(&self, request: RequestBuilder) -> Result<Body, CliError> {
+        let response = self.open(request).await?;
+        response.text().await.map(Body).map_err(|error| self.cut(error))
+    }
+
+    /// A data directory whose server does not answer has none: the file is left from one that was killed.
+    fn absent(&self, error: reqwest::Error) -> CliError {
+        match self.found {
+            Found::ByFile if error.is_connect() => CliError::NoServer,
+            Found::ByFile | Found::ByAddress => {
+                CliError::Unreachable { url: self.base.clone(), source: error.without_url() }
+            }
+        }
+    }
+
+    pub(super) fn cut(&self, error: reqwest::Error) -> CliError {
+        CliError::Cut { url: self.base.clone(), source: error.without_url() }
+    }
+}
+
+fn token_of_environment() -> Option<SecretString> {
+    let token = std::env::var(TOKEN_VARIABLE).ok()?;
+    (!token.trim().is_empty()).then(|| SecretString::from(token.trim().to_owned()))
+}
+
+/// The file's token is for the server beside it alone, so it is never sent to an address given by hand.
+fn token_of_file(directory: &Path, server: &ServerFile) -> Result<SecretString, CliError> {
+    let path = directory.join(TOKEN_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(token) => Ok(SecretString::from(token.trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(CliError::NoToken { url: server.url.clone() })
+        }
+        Err(source) => Err(CliError::File { path, source }),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}

@@ -1,0 +1,134 @@
+//! Checks that need no server: the data directory, its files, git, and whether a server runs at all.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tokio::process::Command;
+
+use crate::cli::client::TOKEN_FILE;
+use crate::cli::globals::Globals;
+use crate::cli::server_file::ServerFile;
+use crate::view::doctor::CheckRow;
+
+const OUR_VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Permissions of anybody but the owner.
+const OTHERS: u32 = 0o077;
+
+/// What one look gave: all well, or what is wrong and the one thing to do about it.
+type Look = Result<String, Trouble>;
+
+struct Trouble {
+    finding: String,
+    remedy: String,
+}
+
+/// A server elsewhere has a data directory elsewhere: then only git is looked at here.
+pub(super) async fn checks(globals: &Globals) -> Vec<CheckRow> {
+    let mut checks = Vec::new();
+    if globals.url.is_none() {
+        match globals.data_directory() {
+            Some(directory) => checks.extend(of_directory(&directory)),
+            None => checks.push(check(
+                "data directory",
+                trouble("there is no home directory", "Name one with --data-dir."),
+            )),
+        }
+    }
+    checks.push(check("git", git().await));
+    checks
+}
+
+fn of_directory(directory: &Path) -> Vec<CheckRow> {
+    let mut checks = vec![
+        check("data directory", data_directory(directory)),
+        check("operator token", operator_token(&directory.join(TOKEN_FILE))),
+    ];
+    match ServerFile::read(directory) {
+        Ok(Some(server)) => {
+            checks.push(check("server", server_process(&server)));
+            checks.push(check("version", version(&server)));
+        }
+        Ok(None) => checks.push(check(
+            "server",
+            trouble("no server runs for this data directory", "Run 'fleet-mcp serve'."),
+        )),
+        Err(error) => checks
+            .push(check("server", trouble(error.message(), "Remove server.json and run 'fleet-mcp serve'."))),
+    }
+    checks
+}
+
+fn data_directory(directory: &Path) -> Look {
+    let shown = directory.display();
+    let Ok(metadata) = std::fs::metadata(directory) else {
+        return trouble(
+            format!("{shown} is not there"),
+            "Run 'fleet-mcp serve' once: it makes the directory.",
+        );
+    };
+    if !metadata.is_dir() {
+        return trouble(format!("{shown} is not a directory"), "Name another one with --data-dir.");
+    }
+    if metadata.permissions().mode() & OTHERS != 0 {
+        return trouble(format!("{shown} is open to others"), format!("Run 'chmod 700 {shown}'."));
+    }
+    match rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
+        Ok(()) => Ok(format!("{shown} is private and writable")),
+        Err(_) => {
+            trouble(format!("{shown} is not writable"), format!("Run 'chmod 700 {shown}', or own it first."))
+        }
+    }
+}
+
+fn operator_token(file: &Path) -> Look {
+    match std::fs::metadata(file) {
+        Err(_) => {
+            trouble(format!("{TOKEN_FILE} is not there"), "Run 'fleet-mcp serve' once: it makes the token.")
+        }
+        Ok(metadata) if metadata.permissions().mode() & OTHERS != 0 => {
+            trouble(format!("{TOKEN_FILE} is open to others"), format!("Run 'chmod 600 {}'.", file.display()))
+        }
+        Ok(_) => Ok(format!("{TOKEN_FILE} is yours alone")),
+    }
+}
+
+fn server_process(server: &ServerFile) -> Look {
+    let ServerFile { pid, url, .. } = server;
+    if server.is_alive() {
+        Ok(format!("process {pid} at {url}"))
+    } else {
+        trouble(format!("server.json names process {pid}, which does not run"), "Run 'fleet-mcp serve'.")
+    }
+}
+
+fn version(server: &ServerFile) -> Look {
+    if server.version == OUR_VERSION {
+        Ok(format!("server and command are both {OUR_VERSION}"))
+    } else {
+        trouble(
+            format!("the server is {}, this command is {OUR_VERSION}", server.version),
+            "Run 'fleet-mcp down', then 'fleet-mcp serve' with this version.",
+        )
+    }
+}
+
+async fn git() -> Look {
+    match Command::new("git").arg("--version").output().await {
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
+        Ok(_) | Err(_) => trouble("git does not run", "Install git."),
+    }
+}
+
+fn trouble(finding: impl Into<String>, remedy: impl Into<String>) -> Look {
+    Err(Trouble { finding: finding.into(), remedy: remedy.into() })
+}
+
+fn check(name: &str, look: Look) -> CheckRow {
+    let name = name.to_owned();
+    match look {
+        Ok(finding) => CheckRow { name, ok: true, finding, remedy: None },
+        Err(Trouble { finding, remedy }) => CheckRow { name, ok: false, finding, remedy: Some(remedy) },
+    }
+}

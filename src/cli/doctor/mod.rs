@@ -1,0 +1,59 @@
+//! `doctor`: checks this machine first, then asks the server for its own findings.
+
+mod local;
+
+use super::client::Client;
+use super::error::CliError;
+use super::exit::Exit;
+use super::globals::Globals;
+use super::json;
+use super::screen::{Format, Screen};
+use super::table::{Column, Table, column, text, toned};
+use super::tone::Tone;
+use crate::view::doctor::{CheckRow, DoctorReport};
+use crate::view::request::NoInput;
+
+const COLUMNS: &[Column] = &[column(""), column("CHECK"), column("FINDING")];
+
+pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
+    let mut checks = local::checks(globals).await;
+    checks.extend(server_checks(globals).await);
+    let report = DoctorReport { ok: checks.iter().all(|check| check.ok), checks };
+    match screen.format {
+        Format::Json => screen.line(&json::pretty(&serde_json::json!(report).to_string()))?,
+        Format::People => show(&report, screen)?,
+    }
+    Ok(if report.ok { Exit::Ok } else { Exit::Failed })
+}
+
+/// A server that does not answer is a finding like any other.
+async fn server_checks(globals: &Globals) -> Vec<CheckRow> {
+    match ask(globals).await {
+        Ok(report) => report.checks,
+        Err(error) => vec![CheckRow {
+            name: "answer".to_owned(),
+            ok: false,
+            finding: error.message(),
+            remedy: Some(error.next_action()),
+        }],
+    }
+}
+
+async fn ask(globals: &Globals) -> Result<DoctorReport, CliError> {
+    Client::connect(globals)?.get(&["doctor"], &NoInput {}).await?.read()
+}
+
+/// Remedies stand below the table: they are what one copies, so they are never cut.
+fn show(report: &DoctorReport, screen: &Screen) -> Result<(), CliError> {
+    let mut table = Table::new(COLUMNS);
+    for check in &report.checks {
+        let mark = if check.ok { "ok" } else { "!!" };
+        table.row([toned(Some(Tone::of_check(check.ok)), mark), text(&check.name), text(&check.finding)]);
+    }
+    screen.table(&table)?;
+    for check in report.checks.iter().filter(|check| !check.ok) {
+        let remedy = check.remedy.as_deref().unwrap_or("Ask whoever runs the server.");
+        screen.hint(&format!("{}: {}\n  next: {remedy}", check.name, check.finding));
+    }
+    Ok(())
+}

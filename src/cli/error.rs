@@ -1,0 +1,139 @@
+//! Why a command could not be done: what to tell, what to do next, and with which code to end.
+
+use std::error::Error as _;
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+use url::Url;
+
+use super::exit::Exit;
+use super::wording;
+use crate::view::error::ErrorBody;
+
+#[derive(Debug, Error)]
+pub(crate) enum CliError {
+    #[error("no server runs for this data directory")]
+    NoServer,
+    #[error("the server at {url} cannot be reached")]
+    Unreachable { url: Url, source: reqwest::Error },
+    #[error("the server at {url} broke off its answer")]
+    Cut { url: Url, source: reqwest::Error },
+    /// An error body of the server, with the text it came as.
+    #[error("{}", .body.message)]
+    Answered { body: Box<ErrorBody>, text: String },
+    #[error("{url} answered {status} with something a fleet-mcp server would not say")]
+    Foreign { url: Url, status: u16 },
+    #[error("the server's answer is not understood")]
+    Undecodable(#[source] serde_json::Error),
+    #[error("there is no token for {url}")]
+    NoToken { url: Url },
+    #[error("the token holds characters that no header can carry")]
+    BadToken,
+    #[error("you have no home directory to keep data in")]
+    NoHome,
+    #[error("read {}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("read server.json")]
+    ServerFile(#[source] serde_json::Error),
+    #[error("{message}")]
+    Usage { message: String, next: String },
+    #[error("agent '{name}' did not become ready: it is {status}: {reason}")]
+    NotReady { name: String, status: String, reason: String },
+    #[error("the server was asked to stop and still runs after {seconds} s")]
+    StillRuns { seconds: u64 },
+    #[error("prepare the HTTP client")]
+    Client(#[source] reqwest::Error),
+    #[error("write the output")]
+    Output(#[source] io::Error),
+}
+
+impl CliError {
+    pub(crate) fn usage(message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), next: next.into() }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::NoServer | Self::Unreachable { .. } | Self::Cut { .. } => Exit::Unavailable,
+            Self::Answered { body, .. } => Exit::of_code(&body.code),
+            Self::Foreign { status: 502..=504, .. } => Exit::Unavailable,
+            Self::NoToken { .. } | Self::BadToken => Exit::Refused,
+            Self::Usage { .. } => Exit::Usage,
+            Self::NotReady { .. } | Self::StillRuns { .. } | Self::NoHome => Exit::Failed,
+            Self::Foreign { .. } | Self::Undecodable(_) | Self::File { .. } | Self::ServerFile(_) => {
+                Exit::Failed
+            }
+            Self::Client(_) | Self::Output(_) => Exit::Failed,
+        }
+    }
+
+    /// The whole story on one line: what we were doing, then each cause.
+    pub(crate) fn message(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            message = format!("{message}: {error}");
+            cause = error.source();
+        }
+        message
+    }
+
+    /// The one thing to do next, in words of the command line.
+    pub(crate) fn next_action(&self) -> String {
+        match self {
+            Self::NoServer => "Run 'fleet-mcp serve'.".into(),
+            Self::Unreachable { .. } | Self::Cut { .. } => "Run 'fleet-mcp doctor'.".into(),
+            Self::Answered { body, .. } => wording::for_operators(&body.next_action),
+            Self::Foreign { .. } => "Check that the address is that of a fleet-mcp server.".into(),
+            Self::Undecodable(_) | Self::ServerFile(_) => {
+                "Run 'fleet-mcp doctor' and compare the versions of server and command.".into()
+            }
+            Self::NoToken { .. } | Self::BadToken => {
+                "Set FLEET_TOKEN to a token made by 'fleet-mcp token create'.".into()
+            }
+            Self::NoHome => "Name a directory with --data-dir.".into(),
+            Self::File { .. } => "Check that the file is there and that you may read it.".into(),
+            Self::Usage { next, .. } => next.clone(),
+            Self::NotReady { name, .. } => {
+                format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
+            }
+            Self::StillRuns { .. } => "Run 'fleet-mcp doctor'; end the process it names if it hangs.".into(),
+            Self::Client(_) | Self::Output(_) => "Run 'fleet-mcp doctor'.".into(),
+        }
+    }
+
+    /// The error as JSON: the server's own text, or a body of the same shape.
+    pub(crate) fn json(&self) -> String {
+        if let Self::Answered { text, .. } = self { text.clone() } else { self.own_body().to_string() }
+    }
+
+    /// The same as a value, to stand among others.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.json()).unwrap_or_else(|_| self.own_body())
+    }
+
+    fn own_body(&self) -> Value {
+        json!({
+            "code": self.own_code(),
+            "message": self.message(),
+            "retryable": self.exit() == Exit::Unavailable,
+            "next_action": self.next_action(),
+            "instance_id": null,
+            "tool_name": null,
+            "details": {},
+        })
+    }
+
+    /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
+    fn own_code(&self) -> &'static str {
+        match self.exit() {
+            Exit::Unavailable => "SERVER_UNAVAILABLE",
+            Exit::Usage => "INVALID_INPUT",
+            Exit::NotFound => "NOT_FOUND",
+            Exit::Refused => "UNAUTHENTICATED",
+            Exit::Ok | Exit::Failed | Exit::Held => "INTERNAL",
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The server's stream of changes, opened again after every break without missing one.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::{FutureExt, Stream, StreamExt};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, HeaderValue};
+use sse_stream::{Sse, SseStream};
+
+use super::client::Client;
+use super::error::CliError;
+use super::globals::Globals;
+use super::screen::Screen;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+type Open = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
+
+/// What the stream has to tell.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Changes in order, each the JSON of one agent: everything that had arrived.
+    Changes(Vec<String>),
+    /// The stream was opened again.
+    Reopened,
+}
+
+pub(crate) struct Events<'a> {
+    globals: &'a Globals,
+    screen: &'a Screen,
+    open: Open,
+    last_id: Option<String>,
+}
+
+impl<'a> Events<'a> {
+    /// Opens the stream; a server that is not there now is an error.
+    pub(crate) async fn open(globals: &'a Globals, screen: &'a Screen) -> Result<Self, CliError> {
+        let open = connect(&Client::connect(globals)?, None).await?;
+        Ok(Self { globals, screen, open, last_id: None })
+    }
+
+    /// Waits for news, however long the server is away; only a refusal ends it.
+    pub(crate) async fn next(&mut self) -> Result<News, CliError> {
+        loop {
+            match self.open.next().await {
+                Some(Ok(event)) => {
+                    let changes = self.with_all_that_arrived(event);
+                    if !changes.is_empty() {
+                        return Ok(News::Changes(changes));
+                    }
+                }
+                Some(Err(_)) | None => {
+                    self.reopen().await?;
+                    return Ok(News::Reopened);
+                }
+            }
+        }
+    }
+
+    /// A burst of changes is one piece of news.
+    fn with_all_that_arrived(&mut self, event: Sse) -> Vec<String> {
+        let mut changes: Vec<String> = self.take(event).into_iter().collect();
+        while let Some(Some(Ok(event))) = self.open.next().now_or_never() {
+            changes.extend(self.take(event));
+        }
+        changes
+    }
+
+    fn take(&mut self, event: Sse) -> Option<String> {
+        if let Some(id) = event.id {
+            self.last_id = Some(id);
+        }
+        let is_agent = event.event.as_deref() == Some("agent");
+        event.data.filter(|_| is_agent)
+    }
+
+    /// The server may come back at another port, so it is looked up anew each time.
+    async fn reopen(&mut self) -> Result<(), CliError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.screen.hint("reconnecting");
+            tokio::time::sleep(pause).await;
+            match self.try_reopen().await {
+                Ok(open) => {
+                    self.open = open;
+                    return Ok(());
+                }
+                Err(error) if is_final(&error) => return Err(error),
+                Err(_) => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        }
+    }
+
+    async fn try_reopen(&self) -> Result<Open, CliError> {
+        connect(&Client::connect(self.globals)?, self.last_id.as_deref()).await
+    }
+}
+
+/// A token that is refused will not be taken a second later either.
+fn is_final(error: &CliError) -> bool {
+    matches!(error, CliError::Answered { body, .. } if !body.retryable)
+}
+
+async fn connect(client: &Client, last_id: Option<&str>) -> Result<Open, CliError> {
+    let mut request = client
+        .request(Method::GET, &["events"])
+        .header(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    if let Some(id) = last_id {
+        request = request.header("Last-Event-ID", id);
+    }
+    let response = client.open(request).await?;
+    Ok(Box::pin(SseStream::from_bytes_stream(response.bytes_stream())))
+}

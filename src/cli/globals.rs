@@ -1,0 +1,76 @@
+//! Options every command takes: where the data directory is, which server to ask, how to print.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use etcetera::BaseStrategy;
+use url::Url;
+
+use super::error::CliError;
+
+/// The directory under the user's data directory that is ours.
+const DIRECTORY: &str = "fleet-mcp";
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Globals {
+    /// Directory with everything the server keeps [default: fleet-mcp in your data directory]
+    #[arg(long, global = true, value_name = "DIR", env = "FLEET_DATA_DIR", hide_env_values = true)]
+    pub data_dir: Option<PathBuf>,
+    /// Settings file [default: fleet.toml in the data directory]
+    #[arg(long, global = true, value_name = "FILE", env = "FLEET_CONFIG", hide_env_values = true)]
+    pub config: Option<PathBuf>,
+    /// Ask the server at this address, with the token in FLEET_TOKEN, instead of the data directory's own
+    #[arg(long, global = true, value_name = "URL", env = "FLEET_URL", hide_env_values = true, value_parser = web_address)]
+    pub url: Option<Url>,
+    /// Print the server's answer as JSON, and errors as JSON too
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How much the server writes to its log
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+impl Globals {
+    /// The data directory given, or the user's own; none where the user has no home.
+    pub fn data_directory(&self) -> Option<PathBuf> {
+        match &self.data_dir {
+            Some(directory) => Some(directory.clone()),
+            None => etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join(DIRECTORY)),
+        }
+    }
+
+    pub(super) fn require_data_directory(&self) -> Result<PathBuf, CliError> {
+        self.data_directory().ok_or(CliError::NoHome)
+    }
+}
+
+fn web_address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") {
+        Ok(url)
+    } else {
+        Err("not an http or https address".into())
+    }
+}

@@ -1,0 +1,111 @@
+//! What reaches the terminal: answers on standard output, hints and errors on standard error.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::de::DeserializeOwned;
+
+use super::client::Body;
+use super::error::CliError;
+use super::exit::Exit;
+use super::json;
+use super::table::Table;
+use crate::domain::text::printable;
+
+/// Width of tables where there is no terminal to ask.
+const WIDTH_WITHOUT_TERMINAL: u16 = 100;
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    People,
+    Json,
+}
+
+/// How this process prints. Colours are decided by the streams written to.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    pub(crate) format: Format,
+    width: u16,
+    /// Someone reads along: following and redrawing make sense.
+    pub(crate) is_terminal: bool,
+}
+
+impl Screen {
+    pub(crate) fn of_process(json: bool) -> Self {
+        let terminal_width = comfy_table::Table::new().width();
+        Self {
+            format: if json { Format::Json } else { Format::People },
+            width: terminal_width.filter(|width| *width > 0).unwrap_or(WIDTH_WITHOUT_TERMINAL),
+            is_terminal: io::stdout().is_terminal(),
+        }
+    }
+
+    /// Can a question be asked and answered?
+    pub(crate) fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// An answer of the server: as it came for programs, rendered for people.
+    pub(crate) fn answer<T: DeserializeOwned>(
+        &self,
+        body: &Body,
+        render: impl FnOnce(&T) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        match self.format {
+            Format::Json => self.line(&json::pretty(body.text())),
+            Format::People => render(&body.read()?),
+        }
+    }
+
+    pub(crate) fn table(&self, table: &Table) -> Result<(), CliError> {
+        self.line(&table.render(self.width))
+    }
+
+    /// Lines on standard output; agents' text in it has been made printable before.
+    pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
+        let mut out = anstream::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::Output)
+    }
+
+    /// What to type next, or what goes on; programs that asked for JSON do not need it.
+    pub(crate) fn hint(&self, text: &str) {
+        let style = Style::new().dimmed();
+        if self.format == Format::People {
+            say(&format!("{style}{}{style:#}", printable(text)));
+        }
+    }
+
+    /// Empties the terminal before it is drawn anew; a pipe gets one table after the other.
+    pub(crate) fn clear(&self) -> Result<(), CliError> {
+        if !self.is_terminal {
+            return Ok(());
+        }
+        // Past the colour filter, which would drop this where colours are not wanted.
+        io::stdout().write_all(CLEAR.as_bytes()).map_err(CliError::Output)
+    }
+
+    /// Tells the error and gives its exit code. A reader that went away is no error of ours.
+    pub(crate) fn fail(&self, error: &CliError) -> Exit {
+        if matches!(error, CliError::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe) {
+            return Exit::Ok;
+        }
+        match self.format {
+            Format::Json => say(&json::pretty(&error.json())),
+            Format::People => self.complain(error),
+        }
+        error.exit()
+    }
+
+    /// The error for people, without ending anything.
+    pub(crate) fn complain(&self, error: &CliError) {
+        let style = AnsiColor::Red.on_default().bold();
+        say(&format!("{style}error:{style:#} {}", printable(&error.message())));
+        say(&format!("  next: {}", printable(&error.next_action())));
+    }
+}
+
+/// Standard error; where even that is closed there is nobody left to tell.
+fn say(text: &str) {
+    let _written = writeln!(anstream::stderr().lock(), "{text}");
+}

@@ -1,0 +1,43 @@
+//! `server.json`: how a command finds the server of its data directory.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::error::CliError;
+
+pub(super) const FILE: &str = "server.json";
+
+/// There while the server serves, gone after a clean stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFile {
+    pub url: Url,
+    pub mcp_url: Url,
+    pub pid: u32,
+    pub version: String,
+}
+
+impl ServerFile {
+    /// None when there is no such file.
+    pub(super) fn read(data_directory: &Path) -> Result<Option<Self>, CliError> {
+        let path = data_directory.join(FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(CliError::ServerFile),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(CliError::File { path, source }),
+        }
+    }
+
+    /// A killed server leaves its file behind.
+    pub(super) fn is_alive(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        match pid.map(rustix::process::test_kill_process) {
+            Some(Ok(())) => true,
+            // It runs as somebody else.
+            Some(Err(error)) => error == rustix::io::Errno::PERM,
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! `token`: makes, lists and revokes the tokens that let people, managers and agents in.
+
+use chrono::Utc;
+use clap::{Args, Subcommand, ValueEnum};
+use uuid::Uuid;
+
+use super::age::{is_past, lifetime, relative};
+use super::client::Client;
+use super::error::CliError;
+use super::exit::Exit;
+use super::globals::Globals;
+use super::screen::Screen;
+use super::table::{Column, Table, column, column_from, text, toned};
+use super::tone::Tone;
+use crate::view::request::{CreateTokenInput, NoInput};
+use crate::view::token::{TokenCreated, TokenList, TokenRevoked, TokenRow};
+
+const COLUMNS: &[Column] = &[
+    column("ID"),
+    column("NAME"),
+    column("KIND"),
+    column_from(100, "ROLE"),
+    column_from(80, "FOR"),
+    column_from(60, "MADE"),
+    column_from(60, "STATE"),
+];
+
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token; its text is shown this once
+    #[command(
+        after_help = "Example:\n  fleet-mcp token create --kind manager --name ci --project setup --expires 8h"
+    )]
+    Create(CreateArgs),
+    /// List tokens, without their texts
+    #[command(after_help = "Example:\n  fleet-mcp token list")]
+    List,
+    /// Revoke a token and those that were made with it
+    #[command(after_help = "Example:\n  fleet-mcp token revoke 0190e1a2-0000-7000-8000-000000000001")]
+    Revoke {
+        /// The token's id, as 'token list' shows it
+        id: Uuid,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// Whose token it is
+    #[arg(long)]
+    kind: Kind,
+    /// How the audit trail names its holder
+    #[arg(long, value_name = "N")]
+    name: Option<String>,
+    /// Role of an agent's token, instead of the agent's own
+    #[arg(long, value_name = "R")]
+    role: Option<String>,
+    /// The agent a token of kind agent belongs to
+    #[arg(long, value_name = "NAME", required_if_eq("kind", "agent"))]
+    agent: Option<String>,
+    /// A project the token may act on; may be given again, all projects if never
+    #[arg(long = "project", value_name = "P")]
+    projects: Vec<String>,
+    /// Lifetime such as 90s, 15m, 8h or 30d; endless if left out
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    expires: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Kind {
+    Operator,
+    Manager,
+    Agent,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Manager => "manager",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+pub(super) async fn run(globals: &Globals, command: TokenCommand, screen: &Screen) -> Result<Exit, CliError> {
+    let client = Client::connect(globals)?;
+    match command {
+        TokenCommand::Create(args) => create(&client, args, screen).await?,
+        TokenCommand::List => list(&client, screen).await?,
+        TokenCommand::Revoke { id } => revoke(&client, id, screen).await?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// The text alone goes to standard output, so that a script can keep it in a variable.
+async fn create(client: &Client, args: CreateArgs, screen: &Screen) -> Result<(), CliError> {
+    let input = CreateTokenInput {
+        kind: args.kind.word().to_owned(),
+        name: args.name,
+        role: args.role,
+        agent: args.agent,
+        projects: (!args.projects.is_empty()).then_some(args.projects),
+        expires_in_seconds: args.expires,
+    };
+    let body = client.post(&["tokens"], &input).await?;
+    screen.answer(&body, |token: &TokenCreated| {
+        screen.line(&token.token)?;
+        let end = token
+            .expires_at
+            .as_deref()
+            .map_or("never ends".to_owned(), |at| format!("ends {}", relative(at, Utc::now())));
+        screen.hint(&format!("{} token {}, {end}; it is not shown again", token.kind, token.id));
+        screen.hint("keep it in FLEET_TOKEN, never in an argument");
+        Ok(())
+    })
+}
+
+async fn list(client: &Client, screen: &Screen) -> Result<(), CliError> {
+    let body = client.get(&["tokens"], &NoInput {}).await?;
+    screen.answer(&body, |found: &TokenList| {
+        let mut table = Table::new(COLUMNS);
+        found.tokens.iter().for_each(|token| table.row(row(token)));
+        screen.table(&table)?;
+        screen.hint("fleet-mcp token revoke ID ends one");
+        Ok(())
+    })
+}
+
+async fn revoke(client: &Client, id: Uuid, screen: &Screen) -> Result<(), CliError> {
+    let body = client.delete(&["tokens", &id.to_string()], &NoInput {}).await?;
+    screen.answer(&body, |revoked: &TokenRevoked| match revoked.revoked_count {
+        1 => screen.line(&format!("token {id} is revoked")),
+        n => screen.line(&format!("token {id} is revoked, and {} made with it", n - 1)),
+    })
+}
+
+fn row(token: &TokenRow) -> [comfy_table::Cell; 7] {
+    let now = Utc::now();
+    let projects = token.projects.as_ref().map(|projects| projects.join(", "));
+    let (state, tone) = match (&token.revoked_at, &token.expires_at) {
+        (Some(at), _) => (format!("revoked {}", relative(at, now)), Some(Tone::Faint)),
+        (None, Some(at)) if is_past(at, now) => (format!("ended {}", relative(at, now)), Some(Tone::Faint)),
+        (None, Some(at)) => (format!("ends {}", relative(at, now)), None),
+        (None, None) => ("endless".to_owned(), None),
+    };
+    [
+        text(&token.id),
+        text(&token.name),
+        text(&token.kind),
+        text(token.role.as_deref().unwrap_or_default()),
+        text(token.agent.clone().or(projects).unwrap_or_default()),
+        text(relative(&token.created_at, now)),
+        toned(tone, state),
+    ]
+}
