@@ -25,7 +25,6 @@ mod tests {
     use crate::domain::agent::AgentStatus;
     use crate::domain::operation::Failure;
     use crate::domain::role::RoleKind;
-    use crate::store::StoreError;
 
     fn name() -> String {
         "one".to_owned()
@@ -50,7 +49,6 @@ mod tests {
             (Error::RateLimited, "RATE_LIMITED", true),
             (failure("TIMEOUT"), "TIMEOUT", true),
             (failure("a word of some later version"), "INTERNAL", true),
-            (Error::Store(StoreError::NameTaken), "INTERNAL", true),
         ];
         for (error, code, retryable) in cases {
             let told = serde_json::to_value(answer(&error, "show_agent")).unwrap();
