@@ -46,7 +46,10 @@ async fn foreign_hosts_and_origins_are_turned_away() {
         ("Host", "evil.test"),
         ("Origin", "http://evil.test"),
         ("Origin", "null"),
+        ("Origin", "http://good.test:8080"),
         ("Origin", "http://good.test"),
+        ("Origin", "http://localhost:3001"),
+        ("Origin", "http://[::1]:3001"),
         ("X-Nothing", "at all"),
     ] {
         let response = client.post(&message).header(name, value).send().await.unwrap();
@@ -56,7 +59,10 @@ async fn foreign_hosts_and_origins_are_turned_away() {
         ("Host", "evil.test", 403),
         ("Origin", "http://evil.test", 403),
         ("Origin", "null", 403),
+        ("Origin", "http://good.test:8080", 403),
         ("Origin", "http://good.test", 200),
+        ("Origin", "http://localhost:3001", 200),
+        ("Origin", "http://[::1]:3001", 200),
         ("X-Nothing", "at all", 200),
     ];
     assert_eq!(statuses, expected);

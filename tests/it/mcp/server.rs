@@ -41,7 +41,7 @@ pub(super) fn serve(listener: TcpListener, fleet: Fleet, toolsets: Toolsets) -> 
     let shutdown = CancellationToken::new();
     let options = TransportOptions {
         allowed_hosts: Vec::new(),
-        allowed_origins: vec!["http://good.test:80".into()],
+        allowed_origins: vec!["http://good.test".into()],
         shutdown: shutdown.clone(),
         toolsets,
     };
