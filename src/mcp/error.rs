@@ -15,3 +15,48 @@ pub(super) fn answer(error: &Error, tool: &str) -> CallToolResult {
         Err(unserializable) => CallToolResult::structured_error(unserializable.to_string().into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::access::Denial;
+    use crate::domain::agent::AgentStatus;
+    use crate::domain::operation::Failure;
+    use crate::domain::role::RoleKind;
+
+    fn name() -> String {
+        "one".to_owned()
+    }
+
+    fn failure(code: &str) -> Error {
+        Error::Operation(Failure { code: code.to_owned(), message: "the build timed out".to_owned() })
+    }
+
+    #[test]
+    fn every_kind_of_error_is_told_in_band_with_its_code() {
+        let cases = [
+            (Error::invalid("spec", "blank"), "INVALID_INPUT", false),
+            (Error::AgentNotFound(name()), "NOT_FOUND", false),
+            (Error::TokenNotFound(name()), "NOT_FOUND", false),
+            (Error::AlreadyExists(name()), "ALREADY_EXISTS", false),
+            (Error::NotReady { name: name(), status: AgentStatus::Stopped }, "AGENT_NOT_READY", true),
+            (Error::Forbidden(Denial::Kind(RoleKind::Coding)), "FORBIDDEN", false),
+            (Error::KeyReused, "KEY_REUSED", false),
+            (Error::CoderUnavailable(name()), "CODER_UNAVAILABLE", true),
+            (Error::CoderRejected(name()), "CODER_REJECTED", false),
+            (Error::RateLimited, "RATE_LIMITED", true),
+            (failure("TIMEOUT"), "TIMEOUT", true),
+            (failure("a word of some later version"), "INTERNAL", true),
+        ];
+        for (error, code, retryable) in cases {
+            let told = serde_json::to_value(answer(&error, "show_agent")).unwrap();
+            let body = &told["structuredContent"];
+            assert_eq!(told["isError"], true);
+            assert_eq!(told["content"], json!([{ "type": "text", "text": body.to_string() }]));
+            assert_eq!((&body["code"], &body["retryable"]), (&json!(code), &json!(retryable)), "{error:?}");
+            assert!(!body["next_action"].as_str().unwrap().is_empty(), "{error:?}");
+        }
+    }
+}

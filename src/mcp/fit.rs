@@ -16,6 +16,8 @@ pub(super) const LIST_CHARS: usize = 40_000;
 const MARGIN: usize = 500;
 /// Lengths tried for long texts, longest first.
 const LIMITS: [usize; 10] = [16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 30];
+/// Rounds of leaving things out.
+const ROUNDS: usize = 3;
 const OFFSET: &str = "text_offset";
 
 /// An answer that knows which of its parts may be long.
@@ -30,8 +32,8 @@ pub(super) trait Fit: Serialize + JsonSchema {
     /// Shortens what the answer tells a second time.
     fn drop_repeats(&mut self) {}
 
-    /// The last resort: leaves out what another tool tells.
-    fn drop_extras(&mut self) {}
+    /// The last resort, in rounds: leaves out what another tool tells, the least important first.
+    fn drop_extras(&mut self, _round: usize) {}
 
     /// The agent whose `show_agent` has the whole texts.
     fn agent_name(&self) -> Option<&str> {
@@ -123,7 +125,12 @@ fn shorten<T: Fit>(answer: &mut T) -> Kept {
             return Kept::TextsUpTo(limit);
         }
     }
-    answer.drop_extras();
+    for round in 0..ROUNDS {
+        answer.drop_extras(round);
+        if fits(answer) {
+            break;
+        }
+    }
     Kept::TextsUpTo(LIMITS[LIMITS.len() - 1])
 }
 

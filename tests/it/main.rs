@@ -4,6 +4,7 @@
 mod coder;
 mod fleet;
 mod harness;
+mod mcp;
 mod process;
 mod rest;
 mod store;

@@ -4,7 +4,7 @@ use super::{About, Effect, Entry};
 use crate::app::error::Error;
 use crate::domain::access::Action;
 use crate::mcp::call::Call;
-use crate::view::catalog::{AgentProject, AgentProjects, AgentRoles};
+use crate::view::catalog::{AgentProjects, AgentRoles};
 use crate::view::request::{NoInput, RolesInput};
 
 pub(super) fn tools() -> Vec<Entry> {
@@ -27,9 +27,7 @@ pub(super) fn tools() -> Vec<Entry> {
 
 async fn list_agent_projects(call: Call, _: NoInput) -> Result<AgentProjects, Error> {
     let found = call.fleet.project_list(&call.caller).await?;
-    let projects: Vec<_> = found.iter().map(AgentProject::from).collect();
-    let total_count = i64::try_from(projects.len()).unwrap_or(i64::MAX);
-    Ok(AgentProjects { projects, total_count, problems: call.fleet.catalog_problems() })
+    Ok(AgentProjects::of(&found, call.fleet.catalog_problems()))
 }
 
 async fn list_agent_roles(call: Call, input: RolesInput) -> Result<AgentRoles, Error> {

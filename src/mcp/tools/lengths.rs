@@ -28,7 +28,7 @@ impl Fit for AgentShown {
         drop_repeats_of_detail(&mut self.agent);
     }
 
-    fn drop_extras(&mut self) {
+    fn drop_extras(&mut self, _round: usize) {
         drop_extras_of_detail(&mut self.agent);
     }
 }
@@ -42,7 +42,7 @@ impl Fit for AgentChanged {
         drop_repeats_of_detail(&mut self.agent);
     }
 
-    fn drop_extras(&mut self) {
+    fn drop_extras(&mut self, _round: usize) {
         drop_extras_of_detail(&mut self.agent);
     }
 
@@ -62,7 +62,7 @@ impl Fit for MetadataSet {
         self.metadata.values_mut().collect()
     }
 
-    fn drop_extras(&mut self) {
+    fn drop_extras(&mut self, _round: usize) {
         self.metadata = std::mem::take(&mut self.metadata).into_iter().take(MAX_METADATA).collect();
     }
 
@@ -78,8 +78,8 @@ impl Fit for AgentList {
         self.agents.iter_mut().flat_map(texts_of_row).collect()
     }
 
-    fn drop_extras(&mut self) {
-        self.agents.iter_mut().for_each(drop_extras_of_row);
+    fn drop_extras(&mut self, round: usize) {
+        self.agents.iter_mut().for_each(|row| drop_extras_of_row(row, round));
     }
 }
 
@@ -90,8 +90,8 @@ impl Fit for AgentsWaited {
         self.changed.iter_mut().flat_map(|changed| texts_of_row(&mut changed.agent)).collect()
     }
 
-    fn drop_extras(&mut self) {
-        self.changed.iter_mut().for_each(|changed| drop_extras_of_row(&mut changed.agent));
+    fn drop_extras(&mut self, round: usize) {
+        self.changed.iter_mut().for_each(|changed| drop_extras_of_row(&mut changed.agent, round));
     }
 }
 
@@ -104,7 +104,7 @@ impl Fit for TaskHistory {
         texts.flatten().collect()
     }
 
-    fn drop_extras(&mut self) {
+    fn drop_extras(&mut self, _round: usize) {
         self.tasks.iter_mut().for_each(|row| drop_long(&mut row.uri));
     }
 }
@@ -132,7 +132,7 @@ impl Fit for FleetStatus {
         reasons.chain(&mut self.coder.error).collect()
     }
 
-    fn drop_extras(&mut self) {
+    fn drop_extras(&mut self, _round: usize) {
         self.attention.truncate(MAX_NOTICES);
     }
 }
@@ -179,11 +179,19 @@ fn texts_of_row(row: &mut AgentRow) -> Vec<&mut String> {
     texts
 }
 
-fn drop_extras_of_row(row: &mut AgentRow) {
-    row.last_task = None;
-    drop_long(&mut row.pull_request_url);
-    drop_long(&mut row.pull_request_status);
-    drop_long(&mut row.pull_request_check_status);
+/// Tasks first, then the state of the pull request, its address last: that is what a list is read for.
+fn drop_extras_of_row(row: &mut AgentRow, round: usize) {
+    match round {
+        0 => row.last_task = None,
+        1 => {
+            row.pull_request_status = None;
+            row.pull_request_check_status = None;
+        }
+        _ => {
+            row.current_task = None;
+            drop_long(&mut row.pull_request_url);
+        }
+    }
 }
 
 fn drop_long(value: &mut Option<String>) {

@@ -1,0 +1,87 @@
+//! Every kind of refusal as a client sees it.
+
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::mcp::tools::Toolsets;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::assert_snapshot;
+use super::client::{Era, Http};
+use super::server::{McpServer, serve};
+use crate::harness::{Pace, RunningFleet, eventually};
+
+#[tokio::test]
+async fn each_refusal_has_its_code_and_one_next_action() {
+    let server = McpServer::start(Pace::Instant).await;
+    server.scene.running.create("one").await.unwrap();
+    server.scene.running.becomes("one", AgentStatus::Idle).await;
+    let keyed = |spec: &str| json!({ "project": "setup", "spec": spec, "name": "two", "request_key": "k" });
+    Http::new(&server.url, "manager", Era::Stateless).call("create_agent", keyed("first")).await;
+    let cases = [
+        ("an_unknown_agent", "manager", "show_agent", json!({ "agent_name": "nobody" })),
+        ("an_unknown_project", "manager", "create_agent", json!({ "project": "nope", "spec": "x" })),
+        (
+            "an_unknown_role",
+            "manager",
+            "create_agent",
+            json!({ "project": "setup", "spec": "x", "role": "king" }),
+        ),
+        (
+            "a_name_taken",
+            "manager",
+            "create_agent",
+            json!({ "project": "setup", "spec": "x", "name": "ONE" }),
+        ),
+        ("a_blank_spec", "manager", "create_agent", json!({ "project": "setup", "spec": " " })),
+        ("a_page_out_of_range", "manager", "list_agents", json!({ "page_size": 101 })),
+        ("a_wait_too_long", "manager", "wait_for_agents", json!({ "timeout_seconds": 46 })),
+        ("an_offset_below_zero", "manager", "show_agent", json!({ "agent_name": "one", "text_offset": -1 })),
+        ("a_key_used_otherwise", "manager", "create_agent", keyed("second")),
+        ("a_tool_for_others", "coding", "create_agent", json!({ "anything": "at all" })),
+        ("a_foreign_project", "narrow", "stop_agent", json!({ "agent_name": "one" })),
+        ("another_agents_details", "coding", "show_agent", json!({ "agent_name": "one" })),
+    ];
+    let mut told = json!({});
+    for (case, token, tool, arguments) in cases {
+        told[case] =
+            Http::new(&server.url, token, Era::Stateless).call(tool, arguments).await["error"].clone();
+    }
+    assert_snapshot("refusals", &told);
+}
+
+#[tokio::test]
+async fn a_fleet_that_never_saw_coder_says_so_instead_of_showing_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let away = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let running = RunningFleet::start(&away, "token").await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let _serving = serve(listener, running.fleet.clone(), Toolsets::all());
+    let client = Http::new(&url, "manager", Era::Sessions);
+    eventually("the trouble is noticed", async || running.fleet.health().now().error.is_some()).await;
+    for (tool, arguments) in [
+        ("list_agents", json!({})),
+        ("show_agent", json!({ "agent_name": "one" })),
+        ("create_agent", json!({ "project": "setup", "spec": "x" })),
+        ("list_agent_projects", json!({})),
+    ] {
+        let told = client.call(tool, arguments).await["error"].clone();
+        assert_eq!(
+            (&told["code"], &told["retryable"]),
+            (&json!("CODER_UNAVAILABLE"), &json!(true)),
+            "{tool}"
+        );
+    }
+    assert_eq!(client.call("fleet_status", json!({})).await["coder"]["reachable"], false);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_our_trouble_and_shows_nothing_of_itself() {
+    let server = McpServer::start(Pace::Instant).await;
+    server.scene.running.create("one").await.unwrap();
+    server.scene.running.store.close().await;
+    let client = Http::new(&server.url, "manager", Era::Stateless);
+    let told = client.call("show_agent_task_history", json!({ "agent_name": "one" })).await;
+    assert_snapshot("store_trouble", &told);
+}

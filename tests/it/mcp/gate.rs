@@ -1,0 +1,86 @@
+//! Who and what is let in: no principal, foreign hosts and origins, unknown tools.
+
+use serde_json::json;
+
+use super::client::{Era, Http};
+use super::server::McpServer;
+use crate::harness::Pace;
+
+const ERAS: [Era; 2] = [Era::Sessions, Era::Stateless];
+
+#[tokio::test]
+async fn without_a_principal_nothing_is_listed_or_called() {
+    let server = McpServer::start(Pace::Instant).await;
+    for era in ERAS {
+        let client = Http::new(&server.url, "ghost", era);
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("tools/call", json!({ "name": "list_agents", "arguments": {} })),
+            ("tools/call", json!({ "name": "list_agents", "arguments": [] })),
+        ] {
+            assert_eq!(client.ask(method, params).await["error"]["code"], -32603, "{method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_a_tool_that_nobody_has_is_a_protocol_error() {
+    let server = McpServer::start(Pace::Instant).await;
+    for era in ERAS {
+        let client = Http::new(&server.url, "operator", era);
+        for arguments in [json!({}), json!([])] {
+            let answer = client.ask("tools/call", json!({ "name": "fly", "arguments": arguments })).await;
+            let expected = json!({ "code": -32602, "message": "there is no tool 'fly'" });
+            assert_eq!(answer["error"], expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_origins_are_turned_away() {
+    let server = McpServer::start(Pace::Instant).await;
+    let client = Http::new(&server.url, "operator", Era::Stateless);
+    let message = Era::Stateless.request(1, "tools/list", json!({}));
+    let mut statuses = Vec::new();
+    for (name, value) in [
+        ("Host", "evil.test"),
+        ("Origin", "http://evil.test"),
+        ("Origin", "null"),
+        ("Origin", "http://good.test:8080"),
+        ("Origin", "http://good.test"),
+        ("Origin", "http://localhost:3001"),
+        ("Origin", "http://[::1]:3001"),
+        ("X-Nothing", "at all"),
+    ] {
+        let response = client.post(&message).header(name, value).send().await.unwrap();
+        statuses.push((name, value, response.status().as_u16()));
+    }
+    let expected = [
+        ("Host", "evil.test", 403),
+        ("Origin", "http://evil.test", 403),
+        ("Origin", "null", 403),
+        ("Origin", "http://good.test:8080", 403),
+        ("Origin", "http://good.test", 200),
+        ("Origin", "http://localhost:3001", 200),
+        ("Origin", "http://[::1]:3001", 200),
+        ("X-Nothing", "at all", 200),
+    ];
+    assert_eq!(statuses, expected);
+}
+
+#[tokio::test]
+async fn a_refused_call_is_audited_and_has_no_effect() {
+    let server = McpServer::start(Pace::Instant).await;
+    server.scene.running.create("one").await.unwrap();
+    let client = Http::new(&server.url, "coding", Era::Sessions);
+    let told = client.call("delete_agent", json!({ "agent_name": "one", "nonsense": 1 })).await;
+    assert_eq!(told["error"]["code"], "FORBIDDEN");
+    let page = fleet_mcp::domain::page::PageRequest::parse(1, 1).unwrap();
+    let newest = server.scene.running.store.audit_page(page).await.unwrap().items.remove(0);
+    let row = (newest.principal, newest.surface, newest.action, newest.target, newest.code);
+    let text = |word: &str| word.to_owned();
+    let expected =
+        (text("coding"), text("mcp"), text("delete_agent"), Some(text("one")), Some(text("FORBIDDEN")));
+    assert_eq!(row, expected);
+    assert!(server.scene.running.status("one").is_some());
+}
