@@ -53,17 +53,22 @@ impl Screen {
         render: impl FnOnce(&T) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         match self.format {
-            Format::Json => self.line(&json::pretty(body.text())),
+            Format::Json => self.rendered(&json::pretty(body.text())),
             Format::People => render(&body.read()?),
         }
     }
 
     pub(crate) fn table(&self, table: &Table) -> Result<(), CliError> {
-        self.line(&table.render(self.width))
+        self.rendered(&table.render(self.width))
     }
 
-    /// Lines on standard output; agents' text in it has been made printable before.
+    /// Plain text on standard output, whoever wrote it.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
+        self.rendered(&printable(text))
+    }
+
+    /// Text laid out by us, colours included: what others wrote in it has been made printable before.
+    pub(crate) fn rendered(&self, text: &str) -> Result<(), CliError> {
         let mut out = anstream::stdout().lock();
         writeln!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::Output)
     }
