@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::client::Body;
@@ -58,6 +59,12 @@ impl Screen {
         }
     }
 
+    /// An answer put together here, for programs.
+    pub(crate) fn json(&self, answer: &impl Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string(answer).map_err(CliError::Undecodable)?;
+        self.rendered(&json::pretty(&text))
+    }
+
     pub(crate) fn table(&self, table: &Table) -> Result<(), CliError> {
         self.rendered(&table.render(self.width))
     }
@@ -97,16 +104,16 @@ impl Screen {
         }
         match self.format {
             Format::Json => say(&json::pretty(&error.json())),
-            Format::People => self.complain(error),
+            Format::People => self.complain(&error.message(), &error.next_action()),
         }
         error.exit()
     }
 
-    /// The error for people, without ending anything.
-    pub(crate) fn complain(&self, error: &CliError) {
+    /// An error for people, without ending anything.
+    pub(crate) fn complain(&self, message: &str, next_action: &str) {
         let style = AnsiColor::Red.on_default().bold();
-        say(&format!("{style}error:{style:#} {}", printable(&error.message())));
-        say(&format!("  next: {}", printable(&error.next_action())));
+        say(&format!("{style}error:{style:#} {}", printable(message)));
+        say(&format!("  next: {}", printable(next_action)));
     }
 }
 

@@ -6,20 +6,25 @@ use std::path::Path;
 use fleet_mcp::view::doctor::{CheckRow, DoctorReport};
 use insta::assert_snapshot;
 
-use super::{Rig, command, private_directory, set_mode, told};
+use super::{Rig, command, dead_url, private_directory, server_file, set_mode, told};
 
 fn well(name: &str, finding: &str) -> CheckRow {
     CheckRow { name: name.into(), ok: true, finding: finding.into(), remedy: None }
 }
 
-/// Which git there is differs from machine to machine.
-fn without_versions(told: &str, data_directory: &Path) -> String {
-    let mut settled = told.replace(&data_directory.display().to_string(), "[DATA]");
-    if let Some(start) = settled.find("git version ") {
-        let end = settled[start..].find(['\n', '"']).map_or(settled.len(), |end| start + end);
-        settled.replace_range(start..end, "git version [V]");
-    }
-    settled.replace(env!("CARGO_PKG_VERSION"), "[VERSION]").replace(&std::process::id().to_string(), "[PID]")
+/// What differs from machine to machine and from run to run.
+fn settled(told: &str, data_directory: &Path) -> String {
+    let told = told.replace(&data_directory.display().to_string(), "[DATA]");
+    let lines = told.lines().map(|line| match line.split_once("git version ") {
+        Some((before, after)) => {
+            let end = after.find('"').map_or("", |end| &after[end..]);
+            format!("{before}git version [V]{end}")
+        }
+        None => line
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+            .replace(&std::process::id().to_string(), "[PID]"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -27,7 +32,7 @@ async fn all_is_well() {
     let rig = Rig::start().await;
     let checks = vec![well("store", "the database is whole"), well("coder", "Coder v2.36.0 answers")];
     rig.answers("GET /doctor", &DoctorReport { ok: true, checks }).await;
-    assert_snapshot!(without_versions(&rig.run("doctor"), rig.directory.path()));
+    assert_snapshot!(settled(&rig.run("doctor"), rig.directory.path()));
 }
 
 #[tokio::test]
@@ -42,7 +47,7 @@ async fn every_trouble_has_its_remedy() {
         ..well("coder", "connection refused")
     };
     rig.answers("GET /doctor", &DoctorReport { ok: false, checks: vec![trouble] }).await;
-    assert_snapshot!(without_versions(&rig.run("doctor"), rig.directory.path()));
+    assert_snapshot!(settled(&rig.run("doctor"), rig.directory.path()));
 }
 
 #[test]
@@ -50,21 +55,29 @@ fn without_a_server_the_machine_is_checked_all_the_same() {
     let directory = private_directory();
     let run = |line: &str| told(line, &command(directory.path(), line).output().unwrap());
     let told = run("doctor") + &run("doctor --json");
-    assert_snapshot!(without_versions(&told.replace("git version", "git  version"), directory.path()));
+    assert_snapshot!(settled(&told, directory.path()));
 }
 
 #[tokio::test]
 async fn a_server_that_was_killed_is_noticed() {
-    let Rig { directory, server } = Rig::start().await;
+    let rig = Rig::start().await;
     let mut killed = std::process::Command::new("true").spawn().unwrap();
     killed.wait().unwrap();
-    let rig = Rig { directory, server };
-    rig.write_server_file(killed.id(), env!("CARGO_PKG_VERSION"));
-    let Rig { directory, server } = rig;
-    drop(server);
-    let output = command(directory.path(), "doctor").output().unwrap();
-    let told = told("doctor", &output).replace(&killed.id().to_string(), "[GONE]");
-    assert_snapshot!(without_versions(&told, directory.path()));
+    let file = server_file(&dead_url(), killed.id(), env!("CARGO_PKG_VERSION"));
+    rig.write_private("server.json", &file);
+    let told = rig.run("doctor").replace(&killed.id().to_string(), "[GONE]");
+    assert_snapshot!(settled(&told, rig.directory.path()));
+}
+
+#[tokio::test]
+async fn a_living_process_that_does_not_answer_is_noticed() {
+    let rig = Rig::start().await;
+    let file = server_file(&dead_url(), std::process::id(), env!("CARGO_PKG_VERSION"));
+    rig.write_private("server.json", &file);
+    let output = rig.command("doctor --json").output().unwrap();
+    let report: DoctorReport = serde_json::from_slice(&output.stdout).unwrap();
+    let unwell: Vec<&str> = report.checks.iter().filter(|c| !c.ok).map(|c| c.name.as_str()).collect();
+    assert_eq!((unwell, output.status.code()), (vec!["answer"], Some(1)));
 }
 
 #[test]
@@ -74,5 +87,5 @@ fn missing_git_and_directory_are_found() {
     let empty = parent.path().join("bin");
     symlink("/there/is/nothing/here", &empty).unwrap();
     let output = command(&absent, "doctor").env("PATH", &empty).output().unwrap();
-    assert_snapshot!(without_versions(&told("doctor", &output), &absent));
+    assert_snapshot!(settled(&told("doctor", &output), &absent));
 }

@@ -1,14 +1,12 @@
 //! What goes wrong is told once, with one thing to do and an exit code a script can use.
 
-use std::net::TcpListener;
-
 use insta::assert_snapshot;
 use serde_json::json;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::answers::{error, list};
-use super::{Rig, command, private_directory, set_mode, told};
+use super::{Rig, authorized, command, dead_url, private_directory, server_file, told};
 
 #[tokio::test]
 async fn an_error_of_the_server_is_told_in_words_of_the_command_line() {
@@ -62,16 +60,13 @@ fn without_a_server_the_way_to_start_one_is_named() {
 #[tokio::test]
 async fn a_server_file_left_by_a_killed_server_means_that_none_runs() {
     let rig = Rig::start().await;
-    let Rig { directory, server } = rig;
-    drop(server);
-    assert_snapshot!(told("status", &command(directory.path(), "status").output().unwrap()));
+    rig.write_private("server.json", &server_file(&dead_url(), 1, "0.0.1"));
+    assert_snapshot!(rig.run("status"));
 }
 
 #[test]
 fn an_address_where_nothing_listens_is_unavailable() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", free.local_addr().unwrap());
-    drop(free);
+    let address = dead_url();
     let directory = private_directory();
     let mut command = command(directory.path(), "status");
     let output = command.env("FLEET_URL", &address).env("FLEET_TOKEN", "fleet_x").output().unwrap();
@@ -117,7 +112,7 @@ async fn a_proxy_of_the_environment_is_not_used_for_loopback() {
 async fn an_answer_that_is_not_ours_is_not_taken_for_one() {
     let rig = Rig::start().await;
     let page = ResponseTemplate::new(502).set_body_string("<html>Bad gateway</html>");
-    super::authorized("GET /status").respond_with(page).mount(&rig.server).await;
+    authorized("GET /status").respond_with(page).mount(&rig.server).await;
     rig.answers("GET /projects", &json!({"colour": "blue"})).await;
     assert_snapshot!(rig.run("status") + &rig.run("projects"));
 }
@@ -130,9 +125,9 @@ async fn files_that_cannot_be_used_are_named() {
     rig.write_server_file(1, "0.0.1");
     std::fs::remove_file(rig.directory.path().join("operator.token")).unwrap();
     let no_token = rig.run("status");
+    rig.write_private("operator.token", super::TOKEN);
     let no_spec = rig.run("agents create --project p --spec-file /there/is/no/such/file");
     assert_snapshot!(broken + &no_token + &no_spec);
-    set_mode(rig.directory.path(), 0o700);
 }
 
 #[test]

@@ -37,9 +37,7 @@ impl Rig {
     }
 
     fn write_server_file(&self, pid: u32, version: &str) {
-        let url = self.server.uri();
-        let file = json!({ "url": url, "mcp_url": format!("{url}/mcp"), "pid": pid, "version": version });
-        self.write_private("server.json", &file.to_string());
+        self.write_private("server.json", &server_file(&self.server.uri(), pid, version));
     }
 
     fn write_private(&self, name: &str, text: &str) {
@@ -99,6 +97,10 @@ fn authorized(call: &str) -> MockBuilder {
         .and(header("authorization", bearer.as_str()))
 }
 
+fn server_file(url: &str, pid: u32, version: &str) -> String {
+    json!({ "url": url, "mcp_url": format!("{url}/mcp"), "pid": pid, "version": version }).to_string()
+}
+
 /// Nothing of the caller's environment but the way to git.
 fn command(data_directory: &Path, line: &str) -> Command {
     let mut command = Command::cargo_bin("fleet-mcp").unwrap();
@@ -122,6 +124,12 @@ fn told(line: &str, output: &Output) -> String {
     let stdout = String::from_utf8(output.stdout.clone()).unwrap();
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     format!("$ fleet-mcp {line}\n--- stdout\n{stdout}--- stderr\n{stderr}--- exit {code}\n")
+}
+
+/// An address where nothing listens.
+fn dead_url() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
 }
 
 fn private_directory() -> TempDir {

@@ -9,9 +9,10 @@ use fleet_mcp::view::history::{HistoryRow, TaskHistory};
 use fleet_mcp::view::token::{AuditList, AuditRow, TokenList, TokenRow};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use wiremock::ResponseTemplate;
 
 use super::answers::{days_ago, detail, in_days, list, paging, row};
-use super::{Rig, command, private_directory, told};
+use super::{Rig, authorized, command, private_directory, told};
 
 #[tokio::test]
 async fn agents_list_shows_a_row_an_agent_and_no_escape_sequence() {
@@ -184,11 +185,9 @@ async fn audit_shows_refusals_with_their_code() {
 #[tokio::test]
 async fn json_is_the_servers_answer_with_its_order_and_unknown_fields() {
     let rig = Rig::start().await;
-    rig.answers(
-        "GET /projects",
-        &json!({"total_count": 0, "projects": [], "of_a_newer_server": {"x": [1.0]}}),
-    )
-    .await;
+    let sent = r#"{"total_count":0,"projects":[],"of_a_newer_server":{"x":[1.0,{}]}}"#;
+    let answer = ResponseTemplate::new(200).set_body_raw(sent, "application/json");
+    authorized("GET /projects").respond_with(answer).mount(&rig.server).await;
     assert_snapshot!(rig.run("projects --json"));
 }
 
