@@ -57,6 +57,20 @@ impl Deed<'_> {
 }
 
 impl Fleet {
+    /// Refuses an action that this kind of principal can never do, before its arguments are even read.
+    pub async fn action_offered(
+        &self,
+        caller: &Caller,
+        action: Action,
+        target: Option<&str>,
+    ) -> Result<(), Error> {
+        if action.is_offered_to(&caller.principal) {
+            return Ok(());
+        }
+        let deed = Deed { caller, action, target: target.map(str::to_owned) };
+        self.permit(&deed, Target::Fleet).await
+    }
+
     /// Refuses what the principal may not do, and leaves a row about it.
     pub(super) async fn permit(&self, deed: &Deed<'_>, target: Target<'_>) -> Result<(), Error> {
         let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else { return Ok(()) };

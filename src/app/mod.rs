@@ -16,6 +16,7 @@ pub mod history;
 pub mod hooks;
 mod metadata_reader;
 pub mod reconcile;
+mod shutdown;
 mod slots;
 pub mod snapshot;
 pub mod tokens;
@@ -70,6 +71,8 @@ struct Parts {
     options: FleetOptions,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
+    /// Wakes it even while it backs off.
+    poll_force: Notify,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
 }
@@ -89,6 +92,7 @@ impl Fleet {
             board: Board::default(),
             health: Health::default(),
             poll_nudge: Notify::new(),
+            poll_force: Notify::new(),
             operations: watch::Sender::new(0),
             store,
             coder,
@@ -112,6 +116,11 @@ impl Fleet {
         Ok(self.0.store.ping().await?)
     }
 
+    /// How many operations are accepted and not ended. For metrics.
+    pub async fn operations_under_way(&self) -> Result<usize, error::Error> {
+        Ok(self.0.store.operations_open().await?.len())
+    }
+
     fn store(&self) -> &Store {
         &self.0.store
     }
@@ -122,6 +131,11 @@ impl Fleet {
 
     fn options(&self) -> &FleetOptions {
         &self.0.options
+    }
+
+    /// Looks at Coder now, also in trouble: something outside has changed that may end it.
+    pub fn poll_now(&self) {
+        self.0.poll_force.notify_one();
     }
 
     /// Something changed by our own hand: look at Coder soon.

@@ -92,14 +92,14 @@ impl AgentState {
 /// All live agents, in the order of their names.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    pub agents: BTreeMap<String, Arc<AgentState>>,
+    pub agents: BTreeMap<Arc<str>, Arc<AgentState>>,
     /// When Coder last showed us the whole fleet.
     pub observed_at: Option<DateTime<Utc>>,
 }
 
 impl Snapshot {
     pub fn by_name(&self, name: &str) -> Option<&Arc<AgentState>> {
-        self.agents.get(&name_key(name))
+        self.agents.get(name_key(name).as_str())
     }
 
     pub fn by_id(&self, id: AgentId) -> Option<&Arc<AgentState>> {
@@ -148,17 +148,15 @@ impl Board {
         *self.revision.borrow()
     }
 
-    /// Changes the snapshot and tells those who wait, if the change is one they can see.
+    /// Changes the snapshot; whoever made a visible change then raises its revision.
     pub(super) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
         let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
         change(&mut next);
-        let newest = next.agents.values().map(|state| state.agent.sighting.revision).max().unwrap_or(0);
         self.current.store(Arc::new(next));
-        self.raise(newest);
     }
 
-    /// A change that left no agent behind, such as a deletion.
+    /// Tells those who wait that there is something newer to see.
     pub(super) fn raise(&self, revision: i64) {
         self.revision.send_if_modified(|known| {
             let is_newer = revision > *known;
@@ -182,7 +180,9 @@ impl Fleet {
                 let tasks = tasks.remove(&agent.id).unwrap_or_default();
                 let own = metadata.remove(&agent.id).unwrap_or_default();
                 let kind = self.role_kind_or_coding(&agent.role);
-                snapshot.agents.insert(agent.name.key(), Arc::new(AgentState::new(agent, kind, tasks, own)));
+                snapshot
+                    .agents
+                    .insert(agent.name.key().into(), Arc::new(AgentState::new(agent, kind, tasks, own)));
             }
         });
         self.board().raise(revision);
@@ -211,7 +211,7 @@ impl Fleet {
             }
             snapshot.agents.retain(|_, state| state.agent.id != id);
             if !is_deleted {
-                snapshot.agents.insert(fresh.agent.name.key(), Arc::new(fresh.clone()));
+                snapshot.agents.insert(fresh.agent.name.key().into(), Arc::new(fresh.clone()));
             }
         });
         self.board().raise(revision);

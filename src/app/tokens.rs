@@ -86,8 +86,13 @@ impl Fleet {
         self.audited(&deed, result, |_| None).await
     }
 
-    /// The operator's own token, made on first start and kept in a file for the CLI alone.
-    pub async fn token_of_operator(&self, file: &Path) -> Result<SecretString, std::io::Error> {
+    /// The token that is kept in a file for local clients: the one there if it is good, else a fresh one.
+    pub async fn token_in_file(
+        &self,
+        kind: RoleKind,
+        name: &str,
+        file: &Path,
+    ) -> Result<SecretString, std::io::Error> {
         if let Ok(text) = std::fs::read_to_string(file) {
             let text = SecretString::from(text.trim().to_owned());
             if self.token_principal(&text).await.is_ok_and(|found| found.is_some()) {
@@ -95,8 +100,10 @@ impl Fleet {
             }
         }
         let text = fresh_text();
-        let record = record(RoleKind::Operator, "operator");
-        self.store().token_insert(&record, &hash_of(&text)).await.map_err(std::io::Error::other)?;
+        self.store()
+            .token_insert(&record(kind, name), &hash_of(&text))
+            .await
+            .map_err(std::io::Error::other)?;
         write_private(file, text.expose_secret())?;
         Ok(text)
     }
@@ -107,8 +114,11 @@ impl Fleet {
                 let found = self.store().agent_by_name(&name_key(name)).await?;
                 Some(found.ok_or_else(|| Error::AgentNotFound(name.clone()))?)
             }
-            None if request.kind.is_none() => {
-                return Err(Error::invalid("agent", "a token of kind agent names its agent"));
+            None if request.kind.is_none() && request.role.is_none() => {
+                return Err(Error::invalid(
+                    "agent",
+                    "a token of kind agent names its agent, or at least a role",
+                ));
             }
             None => None,
         };

@@ -1,1 +1,123 @@
-//! The MCP surface: tools, resources, transport.
+//! The MCP surface: what a client may see and call, by the principal of each request.
+//!
+//! `tools` is the table of tools, `transport` serves it over HTTP, `bridge` carries stdio to that HTTP.
+//! Nothing here decides or remembers anything: a request stands alone, and `app` does the work.
+
+pub mod bridge;
+mod call;
+mod error;
+mod fit;
+mod schema;
+pub mod tools;
+pub mod transport;
+
+use http::request::Parts;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::app::Fleet;
+use crate::app::caller::{Caller, Surface};
+use crate::app::error::Error;
+use crate::domain::access::Principal;
+use crate::domain::text::cut;
+use call::Call;
+use tools::Toolsets;
+
+pub const SERVER_NAME: &str = "fleet";
+
+/// What a manager agent has to know before it sees a single tool; clients keep the first 2,000 characters.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+/// A tool name nobody has is repeated to the caller, but not at any length.
+const SHOWN_NAME_CHARS: usize = 80;
+
+/// Answers one client; it holds no state of its own, so every request may get a fresh one.
+#[derive(Debug, Clone)]
+pub struct FleetServer {
+    fleet: Fleet,
+    toolsets: Toolsets,
+}
+
+impl FleetServer {
+    fn new(fleet: Fleet, toolsets: Toolsets) -> Self {
+        Self { fleet, toolsets }
+    }
+}
+
+impl ServerHandler for FleetServer {
+    fn get_info(&self) -> ServerConfig {
+        let implementation = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(implementation)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let principal = principal_of(&context)?;
+        let offered = self.toolsets.tools().filter(|entry| entry.action.is_offered_to(principal));
+        let tools = offered.map(|entry| entry.tool.clone()).collect();
+        // The list depends on who asks, so nobody in between may keep it for others.
+        Ok(ListToolsResult::with_all_items(tools).with_cache_scope(CacheScope::Private).with_ttl_ms(0))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = Caller { principal: principal_of(&context)?.clone(), surface: Surface::Mcp };
+        let Some(entry) = self.toolsets.tools().find(|entry| entry.tool.name == request.name) else {
+            return Err(unknown_tool(&request.name));
+        };
+        let call = Call::new(self.fleet.clone(), caller, &context);
+        Ok(entry.answer(call, request.arguments.unwrap_or_default()).await.into())
+    }
+
+    /// A call whose arguments are not even an object arrives here, since it is no well-formed `tools/call`.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        principal_of(&context)?;
+        let named = request.params.as_ref().and_then(|params| params.get("name")?.as_str());
+        let Some(name) = named.filter(|_| request.method == "tools/call") else {
+            return Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "method not found", None));
+        };
+        if !self.toolsets.tools().any(|entry| entry.tool.name == name) {
+            return Err(unknown_tool(name));
+        }
+        let refusal = Error::invalid("arguments", "arguments is not an object");
+        let result = serde_json::to_value(error::answer(&refusal, name));
+        result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+}
+
+/// Who calls: put into the HTTP request by the layer that checked its token. There is no default.
+fn principal_of(context: &RequestContext<RoleServer>) -> Result<&Principal, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    parts
+        .and_then(|parts| parts.extensions.get::<Principal>())
+        .ok_or_else(|| ErrorData::internal_error("the request was not authenticated", None))
+}
+
+fn unknown_tool(name: &str) -> ErrorData {
+    ErrorData::invalid_params(format!("there is no tool '{}'", cut(name, SHOWN_NAME_CHARS)), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::INSTRUCTIONS;
+
+    #[test]
+    fn the_instructions_fit_what_clients_keep() {
+        assert!(INSTRUCTIONS.chars().count() <= 2_000);
+    }
+}

@@ -82,7 +82,6 @@ impl Store {
     }
 
     /// A new agent with its intent and its first task: all of it or nothing.
-    #[expect(clippy::too_many_arguments, reason = "four besides self, each a whole value of its own")]
     pub async fn agent_create(
         &self,
         agent: &Agent,

@@ -12,7 +12,6 @@ impl Store {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "four besides self, the columns of one small row")]
     pub async fn setting_set(
         &self,
         key: &str,

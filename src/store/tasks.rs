@@ -51,7 +51,6 @@ macro_rules! of_each_live_agent {
 
 impl Store {
     /// Moves a task to another state. False when the move is not legal: ended tasks never reopen.
-    #[expect(clippy::too_many_arguments, reason = "four besides self, and the move is one thought")]
     pub async fn task_move(
         &self,
         id: TaskId,

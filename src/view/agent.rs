@@ -309,6 +309,12 @@ impl From<&Changed> for ChangedAgent {
     }
 }
 
+impl From<&AgentState> for MetadataSet {
+    fn from(state: &AgentState) -> Self {
+        Self { agent_name: state.agent.name.to_string(), metadata: metadata_of(state) }
+    }
+}
+
 pub fn metadata_of(state: &AgentState) -> BTreeMap<String, String> {
     state.metadata.iter().map(|(key, dated)| (key.clone(), dated.value.clone())).collect()
 }

@@ -71,6 +71,16 @@ impl AgentRole {
     }
 }
 
+impl AgentProjects {
+    pub fn of(found: &[ProjectInfo], problems: Vec<String>) -> Self {
+        Self {
+            projects: found.iter().map(AgentProject::from).collect(),
+            total_count: count(found.len() as u64),
+            problems,
+        }
+    }
+}
+
 impl From<&ProjectInfo> for AgentProject {
     fn from(info: &ProjectInfo) -> Self {
         let project = &info.project;

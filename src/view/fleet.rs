@@ -54,6 +54,12 @@ pub struct CoderHealth {
     pub error: Option<String>,
 }
 
+/// Answer of shut_down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct ShuttingDown {
+    pub message: String,
+}
+
 impl From<&FleetOverview> for FleetStatus {
     fn from(overview: &FleetOverview) -> Self {
         let health = &overview.coder;

@@ -103,8 +103,9 @@ pub struct ShowAgentInput {
     pub agent_name: String,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct DeleteAgentInput {
     pub agent_name: String,
     /// Save unpushed work first, where that is possible within ten seconds.
@@ -129,8 +130,9 @@ pub struct ChangeAgentInput {
     pub request_key: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct HistoryInput {
     pub agent_name: String,
     /// all, task or report

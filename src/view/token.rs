@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::paging::Paging;
+use super::paging::{Paging, count};
 use super::time;
 use crate::app::audit::AuditEntry;
 use crate::app::tokens::{Minted, TokenInfo};
@@ -82,6 +82,18 @@ impl From<&Minted> for TokenCreated {
             agent: agent_name.clone(),
             expires_at: token.expires_at.map(time),
         }
+    }
+}
+
+impl From<&Vec<TokenInfo>> for TokenList {
+    fn from(found: &Vec<TokenInfo>) -> Self {
+        Self { tokens: found.iter().map(TokenRow::from).collect(), total_count: count(found.len() as u64) }
+    }
+}
+
+impl TokenRevoked {
+    pub fn of(id: String, revoked: u64) -> Self {
+        Self { id, revoked_count: count(revoked) }
     }
 }
 

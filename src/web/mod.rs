@@ -1,1 +1,66 @@
-//! The HTTP surface: REST, events, health, authentication.
+//! The HTTP surface: REST, events, health and metrics, and the guard in front of everything served.
+//!
+//! A handler is parse ([`arguments`]), one call to `app`, render; whatever fails becomes a [`problem::Problem`].
+
+mod api;
+mod arguments;
+mod auth;
+mod body_limit;
+mod caller;
+mod health;
+mod metrics;
+mod observe;
+mod openapi;
+mod origin;
+mod problem;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, FromRef};
+use axum::middleware::{from_fn, from_fn_with_state};
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::Fleet;
+
+pub use metrics::Metrics;
+pub use openapi::openapi;
+pub use origin::Access;
+
+/// What the handlers work with; clones share it.
+#[derive(Debug, Clone, FromRef)]
+pub struct WebState {
+    pub fleet: Fleet,
+    pub access: Access,
+    /// Ends event streams, and is called by `shut_down`.
+    pub shutdown: CancellationToken,
+    pub metrics: Metrics,
+    pub version: &'static str,
+}
+
+/// `/api/v1/**`, `/healthz`, `/readyz` and `/metrics`, to be served behind [`guard`].
+pub fn router(state: WebState) -> Router {
+    let (router, _document) = routes().split_for_parts();
+    router
+        .fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::wrong_method)
+        .layer(from_fn(openapi::name_tool))
+        .with_state(state)
+}
+
+/// Puts in front of every route, unknown ones too, what none may do without.
+///
+/// From the outside in: observation, panics caught, Host and Origin, the token, the size of the body.
+pub fn guard(router: Router, state: &WebState) -> Router {
+    router
+        .layer(from_fn(body_limit::limit))
+        .layer(DefaultBodyLimit::max(body_limit::MAX_BODY_BYTES))
+        .layer(from_fn_with_state(state.clone(), auth::authenticate))
+        .layer(from_fn_with_state(state.clone(), origin::check))
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(from_fn_with_state(state.clone(), observe::observe))
+}
+
+fn routes() -> OpenApiRouter<WebState> {
+    openapi::start().nest("/api/v1", api::routes()).merge(health::routes()).merge(metrics::routes())
+}

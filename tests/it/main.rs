@@ -5,5 +5,7 @@ mod cli;
 mod coder;
 mod fleet;
 mod harness;
+mod process;
+mod rest;
 mod store;
 mod stub;

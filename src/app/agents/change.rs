@@ -65,9 +65,10 @@ impl Fleet {
         request: &ChangeAgent,
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
-        let waiting = self.store().operations_of(state.agent.id, 1).await?;
-        let is_quiet = waiting.first().is_none_or(|operation| operation.state.is_ended());
-        if is_quiet && is_so_already(kind, &state) {
+        let newest = self.store().operations_of(state.agent.id, 1).await?;
+        let under_way = newest.first().filter(|operation| !operation.state.is_ended());
+        if under_way.is_none_or(|operation| has_same_aim(operation.kind, kind)) && is_so_already(kind, &state)
+        {
             return Ok((state, None));
         }
         let operation = Operation::accepted(state.agent.id, kind, &deed.caller.principal.name, Utc::now());
@@ -116,6 +117,16 @@ impl Fleet {
             OperationState::Done => operation.kind == OperationKind::Delete || !is_moving,
         }
     }
+}
+
+/// Does what is under way leave the agent in the state that is asked for?
+fn has_same_aim(under_way: OperationKind, asked: OperationKind) -> bool {
+    let aim = |kind| match kind {
+        OperationKind::Create | OperationKind::Start | OperationKind::Restart => AgentStatus::Idle,
+        OperationKind::Stop => AgentStatus::Stopped,
+        OperationKind::Delete => AgentStatus::Deleted,
+    };
+    aim(under_way) == aim(asked)
 }
 
 fn is_so_already(kind: OperationKind, state: &AgentState) -> bool {

@@ -133,6 +133,8 @@ pub struct Waited {
 pub struct Changed {
     pub agent: Arc<AgentState>,
     pub previous_status: Option<AgentStatus>,
+    /// The number of the change: a reader who has seen it goes on from here and misses nothing.
+    pub revision: i64,
 }
 
 impl Fleet {

@@ -7,9 +7,9 @@ use super::{Changed, Until, WaitAgents, Waited};
 use crate::app::Fleet;
 use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
-use crate::app::snapshot::AgentState;
+use crate::app::snapshot::{AgentState, Snapshot};
 use crate::domain::access::{Action, Target};
-use crate::domain::agent::AgentStatus;
+use crate::domain::agent::{Agent, AgentStatus};
 use crate::domain::id::AgentId;
 use crate::domain::metadata::Metadata;
 use crate::domain::name::name_key;
@@ -36,7 +36,7 @@ impl Fleet {
         }
     }
 
-    /// Agents changed after a revision, live and deleted, for events and waits.
+    /// Agents changed after a revision, live and deleted, in the order of the changes.
     pub async fn changes_after(&self, revision: i64) -> Result<Vec<Changed>, Error> {
         self.agents_changed(revision, &HashSet::new()).await
     }
@@ -55,20 +55,26 @@ impl Fleet {
         if self.board().revision() <= since {
             return Ok(Vec::new());
         }
-        let snapshot = self.board().now();
         let rows = self.store().agents_changed_after(since).await?;
+        let snapshot = self.board().now();
         let rows = rows.into_iter().filter(|agent| watched.is_empty() || watched.contains(&agent.id));
-        let state = |agent: crate::domain::agent::Agent| {
-            let previous_status = agent.sighting.previous_status;
-            let live =
-                snapshot.by_name(agent.name.as_str()).filter(|state| state.agent.id == agent.id).cloned();
-            let agent = live.unwrap_or_else(|| {
-                let kind = self.role_kind_or_coding(&agent.role);
-                Arc::new(AgentState::new(agent, kind, LatestTasks::default(), Metadata::new()))
-            });
-            Changed { agent, previous_status }
+        Ok(rows.map(|agent| self.changed(&snapshot, agent)).collect())
+    }
+
+    /// The row of the store leads: the snapshot may lag behind it for one agent while another one's later change
+    /// is already known, and a reader who goes on from that later change would never see the earlier one.
+    fn changed(&self, snapshot: &Snapshot, row: Agent) -> Changed {
+        let (previous_status, revision) = (row.sighting.previous_status, row.sighting.revision);
+        let live = snapshot.by_name(row.name.as_str()).filter(|state| state.agent.id == row.id);
+        let agent = match live {
+            Some(state) if state.agent.sighting.revision >= revision => Arc::clone(state),
+            Some(state) => Arc::new(AgentState { agent: row, ..AgentState::clone(state) }),
+            None => {
+                let kind = self.role_kind_or_coding(&row.role);
+                Arc::new(AgentState::new(row, kind, LatestTasks::default(), Metadata::new()))
+            }
         };
-        Ok(rows.map(state).collect())
+        Changed { agent, previous_status, revision }
     }
 
     /// The answer, if what was waited for is so.

@@ -173,3 +173,49 @@ fn reason_of(error: &CatalogError) -> String {
 fn stem(path: &str) -> String {
     Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_compiled_in_can_be_used() {
+        let files = read_all(&CatalogDirs::default());
+        assert_eq!(files.problems, Vec::<String>::new());
+        let roles: Vec<(&str, &str)> =
+            files.roles.values().map(|role| (role.id.as_str(), role.kind.word())).collect();
+        let expected = [
+            ("architect", "planning"),
+            ("backend-developer", "coding"),
+            ("coder", "coding"),
+            ("frontend-developer", "coding"),
+            ("manager", "manager"),
+            ("operator", "operator"),
+            ("planner", "planning"),
+            ("qa-engineer", "coding"),
+            ("reviewer", "review"),
+        ];
+        assert_eq!(roles, expected);
+        assert_eq!(files.projects.keys().collect::<Vec<_>>(), ["dataone", "here", "setup"]);
+    }
+
+    #[test]
+    fn the_operators_files_win_and_a_bad_one_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("coder.md"), "---\nname: ours\n---\nOur coder.").unwrap();
+        std::fs::write(dir.path().join("bad.md"), "---\nname: x\n").unwrap();
+        std::fs::write(dir.path().join("notes.txt"), "not a role").unwrap();
+        let dirs =
+            CatalogDirs { roles: vec![dir.path().to_owned()], projects: vec![dir.path().join("absent")] };
+        let files = read_all(&dirs);
+        assert_eq!(files.role("CODER").unwrap().prompt, "Our coder.");
+        assert_eq!(files.role("Ours").unwrap().id, "coder");
+        assert_eq!(files.roles.len(), ROLES.len());
+        assert_eq!(files.problems.len(), 1);
+        assert!(
+            files.problems[0].ends_with("bad.md: the front matter has no closing '---' line"),
+            "{:?}",
+            files.problems
+        );
+    }
+}

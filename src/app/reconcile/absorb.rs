@@ -1,6 +1,6 @@
 //! Takes in what one look at Coder showed: known agents, new ones, gone ones, their reports and tasks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -48,7 +48,7 @@ impl Fleet {
             let id = WorkspaceId(workspace.id);
             present.insert(id);
             let state = match known.get(&id) {
-                Some(state) => Arc::clone(state),
+                Some(state) => self.renamed(state, workspace).await?,
                 None => match self.adopt(workspace, info).await? {
                     Some(state) => state,
                     None => continue,
@@ -111,6 +111,22 @@ impl Fleet {
         }
     }
 
+    /// A workspace renamed outside is the same agent under another name.
+    async fn renamed(
+        &self,
+        state: &Arc<AgentState>,
+        workspace: &Workspace,
+    ) -> Result<Arc<AgentState>, Error> {
+        let new_name = AgentName::parse(&workspace.name).ok().filter(|name| *name != state.agent.name);
+        let Some(name) = new_name else { return Ok(Arc::clone(state)) };
+        match self.store().agent_rename(state.agent.id, &name).await {
+            Ok(()) => Ok(self.board_refresh(state.agent.id).await?.unwrap_or_else(|| Arc::clone(state))),
+            // Two names changed places: the next look finds the other one moved.
+            Err(StoreError::NameTaken) => Ok(Arc::clone(state)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
         let followed = self.task_follow(state.agent.id, &state.tasks, workspace).await?;
         let tasks = followed.unwrap_or_else(|| state.tasks.clone());
@@ -162,7 +178,8 @@ impl Fleet {
             .collect();
         let written =
             if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
-        let mut written: std::collections::HashMap<AgentId, Sighting> = written.into_iter().collect();
+        let newest = written.iter().map(|(_, sighting)| sighting.revision).max().unwrap_or(0);
+        let mut written: HashMap<AgentId, Sighting> = written.into_iter().collect();
         self.board().update(|snapshot| {
             for mut sight in sights {
                 let id = sight.state.agent.id;
@@ -173,6 +190,7 @@ impl Fleet {
                 publish(snapshot, sight.state);
             }
         });
+        self.board().raise(newest);
         Ok(())
     }
 
@@ -206,12 +224,12 @@ struct Look<'a> {
     at: DateTime<Utc>,
 }
 
-/// A rename outside moves the agent; one that was deleted meanwhile stays deleted.
+/// An agent that was deleted or renamed meanwhile is left as it is now.
 fn publish(snapshot: &mut Snapshot, state: AgentState) {
     let key = state.agent.name.key();
-    let is_live = snapshot.agents.get(&key).is_some_and(|known| known.agent.id == state.agent.id);
+    let is_live = snapshot.agents.get(key.as_str()).is_some_and(|known| known.agent.id == state.agent.id);
     if is_live {
-        snapshot.agents.insert(key, Arc::new(state));
+        snapshot.agents.insert(key.into(), Arc::new(state));
     }
 }
 

@@ -13,10 +13,8 @@ use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
 use crate::domain::metadata::{LISTED, PREFIX};
 
 const PAGE_SIZE: u32 = 100;
-/// Per page of the last listing, so that a large fleet stays far below Coder's limit.
-const INTERVAL_PER_PAGE: Duration = Duration::from_millis(250);
-/// Even when nudged: one look at Coder has to end before the next is worth anything.
-const SHORTEST_GAP: Duration = Duration::from_millis(100);
+/// Per page of the last listing, also when nudged, so that any fleet stays far below Coder's limit.
+const GAP_PER_PAGE: Duration = Duration::from_millis(250);
 const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
@@ -45,12 +43,13 @@ impl Fleet {
                 () = stop.cancelled() => return,
             }
             tokio::select! {
-                () = tokio::time::sleep(SHORTEST_GAP.min(pace.interval())) => {}
+                () = tokio::time::sleep(pace.gap()) => {}
                 () = stop.cancelled() => return,
             }
             tokio::select! {
-                () = tokio::time::sleep(pace.interval().saturating_sub(SHORTEST_GAP)) => {}
+                () = tokio::time::sleep(pace.interval().saturating_sub(pace.gap())) => {}
                 () = self.0.poll_nudge.notified(), if !pace.is_troubled() => {}
+                () = self.0.poll_force.notified() => {}
                 () = stop.cancelled() => return,
             }
         }
@@ -145,11 +144,16 @@ impl Pace {
         self.n_failures > 0
     }
 
+    /// The shortest time to the next look.
+    fn gap(&self) -> Duration {
+        if self.n_pages > 1 { GAP_PER_PAGE * self.n_pages } else { GAP_PER_PAGE.min(self.base) }
+    }
+
     fn interval(&self) -> Duration {
         if self.is_unauthorized {
             return UNAUTHORIZED_INTERVAL;
         }
-        let calm = self.base.max(INTERVAL_PER_PAGE * self.n_pages);
+        let calm = self.base.max(self.gap());
         let doubled = 2u32.saturating_pow(self.n_failures.min(10));
         if self.is_troubled() {
             calm.saturating_mul(doubled).min(LONGEST_BACKOFF.max(self.base))

@@ -79,6 +79,10 @@ async fn a_delete_overtakes_a_build_under_way_and_cancels_what_waits() {
     assert_eq!(scene.running.status("one"), Some(AgentStatus::Deleting));
     scene.coder.set_pace(Pace::PerRead);
     scene.running.is_gone("one").await;
+    eventually("no operation is open", async || {
+        scene.running.store.operations_open().await.unwrap().is_empty()
+    })
+    .await;
     let operations = scene.running.store.operations_of(id, 9).await.unwrap();
     let ends: Vec<(&str, &str)> =
         operations.iter().rev().map(|op| (op.kind.word(), op.state.word())).collect();

@@ -1,1 +1,128 @@
-//! tests
+//! Every status of the table seen end to end: what Coder shows is what a caller reads.
+
+use chrono::TimeDelta;
+use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use fleet_mcp::domain::task::TaskState;
+
+use crate::harness::{Pace, Scene, eventually};
+
+async fn ready() -> Scene {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    scene.coder.set_pace(Pace::Held);
+    scene
+}
+
+async fn attention_becomes(scene: &Scene, attention: Attention) {
+    eventually("the attention is as expected", async || {
+        scene.running.fleet.board().now().by_name("one").unwrap().agent.sighting.attention == attention
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_statuses_of_a_build_are_seen_as_coder_shows_them() {
+    let scene = ready().await;
+    let rows = [
+        ("pending", "pending", AgentStatus::Pending),
+        ("running", "starting", AgentStatus::Starting),
+        ("running", "stopping", AgentStatus::Stopping),
+        ("succeeded", "stopped", AgentStatus::Stopped),
+        ("failed", "failed", AgentStatus::Failed),
+        ("canceling", "canceling", AgentStatus::Canceling),
+        ("canceled", "canceled", AgentStatus::Canceled),
+        ("running", "deleting", AgentStatus::Deleting),
+    ];
+    for (job, status, expected) in rows {
+        scene.coder.set_build("one", job, status);
+        scene.running.becomes("one", expected).await;
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_a_workspace_agent_are_seen_end_to_end() {
+    let scene = ready().await;
+    let rows = [
+        ("connecting", "created", AgentStatus::Starting),
+        ("connected", "start_error", AgentStatus::Failed),
+        ("connected", "starting", AgentStatus::Starting),
+        ("timeout", "created", AgentStatus::Failed),
+        ("connected", "shutting_down", AgentStatus::Stopping),
+        ("connected", "ready", AgentStatus::Idle),
+        ("connected", "a_new_word", AgentStatus::Failed),
+    ];
+    for (status, lifecycle, expected) in rows {
+        scene.coder.set_agent("one", status, lifecycle);
+        scene.running.becomes("one", expected).await;
+    }
+    let reason = scene.running.show("one").await.unwrap().agent.sighting.reason.clone();
+    assert_eq!(reason, "the workspace agent reports the unknown lifecycle 'a_new_word'");
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_first_unreachable_then_failed_and_may_come_back() {
+    let scene = ready().await;
+    scene.coder.disconnect("one");
+    attention_becomes(&scene, Attention::Unreachable).await;
+    assert_eq!(scene.running.status("one"), Some(AgentStatus::Idle));
+    scene.coder.backdate("one", TimeDelta::seconds(31));
+    scene.running.becomes("one", AgentStatus::Failed).await;
+    scene.coder.set_agent("one", "connected", "ready");
+    scene.running.becomes("one", AgentStatus::Idle).await;
+}
+
+#[tokio::test]
+async fn busy_and_idle_follow_the_reports_and_so_does_the_task() {
+    let scene = ready().await;
+    scene.coder.post_app_status("one", "working", "Reading the code");
+    scene.running.becomes("one", AgentStatus::Busy).await;
+    let state = scene.running.show("one").await.unwrap();
+    assert_eq!(state.current_task(), Some("## Objective\nFix the login bug"));
+    assert_eq!(state.tasks.open.as_ref().and_then(|task| task.task_state()), Some(TaskState::Working));
+    scene.coder.post_app_status("one", "complete", "Login fixed");
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let state = scene.running.show("one").await.unwrap();
+    let last = state.tasks.last.clone().unwrap();
+    assert_eq!((last.task_state(), last.outcome.as_deref()), (Some(TaskState::Done), Some("Login fixed")));
+    assert_eq!((state.current_task(), state.tasks.open.is_none()), (None, true));
+    scene.coder.post_app_status("one", "failure", "Tests do not pass");
+    attention_becomes(&scene, Attention::FailedTask).await;
+}
+
+#[tokio::test]
+async fn silence_while_busy_is_stuck() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.coder.api().workspace_create("setup", "one").await;
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    scene.coder.post_app_status("one", "working", "Reading the code");
+    scene.running.becomes("one", AgentStatus::Busy).await;
+    scene.coder.backdate("one", TimeDelta::minutes(40));
+    attention_becomes(&scene, Attention::Stuck).await;
+    assert_eq!(scene.running.status("one"), Some(AgentStatus::Busy));
+}
+
+#[tokio::test]
+async fn metadata_is_shown_whatever_its_source_and_never_when_sensitive() {
+    let scene = ready().await;
+    scene.coder.set_metadata("one", "8_pull_request_url", "https://forge.example/pr/7");
+    scene.coder.set_metadata("one", "fleet_mcp_pull_request_status", "open");
+    scene.coder.set_metadata("one", "fleet_mcp_pull_request_check_status", "n/a");
+    scene.coder.set_resource_metadata("one", "fleet_mcp_ticket", "FLEET-1");
+    scene.coder.set_sensitive_metadata("one", "fleet_mcp_password", "hunter2");
+    eventually("the list carries the status", async || {
+        let snapshot = scene.running.fleet.board().now();
+        snapshot.by_name("one").unwrap().metadata_value("fleet_mcp_pull_request_status").is_some()
+    })
+    .await;
+    let state = scene.running.show("one").await.unwrap();
+    let shown: Vec<(&str, &str)> =
+        state.metadata.iter().map(|(k, v)| (k.as_str(), v.value.as_str())).collect();
+    let expected = [
+        ("fleet_mcp_agent_spec", "## Objective\nFix the login bug"),
+        ("fleet_mcp_pull_request_status", "open"),
+        ("fleet_mcp_pull_request_url", "https://forge.example/pr/7"),
+        ("fleet_mcp_ticket", "FLEET-1"),
+    ];
+    assert_eq!(shown, expected);
+}

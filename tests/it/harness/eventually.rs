@@ -3,16 +3,13 @@
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Polls `condition` until it holds; fails the test with `what` when it never does.
 ///
 /// The deadline is far beyond what a slow machine needs: reaching it means the condition will not come true.
-pub(crate) async fn eventually<F>(what: &str, mut condition: impl FnMut() -> F)
-where
-    F: Future<Output = bool>,
-{
+pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition().await {
         if Instant::now() >= deadline {

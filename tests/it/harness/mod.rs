@@ -13,6 +13,7 @@ mod fault_proxy;
 mod fixtures;
 mod fleet;
 mod path;
+mod process;
 mod rule;
 
 pub(crate) use api::{Api, Reply, read};
@@ -25,4 +26,5 @@ pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
     RunningFleet, Scene, caller, change_command, create_command, list_all, operator, stub, template,
 };
+pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};

@@ -1,1 +1,0 @@
-//! Puts the parts together into a running server and takes them down again.

@@ -1,0 +1,117 @@
+//! The data directory: private, held by one process at a time, and telling others where that process serves.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::BootError;
+use crate::cli::ServerFile;
+
+/// A data directory that is ours until this is dropped.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    /// The lock goes with the open file, also when we are killed.
+    _lock: File,
+}
+
+impl DataDir {
+    pub fn hold(path: &Path) -> Result<Self, BootError> {
+        let failed = |source| BootError::DataDir { path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        let lock = path.join("lock");
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&lock)
+            .map_err(failed)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(held(path));
+        }
+        let dir = Self { path: path.to_owned(), _lock: file };
+        // A server that was killed left its file behind: whoever reads it would knock at nobody's door.
+        dir.withdraw();
+        Ok(dir)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Tells others where we serve.
+    pub fn announce(&self, server: &ServerFile) -> Result<(), BootError> {
+        let failed = |source| BootError::DataDir { path: self.path.clone(), source };
+        let text =
+            serde_json::to_string_pretty(server).map_err(|error| failed(std::io::Error::other(error)))?;
+        let fresh = self.file("server.json.fresh");
+        let mut file = File::create(&fresh).map_err(failed)?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        std::fs::rename(&fresh, self.file("server.json")).map_err(failed)
+    }
+
+    pub fn withdraw(&self) {
+        if let Err(error) = std::fs::remove_file(self.file("server.json"))
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "server.json could not be removed");
+        }
+    }
+}
+
+/// What the running server of a data directory says of itself, if there is one.
+pub fn server_of(data_dir: &Path) -> Option<ServerFile> {
+    let text = std::fs::read_to_string(data_dir.join("server.json")).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Is some process holding the directory? A look only; it may change right after.
+pub fn is_held(data_dir: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(data_dir.join("lock")) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+fn held(path: &Path) -> BootError {
+    let by = match server_of(path) {
+        Some(server) => format!("process {} serving {}", server.pid, server.url),
+        None => "a process that is starting or stopping".to_owned(),
+    };
+    BootError::Held { path: path.to_owned(), by }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_holds_a_directory_and_the_next_learns_who() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let first = DataDir::hold(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        let server = ServerFile {
+            url: "http://127.0.0.1:9".parse().unwrap(),
+            mcp_url: "http://127.0.0.1:9/mcp".parse().unwrap(),
+            pid: 42,
+            version: "1".into(),
+        };
+        first.announce(&server).unwrap();
+        assert_eq!(server_of(&path), Some(server));
+        assert!(is_held(&path));
+        let error = DataDir::hold(&path).unwrap_err().to_string();
+        assert!(error.ends_with("is held by process 42 serving http://127.0.0.1:9/"), "{error}");
+        drop(first);
+        assert!(!is_held(&path));
+        let second = DataDir::hold(&path).unwrap();
+        assert_eq!(server_of(second.path()), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! Puts the parts together into a running server and takes them down again.
+
+pub mod background;
+pub mod data_dir;
+mod server;
+mod stdio;
+mod token_file;
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::app;
+use crate::coder::CoderError;
+use crate::mcp::bridge::BridgeError;
+use crate::mcp::tools::UnknownToolset;
+use crate::store::StoreError;
+
+pub use server::serve;
+pub use stdio::stdio;
+
+/// Why a server could not start or go on.
+#[derive(Debug, Error)]
+pub enum BootError {
+    #[error("{path} is held by {by}")]
+    Held { path: PathBuf, by: String },
+    #[error("cannot use the data directory {path}")]
+    DataDir {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN")]
+    NoCoder,
+    #[error("mcp.toolsets: {0}")]
+    Toolsets(#[source] UnknownToolset),
+    #[error("cannot listen on {address}: another program may hold the port; take another one with --port")]
+    Listen {
+        address: std::net::SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("cannot open the store")]
+    Store(#[source] StoreError),
+    #[error("cannot set up the Coder client")]
+    Coder(#[source] CoderError),
+    #[error("cannot load the fleet")]
+    Fleet(#[source] app::error::Error),
+    #[error("cannot write {path}")]
+    TokenFile {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the server stopped unexpectedly")]
+    Serve(#[source] std::io::Error),
+    #[error("the bridge between the client and the server broke")]
+    Bridge(#[source] BridgeError),
+    #[error("a server in the background did not start ({status}); see {log}")]
+    Background { log: PathBuf, status: String },
+}

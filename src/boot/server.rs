@@ -1,0 +1,185 @@
+//! One server from start to stop: store, fleet, surfaces, in this order up and in the other down.
+
+use std::future::IntoFuture;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use axum::Router;
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use super::data_dir::DataDir;
+use super::{BootError, token_file};
+use crate::app::catalog::{Catalog, CatalogDirs};
+use crate::app::{Fleet, FleetOptions};
+use crate::cli::ServerFile;
+use crate::coder::{Client, ClientOptions, RetryPolicy};
+use crate::config::{CoderSettings, Settings};
+use crate::domain::role::RoleKind;
+use crate::mcp::tools::Toolsets;
+use crate::mcp::transport::{self, TransportOptions};
+use crate::store::{Store, StoreOptions};
+use crate::web::{self, Access, Metrics, WebState};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const CODER_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY: RetryPolicy = RetryPolicy {
+    attempts: NonZeroU32::new(4).unwrap(),
+    base_delay: Duration::from_millis(200),
+    max_delay: Duration::from_secs(5),
+};
+/// After this long a shutdown stops waiting: what is left is in the record.
+const DRAIN_LIMIT: Duration = Duration::from_secs(25);
+const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Everything that runs, to be taken down together.
+struct Running {
+    fleet: Fleet,
+    store: Store,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Serves until SIGTERM, Ctrl-C or `down`.
+pub async fn serve(settings: &Settings) -> Result<(), BootError> {
+    let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
+    let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
+    let dir = DataDir::hold(&settings.data_dir)?;
+    let running = start_fleet(settings, coder).await?;
+    write_tokens(&running.fleet, &dir).await?;
+    let address = settings.server.address;
+    let listener =
+        TcpListener::bind(address).await.map_err(|source| BootError::Listen { address, source })?;
+    let bound = listener.local_addr().map_err(BootError::Serve)?;
+    let file = server_file(&format!("http://{bound}"))?;
+    let router = router(settings, &running, toolsets);
+    stop_on_signals(&running);
+    let served = axum::serve(listener, router).with_graceful_shutdown(running.stop.clone().cancelled_owned());
+    let serving = running.tasks.spawn(served.into_future());
+    dir.announce(&file)?;
+    tracing::info!(server.url = %file.url, coder.url = %coder.url, "serving");
+    let ended = tokio::select! {
+        ended = serving => ended,
+        () = running.stop.cancelled() => Ok(Ok(())),
+    };
+    take_down(running, &dir).await;
+    ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
+}
+
+async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Running, BootError> {
+    let backups = settings.data_dir.join("backups");
+    let options = StoreOptions { path: settings.database.clone(), backups };
+    let store = Store::open(&options).await.map_err(BootError::Store)?;
+    let client = coder_client(coder)?;
+    let dirs = CatalogDirs {
+        roles: settings.fleet.role_dirs.clone(),
+        projects: settings.fleet.project_dirs.clone(),
+    };
+    let catalog = Catalog::open(dirs);
+    let fleet = Fleet::open(store.clone(), client.clone(), catalog, fleet_options(settings)).await;
+    let fleet = fleet.map_err(BootError::Fleet)?;
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    fleet.start(&stop, &tasks);
+    if let Some(path) = coder.token_file.clone() {
+        tasks.spawn(token_file::follow(fleet.clone(), client, path, coder.token.clone(), stop.clone()));
+    }
+    Ok(Running { fleet, store, stop, tasks })
+}
+
+fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
+    let options = ClientOptions {
+        url: coder.url.clone(),
+        token: coder.token.clone(),
+        timeout: CODER_TIMEOUT,
+        requests_per_minute: coder.requests_per_minute,
+        retry: RETRY,
+    };
+    Client::new(options).map_err(BootError::Coder)
+}
+
+fn fleet_options(settings: &Settings) -> FleetOptions {
+    FleetOptions {
+        poll_interval: settings.fleet.poll_interval,
+        parallel_builds: settings.fleet.parallel_builds,
+        stuck_after: settings.fleet.stuck_after,
+        build_timeout: settings.fleet.build_timeout,
+        public_url: settings.server.public_url.clone(),
+    }
+}
+
+/// The operator's token for the CLI, and a manager's for clients that come over stdio.
+async fn write_tokens(fleet: &Fleet, dir: &DataDir) -> Result<(), BootError> {
+    for (kind, name) in [(RoleKind::Operator, "operator"), (RoleKind::Manager, "manager")] {
+        let path = dir.file(&format!("{name}.token"));
+        let made: Result<SecretString, _> = fleet.token_in_file(kind, name, &path).await;
+        made.map_err(|source| BootError::TokenFile { path, source })?;
+    }
+    Ok(())
+}
+
+fn server_file(base: &str) -> Result<ServerFile, BootError> {
+    let parse = |text: &str| Url::parse(text).map_err(|error| BootError::Serve(std::io::Error::other(error)));
+    Ok(ServerFile {
+        url: parse(base)?,
+        mcp_url: parse(&format!("{base}/mcp"))?,
+        pid: std::process::id(),
+        version: VERSION.to_owned(),
+    })
+}
+
+/// REST and MCP behind one guard.
+fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router {
+    let server = &settings.server;
+    let state = WebState {
+        fleet: running.fleet.clone(),
+        access: Access {
+            allowed_hosts: server.allowed_hosts.clone(),
+            allowed_origins: server.allowed_origins.clone(),
+        },
+        shutdown: running.stop.clone(),
+        metrics: Metrics::new(),
+        version: VERSION,
+    };
+    let hosts = LOOPBACK_NAMES.iter().map(|name| (*name).to_owned()).chain(server.allowed_hosts.clone());
+    let options = TransportOptions {
+        allowed_hosts: hosts.collect(),
+        allowed_origins: server.allowed_origins.clone(),
+        shutdown: running.stop.clone(),
+        toolsets,
+    };
+    let mcp = transport::service(running.fleet.clone(), options);
+    web::guard(web::router(state.clone()).nest_service("/mcp", mcp), &state)
+}
+
+fn stop_on_signals(running: &Running) {
+    let stop = running.stop.clone();
+    running.tasks.spawn(async move {
+        let mut terminate = signal(SignalKind::terminate()).ok();
+        let terminated = async {
+            match &mut terminate {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => tracing::info!("interrupted; stopping"),
+            _ = terminated => tracing::info!("asked to stop"),
+            () = stop.cancelled() => {}
+        }
+        stop.cancel();
+    });
+}
+
+async fn take_down(running: Running, dir: &DataDir) {
+    running.stop.cancel();
+    running.tasks.close();
+    if tokio::time::timeout(DRAIN_LIMIT, running.tasks.wait()).await.is_err() {
+        tracing::warn!("some work did not end in time; it goes on from its record at the next start");
+    }
+    running.store.close().await;
+    dir.withdraw();
+}

@@ -1,0 +1,40 @@
+//! Reads Coder's token anew from its file when Coder refuses the one we have.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::Fleet;
+use crate::coder::Client;
+use crate::config::check::read_token;
+
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Follows a token file until `stop`; acts only while Coder refuses the token in use.
+pub(super) async fn follow(
+    fleet: Fleet,
+    coder: Client,
+    file: PathBuf,
+    mut used: SecretString,
+    stop: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_INTERVAL) => {}
+            () = stop.cancelled() => return,
+        }
+        if !fleet.health().now().is_unauthorized {
+            continue;
+        }
+        if let Ok(token) = read_token(&file)
+            && token.expose_secret() != used.expose_secret()
+        {
+            tracing::info!("the token file has changed; trying the new token");
+            coder.token_replace(token.clone());
+            fleet.poll_now();
+            used = token;
+        }
+    }
+}

@@ -1,1 +1,0 @@
-//! Settings: flag over environment over file over default, with unknown keys refused.

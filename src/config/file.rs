@@ -1,0 +1,95 @@
+//! The shape of the settings file; the same keys take values from flags and the environment.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// The whole file. A key that is not here is refused.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Merged {
+    pub(super) server: Server,
+    pub(super) coder: Coder,
+    pub(super) fleet: Fleet,
+    pub(super) log: Log,
+    pub(super) store: Store,
+    pub(super) mcp: Mcp,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) bind: String,
+    pub(super) port: u16,
+    pub(super) public_url: Option<String>,
+    pub(super) allowed_hosts: Vec<String>,
+    pub(super) allowed_origins: Vec<String>,
+    /// TLS ends before us: then we may listen beyond loopback.
+    pub(super) behind_tls: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Coder {
+    pub(super) url: Option<String>,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) parallel_builds: usize,
+    pub(super) poll_interval_ms: u64,
+    pub(super) requests_per_minute: u32,
+    pub(super) build_timeout_seconds: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fleet {
+    pub(super) stuck_after_minutes: u32,
+    pub(super) roles_dir: Option<PathBuf>,
+    pub(super) projects_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Log {
+    pub(super) level: String,
+    pub(super) format: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Store {
+    pub(super) path: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mcp {
+    pub(super) toolsets: Vec<String>,
+}
+
+/// Every default in one place, as a settings file would say it.
+pub(super) const DEFAULTS: &str = r#"
+[server]
+bind = "127.0.0.1"
+port = 3001
+allowed_hosts = []
+allowed_origins = []
+behind_tls = false
+
+[coder]
+parallel_builds = 3
+poll_interval_ms = 1000
+requests_per_minute = 400
+build_timeout_seconds = 900
+
+[fleet]
+stuck_after_minutes = 30
+
+[log]
+level = "info"
+format = "text"
+
+[store]
+
+[mcp]
+toolsets = []
+"#;

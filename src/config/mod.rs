@@ -1,0 +1,95 @@
+//! Settings: flag over environment over file over default; unknown keys and contradictions are refused.
+
+pub(crate) mod check;
+mod file;
+mod source;
+
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use secrecy::SecretString;
+use thiserror::Error;
+use url::Url;
+
+pub use source::{Environment, Flags};
+
+/// Everything a server needs to know, checked.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub data_dir: PathBuf,
+    pub database: PathBuf,
+    pub server: ServerSettings,
+    pub coder: Option<CoderSettings>,
+    pub fleet: FleetSettings,
+    pub log: LogSettings,
+    /// Tool groups a client may see; empty: all.
+    pub toolsets: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    pub address: SocketAddr,
+    pub public_url: Option<String>,
+    /// Host names beside the loopback ones under which requests are taken.
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct CoderSettings {
+    pub url: Url,
+    pub token: SecretString,
+    /// Where the token came from, if from a file: read again when Coder refuses the token.
+    pub token_file: Option<PathBuf>,
+    pub requests_per_minute: NonZeroU32,
+}
+
+#[derive(Debug, Clone)]
+pub struct FleetSettings {
+    pub poll_interval: Duration,
+    pub parallel_builds: NonZeroUsize,
+    pub build_timeout: Duration,
+    pub stuck_after: TimeDelta,
+    pub role_dirs: Vec<PathBuf>,
+    pub project_dirs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    pub level: String,
+    pub format: LogFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// What is wrong, where, and what to do about it.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("{origin}: {key}: {problem}")]
+    Value { origin: String, key: String, problem: String },
+    #[error("read {path}: {problem}")]
+    File { path: PathBuf, problem: String },
+    #[error("{0}")]
+    Contradiction(String),
+    #[error("the user's data directory is not known: set --data-dir or FLEET_DATA_DIR")]
+    NoDataDir,
+}
+
+impl Settings {
+    /// Reads and checks everything. The environment is passed in, so that tests have their own.
+    pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+        let data_dir = source::data_dir(flags, environment)?;
+        let merged = source::merged(flags, environment, &data_dir)?;
+        check::checked(merged, data_dir, environment)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! One message on its way: posted to the endpoint, its answer's messages handed on as they come.
+
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::Response;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use sse_stream::SseStream;
+use tokio::sync::mpsc::Sender;
+use url::{Host, Url};
+
+use super::{BridgeOptions, headers, refusal};
+use crate::domain::text::cut;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that vanished without a word is noticed by this; answers themselves may take their time.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+const SHOWN_BODY_CHARS: usize = 200;
+
+/// The server and what was agreed with it.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    http: reqwest::Client,
+    url: Url,
+    token: SecretString,
+    negotiated: RwLock<Option<String>>,
+}
+
+impl Endpoint {
+    pub(super) fn new(options: BridgeOptions) -> Result<Self, reqwest::Error> {
+        let builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(TCP_KEEPALIVE);
+        let builder = if is_loopback(&options.url) { builder.no_proxy() } else { builder };
+        let BridgeOptions { url, token } = options;
+        Ok(Self { http: builder.build()?, url, token, negotiated: RwLock::new(None) })
+    }
+
+    /// Posts a message and hands on what comes back; a request always gets exactly one answer.
+    pub(super) async fn carry(&self, message: Value, answers: &Sender<String>) {
+        let is_request = message.get("method").is_some();
+        let id = message.get("id").filter(|_| is_request).cloned();
+        let failure = match self.post(&message).await {
+            Ok(response) => self.relay(response, id.as_ref(), answers).await,
+            Err(error) if error.is_connect() => id.as_ref().map(|id| refusal::unreachable(id, &self.url)),
+            Err(_) => id.as_ref().map(refusal::lost),
+        };
+        if let Some(failure) = failure {
+            send(answers, &failure).await;
+        }
+    }
+
+    async fn post(&self, message: &Value) -> Result<Response, reqwest::Error> {
+        let negotiated = self.negotiated.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let request = self.http.post(self.url.clone()).bearer_auth(self.token.expose_secret());
+        let request = request.header(ACCEPT, "application/json, text/event-stream");
+        request.headers(headers::of(message, negotiated.as_deref())).json(message).send().await
+    }
+
+    /// Hands on the messages of an answer; returns our own answer if the request did not get one.
+    async fn relay(&self, response: Response, id: Option<&Value>, answers: &Sender<String>) -> Option<Value> {
+        let status = response.status();
+        if is_event_stream(&response) {
+            return self.relay_events(response, id, answers).await;
+        }
+        let Ok(body) = response.text().await else { return id.map(refusal::lost) };
+        match serde_json::from_str::<Value>(&body) {
+            Ok(message) if message.get("jsonrpc").is_some() => {
+                self.note_version(&message);
+                send(answers, &message).await;
+                None
+            }
+            Ok(_) | Err(_) if status == StatusCode::UNAUTHORIZED => id.map(refusal::unauthenticated),
+            Ok(_) | Err(_) => {
+                id.map(|id| refusal::unexpected(id, status.as_u16(), &cut(&body, SHOWN_BODY_CHARS)))
+            }
+        }
+    }
+
+    async fn relay_events(
+        &self,
+        response: Response,
+        id: Option<&Value>,
+        answers: &Sender<String>,
+    ) -> Option<Value> {
+        let mut events = SseStream::from_bytes_stream(response.bytes_stream());
+        while let Some(Ok(event)) = events.next().await {
+            let Ok(message) = serde_json::from_str::<Value>(&event.data.unwrap_or_default()) else {
+                continue;
+            };
+            self.note_version(&message);
+            let is_answer = message.get("method").is_none() && message.get("id") == id;
+            send(answers, &message).await;
+            if is_answer {
+                return None;
+            }
+        }
+        id.map(refusal::lost)
+    }
+
+    /// The older era agrees on its version once, in the answer to `initialize`.
+    fn note_version(&self, message: &Value) {
+        if let Some(version) = message["result"]["protocolVersion"].as_str() {
+            let mut negotiated = self.negotiated.write().unwrap_or_else(PoisonError::into_inner);
+            *negotiated = Some(version.to_owned());
+        }
+    }
+}
+
+async fn send(answers: &Sender<String>, message: &Value) {
+    // A client that no longer reads ends the session on the writing side.
+    let _gone = answers.send(message.to_string()).await;
+}
+
+fn is_event_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+/// A server on this machine is never behind a proxy.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
+}

@@ -1,0 +1,127 @@
+//! The stdio bridge: carries a client's JSON-RPC lines to the HTTP endpoint and the answers back.
+//!
+//! It knows nothing of tools. A line in becomes a POST, every message of its answer a line out; what it adds
+//! are the credential, the headers of the protocol era, and an error when the server cannot be reached.
+
+mod forward;
+mod headers;
+mod lines;
+mod refusal;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use url::Url;
+
+use forward::Endpoint;
+use lines::Line;
+
+/// Answers that may wait for a slow reader of our output.
+const OUTPUT_QUEUE: usize = 64;
+const CANCELLED: &str = "notifications/cancelled";
+
+#[derive(Debug)]
+pub struct BridgeOptions {
+    /// The endpoint, such as `http://127.0.0.1:3001/mcp`.
+    pub url: Url,
+    pub token: SecretString,
+}
+
+#[derive(Debug, Error)]
+pub enum BridgeError {
+    #[error("prepare the connection to the fleet server")]
+    Setup(#[source] reqwest::Error),
+    #[error("read from the client")]
+    Read(#[source] std::io::Error),
+    #[error("write to the client")]
+    Write(#[source] std::io::Error),
+}
+
+/// Serves the client at our standard input and output until it closes its end.
+pub async fn bridge(options: BridgeOptions) -> Result<(), BridgeError> {
+    bridge_between(options, tokio::io::stdin(), tokio::io::stdout()).await
+}
+
+/// The same between any two ends.
+pub async fn bridge_between(
+    options: BridgeOptions,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncWrite + Unpin,
+) -> Result<(), BridgeError> {
+    let (answers, queue) = mpsc::channel(OUTPUT_QUEUE);
+    let endpoint = Arc::new(Endpoint::new(options).map_err(BridgeError::Setup)?);
+    let session = Session { endpoint, answers, calls: JoinSet::new(), cancels: HashMap::new() };
+    let written = async { lines::write_all(queue, output).await.map_err(BridgeError::Write) };
+    // The queue ends when the session has dropped its last sender, so both end together or at the first error.
+    tokio::try_join!(session.run(input), written).map(|((), ())| ())
+}
+
+/// One client and its calls under way.
+struct Session {
+    endpoint: Arc<Endpoint>,
+    answers: mpsc::Sender<String>,
+    calls: JoinSet<()>,
+    /// By the request's id, for the client to take back.
+    cancels: HashMap<String, AbortHandle>,
+}
+
+impl Session {
+    async fn run(mut self, input: impl AsyncRead + Unpin) -> Result<(), BridgeError> {
+        let mut input = BufReader::new(input);
+        loop {
+            match lines::next(&mut input).await.map_err(BridgeError::Read)? {
+                Line::End => break,
+                Line::TooLong => self.answer(refusal::too_long()).await,
+                Line::Text(text) => self.take(&text).await,
+            }
+        }
+        // What was asked before the end is still answered.
+        drop(self.answers);
+        while self.calls.join_next().await.is_some() {}
+        Ok(())
+    }
+
+    async fn take(&mut self, text: &[u8]) {
+        if text.trim_ascii().is_empty() {
+            return;
+        }
+        match serde_json::from_slice(text) {
+            Ok(message @ Value::Object(_)) => self.forward(message),
+            Ok(_) => self.answer(refusal::not_a_message()).await,
+            Err(error) => self.answer(refusal::not_json(&error)).await,
+        }
+    }
+
+    fn forward(&mut self, message: Value) {
+        while self.calls.try_join_next().is_some() {}
+        self.cancels.retain(|_, call| !call.is_finished());
+        self.cancel_if_asked(&message);
+        let id = message.get("id").filter(|_| message.get("method").is_some()).map(Value::to_string);
+        let (endpoint, answers) = (Arc::clone(&self.endpoint), self.answers.clone());
+        let call = self.calls.spawn(async move { endpoint.carry(message, &answers).await });
+        if let Some(id) = id {
+            self.cancels.insert(id, call);
+        }
+    }
+
+    /// Hanging up is what takes a call back: the server sees it in every era, and no answer follows.
+    fn cancel_if_asked(&mut self, message: &Value) {
+        if message["method"] != CANCELLED {
+            return;
+        }
+        if let Some(call) = self.cancels.remove(&message["params"]["requestId"].to_string()) {
+            call.abort();
+        }
+    }
+
+    async fn answer(&self, message: Value) {
+        // A client that no longer reads ends the session on the writing side.
+        let _gone = self.answers.send(message.to_string()).await;
+    }
+}

@@ -1,0 +1,67 @@
+//! One tool call: the fleet, who calls, and the way to tell a patient client that we are still waiting.
+
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::app::Fleet;
+use crate::app::caller::Caller;
+
+/// Often enough to show life, rarely enough not to fill anybody's log.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) fleet: Fleet,
+    pub(super) caller: Caller,
+    progress: Option<Progress>,
+}
+
+/// Where progress goes, if the client asked for it.
+#[derive(Debug)]
+struct Progress {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+}
+
+impl Call {
+    pub(super) fn new(fleet: Fleet, caller: Caller, context: &RequestContext<RoleServer>) -> Self {
+        let token = context.meta.get_progress_token();
+        let progress = token.map(|token| Progress { peer: context.peer.clone(), token });
+        Self { fleet, caller, progress }
+    }
+
+    /// Runs work that may take up to `limit`, telling the client now and then how long it has been.
+    ///
+    /// The work runs to its end whatever becomes of the client.
+    pub(super) async fn reporting<T>(&self, limit: Duration, work: impl Future<Output = T>) -> T {
+        let Some(progress) = self.progress.as_ref().filter(|_| !limit.is_zero()) else {
+            return work.await;
+        };
+        tokio::pin!(work);
+        let began = Instant::now();
+        let mut ticks = interval(PROGRESS_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = ticks.tick() => progress.tell(began.elapsed(), limit).await,
+            }
+        }
+    }
+}
+
+impl Progress {
+    async fn tell(&self, elapsed: Duration, limit: Duration) {
+        let message = format!("waiting: {} of at most {} s", elapsed.as_secs(), limit.as_secs());
+        let told = ProgressNotificationParam::new(self.token.clone(), elapsed.as_secs_f64())
+            .with_total(limit.as_secs_f64())
+            .with_message(message);
+        if let Err(error) = self.peer.notify_progress(told).await {
+            tracing::debug!(error = &error as &dyn std::error::Error, "nobody listens to progress any more");
+        }
+    }
+}

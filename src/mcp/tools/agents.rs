@@ -1,0 +1,165 @@
+//! The tools that make, show, change, await and remove agents.
+
+use super::{About, Effect, Entry};
+use crate::app::agents::Waited;
+use crate::app::error::Error;
+use crate::domain::access::Action;
+use crate::mcp::call::Call;
+use crate::view::agent::{
+    AgentChanged, AgentDeleted, AgentDetail, AgentList, AgentShown, AgentsWaited, MetadataSet, metadata_of,
+};
+use crate::view::request::{
+    ChangeAgentInput, CreateAgentInput, DeleteAgentInput, ListAgentsInput, SetMetadataInput, ShowAgentInput,
+    WaitInput,
+};
+
+/// Changes one answer carries; the cursor brings the others with the next call.
+const MAX_CHANGES: usize = 40;
+
+pub(super) fn tools() -> Vec<Entry> {
+    [reading(), making(), moving()].into_iter().flatten().collect()
+}
+
+fn reading() -> Vec<Entry> {
+    let list = About {
+        action: Action::AgentList,
+        title: "List agents",
+        description: "The agents of the fleet, page by page, with status, role, project, current and last \
+            task in short and pull request; filters by status, project and role. Answers at once from the \
+            last look at Coder. To follow agents use wait_for_agents instead of calling this repeatedly.",
+        effect: Effect::Reads,
+    };
+    let show = About {
+        action: Action::AgentShow,
+        title: "Show an agent",
+        description: "Everything known of one agent: status and why, its whole spec, current and last task, \
+            metadata, git state, usage, pull request and links.",
+        effect: Effect::Reads,
+    };
+    let wait = About {
+        action: Action::AgentWait,
+        title: "Wait for agents",
+        description: "Waits until agents change, until all of them are idle, or until all have ended their \
+            tasks, for at most 45 seconds, and returns those that changed. Pass the cursor of the previous \
+            answer to miss nothing in between; on timed_out simply call again with it.",
+        effect: Effect::Reads,
+    };
+    vec![Entry::new(list, list_agents), Entry::new(show, show_agent), Entry::new(wait, wait_for_agents)]
+}
+
+fn making() -> Vec<Entry> {
+    let create = About {
+        action: Action::AgentCreate,
+        title: "Create an agent",
+        description: "Makes a new agent in a project and gives it its spec as first task. Returns at once \
+            with the agent's name while the workspace is built, or when it is ready with wait_seconds. Pass \
+            request_key if you may have to repeat the call.",
+        effect: Effect::Adds,
+    };
+    let delete = About {
+        action: Action::AgentDelete,
+        title: "Delete an agent",
+        description: "Removes an agent and its workspace for good, also while it works. Tries to save \
+            unpushed work first unless keep_work is false. The history stays readable. To pause an agent \
+            use stop_agent.",
+        effect: Effect::Ends,
+    };
+    vec![Entry::new(create, create_agent), Entry::new(delete, delete_agent)]
+}
+
+fn moving() -> Vec<Entry> {
+    let start = About {
+        action: Action::AgentStart,
+        title: "Start an agent",
+        description: "Starts the workspace of a stopped or failed agent. Says so if it runs already.",
+        effect: Effect::Sets,
+    };
+    let stop = About {
+        action: Action::AgentStop,
+        title: "Stop an agent",
+        description: "Stops an agent's workspace and whatever it is doing; files, spec and history stay, \
+            and start_agent brings it back. Says so if it is stopped already.",
+        effect: Effect::Ends,
+    };
+    let restart = About {
+        action: Action::AgentRestart,
+        title: "Restart an agent",
+        description: "Stops and starts an agent's workspace, interrupting whatever it is doing. Helps \
+            against an agent that hangs or cannot be reached.",
+        effect: Effect::Interrupts,
+    };
+    let metadata = About {
+        action: Action::AgentMetadataSet,
+        title: "Set agent metadata",
+        description: "Sets one fleet_mcp_* value of an agent, such as its pull request's address, and \
+            returns all of them. An agent may leave out agent_name to mean itself.",
+        effect: Effect::Sets,
+    };
+    vec![
+        Entry::new(start, start_agent),
+        Entry::new(stop, stop_agent),
+        Entry::new(restart, restart_agent),
+        Entry::new(metadata, set_agent_metadata),
+    ]
+}
+
+async fn list_agents(call: Call, input: ListAgentsInput) -> Result<AgentList, Error> {
+    let page = call.fleet.agent_list(&call.caller, input.into_command()?).await?;
+    Ok(AgentList::from(&page))
+}
+
+async fn show_agent(call: Call, input: ShowAgentInput) -> Result<AgentShown, Error> {
+    let state = call.fleet.agent_show(&call.caller, &input.agent_name).await?;
+    Ok(AgentShown { agent: AgentDetail::from(&*state) })
+}
+
+async fn wait_for_agents(call: Call, input: WaitInput) -> Result<AgentsWaited, Error> {
+    let request = input.into_command()?;
+    let waited = call.reporting(request.timeout, call.fleet.agent_wait(&call.caller, request)).await?;
+    Ok(AgentsWaited::from(&first_of(waited)))
+}
+
+async fn create_agent(call: Call, input: CreateAgentInput) -> Result<AgentChanged, Error> {
+    let request = input.into_command()?;
+    let mutation = call.reporting(request.wait, call.fleet.agent_create(&call.caller, request)).await?;
+    Ok(AgentChanged::from(&mutation))
+}
+
+async fn delete_agent(call: Call, input: DeleteAgentInput) -> Result<AgentDeleted, Error> {
+    let request = input.into_command()?;
+    let deletion = call.reporting(request.wait, call.fleet.agent_delete(&call.caller, request)).await?;
+    Ok(AgentDeleted::from(&deletion))
+}
+
+async fn start_agent(call: Call, input: ChangeAgentInput) -> Result<AgentChanged, Error> {
+    let request = input.into_command()?;
+    let mutation = call.reporting(request.wait, call.fleet.agent_start(&call.caller, request)).await?;
+    Ok(AgentChanged::from(&mutation))
+}
+
+async fn stop_agent(call: Call, input: ChangeAgentInput) -> Result<AgentChanged, Error> {
+    let request = input.into_command()?;
+    let mutation = call.reporting(request.wait, call.fleet.agent_stop(&call.caller, request)).await?;
+    Ok(AgentChanged::from(&mutation))
+}
+
+async fn restart_agent(call: Call, input: ChangeAgentInput) -> Result<AgentChanged, Error> {
+    let request = input.into_command()?;
+    let mutation = call.reporting(request.wait, call.fleet.agent_restart(&call.caller, request)).await?;
+    Ok(AgentChanged::from(&mutation))
+}
+
+async fn set_agent_metadata(call: Call, input: SetMetadataInput) -> Result<MetadataSet, Error> {
+    let state = call.fleet.agent_metadata_set(&call.caller, input.into_command()?).await?;
+    Ok(MetadataSet { agent_name: state.agent.name.to_string(), metadata: metadata_of(&state) })
+}
+
+/// Keeps the first changes and moves the cursor back to just before the first one left out.
+fn first_of(mut waited: Waited) -> Waited {
+    let later = waited.changed.split_off(waited.changed.len().min(MAX_CHANGES));
+    let earliest = later.iter().map(|changed| changed.agent.agent.sighting.revision).min();
+    if let Some(revision) = earliest {
+        waited.cursor = waited.cursor.min(revision - 1);
+    }
+    waited
+}

@@ -1,0 +1,38 @@
+//! The tools that show which roles and projects agents can have.
+
+use super::{About, Effect, Entry};
+use crate::app::error::Error;
+use crate::domain::access::Action;
+use crate::mcp::call::Call;
+use crate::view::catalog::{AgentProject, AgentProjects, AgentRoles};
+use crate::view::request::{NoInput, RolesInput};
+
+pub(super) fn tools() -> Vec<Entry> {
+    let projects = About {
+        action: Action::ProjectList,
+        title: "List projects",
+        description: "The projects agents can work in, with the name that create_agent takes and the role \
+            an agent gets if none is named.",
+        effect: Effect::Reads,
+    };
+    let roles = About {
+        action: Action::RoleList,
+        title: "List roles",
+        description: "The roles an agent can have, with what each is for. With a project, also the roles \
+            its template adds and which one is the default there.",
+        effect: Effect::Reads,
+    };
+    vec![Entry::new(projects, list_agent_projects), Entry::new(roles, list_agent_roles)]
+}
+
+async fn list_agent_projects(call: Call, _: NoInput) -> Result<AgentProjects, Error> {
+    let found = call.fleet.project_list(&call.caller).await?;
+    let projects: Vec<_> = found.iter().map(AgentProject::from).collect();
+    let total_count = i64::try_from(projects.len()).unwrap_or(i64::MAX);
+    Ok(AgentProjects { projects, total_count, problems: call.fleet.catalog_problems() })
+}
+
+async fn list_agent_roles(call: Call, input: RolesInput) -> Result<AgentRoles, Error> {
+    let found = call.fleet.role_list(&call.caller, input.project.as_deref()).await?;
+    Ok(AgentRoles::from(&found))
+}

@@ -1,0 +1,191 @@
+//! Which parts of each answer may be long, and what goes first when it is too long.
+
+use crate::domain::metadata::AGENT_SPEC;
+use crate::domain::text::cut;
+use crate::mcp::fit::{Fit, LIST_CHARS};
+use crate::view::agent::{
+    AgentChanged, AgentDeleted, AgentDetail, AgentList, AgentRow, AgentShown, AgentsWaited, MetadataSet,
+};
+use crate::view::catalog::{AgentProjects, AgentRoles};
+use crate::view::fleet::FleetStatus;
+use crate::view::history::TaskHistory;
+
+/// What is left of a text that the answer tells in full elsewhere.
+const REPEAT_CHARS: usize = 120;
+/// Addresses and values longer than this are no help in a list.
+const LISTED_VALUE_CHARS: usize = 200;
+const MAX_NOTICES: usize = 80;
+const MAX_METADATA: usize = 100;
+
+impl Fit for AgentShown {
+    const READS_ON: bool = true;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        texts_of_detail(&mut self.agent)
+    }
+
+    fn drop_repeats(&mut self) {
+        drop_repeats_of_detail(&mut self.agent);
+    }
+
+    fn drop_extras(&mut self) {
+        drop_extras_of_detail(&mut self.agent);
+    }
+}
+
+impl Fit for AgentChanged {
+    fn texts(&mut self) -> Vec<&mut String> {
+        texts_of_detail(&mut self.agent)
+    }
+
+    fn drop_repeats(&mut self) {
+        drop_repeats_of_detail(&mut self.agent);
+    }
+
+    fn drop_extras(&mut self) {
+        drop_extras_of_detail(&mut self.agent);
+    }
+
+    fn agent_name(&self) -> Option<&str> {
+        Some(&self.agent.name)
+    }
+}
+
+impl Fit for AgentDeleted {
+    fn texts(&mut self) -> Vec<&mut String> {
+        vec![&mut self.message]
+    }
+}
+
+impl Fit for MetadataSet {
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.metadata.values_mut().collect()
+    }
+
+    fn drop_extras(&mut self) {
+        self.metadata = std::mem::take(&mut self.metadata).into_iter().take(MAX_METADATA).collect();
+    }
+
+    fn agent_name(&self) -> Option<&str> {
+        Some(&self.agent_name)
+    }
+}
+
+impl Fit for AgentList {
+    const BUDGET: usize = LIST_CHARS;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.agents.iter_mut().flat_map(texts_of_row).collect()
+    }
+
+    fn drop_extras(&mut self) {
+        self.agents.iter_mut().for_each(drop_extras_of_row);
+    }
+}
+
+impl Fit for AgentsWaited {
+    const BUDGET: usize = LIST_CHARS;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.changed.iter_mut().flat_map(|changed| texts_of_row(&mut changed.agent)).collect()
+    }
+
+    fn drop_extras(&mut self) {
+        self.changed.iter_mut().for_each(|changed| drop_extras_of_row(&mut changed.agent));
+    }
+}
+
+impl Fit for TaskHistory {
+    const BUDGET: usize = LIST_CHARS;
+    const READS_ON: bool = true;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        let texts = self.tasks.iter_mut().flat_map(|row| [Some(&mut row.message), row.outcome.as_mut()]);
+        texts.flatten().collect()
+    }
+
+    fn drop_extras(&mut self) {
+        self.tasks.iter_mut().for_each(|row| drop_long(&mut row.uri));
+    }
+}
+
+impl Fit for AgentRoles {
+    const BUDGET: usize = LIST_CHARS;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.roles.iter_mut().map(|role| &mut role.description).collect()
+    }
+}
+
+impl Fit for AgentProjects {
+    const BUDGET: usize = LIST_CHARS;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        let descriptions = self.projects.iter_mut().map(|project| &mut project.description);
+        descriptions.chain(&mut self.problems).collect()
+    }
+}
+
+impl Fit for FleetStatus {
+    fn texts(&mut self) -> Vec<&mut String> {
+        let reasons = self.attention.iter_mut().map(|notice| &mut notice.reason);
+        reasons.chain(&mut self.coder.error).collect()
+    }
+
+    fn drop_extras(&mut self) {
+        self.attention.truncate(MAX_NOTICES);
+    }
+}
+
+fn texts_of_detail(agent: &mut AgentDetail) -> Vec<&mut String> {
+    let mut texts = vec![&mut agent.reason, &mut agent.spec];
+    texts.extend(agent.spec_sections.values_mut());
+    texts.extend(&mut agent.current_task);
+    if let Some(task) = &mut agent.last_task {
+        texts.push(&mut task.message);
+        texts.extend(&mut task.outcome);
+    }
+    texts.extend(agent.metadata.values_mut());
+    texts
+}
+
+/// The spec stays; its sections and the tasks and metadata that repeat it become hints.
+fn drop_repeats_of_detail(agent: &mut AgentDetail) {
+    let mut repeats: Vec<&mut String> = agent.spec_sections.values_mut().collect();
+    repeats.extend(agent.current_task.as_mut().filter(|text| **text == agent.spec));
+    repeats
+        .extend(agent.last_task.as_mut().map(|task| &mut task.message).filter(|text| **text == agent.spec));
+    repeats.extend(agent.metadata.get_mut(AGENT_SPEC));
+    for text in repeats {
+        *text = cut(text, REPEAT_CHARS);
+    }
+    for value in [&mut agent.git, &mut agent.usage] {
+        *value = value.take().filter(|value| value.to_string().len() <= LISTED_VALUE_CHARS);
+    }
+}
+
+fn drop_extras_of_detail(agent: &mut AgentDetail) {
+    agent.metadata = std::mem::take(&mut agent.metadata).into_iter().take(MAX_METADATA).collect();
+    drop_long(&mut agent.links.pull_request);
+}
+
+fn texts_of_row(row: &mut AgentRow) -> Vec<&mut String> {
+    let mut texts = vec![&mut row.reason];
+    texts.extend(&mut row.current_task);
+    if let Some(task) = &mut row.last_task {
+        texts.push(&mut task.message);
+        texts.extend(&mut task.outcome);
+    }
+    texts
+}
+
+fn drop_extras_of_row(row: &mut AgentRow) {
+    row.last_task = None;
+    drop_long(&mut row.pull_request_url);
+    drop_long(&mut row.pull_request_status);
+    drop_long(&mut row.pull_request_check_status);
+}
+
+fn drop_long(value: &mut Option<String>) {
+    *value = value.take().filter(|text| text.len() <= LISTED_VALUE_CHARS);
+}

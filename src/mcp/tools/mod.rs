@@ -1,0 +1,168 @@
+//! The table of tools: what each is called, says of itself, takes, does and answers.
+
+mod agents;
+mod catalog;
+mod fleet;
+mod history;
+mod lengths;
+
+use std::sync::{Arc, LazyLock};
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use thiserror::Error as ThisError;
+
+use super::call::Call;
+use super::error;
+use super::fit::{self, Fit};
+use crate::app::error::Error;
+use crate::domain::access::Action;
+use crate::view::request;
+
+static TOOLS: LazyLock<Vec<(Toolset, Entry)>> = LazyLock::new(|| {
+    let fleet = [fleet::tools(), agents::tools(), history::tools(), catalog::tools()];
+    fleet.into_iter().flatten().map(|entry| (Toolset::Fleet, entry)).collect()
+});
+
+/// Tools that are switched on and off together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Toolset {
+    Fleet,
+    Squads,
+    Spawner,
+    Reviews,
+    Router,
+}
+
+/// The toolsets a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolsets(Vec<Toolset>);
+
+#[derive(Debug, Clone, PartialEq, Eq, ThisError)]
+#[error("'{0}' is not a toolset; there are: fleet, squads, spawner, reviews, router")]
+pub struct UnknownToolset(String);
+
+/// What a tool says of itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About {
+    action: Action,
+    title: &'static str,
+    description: &'static str,
+    effect: Effect,
+}
+
+/// What a call does to the fleet; clients decide by it which calls they let pass unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Reads,
+    /// Adds something each time.
+    Adds,
+    /// Brings about a state, and nothing more when repeated.
+    Sets,
+    /// Ends work or data, and nothing more when repeated.
+    Ends,
+    /// Ends work each time.
+    Interrupts,
+}
+
+/// One tool.
+pub(super) struct Entry {
+    pub(super) action: Action,
+    pub(super) tool: Tool,
+    run: Run,
+}
+
+type Run = Box<dyn Fn(Call, JsonObject) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
+
+impl Toolset {
+    const ALL: [Self; 5] = [Self::Fleet, Self::Squads, Self::Spawner, Self::Reviews, Self::Router];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Fleet => "fleet",
+            Self::Squads => "squads",
+            Self::Spawner => "spawner",
+            Self::Reviews => "reviews",
+            Self::Router => "router",
+        }
+    }
+}
+
+impl Toolsets {
+    pub fn all() -> Self {
+        Self(Toolset::ALL.to_vec())
+    }
+
+    /// The toolsets named; naming none means all.
+    pub fn parse(words: &[String]) -> Result<Self, UnknownToolset> {
+        if words.is_empty() {
+            return Ok(Self::all());
+        }
+        let named = |word: &String| {
+            let found = Toolset::ALL.into_iter().find(|toolset| toolset.word() == word);
+            found.ok_or_else(|| UnknownToolset(word.clone()))
+        };
+        words.iter().map(named).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn tools(&self) -> impl Iterator<Item = &'static Entry> {
+        TOOLS.iter().filter(|(toolset, _)| self.0.contains(toolset)).map(|(_, entry)| entry)
+    }
+}
+
+impl Entry {
+    fn new<I, O, F, W>(about: About, handler: F) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Fit + Send + 'static,
+        F: Fn(Call, I) -> W + Send + Sync + Copy + 'static,
+        W: Future<Output = Result<O, Error>> + Send + 'static,
+    {
+        let run = move |call: Call, mut arguments: JsonObject| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                let offset = fit::take_offset::<O>(&mut arguments)?;
+                let input = request::parse(Value::Object(arguments.clone()))?;
+                Ok(fit::fitted(handler(call, input).await?, arguments, offset))
+            })
+        };
+        let schema = Arc::new(fit::input_schema::<I, O>());
+        let tool = Tool::new(about.action.name(), about.description, schema)
+            .with_title(about.title)
+            .with_raw_output_schema(fit::output_schema::<O>())
+            .with_annotations(about.effect.annotations(about.title));
+        Self { action: about.action, tool, run: Box::new(run) }
+    }
+
+    /// The result of a call, good or bad, for the model to read.
+    pub(super) async fn answer(&self, call: Call, arguments: JsonObject) -> CallToolResult {
+        match self.result(call, arguments).await {
+            Ok(value) => CallToolResult::structured(value),
+            Err(refusal) => error::answer(&refusal, &self.tool.name),
+        }
+    }
+
+    /// Whoever may not use the tool at all learns that, and nothing about its arguments.
+    async fn result(&self, call: Call, arguments: JsonObject) -> Result<Value, Error> {
+        let target = arguments.get("agent_name").and_then(Value::as_str);
+        call.fleet.action_offered(&call.caller, self.action, target).await?;
+        (self.run)(call, arguments).await
+    }
+}
+
+impl Effect {
+    fn annotations(self, title: &str) -> ToolAnnotations {
+        let (read_only, destructive, idempotent) = match self {
+            Self::Reads => (true, false, true),
+            Self::Adds => (false, false, false),
+            Self::Sets => (false, false, true),
+            Self::Ends => (false, true, true),
+            Self::Interrupts => (false, true, false),
+        };
+        // The fleet is a closed world, whatever its agents reach.
+        let annotations = ToolAnnotations::with_title(title).read_only(read_only).destructive(destructive);
+        annotations.idempotent(idempotent).open_world(false)
+    }
+}

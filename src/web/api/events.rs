@@ -1,0 +1,125 @@
+//! Changes of agents as they happen, over server-sent events.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::{Stream, StreamExt, stream};
+use serde::Deserialize;
+use tokio::sync::watch;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::Fleet;
+use crate::app::agents::Changed;
+use crate::app::error::Error;
+use crate::view::agent::ChangedAgent;
+use crate::web::WebState;
+use crate::web::arguments::Arguments;
+use crate::web::auth::Credential;
+use crate::web::problem::Problem;
+
+const LAST_EVENT_ID: &str = "Last-Event-ID";
+/// Often enough for proxies that cut quiet connections.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub(super) fn routes() -> OpenApiRouter<WebState> {
+    OpenApiRouter::default().routes(routes!(events))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct EventsInput {
+    /// The id of the last event seen: everything changed since comes first. Left out, the stream starts now.
+    after: Option<i64>,
+}
+
+/// Agents as they change: each event carries the agent's newest row.
+#[utoipa::path(get, path = "/events", tag = "agents",
+    params(
+        EventsInput,
+        ("Last-Event-ID" = Option<i64>, Header, description = "The same as after, and stronger: sent by clients that reconnect."),
+    ),
+    responses((status = 200, body = ChangedAgent, content_type = "text/event-stream",
+        description = "`event: agent`, `id` the number of the change, `data` the agent.")))]
+async fn events(
+    State(state): State<WebState>,
+    Extension(credential): Extension<Credential>,
+    headers: HeaderMap,
+    Arguments(input): Arguments<EventsInput>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let after = last_event_id(&headers)?.or(input.after);
+    let feed = Feed::open(state.fleet, credential, after);
+    let events = stream::unfold(feed, Feed::next).take_until(state.shutdown.cancelled_owned());
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Error> {
+    let Some(id) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let id = id.to_str().ok().and_then(|id| id.parse().ok());
+    id.map(Some)
+        .ok_or_else(|| Error::invalid(LAST_EVENT_ID, "Last-Event-ID is not the id of an event of ours"))
+}
+
+/// One client's place in the changes.
+///
+/// Nothing is queued for a client while it is slow: it reads what is newest when it is ready for more, and the
+/// numbers of the changes make sure that nothing is left out.
+struct Feed {
+    fleet: Fleet,
+    credential: Credential,
+    changes: watch::Receiver<i64>,
+    /// All changes up to this one are sent or in `ready`.
+    seen: i64,
+    ready: VecDeque<Event>,
+}
+
+impl Feed {
+    fn open(fleet: Fleet, credential: Credential, after: Option<i64>) -> Self {
+        let changes = fleet.board().changes();
+        let newest = *changes.borrow();
+        let seen = match after {
+            None => newest,
+            Some(after) if after <= newest => after,
+            // Not a number of ours, perhaps of a store that is gone: such a client has seen nothing.
+            Some(_) => 0,
+        };
+        // An event without data is shown to nobody, but a client that is cut before the first change resumes here.
+        let ready = VecDeque::from([Event::default().id(seen.to_string())]);
+        Self { fleet, credential, changes, seen, ready }
+    }
+
+    /// The next event; none when the client is to come again, with a token that is let in.
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some((Ok(event), self));
+            }
+            self.changes.mark_unchanged();
+            match self.fleet.changes_after(self.seen).await {
+                Ok(changed) if changed.is_empty() => self.changes.changed().await.ok()?,
+                Ok(changed) if self.credential.is_alive(&self.fleet).await => self.take(&changed),
+                Ok(_) => return None,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "an event stream is cut short");
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, changed: &[Changed]) {
+        for change in changed {
+            let event = Event::default().event("agent").id(change.revision.to_string());
+            // A row is plain text and numbers, which JSON can always say.
+            self.ready.extend(event.json_data(ChangedAgent::from(change)).ok());
+            self.seen = self.seen.max(change.revision);
+        }
+    }
+}

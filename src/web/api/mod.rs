@@ -1,0 +1,47 @@
+//! `/api/v1`: one route a tool, named as the tool.
+
+mod access;
+mod agents;
+mod catalog;
+mod events;
+mod life_cycle;
+mod server;
+
+use axum::Json;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+
+use super::WebState;
+use super::problem::Problem;
+
+type Reply<T> = Result<Json<T>, Problem>;
+
+pub(super) fn routes() -> OpenApiRouter<WebState> {
+    OpenApiRouter::default()
+        .merge(agents::routes())
+        .merge(life_cycle::routes())
+        .merge(events::routes())
+        .merge(catalog::routes())
+        .merge(access::routes())
+        .merge(server::routes())
+}
+
+/// The agent that a path names.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "it only documents; the arguments are gathered as one input")]
+struct AgentPath {
+    /// The agent's name, in any case.
+    #[param(example = "brave-otter")]
+    name: String,
+}
+
+/// The header that stands for request_key.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it only documents; the arguments are gathered as one input")]
+struct IdempotencyKey {
+    /// The same as request_key: makes a repeated call the same call.
+    #[param(rename = "Idempotency-Key")]
+    key: Option<String>,
+}

@@ -1,0 +1,54 @@
+//! Lets in whoever holds a token: the credential becomes a principal before any handler runs.
+
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::Response;
+use secrecy::SecretString;
+
+use super::problem::{AuthFault, Problem};
+use crate::app::Fleet;
+
+/// They say nothing but ok or the failing part, to those who watch the process from outside.
+const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
+
+/// The token a request came with, for streams that outlive one look at it.
+#[derive(Debug, Clone)]
+pub(super) struct Credential(SecretString);
+
+impl Credential {
+    /// Would the token still be let in?
+    pub(super) async fn is_alive(&self, fleet: &Fleet) -> bool {
+        fleet.token_principal(&self.0).await.is_ok_and(|principal| principal.is_some())
+    }
+}
+
+pub(super) async fn authenticate(
+    State(fleet): State<Fleet>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if OPEN_ROUTES.contains(&request.uri().path()) {
+        return Ok(next.run(request).await);
+    }
+    let token = bearer_token(request.headers())?;
+    // Nothing further in needs the header, so nothing further in can log or forward it.
+    request.headers_mut().remove(AUTHORIZATION);
+    let principal = fleet.token_principal(&token).await?.ok_or(AuthFault::InvalidToken)?;
+    request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(Credential(token));
+    Ok(next.run(request).await)
+}
+
+fn bearer_token(headers: &HeaderMap) -> Result<SecretString, AuthFault> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let header = given.next().ok_or(AuthFault::MissingToken)?;
+    let text = header.to_str().map_err(|_| AuthFault::MalformedHeader)?;
+    let (scheme, token) = text.split_once(' ').ok_or(AuthFault::MalformedHeader)?;
+    let is_one_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if given.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") || !is_one_token {
+        return Err(AuthFault::MalformedHeader);
+    }
+    Ok(SecretString::from(token))
+}

@@ -1,0 +1,21 @@
+//! Hands a handler the caller that the guard let in.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+
+use super::problem::{AuthFault, Problem};
+use crate::app::caller::{Caller, Surface};
+use crate::domain::access::Principal;
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Response;
+
+    /// A request without a principal did not pass the guard: nobody is let in by omission.
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
+        match parts.extensions.get::<Principal>().cloned() {
+            Some(principal) => Ok(Self { principal, surface: Surface::Rest }),
+            None => Err(Problem::from(AuthFault::MissingToken).into_response()),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The fleet and its HTTP traffic in numbers, as Prometheus text.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::WebState;
+use super::arguments::Arguments;
+use super::problem::Problem;
+use crate::app::caller::Caller;
+use crate::app::fleet_status::FleetOverview;
+use crate::domain::agent::AgentStatus;
+use crate::view::request::NoInput;
+
+const BUILD_INFO: &str = "fleet_build_info";
+const AGENTS: &str = "fleet_agents";
+const OPERATIONS: &str = "fleet_operations_open";
+const SLOTS: &str = "fleet_build_slots";
+const CODER: &str = "fleet_coder_reachable";
+const REQUESTS: &str = "fleet_http_requests_total";
+const DURATION: &str = "fleet_http_request_duration_seconds";
+
+/// Upper bounds in seconds; waits end within 45.
+const DURATION_BUCKETS: [f64; 9] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
+/// Durations pile up one by one until someone sums them; without a scraper that is us, this often.
+const CALLS_BETWEEN_SUMS: u64 = 1_000;
+
+/// The numbers of one server. They are its own, not the process's, so servers in one process do not mix.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    calls: AtomicU64,
+}
+
+/// One answered request.
+#[derive(Debug)]
+pub(super) struct HttpCall {
+    pub(super) method: &'static str,
+    pub(super) route: String,
+    pub(super) status: StatusCode,
+    pub(super) took: Duration,
+}
+
+pub(super) fn routes() -> OpenApiRouter<WebState> {
+    OpenApiRouter::default().routes(routes!(metrics))
+}
+
+/// The fleet and its HTTP traffic in numbers.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, body = String, content_type = "text/plain", description = "Prometheus text.")))]
+async fn metrics(
+    State(state): State<WebState>,
+    caller: Caller,
+    Arguments(NoInput {}): Arguments<NoInput>,
+) -> Result<impl IntoResponse, Problem> {
+    let overview = state.fleet.fleet_status(&caller).await?;
+    let operations = state.fleet.operations_under_way().await?;
+    state.metrics.set_fleet(&overview, operations, state.version);
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.0.handle.render()))
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        // Only an empty list of buckets is refused, and ours is not.
+        let builder = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS).unwrap_or_default();
+        let recorder = builder.build_recorder();
+        metrics::with_local_recorder(&recorder, describe);
+        Self(Arc::new(Inner { handle: recorder.handle(), recorder, calls: AtomicU64::new(0) }))
+    }
+
+    pub(super) fn count_call(&self, call: &HttpCall) {
+        metrics::with_local_recorder(&self.0.recorder, || {
+            let (route, status) = (call.route.clone(), call.status.as_str().to_owned());
+            counter!(REQUESTS, "method" => call.method, "route" => route.clone(), "status" => status)
+                .increment(1);
+            histogram!(DURATION, "method" => call.method, "route" => route).record(call.took.as_secs_f64());
+        });
+        let n_calls = self.0.calls.fetch_add(1, Ordering::Relaxed);
+        if n_calls.is_multiple_of(CALLS_BETWEEN_SUMS) {
+            self.0.handle.run_upkeep();
+        }
+    }
+
+    fn set_fleet(&self, overview: &FleetOverview, operations: usize, version: &'static str) {
+        metrics::with_local_recorder(&self.0.recorder, || {
+            gauge!(BUILD_INFO, "version" => version).set(1.0);
+            for status in AgentStatus::ALL {
+                let n_agents = overview.counts.get(&status).copied().unwrap_or(0);
+                gauge!(AGENTS, "status" => status.word()).set(n_agents as f64);
+            }
+            gauge!(OPERATIONS).set(operations as f64);
+            gauge!(SLOTS, "state" => "used").set(overview.slots.used as f64);
+            gauge!(SLOTS, "state" => "free").set(overview.slots.free as f64);
+            gauge!(SLOTS, "state" => "queued").set(overview.slots.queued as f64);
+            gauge!(CODER).set(f64::from(u8::from(overview.coder.is_reachable())));
+        });
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn describe() {
+    describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs.");
+    describe_gauge!(AGENTS, "Agents by status.");
+    describe_gauge!(OPERATIONS, "Operations accepted and not ended.");
+    describe_gauge!(SLOTS, "Workspace builds that run, could run, and wait to run.");
+    describe_gauge!(CODER, "1 while Coder answers us, else 0.");
+    describe_counter!(REQUESTS, "Requests answered, by method, route and status.");
+    describe_histogram!(DURATION, Unit::Seconds, "Time until a request's answer began.");
+}

@@ -1,0 +1,153 @@
+//! The OpenAPI document, made from the routes, and what it tells the routes in turn: their tools' names.
+
+use std::sync::LazyLock;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response as HttpResponse};
+use serde_json::{Value, json};
+use utoipa::OpenApi as _;
+use utoipa::openapi::path::{HttpMethod, Operation, Parameter, PathItem};
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
+use utoipa_axum::router::OpenApiRouter;
+
+use super::problem::{Problem, ProblemBody};
+
+/// Every way a call can fail: status, name in the document, meaning.
+const FAILURES: [Failure; 12] = [
+    Failure(400, "InvalidInput", "An argument is missing, unknown or wrong: `details.field` names it."),
+    Failure(401, "Unauthenticated", "No token, or none that is let in: `error` says which."),
+    Failure(403, "Forbidden", "The token may not do this, or Host or Origin are foreign."),
+    Failure(404, "NotFound", "There is no such agent, project, role or token."),
+    Failure(409, "Conflict", "ALREADY_EXISTS, KEY_REUSED or AGENT_NOT_READY."),
+    Failure(413, "TooLarge", "The body is larger than 1 MiB."),
+    Failure(415, "UnsupportedType", "The body is not of type application/json."),
+    Failure(422, "CoderRejected", "Coder refused what was asked of it."),
+    Failure(429, "RateLimited", "Coder limits our requests; `Retry-After` says how long."),
+    Failure(500, "Internal", "A mistake of the server or a failure of its store."),
+    Failure(503, "CoderUnavailable", "Coder cannot be reached; `Retry-After` says when to try again."),
+    Failure(504, "Timeout", "Coder took too long."),
+];
+/// What a call that changes nothing can fail with.
+const FAILURES_OF_READS: [u16; 6] = [400, 401, 403, 404, 500, 503];
+
+/// An argument of the tools that in REST stands in the path, and so neither in a body nor in a query.
+const AGENT_NAME: &str = "agent_name";
+
+struct Failure(u16, &'static str, &'static str);
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "fleet-mcp",
+        version = "1",
+        description = "A fleet of coding agents on Coder. Every operation is named as its MCP tool; \
+            every failure has the same body."
+    ),
+    components(schemas(ProblemBody)),
+    security(("bearer" = [])),
+    tags(
+        (name = "agents", description = "Coding agents, each in its own workspace."),
+        (name = "catalog", description = "Roles and projects an agent can be made of."),
+        (name = "access", description = "Tokens and the audit trail; operators only."),
+        (name = "server", description = "The fleet as a whole and the process that serves it."),
+    )
+)]
+struct Foundation;
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| json!(openapi()));
+
+/// The whole document; it needs no running server.
+pub fn openapi() -> OpenApi {
+    let (_router, mut document) = super::routes().split_for_parts();
+    let components = document.components.get_or_insert_default();
+    add_shared(components);
+    for item in document.paths.paths.values_mut() {
+        for (method, operation) in operations(item) {
+            add_failures(operation, &method);
+            forget_agent_name(operation);
+        }
+    }
+    document
+}
+
+/// The document as it is sent.
+pub(super) fn document() -> &'static Value {
+    &DOCUMENT
+}
+
+/// Routes are added to this.
+pub(super) fn start<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
+    OpenApiRouter::with_openapi(Foundation::openapi())
+}
+
+/// Says in a failure which tool it was: the name of the operation that the route serves.
+pub(super) async fn name_tool(request: Request, next: Next) -> HttpResponse {
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let tool = path.and_then(|path| tool_of(&path, request.method()));
+    let mut response = next.run(request).await;
+    match (tool, response.extensions_mut().remove::<Problem>()) {
+        (Some(tool), Some(problem)) => problem.with_tool(tool).into_response(),
+        (Some(_) | None, _) => response,
+    }
+}
+
+fn tool_of(path: &str, method: &Method) -> Option<&'static str> {
+    let operation = DOCUMENT["paths"].get(path)?.get(method.as_str().to_lowercase())?;
+    operation["operationId"].as_str()
+}
+
+/// The operations of a path; we serve these three methods.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Operation)> {
+    let served = [
+        (HttpMethod::Get, item.get.as_mut()),
+        (HttpMethod::Post, item.post.as_mut()),
+        (HttpMethod::Delete, item.delete.as_mut()),
+    ];
+    served.into_iter().filter_map(|(method, operation)| Some((method, operation?)))
+}
+
+fn add_shared(components: &mut Components) {
+    let mut bearer = Http::new(HttpAuthScheme::Bearer);
+    bearer.description = Some("A token made by `fleet-mcp token create`.".to_owned());
+    components.security_schemes.insert("bearer".to_owned(), RefOr::T(SecurityScheme::Http(bearer)));
+    for Failure(_, name, meaning) in FAILURES {
+        let mut response = Response::new(meaning);
+        let content = Content::new(Some(Ref::from_schema_name("ProblemBody")));
+        response.content.insert("application/json".to_owned(), content.into());
+        components.responses.insert(name.to_owned(), response.into());
+    }
+    for (name, schema) in &mut components.schemas {
+        if let RefOr::T(Schema::Object(object)) = schema
+            && name.ends_with("Input")
+        {
+            object.properties.remove(AGENT_NAME);
+            object.required.retain(|field| field != AGENT_NAME);
+        }
+    }
+}
+
+/// An operation that is open to all cannot fail in the ways of the others.
+fn add_failures(operation: &mut Operation, method: &HttpMethod) {
+    if operation.security.is_some() {
+        return;
+    }
+    let is_read = *method == HttpMethod::Get;
+    for Failure(status, name, _) in FAILURES {
+        if !is_read || FAILURES_OF_READS.contains(&status) {
+            let shared = RefOr::Ref(Ref::from_response_name(name));
+            operation.responses.responses.insert(status.to_string(), shared);
+        }
+    }
+}
+
+fn forget_agent_name(operation: &mut Operation) {
+    let is_kept = |parameter: &RefOr<Parameter>| match parameter {
+        RefOr::T(parameter) => parameter.name != AGENT_NAME,
+        RefOr::Ref(_) => true,
+    };
+    operation.parameters.iter_mut().for_each(|parameters| parameters.retain(is_kept));
+}

@@ -1,0 +1,226 @@
+//! The one place where a failure becomes an HTTP status and the error body of the contract.
+
+use std::any::Any;
+
+use axum::extract::OriginalUri;
+use axum::response::{IntoResponse, Response};
+use axum::{Json, http};
+use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::app::error::{Code, Error};
+use crate::view::error::ErrorBody;
+
+/// Seconds after which Coder is worth another try.
+const CODER_RETRY_SECONDS: &str = "5";
+/// Coder counts requests by the minute.
+const LIMIT_RETRY_SECONDS: &str = "60";
+
+/// A failure ready to be sent. Its tool is named by the layer that knows the route.
+#[derive(Debug, Clone)]
+pub(super) struct Problem(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
+    status: StatusCode,
+    header: Option<(HeaderName, HeaderValue)>,
+    body: ProblemBody,
+}
+
+/// The error body, with one more word where the caller is not known.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct ProblemBody {
+    #[serde(flatten)]
+    body: ErrorBody,
+    /// With UNAUTHENTICATED: missing_token, malformed_header or invalid_token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
+/// What is wrong with a request's credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuthFault {
+    MissingToken,
+    MalformedHeader,
+    InvalidToken,
+}
+
+impl Problem {
+    /// A request that cannot be read, with the status HTTP has for it.
+    pub(super) fn unreadable(status: StatusCode, field: &str, message: impl Into<String>) -> Self {
+        Self::of(status, &Error::invalid(field, message))
+    }
+
+    pub(super) fn unauthenticated(fault: AuthFault) -> Self {
+        let body = ErrorBody {
+            code: "UNAUTHENTICATED".to_owned(),
+            message: fault.message().to_owned(),
+            next_action: fault.next_action().to_owned(),
+            ..blank()
+        };
+        let header = Some((WWW_AUTHENTICATE, fault.challenge()));
+        let body = ProblemBody { body, error: Some(fault.word()) };
+        Self(Box::new(Parts { status: StatusCode::UNAUTHORIZED, header, body }))
+    }
+
+    /// A Host or Origin that is not on the list.
+    pub(super) fn foreign(header: &str, message: String) -> Self {
+        let body = ErrorBody {
+            code: Code::Forbidden.as_str().to_owned(),
+            message,
+            next_action: format!("Use an address of this server that its operator allows as {header}."),
+            details: json!({ "field": header }),
+            ..blank()
+        };
+        Self::plain(StatusCode::FORBIDDEN, body)
+    }
+
+    pub(super) fn with_tool(mut self, tool: &str) -> Self {
+        self.0.body.body.tool_name = Some(tool.to_owned());
+        self
+    }
+
+    fn of(status: StatusCode, error: &Error) -> Self {
+        Self::plain(status, ErrorBody { tool_name: None, ..ErrorBody::of(error, "") })
+    }
+
+    fn plain(status: StatusCode, body: ErrorBody) -> Self {
+        Self(Box::new(Parts { status, header: None, body: ProblemBody { body, error: None } }))
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let status = status_of(error.code());
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = &error as &dyn std::error::Error, "a call failed");
+        }
+        let mut problem = Self::of(status, &error);
+        problem.0.header = retry_after(error.code());
+        problem
+    }
+}
+
+impl From<AuthFault> for Problem {
+    fn from(fault: AuthFault) -> Self {
+        Self::unauthenticated(fault)
+    }
+}
+
+impl IntoResponse for Problem {
+    /// The problem itself goes along, so that an outer layer can say it again with the tool's name.
+    fn into_response(self) -> Response {
+        let parts = &self.0;
+        let mut response = (parts.status, Json(&parts.body)).into_response();
+        response.headers_mut().extend(parts.header.clone());
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl AuthFault {
+    fn word(self) -> &'static str {
+        match self {
+            Self::MissingToken => "missing_token",
+            Self::MalformedHeader => "malformed_header",
+            Self::InvalidToken => "invalid_token",
+        }
+    }
+
+    fn message(self) -> &'static str {
+        match self {
+            Self::MissingToken => "the request carries no token",
+            Self::MalformedHeader => "the Authorization header is not 'Bearer' and one token",
+            Self::InvalidToken => "the token is unknown, expired or revoked",
+        }
+    }
+
+    fn next_action(self) -> &'static str {
+        match self {
+            Self::MissingToken | Self::MalformedHeader => "Send the header 'Authorization: Bearer <token>'.",
+            Self::InvalidToken => "Ask an operator for a new token ('fleet-mcp token create').",
+        }
+    }
+
+    fn challenge(self) -> HeaderValue {
+        match self {
+            Self::MissingToken | Self::MalformedHeader => HeaderValue::from_static("Bearer"),
+            Self::InvalidToken => HeaderValue::from_static(r#"Bearer error="invalid_token""#),
+        }
+    }
+}
+
+/// Answers what no route serves.
+pub(super) async fn no_route(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
+    let body = ErrorBody {
+        code: Code::NotFound.as_str().to_owned(),
+        message: format!("there is no route {method} {}", uri.path()),
+        next_action: "Read /api/v1/openapi.json for the routes there are.".to_owned(),
+        ..blank()
+    };
+    Problem::plain(StatusCode::NOT_FOUND, body)
+}
+
+/// Answers a route that is asked with a method it does not serve.
+pub(super) async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
+    let message = format!("{} does not take {method}", uri.path());
+    Problem::unreadable(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+}
+
+/// Answers for a handler that panicked; the process's panic hook has told the reason.
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over by value")]
+pub(super) fn panicked(_panic: Box<dyn Any + Send>) -> Response {
+    tracing::error!("a request's handler panicked");
+    let body = ErrorBody {
+        code: Code::Internal.as_str().to_owned(),
+        message: "the server made a mistake".to_owned(),
+        retryable: true,
+        next_action: "Call again; if it happens twice, send the server's log to its makers.".to_owned(),
+        ..blank()
+    };
+    Problem::plain(StatusCode::INTERNAL_SERVER_ERROR, body).into_response()
+}
+
+fn blank() -> ErrorBody {
+    ErrorBody {
+        code: String::new(),
+        message: String::new(),
+        retryable: false,
+        next_action: String::new(),
+        instance_id: None,
+        tool_name: None,
+        details: Value::Object(serde_json::Map::new()),
+    }
+}
+
+fn status_of(code: Code) -> StatusCode {
+    match code {
+        Code::InvalidInput => StatusCode::BAD_REQUEST,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::AlreadyExists | Code::KeyReused | Code::AgentNotReady => StatusCode::CONFLICT,
+        Code::CoderRejected => StatusCode::UNPROCESSABLE_ENTITY,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::CoderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+fn retry_after(code: Code) -> Option<(HeaderName, HeaderValue)> {
+    let seconds = match code {
+        Code::CoderUnavailable => CODER_RETRY_SECONDS,
+        Code::RateLimited => LIMIT_RETRY_SECONDS,
+        Code::InvalidInput | Code::Forbidden | Code::NotFound | Code::AlreadyExists => return None,
+        Code::KeyReused | Code::AgentNotReady | Code::CoderRejected => return None,
+        Code::Internal | Code::Timeout => return None,
+    };
+    Some((RETRY_AFTER, HeaderValue::from_static(seconds)))
+}
+
+#[cfg(test)]
+#[path = "problem_tests.rs"]
+mod tests;

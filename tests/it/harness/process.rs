@@ -1,0 +1,127 @@
+//! The real program as a process of its own, on a data directory of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet_mcp::cli::ServerFile;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::Child;
+
+use super::{CoderStub, eventually};
+
+/// A server process; dropping it kills that process and no other.
+pub(crate) struct ServerProcess {
+    pub(crate) directory: Arc<TempDir>,
+    pub(crate) child: Child,
+    pub(crate) url: String,
+}
+
+/// Where and how a program runs.
+#[derive(Clone)]
+pub(crate) struct Program {
+    pub(crate) directory: Arc<TempDir>,
+    variables: Vec<(String, String)>,
+}
+
+impl Program {
+    /// On a fresh data directory, talking to this Coder.
+    pub(crate) fn new(coder_url: &str, token: &str) -> Self {
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let program = Self { directory, variables: Vec::new() };
+        program.variable("CODER_URL", coder_url).variable("CODER_SESSION_TOKEN", token)
+    }
+
+    pub(crate) fn on(coder: &CoderStub) -> Self {
+        Self::new(coder.url(), &coder.token())
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.retain(|(known, _)| known != name);
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// The command with nothing of this machine's environment but what a process needs.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
+        command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.directory.path()).env("FLEET_DATA_DIR", self.data_dir());
+        command.env("FLEET_POLL_INTERVAL_MS", "100").envs(self.variables.iter().cloned());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = tokio::process::Command::from(self.command(arguments));
+        let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+        tokio::time::timeout(Duration::from_secs(60), output).await.expect("the command ends").unwrap()
+    }
+
+    /// Runs a command that must succeed and print JSON.
+    pub(crate) async fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(arguments).await;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+    }
+
+    /// Starts a server on a free port and returns before it serves.
+    pub(crate) fn spawn(&self) -> Child {
+        let mut command = tokio::process::Command::from(self.command(&["serve", "--port", "0"]));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log_file(&self.directory))
+            .kill_on_drop(true);
+        command.spawn().unwrap()
+    }
+
+    /// Starts a server and waits until it serves.
+    pub(crate) async fn serve(&self) -> ServerProcess {
+        let mut child = self.spawn();
+        let data_dir = self.data_dir();
+        eventually("the server announces itself", async || {
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended: {}", self.log());
+            server_file(&data_dir).is_some_and(|file| Some(file.pid) == child.id())
+        })
+        .await;
+        let url = server_file(&data_dir).unwrap().url.to_string();
+        ServerProcess { directory: Arc::clone(&self.directory), child, url }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("server.log")).unwrap_or_default()
+    }
+}
+
+impl ServerProcess {
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Ends it as an operator would; returns its exit code.
+    pub(crate) async fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(40), self.child.wait()).await;
+        ended.expect("the server ends").unwrap().code()
+    }
+}
+
+pub(crate) fn server_file(data_dir: &Path) -> Option<ServerFile> {
+    serde_json::from_str(&std::fs::read_to_string(data_dir.join("server.json")).ok()?).ok()
+}
+
+/// All servers of one directory write to one log.
+fn log_file(directory: &TempDir) -> std::fs::File {
+    let path = directory.path().join("server.log");
+    std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap()
+}

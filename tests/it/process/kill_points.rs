@@ -1,0 +1,132 @@
+//! Kill -9 at every named point of each operation: the next server converges, nothing is done twice.
+
+#[cfg(not(feature = "test-hooks"))]
+#[test]
+fn a_normal_build_has_no_kill_points() {
+    let binary = std::fs::read(env!("CARGO_BIN_EXE_fleet-mcp")).unwrap();
+    let marker = b"FLEET_KILL_POINT";
+    assert!(!binary.windows(marker.len()).any(|window| window == marker));
+}
+
+#[cfg(feature = "test-hooks")]
+mod with_hooks {
+    use crate::harness::{CoderStub, Pace, Program, eventually, stub};
+
+    const POINTS_OF_CREATE: [&str; 7] = [
+        "create.accepted",
+        "send.recorded",
+        "create.answered",
+        "create.owned",
+        "send.answered",
+        "end.reached",
+        "end.recording",
+    ];
+    const POINTS_OF_CHANGE: [&str; 5] =
+        ["change.accepted", "send.recorded", "send.answered", "end.reached", "end.recording"];
+    const POINTS_OF_DELETE: [&str; 5] =
+        ["delete.accepted", "send.recorded", "send.answered", "end.reached", "end.recording"];
+
+    /// Runs a command on a server that dies at the point, then on one that does not; waits until all is settled.
+    async fn killed_at(point: &str, program: &Program, arguments: &[&str]) {
+        let mut doomed = program.clone().variable("FLEET_KILL_POINT", point).serve().await;
+        program.run(arguments).await;
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(30), doomed.child.wait()).await;
+        let status = ended.unwrap_or_else(|_| panic!("the server did not die at {point}")).unwrap();
+        assert_eq!(status.code(), None, "{point}: killed, not ended: {}", program.log());
+        let server = program.serve().await;
+        eventually(&format!("settled after {point}"), async || {
+            let doctor = program.json(&["--json", "doctor"]).await;
+            doctor.to_string().contains("0 under way")
+        })
+        .await;
+        assert_eq!(server.terminate().await, Some(0));
+    }
+
+    async fn listed(program: &Program) -> Vec<(String, String)> {
+        let server = program.serve().await;
+        let settled = async || {
+            let list = program.json(&["--json", "agents", "list"]).await;
+            let agents = list["agents"].as_array().unwrap().iter();
+            agents
+                .map(|a| (a["name"].as_str().unwrap().into(), a["status"].as_str().unwrap().into()))
+                .collect::<Vec<_>>()
+        };
+        eventually("no agent moves", async || {
+            settled().await.iter().all(|(_, status)| ["idle", "stopped"].contains(&status.as_str()))
+        })
+        .await;
+        let agents = settled().await;
+        server.terminate().await;
+        agents
+    }
+
+    fn row(name: &str, status: &str) -> Vec<(String, String)> {
+        vec![(name.to_owned(), status.to_owned())]
+    }
+
+    async fn with_agent() -> (CoderStub, Program) {
+        let coder = stub(Pace::PerRead).await;
+        let program = Program::on(&coder);
+        let server = program.serve().await;
+        program
+            .json(&[
+                "--json",
+                "agents",
+                "create",
+                "--project",
+                "setup",
+                "--spec",
+                "x",
+                "--name",
+                "one",
+                "--wait",
+                "40",
+            ])
+            .await;
+        server.terminate().await;
+        (coder, program)
+    }
+
+    #[tokio::test]
+    async fn create_converges_from_every_point() {
+        for point in POINTS_OF_CREATE {
+            let coder = stub(Pace::PerRead).await;
+            let program = Program::on(&coder);
+            killed_at(
+                point,
+                &program,
+                &["--json", "agents", "create", "--project", "setup", "--spec", "x", "--name", "one"],
+            )
+            .await;
+            assert_eq!(listed(&program).await, row("one", "idle"), "{point}");
+            let workspaces = coder.workspaces();
+            assert_eq!((workspaces.len(), workspaces[0].builds), (1, 1), "{point}");
+        }
+    }
+
+    #[tokio::test]
+    async fn stop_start_and_restart_converge_from_every_point() {
+        for point in POINTS_OF_CHANGE {
+            let (coder, program) = with_agent().await;
+            killed_at(point, &program, &["--json", "agents", "stop", "one"]).await;
+            assert_eq!(listed(&program).await, row("one", "stopped"), "stop {point}");
+            assert_eq!(coder.workspaces()[0].builds, 2, "stop {point}");
+            killed_at(point, &program, &["--json", "agents", "start", "one"]).await;
+            assert_eq!(listed(&program).await, row("one", "idle"), "start {point}");
+            assert_eq!(coder.workspaces()[0].builds, 3, "start {point}");
+            killed_at(point, &program, &["--json", "agents", "restart", "one"]).await;
+            assert_eq!(listed(&program).await, row("one", "idle"), "restart {point}");
+            assert_eq!(coder.workspaces()[0].builds, 5, "restart {point}");
+        }
+    }
+
+    #[tokio::test]
+    async fn delete_converges_from_every_point() {
+        for point in POINTS_OF_DELETE {
+            let (coder, program) = with_agent().await;
+            killed_at(point, &program, &["--json", "agents", "delete", "one", "-y"]).await;
+            assert_eq!(listed(&program).await, Vec::new(), "{point}");
+            assert_eq!(coder.workspaces()[0].builds, 2, "{point}");
+        }
+    }
+}

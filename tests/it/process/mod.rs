@@ -1,0 +1,5 @@
+//! The program as its users run it: started, stopped, killed, and found by its clients.
+
+mod kill_points;
+mod serving;
+mod stdio;

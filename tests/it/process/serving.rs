@@ -1,0 +1,142 @@
+//! Starting and stopping a server: what it leaves, what it refuses, how it ends.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::harness::{CoderStub, Pace, Program, eventually, server_file, stub};
+
+fn stderr(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+async fn create(program: &Program, name: &str) -> Value {
+    let arguments = [
+        "--json",
+        "agents",
+        "create",
+        "--project",
+        "setup",
+        "--spec",
+        "do it",
+        "--name",
+        name,
+        "--wait",
+        "40",
+    ];
+    program.json(&arguments).await
+}
+
+async fn scene() -> (CoderStub, Program) {
+    let coder = stub(Pace::PerRead).await;
+    let program = Program::on(&coder);
+    (coder, program)
+}
+
+#[tokio::test]
+async fn a_server_announces_itself_serves_and_leaves_cleanly() {
+    let (_coder, program) = scene().await;
+    let server = program.serve().await;
+    let mode =
+        |name: &str| std::fs::metadata(program.data_dir().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(""), mode("operator.token"), mode("manager.token"), mode("fleet.db")),
+        (0o700, 0o600, 0o600, 0o600)
+    );
+    let created = create(&program, "one").await;
+    assert_eq!((&created["agent"]["status"], &created["agent"]["name"]), (&"idle".into(), &"one".into()));
+    assert_eq!(server.terminate().await, Some(0));
+    assert_eq!(server_file(&program.data_dir()), None);
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_directory_exits_75_and_names_the_first() {
+    let (_coder, program) = scene().await;
+    let server = program.serve().await;
+    let second = program.run(&["serve", "--port", "0"]).await;
+    assert_eq!(second.status.code(), Some(75));
+    let expected = format!("is held by process {} serving {}", server.child.id().unwrap(), server.url);
+    assert!(stderr(&second).contains(&expected), "{}", stderr(&second));
+}
+
+#[tokio::test]
+async fn down_stops_the_server_and_says_so_twice() {
+    let (_coder, program) = scene().await;
+    let mut server = program.serve().await;
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.child.wait().await.unwrap().success());
+    assert!(program.run(&["down"]).await.status.success());
+}
+
+#[tokio::test]
+async fn what_prevents_a_start_is_said_in_one_line_with_the_remedy() {
+    let (coder, program) = scene().await;
+    let no_coder = program.clone().variable("CODER_URL", "").run(&["serve"]).await;
+    assert_eq!(no_coder.status.code(), Some(2));
+    assert_eq!(
+        stderr(&no_coder),
+        "error: no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN\n"
+    );
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let held_port = program.run(&["serve", "--port", &port]).await;
+    assert_eq!(held_port.status.code(), Some(1));
+    assert!(stderr(&held_port).contains("take another one with --port"), "{}", stderr(&held_port));
+    let blocked = Program::on(&coder);
+    std::fs::write(blocked.data_dir(), "a file, not a directory").unwrap();
+    let no_directory = blocked.run(&["serve", "--port", "0"]).await;
+    assert_eq!(no_directory.status.code(), Some(1));
+    assert!(
+        stderr(&no_directory).starts_with("error: cannot use the data directory "),
+        "{}",
+        stderr(&no_directory)
+    );
+}
+
+#[tokio::test]
+async fn a_server_killed_at_any_time_is_replaced_by_the_next_one() {
+    let (coder, program) = scene().await;
+    let server = program.serve().await;
+    create(&program, "one").await;
+    server.kill().await;
+    let unreachable = program.run(&["agents", "list"]).await;
+    assert_eq!(unreachable.status.code(), Some(5));
+    let _server = program.serve().await;
+    let listed = program.json(&["--json", "agents", "list"]).await;
+    assert_eq!(listed["agents"][0]["name"], "one");
+    assert_eq!(coder.workspaces().len(), 1);
+}
+
+#[tokio::test]
+async fn a_new_token_in_the_file_ends_the_refusal() {
+    let coder = stub(Pace::Instant).await;
+    let program = Program::on(&coder).variable("CODER_SESSION_TOKEN", "");
+    let file = program.directory.path().join("coder-token");
+    std::fs::write(&file, coder.token()).unwrap();
+    let program = program.variable("FLEET_CODER_TOKEN_FILE", &file.display().to_string());
+    let _server = program.serve().await;
+    let fresh = coder.token_rotate();
+    let reachable = async || program.json(&["--json", "status"]).await["coder"]["reachable"] == true;
+    eventually("the refusal is noticed", async || !reachable().await).await;
+    std::fs::write(&file, fresh).unwrap();
+    eventually("the new token is taken", reachable).await;
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_log_or_the_database() {
+    let (coder, program) = scene().await;
+    let server = program.variable("MCP_LOG_LEVEL", "trace").serve().await;
+    let directory = std::sync::Arc::clone(&server.directory);
+    let data = directory.path().join("data");
+    let operator = std::fs::read_to_string(data.join("operator.token")).unwrap();
+    server.terminate().await;
+    let log = std::fs::read(directory.path().join("server.log")).unwrap();
+    let database = std::fs::read(data.join("fleet.db")).unwrap();
+    for secret in [coder.token(), operator] {
+        for sink in [&log, &database] {
+            let found = sink.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "a secret is written down");
+        }
+    }
+    assert!(!log.is_empty());
+}

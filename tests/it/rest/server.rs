@@ -1,0 +1,151 @@
+//! A fleet on a Coder stub, served as `boot` serves it.
+
+use chrono::{DateTime, Utc};
+use fleet_mcp::app::tokens::CreateToken;
+use fleet_mcp::domain::access::AllowedProjects;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::role::RoleKind;
+use fleet_mcp::web::{self, Access, Metrics, WebState};
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::harness::{Api, Pace, Reply, RunningFleet, Scene, operator, read};
+
+/// What differs from run to run.
+pub(super) const FILTERS: [(&str, &str); 6] = [
+    ("fleet_[0-9a-f]{64}", "[token]"),
+    ("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "[id]"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[time]"),
+    (r"http://127\.0\.0\.1:\d+", "[coder]"),
+    (r#""cursor": "\d+""#, r#""cursor": "[revision]""#),
+    (r"127\.0\.0\.1:\d+", "[address]"),
+];
+/// Headers that belong to the contract of a reply.
+const TOLD_HEADERS: [&str; 5] = ["allow", "cache-control", "content-type", "retry-after", "www-authenticate"];
+
+pub(crate) struct Server {
+    pub(crate) scene: Scene,
+    pub(crate) url: String,
+    pub(crate) shutdown: CancellationToken,
+    serving: JoinHandle<std::io::Result<()>>,
+    operator_token: String,
+}
+
+impl Server {
+    /// On a Coder whose builds are over at once.
+    pub(crate) async fn start() -> Self {
+        Self::start_on(Scene::new(Pace::Instant).await).await
+    }
+
+    pub(crate) async fn start_on(scene: Scene) -> Self {
+        let (url, shutdown, serving) = serve(&scene.running).await;
+        let operator_token = mint(&scene.running, token_of(RoleKind::Operator)).await;
+        Self { scene, url, shutdown, serving, operator_token }
+    }
+
+    /// A request with the operator's token.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.request_as(&self.operator_token, method, path)
+    }
+
+    pub(crate) fn request_as(&self, token: &str, method: Method, path: &str) -> RequestBuilder {
+        self.bare(method, path).bearer_auth(token)
+    }
+
+    /// A request without any credential.
+    pub(crate) fn bare(&self, method: Method, path: &str) -> RequestBuilder {
+        Api::new(&self.url, "").bare(method, path)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        read(self.request(Method::GET, path)).await.unwrap()
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        read(self.request(Method::DELETE, path)).await.unwrap()
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
+        read(self.request(Method::POST, path).json(body)).await.unwrap()
+    }
+
+    /// An agent of project `setup` that is ready.
+    pub(crate) async fn agent(&self, name: &str) {
+        let body = json!({ "project": "setup", "spec": "## Objective\nFix the login bug", "name": name });
+        let reply = self.post("/api/v1/agents", &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        self.scene.running.becomes(name, AgentStatus::Idle).await;
+    }
+
+    /// A token of this kind, without an agent.
+    pub(crate) async fn token(&self, kind: RoleKind) -> String {
+        mint(&self.scene.running, token_of(kind)).await
+    }
+
+    pub(crate) async fn token_until(&self, expires_at: DateTime<Utc>) -> String {
+        let request = CreateToken { expires_at: Some(expires_at), ..token_of(RoleKind::Operator) };
+        mint(&self.scene.running, request).await
+    }
+
+    /// The token of an agent itself; its role says the kind.
+    pub(crate) async fn token_of_agent(&self, name: &str) -> String {
+        let request = CreateToken { kind: None, agent: Some(name.to_owned()), ..token_of(RoleKind::Coding) };
+        mint(&self.scene.running, request).await
+    }
+
+    /// Returns when the server has answered all it had to.
+    pub(crate) async fn stopped(self) {
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+/// The reply as people would write it down.
+pub(crate) fn reply_text(reply: &Reply) -> String {
+    let headers = TOLD_HEADERS.iter().filter_map(|name| {
+        let value = reply.headers.get(*name)?.to_str().ok()?;
+        Some(format!("{name}: {value}\n"))
+    });
+    let body = match &reply.body {
+        Value::String(text) => text.clone(),
+        body => serde_json::to_string_pretty(body).unwrap(),
+    };
+    format!("{}\n{}\n{body}", reply.status, headers.collect::<String>())
+}
+
+async fn serve(running: &RunningFleet) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
+    let shutdown = CancellationToken::new();
+    let state = WebState {
+        fleet: running.fleet.clone(),
+        access: Access {
+            allowed_hosts: vec!["fleet.example".to_owned(), "one-port.example:8443".to_owned()],
+            allowed_origins: vec!["https://pages.example".to_owned()],
+        },
+        shutdown: shutdown.clone(),
+        metrics: Metrics::new(),
+        version: "0.0.0-test",
+    };
+    let router = web::guard(web::router(state.clone()), &state);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let stop = shutdown.clone().cancelled_owned();
+    let serving = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stop).into_future());
+    (url, shutdown, serving)
+}
+
+async fn mint(running: &RunningFleet, request: CreateToken) -> String {
+    running.fleet.token_create(&operator(), request).await.unwrap().reveal()
+}
+
+fn token_of(kind: RoleKind) -> CreateToken {
+    CreateToken {
+        kind: Some(kind),
+        name: None,
+        role: None,
+        agent: None,
+        projects: AllowedProjects::All,
+        expires_at: None,
+    }
+}
