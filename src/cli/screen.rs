@@ -15,7 +15,7 @@ use crate::domain::text::printable;
 
 /// Width of tables where there is no terminal to ask.
 const WIDTH_WITHOUT_TERMINAL: u16 = 100;
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {

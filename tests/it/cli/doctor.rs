@@ -14,15 +14,14 @@ fn well(name: &str, finding: &str) -> CheckRow {
 
 /// What differs from machine to machine and from run to run.
 fn settled(told: &str, data_directory: &Path) -> String {
+    let process = format!("process {}", std::process::id());
     let told = told.replace(&data_directory.display().to_string(), "[DATA]");
     let lines = told.lines().map(|line| match line.split_once("git version ") {
         Some((before, after)) => {
             let end = after.find('"').map_or("", |end| &after[end..]);
             format!("{before}git version [V]{end}")
         }
-        None => line
-            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
-            .replace(&std::process::id().to_string(), "[PID]"),
+        None => line.replace(env!("CARGO_PKG_VERSION"), "[VERSION]").replace(&process, "process [PID]"),
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -65,7 +64,7 @@ async fn a_server_that_was_killed_is_noticed() {
     killed.wait().unwrap();
     let file = server_file(&dead_url(), killed.id(), env!("CARGO_PKG_VERSION"));
     rig.write_private("server.json", &file);
-    let told = rig.run("doctor").replace(&killed.id().to_string(), "[GONE]");
+    let told = rig.run("doctor").replace(&format!("process {}", killed.id()), "process [GONE]");
     assert_snapshot!(settled(&told, rig.directory.path()));
 }
 
