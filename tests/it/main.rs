@@ -9,3 +9,4 @@ mod process;
 mod rest;
 mod store;
 mod stub;
+mod tidy;

@@ -24,7 +24,7 @@ pub(crate) use eventually::eventually;
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
-    RunningFleet, Scene, caller, change_command, create_command, list_all, operator, stub, template,
+    RunningFleet, Scene, caller, change_command, client, create_command, list_all, operator, stub, template,
 };
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};

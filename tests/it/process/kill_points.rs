@@ -34,28 +34,33 @@ mod with_hooks {
         let status = ended.unwrap_or_else(|_| panic!("the server did not die at {point}")).unwrap();
         assert_eq!(status.code(), None, "{point}: killed, not ended: {}", program.log());
         let server = program.serve().await;
-        eventually(&format!("settled after {point}"), async || {
-            let doctor = program.json(&["--json", "doctor"]).await;
-            doctor.to_string().contains("0 under way")
-        })
-        .await;
+        settled(program).await;
         assert_eq!(server.terminate().await, Some(0));
     }
 
-    async fn listed(program: &Program) -> Vec<(String, String)> {
-        let server = program.serve().await;
-        let settled = async || {
-            let list = program.json(&["--json", "agents", "list"]).await;
-            let agents = list["agents"].as_array().unwrap().iter();
-            agents
-                .map(|a| (a["name"].as_str().unwrap().into(), a["status"].as_str().unwrap().into()))
-                .collect::<Vec<_>>()
-        };
-        eventually("no agent moves", async || {
-            settled().await.iter().all(|(_, status)| ["idle", "stopped"].contains(&status.as_str()))
+    /// Waits until no operation is under way.
+    async fn settled(program: &Program) {
+        eventually("no operation is under way", async || {
+            program.json(&["--json", "doctor"]).await.to_string().contains("0 under way")
         })
         .await;
-        let agents = settled().await;
+    }
+
+    async fn agents(program: &Program) -> Vec<(String, String)> {
+        let list = program.json(&["--json", "agents", "list"]).await;
+        let agents = list["agents"].as_array().unwrap().iter();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        agents.map(|agent| (text(&agent["name"]), text(&agent["status"]))).collect()
+    }
+
+    /// What a later server lists once nothing moves any more.
+    async fn listed(program: &Program) -> Vec<(String, String)> {
+        let server = program.serve().await;
+        eventually("no agent moves", async || {
+            agents(program).await.iter().all(|(_, status)| ["idle", "stopped"].contains(&status.as_str()))
+        })
+        .await;
+        let agents = agents(program).await;
         server.terminate().await;
         agents
     }
@@ -83,6 +88,7 @@ mod with_hooks {
                 "40",
             ])
             .await;
+        settled(&program).await;
         server.terminate().await;
         (coder, program)
     }

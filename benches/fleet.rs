@@ -1,0 +1,83 @@
+//! Compares our reads with raw REST reads of the same Coder in the same run, as ratios.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark that fails should stop at once"
+)]
+#![expect(clippy::print_stdout, reason = "the figures are its result")]
+#![expect(dead_code, unused_imports, reason = "the harness has more than a benchmark needs")]
+
+#[path = "../tests/it/harness/mod.rs"]
+mod harness;
+
+use std::time::{Duration, Instant};
+
+use fleet_mcp::app::agents::ListAgents;
+use fleet_mcp::coder::{Client, Deleted, WorkspaceQuery};
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::view::agent::{AgentDetail, AgentList};
+use harness::{Pace, RunningFleet, client, list_all, operator, stub};
+
+const AGENTS: usize = 1_000;
+const ROUNDS: usize = 40;
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` passes a flag of its own: then one quick round shows that it still runs.
+    let n_rounds = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
+    let coder = stub(Pace::Held).await;
+    coder.seed("agent", AGENTS);
+    let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
+    let raw = client(coder.url(), &coder.token());
+    let id = running.show("agent-500").await.unwrap().agent.workspace_id.unwrap().0;
+
+    let raw_list = measure(n_rounds, async || list_raw(&raw).await).await;
+    let our_list = measure(n_rounds, async || list_ours(&running).await).await;
+    report("list of all 1,000 agents", raw_list, our_list);
+    let raw_show = measure(n_rounds, async || drop(raw.workspace(id, Deleted::Exclude).await.unwrap())).await;
+    let our_show =
+        measure(n_rounds, async || drop(AgentDetail::from(&*running.show("agent-500").await.unwrap()))).await;
+    report("one agent", raw_show, our_show);
+}
+
+async fn list_raw(raw: &Client) {
+    for page in 0..10 {
+        let query = WorkspaceQuery {
+            q: "owner:me".into(),
+            limit: 100,
+            offset: page * 100,
+            metadata_keys: Vec::new(),
+        };
+        assert_eq!(raw.workspaces(&query).await.unwrap().workspaces.len(), 100);
+    }
+}
+
+async fn list_ours(running: &RunningFleet) {
+    for number in 1..=10 {
+        let request = ListAgents { page: PageRequest::parse(number, 100).unwrap(), ..list_all() };
+        let listed = running.fleet.agent_list(&operator(), request).await.unwrap();
+        assert_eq!(AgentList::from(&listed).agents.len(), 100);
+    }
+}
+
+/// Times of each round, in order of length.
+async fn measure(n_rounds: usize, mut round: impl AsyncFnMut()) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(n_rounds);
+    for _ in 0..n_rounds {
+        let start = Instant::now();
+        round().await;
+        times.push(start.elapsed());
+    }
+    times.sort();
+    times
+}
+
+fn report(what: &str, raw: Vec<Duration>, ours: Vec<Duration>) {
+    let (raw_median, our_median) = (raw[raw.len() / 2], ours[ours.len() / 2]);
+    let our_worst = ours[ours.len() - 1];
+    let ratio = raw_median.as_secs_f64() / our_median.as_secs_f64().max(f64::EPSILON);
+    println!(
+        "{what}: raw REST {raw_median:?}, ours {our_median:?} (worst {our_worst:?}): {ratio:.1} times as fast"
+    );
+}
