@@ -23,12 +23,13 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
     };
     match (asked, &globals.url) {
         (Err(CliError::NoServer), _) => tell(screen, Outcome::NothingRuns),
-        (Err(error), _) => Err(error),
         (Ok(()), Some(_)) => tell(screen, Outcome::Asked),
-        (Ok(()), None) => {
+        // A server on its way out may not get its answer to us.
+        (Ok(()) | Err(CliError::Cut { .. }), None) => {
             until_gone(&globals.require_data_directory()?).await?;
             tell(screen, Outcome::Stopped)
         }
+        (Err(error), _) => Err(error),
     }
 }
 
@@ -48,16 +49,17 @@ fn tell(screen: &Screen, outcome: Outcome) -> Result<Exit, CliError> {
     };
     match screen.format {
         Format::People => screen.line(message)?,
-        Format::Json => screen.line(&json!({ "message": message }).to_string())?,
+        Format::Json => screen.json(&json!({ "message": message }))?,
     }
     Ok(Exit::Ok)
 }
 
-/// A clean stop removes the file; another server in its place means the old one has gone too.
+/// A clean stop removes the file; another server's file in its place means the old one has gone too.
 async fn until_gone(directory: &Path) -> Result<(), CliError> {
-    let first = ServerFile::read(directory)?;
+    let Some(asked) = ServerFile::read(directory)? else { return Ok(()) };
+    let still_there = || ServerFile::read(directory).is_ok_and(|now| now.as_ref() == Some(&asked));
     let gone = async {
-        while first.is_some() && ServerFile::read(directory).is_ok_and(|now| now == first) {
+        while still_there() && asked.is_alive() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };

@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use thiserror::Error;
 use url::Url;
 
@@ -106,24 +106,23 @@ impl CliError {
 
     /// The error as JSON: the server's own text, or a body of the same shape.
     pub(crate) fn json(&self) -> String {
-        if let Self::Answered { text, .. } = self { text.clone() } else { self.own_body().to_string() }
+        if let Self::Answered { text, .. } = self {
+            return text.clone();
+        }
+        // Writing texts and a null to a String cannot fail.
+        serde_json::to_string(&self.own_body()).unwrap_or_default()
     }
 
-    /// The same as a value, to stand among others.
-    pub(crate) fn value(&self) -> Value {
-        serde_json::from_str(&self.json()).unwrap_or_else(|_| self.own_body())
-    }
-
-    fn own_body(&self) -> Value {
-        json!({
-            "code": self.own_code(),
-            "message": self.message(),
-            "retryable": self.exit() == Exit::Unavailable,
-            "next_action": self.next_action(),
-            "instance_id": null,
-            "tool_name": null,
-            "details": {},
-        })
+    fn own_body(&self) -> ErrorBody {
+        ErrorBody {
+            code: self.own_code().to_owned(),
+            message: self.message(),
+            retryable: self.exit() == Exit::Unavailable,
+            next_action: self.next_action(),
+            instance_id: None,
+            tool_name: None,
+            details: json!({}),
+        }
     }
 
     /// A word of the contract for what went wrong on this side; a server that is away has one of its own.

@@ -20,7 +20,11 @@ pub(crate) fn optional(name: &'static str, text: Option<&str>) -> Field {
 
 pub(crate) fn toned(name: &'static str, tone: Option<Tone>, text: impl AsRef<str>) -> Field {
     let Field { name, value } = field(name, text);
-    Field { name, value: tone.map_or_else(|| value.clone(), |tone| tone.paint(&value)) }
+    let value = match tone {
+        Some(tone) if !value.is_empty() => tone.paint(&value),
+        Some(_) | None => value,
+    };
+    Field { name, value }
 }
 
 /// Lines with the values in one column.

@@ -1,1 +1,117 @@
+//! Every command parses as documented, and its help says the same thing each time.
 
+use std::fmt::Write;
+
+use clap::{CommandFactory, Parser};
+
+use super::Cli;
+
+/// Arguments as a shell would split them, where `'…'` is one.
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    let quoted = line.split('\'').enumerate().flat_map(|(n, part)| match n % 2 {
+        0 => part.split_whitespace().collect::<Vec<_>>(),
+        _ => vec![part],
+    });
+    Cli::try_parse_from(std::iter::once("fleet-mcp").chain(quoted))
+}
+
+#[test]
+fn the_commands_are_put_together_well() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_line_of_the_contract_parses() {
+    let lines = [
+        "serve",
+        "serve --port 0 --bind ::1",
+        "stdio",
+        "down",
+        "agents list",
+        "agents list --status busy,idle --project p --role r --page 2 --page-size 10 --watch",
+        "agents show a",
+        "agents create --project p --spec 'do it'",
+        "agents create --project p --spec-file - --name a --role r --pull-request-url https://x.example/1 --wait 90",
+        "agents create --project p --spec x --no-wait",
+        "agents delete a",
+        "agents delete a --discard-work --wait 45 -y",
+        "agents start a",
+        "agents stop a --wait 3",
+        "agents stop --all",
+        "agents restart a",
+        "agents history a --kind report --page 2 --page-size 5",
+        "status",
+        "roles",
+        "roles --project p",
+        "projects",
+        "doctor",
+        "token create --kind operator",
+        "token create --kind manager --name n --role r --project p --project q --expires 1h",
+        "token create --kind agent --agent a",
+        "token list",
+        "token revoke 0190e1a2-0000-7000-8000-000000000001",
+        "audit --page 2 --page-size 10",
+        "openapi",
+        "completions zsh",
+        "--data-dir /d --config /c --url http://127.0.0.1:1 --json --log-level debug status",
+        "status --data-dir /d --json",
+    ];
+    let mut parsed = String::new();
+    for line in lines {
+        let cli = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        writeln!(parsed, "{line}\n    {:?}", cli.command).unwrap();
+    }
+    insta::assert_snapshot!(parsed);
+}
+
+#[test]
+fn mistakes_are_refused_with_a_reason() {
+    let lines = [
+        "",
+        "up",
+        "status --url ftp://x.example",
+        "agents show a_b",
+        "agents show ..",
+        "agents create --spec x",
+        "agents create --project p",
+        "agents create --project p --spec x --spec-file y",
+        "agents create --project p --spec x --wait 1 --no-wait",
+        "agents delete",
+        "agents delete a --wait 46",
+        "agents stop",
+        "agents stop a --all",
+        "agents history a --kind log",
+        "token create",
+        "token create --kind agent",
+        "token create --kind manager --expires soon",
+        "token revoke abc",
+        "serve --token x",
+    ];
+    let mut refused = String::new();
+    for line in lines {
+        let error = parse(line).expect_err(line).to_string();
+        let reason: Vec<&str> = error.lines().take_while(|line| !line.starts_with("Usage")).collect();
+        writeln!(refused, "{line}\n    {}", reason.join(" ").trim_end()).unwrap();
+    }
+    insta::assert_snapshot!(refused);
+}
+
+#[test]
+fn every_command_says_what_it_does_and_gives_an_example() {
+    fn walk(command: &mut clap::Command, path: &str, told: &mut String) {
+        let help = command.render_help().to_string();
+        let (own, shared) = help.split_once("Global options:").unwrap_or((&help, ""));
+        let example = shared.split_once("Example:").unwrap_or_else(|| panic!("{path} has no example")).1;
+        writeln!(told, "=== {path}\n{own}Example:{example}").unwrap();
+        for sub in command.get_subcommands_mut() {
+            let path = format!("{path} {}", sub.get_name());
+            walk(sub, &path, told);
+        }
+    }
+    let mut told = String::new();
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    writeln!(told, "{}", command.render_long_help()).unwrap();
+    walk(&mut command, "fleet-mcp", &mut told);
+    insta::assert_snapshot!(told);
+}

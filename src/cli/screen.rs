@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::client::Body;
@@ -14,7 +15,7 @@ use crate::domain::text::printable;
 
 /// Width of tables where there is no terminal to ask.
 const WIDTH_WITHOUT_TERMINAL: u16 = 100;
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -53,17 +54,28 @@ impl Screen {
         render: impl FnOnce(&T) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
         match self.format {
-            Format::Json => self.line(&json::pretty(body.text())),
+            Format::Json => self.rendered(&json::pretty(body.text())),
             Format::People => render(&body.read()?),
         }
     }
 
-    pub(crate) fn table(&self, table: &Table) -> Result<(), CliError> {
-        self.line(&table.render(self.width))
+    /// An answer put together here, for programs.
+    pub(crate) fn json(&self, answer: &impl Serialize) -> Result<(), CliError> {
+        let text = serde_json::to_string(answer).map_err(CliError::Undecodable)?;
+        self.rendered(&json::pretty(&text))
     }
 
-    /// Lines on standard output; agents' text in it has been made printable before.
+    pub(crate) fn table(&self, table: &Table) -> Result<(), CliError> {
+        self.rendered(&table.render(self.width))
+    }
+
+    /// Plain text on standard output, whoever wrote it.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
+        self.rendered(&printable(text))
+    }
+
+    /// Text laid out by us, colours included: what others wrote in it has been made printable before.
+    pub(crate) fn rendered(&self, text: &str) -> Result<(), CliError> {
         let mut out = anstream::stdout().lock();
         writeln!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::Output)
     }
@@ -92,16 +104,16 @@ impl Screen {
         }
         match self.format {
             Format::Json => say(&json::pretty(&error.json())),
-            Format::People => self.complain(error),
+            Format::People => self.complain(&error.message(), &error.next_action()),
         }
         error.exit()
     }
 
-    /// The error for people, without ending anything.
-    pub(crate) fn complain(&self, error: &CliError) {
+    /// An error for people, without ending anything.
+    pub(crate) fn complain(&self, message: &str, next_action: &str) {
         let style = AnsiColor::Red.on_default().bold();
-        say(&format!("{style}error:{style:#} {}", printable(&error.message())));
-        say(&format!("  next: {}", printable(&error.next_action())));
+        say(&format!("{style}error:{style:#} {}", printable(message)));
+        say(&format!("  next: {}", printable(next_action)));
     }
 }
 

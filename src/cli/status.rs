@@ -21,7 +21,7 @@ const ATTENTION: &[Column] =
 pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
     let body = Client::connect(globals)?.get(&["status"], &NoInput {}).await?;
     screen.answer(&body, |fleet: &FleetStatus| {
-        screen.line(&render(&overview(fleet)))?;
+        screen.rendered(&render(&overview(fleet)))?;
         if fleet.attention.is_empty() {
             screen.hint("fleet-mcp agents list shows them one by one");
             return Ok(());

@@ -58,6 +58,8 @@ impl Table {
                 column.set_constraint(ColumnConstraint::Hidden);
             }
         }
+        // Padding without colour can be trimmed at the end of a line.
+        table.style_text_only();
         table.trim_fmt()
     }
 }

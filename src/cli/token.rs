@@ -39,6 +39,7 @@ pub enum TokenCommand {
     #[command(after_help = "Example:\n  fleet-mcp token revoke 0190e1a2-0000-7000-8000-000000000001")]
     Revoke {
         /// The token's id, as 'token list' shows it
+        #[arg(value_parser = token_id)]
         id: Uuid,
     },
 }
@@ -132,6 +133,10 @@ async fn revoke(client: &Client, id: Uuid, screen: &Screen) -> Result<(), CliErr
         1 => screen.line(&format!("token {id} is revoked")),
         n => screen.line(&format!("token {id} is revoked, and {} made with it", n - 1)),
     })
+}
+
+fn token_id(text: &str) -> Result<Uuid, &'static str> {
+    text.parse().map_err(|_| "not an id of a token; 'fleet-mcp token list' shows them")
 }
 
 fn row(token: &TokenRow) -> [comfy_table::Cell; 7] {

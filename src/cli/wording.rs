@@ -17,10 +17,9 @@ const COMMANDS: [(&str, &str); 12] = [
 
 /// Whole words only are replaced: `start_agent_task` is no `start_agent`.
 pub(crate) fn for_operators(advice: &str) -> String {
-    let advice = advice.replace("Call ", "Run ").replace("call again", "try again");
     let is_inside = |c: char| c.is_alphanumeric() || c == '_';
     let mut said = String::new();
-    let mut rest = advice.as_str();
+    let mut rest = advice;
     while let Some(start) = rest.find(is_inside) {
         let (before, from_word) = rest.split_at(start);
         let end = from_word.find(|c| !is_inside(c)).unwrap_or(from_word.len());
@@ -29,7 +28,8 @@ pub(crate) fn for_operators(advice: &str) -> String {
         said.push_str(&command_of(word));
         rest = after;
     }
-    said + rest
+    said.push_str(rest);
+    said.replace("Call '", "Run '").replace("call '", "run '").replace("call again", "try again")
 }
 
 fn command_of(word: &str) -> String {
@@ -55,6 +55,7 @@ mod tests {
                 "Run 'fleet-mcp agents show' for 'x', then 'fleet-mcp agents restart' or 'fleet-mcp agents delete'.",
             ),
             ("Correct 'spec' and call again.", "Correct 'spec' and try again."),
+            ("made; call wait_for_agents to know", "made; run 'fleet-mcp agents list --watch' to know"),
             ("start_agent_task is no command yet", "start_agent_task is no command yet"),
             ("", ""),
         ];

@@ -1,6 +1,7 @@
 //! The one integration-test target: a harness and one file a resource.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod cli;
 mod coder;
 mod fleet;
 mod harness;

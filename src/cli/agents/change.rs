@@ -1,14 +1,15 @@
 //! `agents start`, `stop` and `restart`.
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::NameArg;
 use crate::cli::client::{Body, Client};
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::json;
 use crate::cli::screen::{Format, Screen};
+use crate::cli::wording;
 use crate::domain::name::AgentName;
 use crate::view::agent::{AgentChanged, AgentList};
 use crate::view::request::{ListAgentsInput, MAX_WAIT_SECONDS};
@@ -88,37 +89,46 @@ pub(super) async fn stop(client: &Client, args: StopArgs, screen: &Screen) -> Re
     }
 }
 
-/// One agent that cannot be stopped does not keep the others running.
-async fn stop_all(client: &Client, wait: &WaitArg, screen: &Screen) -> Result<Exit, CliError> {
-    let (mut stopped, mut failed) = (Vec::new(), Vec::new());
-    for name in running(client).await? {
-        let outcome = ask(client, Change::Stop, &name, wait).await;
-        if screen.format == Format::People {
-            tell_outcome(&outcome, screen)?;
-        }
-        match outcome {
-            Ok(body) => stopped.push(body.read::<Value>()?),
-            Err(error) => failed.push(error.value()),
-        }
-    }
-    let exit = if failed.is_empty() { Exit::Ok } else { Exit::Failed };
-    match screen.format {
-        Format::People => screen.hint(&format!("{} asked to stop, {} failed", stopped.len(), failed.len())),
-        Format::Json => {
-            screen.line(&json::pretty(&json!({ "stopped": stopped, "failed": failed }).to_string()))?;
-        }
-    }
-    Ok(exit)
+/// What became of every agent that ran.
+#[derive(Debug, Default, Serialize)]
+struct StopReport {
+    stopped: Vec<Value>,
+    failed: Vec<NotStopped>,
 }
 
-fn tell_outcome(outcome: &Result<Body, CliError>, screen: &Screen) -> Result<(), CliError> {
-    match outcome {
-        Ok(body) => tell(&body.read()?, screen),
-        Err(error) => {
-            screen.complain(error);
-            Ok(())
+#[derive(Debug, Serialize)]
+struct NotStopped {
+    agent_name: String,
+    error: Value,
+}
+
+/// One agent that cannot be stopped does not keep the others running.
+async fn stop_all(client: &Client, wait: &WaitArg, screen: &Screen) -> Result<Exit, CliError> {
+    let mut report = StopReport::default();
+    for name in running(client).await? {
+        match ask(client, Change::Stop, &name, wait).await {
+            Ok(body) => {
+                if screen.format == Format::People {
+                    tell(&body.read()?, screen)?;
+                }
+                report.stopped.push(body.read()?);
+            }
+            Err(error) => {
+                if screen.format == Format::People {
+                    let message = format!("agent '{name}' was not stopped: {}", error.message());
+                    screen.complain(&message, &error.next_action());
+                }
+                let error = serde_json::from_str(&error.json()).map_err(CliError::Undecodable)?;
+                report.failed.push(NotStopped { agent_name: name, error });
+            }
         }
     }
+    let StopReport { stopped, failed } = &report;
+    match screen.format {
+        Format::People => screen.hint(&format!("{} asked to stop, {} failed", stopped.len(), failed.len())),
+        Format::Json => screen.json(&report)?,
+    }
+    Ok(if failed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
 /// All names are read before the first stop, since stopping moves agents from page to page.
@@ -147,5 +157,6 @@ async fn ask(client: &Client, change: Change, name: &str, wait: &WaitArg) -> Res
 }
 
 fn tell(changed: &AgentChanged, screen: &Screen) -> Result<(), CliError> {
-    screen.line(&format!("{} ({})", changed.message, changed.agent.status))
+    let message = wording::for_operators(&changed.message);
+    screen.line(&format!("{message} ({})", changed.agent.status))
 }

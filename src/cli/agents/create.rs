@@ -12,6 +12,7 @@ use crate::cli::client::{Body, Client};
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
+use crate::cli::wording;
 use crate::domain::agent::AgentStatus;
 use crate::domain::name::AgentName;
 use crate::view::agent::AgentChanged;
@@ -57,14 +58,15 @@ pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> R
     let stay = stay(&args, screen);
     let input = input(args)?;
     let made = client.post(&["agents"], &input).await?;
-    let agent = made.read::<AgentChanged>()?;
-    for warning in &agent.warnings {
+    let first = made.read::<AgentChanged>()?;
+    let name = &first.agent.name;
+    for warning in &first.warnings {
         screen.hint(&format!("note: {warning}"));
     }
     let followed = match stay {
-        Stay::Not => return tell(screen, &made),
-        Stay::AtMost(longest) => follow(client, &agent.agent.name, Some(longest), screen).await?,
-        Stay::UntilReady => follow(client, &agent.agent.name, None, screen).await?,
+        Stay::Not => return tell(screen, &made, |agent| wording::for_operators(&agent.message)),
+        Stay::AtMost(longest) => follow(client, name, Some(longest), screen).await?,
+        Stay::UntilReady => follow(client, name, None, screen).await?,
     };
     // The same key asks for the same agent: this answer is the first one, as things are now.
     let now = client.post(&["agents"], &input).await?;
@@ -72,7 +74,8 @@ pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> R
         Followed::Rests(row) if !AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_ready) => {
             Err(CliError::NotReady { name: row.name, status: row.status, reason: row.reason })
         }
-        Followed::Rests(_) | Followed::StillMoving => tell(screen, &now),
+        Followed::Rests(_) => tell(screen, &now, |_| format!("agent '{name}' is ready")),
+        Followed::StillMoving => tell(screen, &now, |_| format!("agent '{name}' is not ready yet")),
     }
 }
 
@@ -112,10 +115,14 @@ fn read_spec(file: &Path) -> Result<String, CliError> {
     read.map_err(|source| CliError::File { path: file.to_owned(), source })
 }
 
-fn tell(screen: &Screen, body: &Body) -> Result<Exit, CliError> {
+fn tell(
+    screen: &Screen,
+    body: &Body,
+    message: impl FnOnce(&AgentChanged) -> String,
+) -> Result<Exit, CliError> {
     screen.answer(body, |changed: &AgentChanged| {
         let name = &changed.agent.name;
-        screen.line(&format!("{} ({})", changed.message, changed.agent.status))?;
+        screen.line(&format!("{} ({})", message(changed), changed.agent.status))?;
         screen.hint(&format!("fleet-mcp agents show {name} tells what it does"));
         screen.hint(&format!("fleet-mcp agents history {name} shows its tasks and reports"));
         Ok(())

@@ -12,6 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::globals::Globals;
 use crate::cli::screen::Screen;
+use crate::cli::wording;
 use crate::domain::name::AgentName;
 use crate::view::agent::AgentDeleted;
 
@@ -40,7 +41,7 @@ pub(super) async fn run(globals: &Globals, args: DeleteArgs, screen: &Screen) ->
     let query = json!({ "keep_work": !args.discard_work, "wait_seconds": args.wait });
     let body = client.delete(&["agents", name.as_str()], &query).await?;
     screen.answer(&body, |deleted: &AgentDeleted| {
-        screen.line(&deleted.message)?;
+        screen.line(&wording::for_operators(&deleted.message))?;
         if let Some(rescued) = &deleted.rescued {
             screen.hint(&format!("unpushed work is kept in {}", rescued.path));
         }

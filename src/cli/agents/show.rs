@@ -18,7 +18,7 @@ pub(super) async fn run(client: &Client, name: &AgentName, screen: &Screen) -> R
     let body = client.get(&["agents", name.as_str()], &NoInput {}).await?;
     screen.answer(&body, |shown: &AgentShown| {
         let agent = &shown.agent;
-        screen.line(&render(&facts(agent)))?;
+        screen.rendered(&render(&facts(agent)))?;
         screen.line(&metadata(agent))?;
         screen.line(&format!("spec\n{}", indented(&agent.spec)))?;
         screen.hint(&format!("fleet-mcp agents history {name} shows what it has done"));

@@ -38,7 +38,11 @@ async fn watch(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<()
 
 /// A server that goes away between news and look comes back as news of the stream.
 async fn redraw(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<(), CliError> {
-    match fetch(&Client::connect(globals)?, args).await {
+    let fetched = match Client::connect(globals) {
+        Ok(client) => fetch(&client, args).await,
+        Err(error) => Err(error),
+    };
+    match fetched {
         Ok(body) => {
             screen.clear()?;
             draw(&body, screen)

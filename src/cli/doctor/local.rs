@@ -10,6 +10,8 @@ use crate::cli::globals::Globals;
 use crate::cli::server_file::ServerFile;
 use crate::view::doctor::CheckRow;
 
+/// The check of whether a server runs here.
+pub(super) const SERVER: &str = "server";
 const OUR_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Permissions of anybody but the owner.
 const OTHERS: u32 = 0o077;
@@ -45,15 +47,13 @@ fn of_directory(directory: &Path) -> Vec<CheckRow> {
     ];
     match ServerFile::read(directory) {
         Ok(Some(server)) => {
-            checks.push(check("server", server_process(&server)));
+            checks.push(check(SERVER, server_process(&server)));
             checks.push(check("version", version(&server)));
         }
-        Ok(None) => checks.push(check(
-            "server",
-            trouble("no server runs for this data directory", "Run 'fleet-mcp serve'."),
-        )),
+        Ok(None) => checks
+            .push(check(SERVER, trouble("no server runs for this data directory", "Run 'fleet-mcp serve'."))),
         Err(error) => checks
-            .push(check("server", trouble(error.message(), "Remove server.json and run 'fleet-mcp serve'."))),
+            .push(check(SERVER, trouble(error.message(), "Remove server.json and run 'fleet-mcp serve'."))),
     }
     checks
 }

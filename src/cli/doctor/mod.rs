@@ -6,7 +6,6 @@ use super::client::Client;
 use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
-use super::json;
 use super::screen::{Format, Screen};
 use super::table::{Column, Table, column, text, toned};
 use super::tone::Tone;
@@ -17,25 +16,27 @@ const COLUMNS: &[Column] = &[column(""), column("CHECK"), column("FINDING")];
 
 pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
     let mut checks = local::checks(globals).await;
-    checks.extend(server_checks(globals).await);
+    match ask(globals).await {
+        Ok(report) => checks.extend(report.checks),
+        // That no server runs is among the findings already.
+        Err(CliError::NoServer) if checks.iter().any(|check| check.name == local::SERVER && !check.ok) => {}
+        Err(error) => checks.push(no_answer(&error)),
+    }
     let report = DoctorReport { ok: checks.iter().all(|check| check.ok), checks };
     match screen.format {
-        Format::Json => screen.line(&json::pretty(&serde_json::json!(report).to_string()))?,
+        Format::Json => screen.json(&report)?,
         Format::People => show(&report, screen)?,
     }
     Ok(if report.ok { Exit::Ok } else { Exit::Failed })
 }
 
 /// A server that does not answer is a finding like any other.
-async fn server_checks(globals: &Globals) -> Vec<CheckRow> {
-    match ask(globals).await {
-        Ok(report) => report.checks,
-        Err(error) => vec![CheckRow {
-            name: "answer".to_owned(),
-            ok: false,
-            finding: error.message(),
-            remedy: Some(error.next_action()),
-        }],
+fn no_answer(error: &CliError) -> CheckRow {
+    CheckRow {
+        name: "answer".to_owned(),
+        ok: false,
+        finding: error.message(),
+        remedy: Some(error.next_action()),
     }
 }
 
