@@ -34,11 +34,11 @@ async fn main() {
 
     let raw_list = measure(n_rounds, async || list_raw(&raw).await).await;
     let our_list = measure(n_rounds, async || list_ours(&running).await).await;
-    report("list of all 1,000 agents", raw_list, our_list);
+    report("list of all 1,000 agents", &raw_list, &our_list);
     let raw_show = measure(n_rounds, async || drop(raw.workspace(id, Deleted::Exclude).await.unwrap())).await;
     let our_show =
         measure(n_rounds, async || drop(AgentDetail::from(&*running.show("agent-500").await.unwrap()))).await;
-    report("one agent", raw_show, our_show);
+    report("one agent", &raw_show, &our_show);
 }
 
 async fn list_raw(raw: &Client) {
@@ -73,7 +73,7 @@ async fn measure(n_rounds: usize, mut round: impl AsyncFnMut()) -> Vec<Duration>
     times
 }
 
-fn report(what: &str, raw: Vec<Duration>, ours: Vec<Duration>) {
+fn report(what: &str, raw: &[Duration], ours: &[Duration]) {
     let (raw_median, our_median) = (raw[raw.len() / 2], ours[ours.len() / 2]);
     let our_worst = ours[ours.len() - 1];
     let ratio = raw_median.as_secs_f64() / our_median.as_secs_f64().max(f64::EPSILON);

@@ -26,7 +26,7 @@ pub(crate) use eventually::eventually;
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
-    RunningFleet, Scene, client, create_command, fleet_options, list_all, operator, stub, template,
+    RunningFleet, Scene, caller, client, create_command, fleet_options, list_all, operator, stub, template,
 };
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};
