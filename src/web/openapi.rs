@@ -11,11 +11,13 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::path::{HttpMethod, Operation, Parameter, PathItem};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
+use utoipa::openapi::{Components, Content, Info, OpenApi, Ref, RefOr, Response};
 use utoipa_axum::router::OpenApiRouter;
 
 use super::problem::{Problem, ProblemBody};
 
+const DESCRIPTION: &str = "A fleet of coding agents on Coder. Every operation is named as its MCP tool; every \
+                           failure has the same body.";
 /// Every way a call can fail: status, name in the document, meaning.
 const FAILURES: [Failure; 12] = [
     Failure(400, "InvalidInput", "An argument is missing, unknown or wrong: `details.field` names it."),
@@ -41,12 +43,6 @@ struct Failure(u16, &'static str, &'static str);
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    info(
-        title = "fleet-mcp",
-        version = "1",
-        description = "A fleet of coding agents on Coder. Every operation is named as its MCP tool; \
-            every failure has the same body."
-    ),
     components(schemas(ProblemBody)),
     security(("bearer" = [])),
     tags(
@@ -79,9 +75,13 @@ pub(super) fn document() -> &'static Value {
     &DOCUMENT
 }
 
-/// Routes are added to this.
+/// Routes are added to this. What it says of itself is ours to say: left to the macro, it would change with the
+/// package's own fields.
 pub(super) fn start<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
-    OpenApiRouter::with_openapi(Foundation::openapi())
+    let mut foundation = Foundation::openapi();
+    foundation.info = Info::new("fleet-mcp", "1");
+    foundation.info.description = Some(DESCRIPTION.to_owned());
+    OpenApiRouter::with_openapi(foundation)
 }
 
 /// Says in a failure which tool it was: the name of the operation that the route serves.
