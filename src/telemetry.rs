@@ -16,7 +16,8 @@ const REDACTED: &str = "[redacted]";
 
 /// Starts logging for the whole process. A level that cannot be read falls back to `info`, and says so.
 pub fn start(settings: &LogSettings, secrets: Vec<SecretString>) {
-    let filter = EnvFilter::try_new(&settings.level);
+    // rmcp tells of every request it has served; that is our own span's to say.
+    let filter = EnvFilter::try_new(format!("rmcp=warn,{}", settings.level));
     let is_unreadable = filter.is_err();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
     let writer = Redacting { secrets: Arc::new(secrets), out: Arc::new(Mutex::new(io::stderr())) };

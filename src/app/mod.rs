@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::coder::Client;
 use crate::store::Store;
@@ -73,6 +74,8 @@ struct Parts {
     poll_nudge: Notify,
     /// Wakes it even while it backs off.
     poll_force: Notify,
+    /// Ends the waits of callers when the server stops.
+    stopping: CancellationToken,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
 }
@@ -94,6 +97,7 @@ impl Fleet {
             poll_nudge: Notify::new(),
             poll_force: Notify::new(),
             operations: watch::Sender::new(0),
+            stopping: CancellationToken::new(),
             store,
             coder,
             catalog,

@@ -17,6 +17,7 @@ use super::backup;
 use super::error::StoreError;
 
 /// Older ones can lose a write when a checkpoint meets a restart of the log.
+const LARGEST_CHECKED_AT_OPEN: u64 = 64 * 1024 * 1024;
 const OLDEST_SQLITE: (u32, u32, u32) = (3, 51, 3);
 const OLDEST_SQLITE_TEXT: &str = "3.51.3";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -72,8 +73,13 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, sqlx::Error>
     pool(READERS).connect_with(base_options(path).read_only(true)).await
 }
 
-/// Refuses a damaged database before anything is written to it.
+/// Refuses a damaged database before anything is written to it. The check reads the whole file, so a large one
+/// is left to `doctor`: a start must not take minutes.
 pub(crate) async fn check_health(writer: &SqlitePool, options: &StoreOptions) -> Result<(), StoreError> {
+    let is_large = std::fs::metadata(&options.path).is_ok_and(|file| file.len() > LARGEST_CHECKED_AT_OPEN);
+    if is_large {
+        return Ok(());
+    }
     let findings: Vec<String> = sqlx::query_scalar("PRAGMA quick_check(1)")
         .fetch_all(writer)
         .await

@@ -103,6 +103,7 @@ impl Fleet {
                 _ = operations.changed() => {}
                 _ = changes.changed() => {}
                 () = tokio::time::sleep_until(deadline) => return Ok(()),
+                () = self.0.stopping.cancelled() => return Ok(()),
             }
         }
     }

@@ -29,7 +29,12 @@ impl Fleet {
             if let Some(changed) = self.reached(request.until, changed, &watched) {
                 return Ok(Waited { changed, cursor: revision, timed_out: false });
             }
-            if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
+            let has_changed = tokio::select! {
+                _ = changes.changed() => true,
+                () = tokio::time::sleep_until(deadline) => false,
+                () = self.0.stopping.cancelled() => false,
+            };
+            if !has_changed {
                 let changed = self.agents_changed(since, &watched).await?;
                 return Ok(Waited { changed, cursor: revision, timed_out: true });
             }

@@ -17,6 +17,11 @@ impl Fleet {
     /// Starts the reconcilers; they end when `stop` is called, and `tasks` then drains.
     pub fn start(&self, stop: &CancellationToken, tasks: &TaskTracker) {
         let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move {
+            token.cancelled().await;
+            fleet.0.stopping.cancel();
+        });
+        let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.poll_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.operations_until(token).await });

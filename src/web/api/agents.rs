@@ -8,7 +8,6 @@ use utoipa_axum::routes;
 
 use super::{AgentPath, IdempotencyKey, Reply};
 use crate::app::Fleet;
-use crate::app::agents::Waited;
 use crate::app::caller::Caller;
 use crate::view::agent::{AgentChanged, AgentDeleted, AgentList, AgentShown, AgentsWaited, MetadataSet};
 use crate::view::history::TaskHistory;
@@ -114,16 +113,10 @@ async fn set_agent_metadata(
     request_body(content = WaitInput, example = json!({ "agent_names": ["brave-otter"], "until": "idle" })),
     responses((status = 200, body = AgentsWaited, description = "What changed, or that the time is over.")))]
 async fn wait_for_agents(
-    State(state): State<WebState>,
+    State(fleet): State<Fleet>,
     caller: Caller,
     Arguments(input): Arguments<WaitInput>,
 ) -> Reply<AgentsWaited> {
-    let command = input.into_command()?;
-    let cursor = command.cursor.unwrap_or_else(|| state.fleet.board().revision());
-    let waited = tokio::select! {
-        waited = state.fleet.agent_wait(&caller, command) => waited?,
-        // A server that stops does not wait for those who wait; they go on from here with the next one.
-        () = state.shutdown.cancelled() => Waited { changed: Vec::new(), cursor, timed_out: true },
-    };
+    let waited = fleet.agent_wait(&caller, input.into_command()?).await?;
     Ok(Json(AgentsWaited::from(&waited)))
 }

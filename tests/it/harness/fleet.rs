@@ -31,7 +31,7 @@ pub(crate) struct RunningFleet {
     pub(crate) fleet: Fleet,
     pub(crate) store: Store,
     pub(crate) directory: Arc<TempDir>,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     tasks: TaskTracker,
 }
 

@@ -91,13 +91,13 @@ async fn a_wait_for_agents_that_rest_ends_at_once() {
 async fn a_wait_does_not_hold_up_a_server_that_stops() {
     let capture = Capture::start();
     let server = Server::start().await;
-    let body = json!({ "timeout_seconds": 45, "cursor": "7" });
+    let body = json!({ "timeout_seconds": 45, "cursor": "0" });
     let waiting = tokio::spawn(read(server.request(Method::POST, "/api/v1/wait").json(&body)));
     let begun = r#"http.route="/api/v1/wait""#;
     eventually("the wait has begun", async || capture.text().contains(begun)).await;
     server.shutdown.cancel();
     let reply = waiting.await.unwrap().unwrap();
-    assert_eq!((reply.status, reply.body), (200, json!({ "changed": [], "cursor": "7", "timed_out": true })));
+    assert_eq!((reply.status, reply.body), (200, json!({ "changed": [], "cursor": "0", "timed_out": true })));
     server.stopped().await;
 }
 

@@ -141,7 +141,7 @@ async fn serve(
     running: &RunningFleet,
     extra: Router,
 ) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
-    let shutdown = CancellationToken::new();
+    let shutdown = running.stop.clone();
     let state = WebState {
         fleet: running.fleet.clone(),
         access: Access {
