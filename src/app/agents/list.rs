@@ -11,11 +11,13 @@ use crate::domain::access::{Action, Target};
 use crate::domain::agent::AgentStatus;
 use crate::domain::metadata::Metadata;
 use crate::domain::name::name_key;
-use crate::domain::page::Page;
+use crate::domain::page::{MAX_SIZE, PageRequest};
 use crate::store::LatestTasks;
 
 /// Names of the workspaces that squads and spawns run in.
 const RUNS_PREFIX: &str = "runs-";
+/// Pages of deleted agents that a list looks back.
+const DELETED_PAGES: i64 = 20;
 
 impl Fleet {
     pub async fn agent_list(&self, caller: &Caller, request: ListAgents) -> Result<AgentPage, Error> {
@@ -28,22 +30,31 @@ impl Fleet {
                 error.unwrap_or_else(|| "the fleet has not been seen yet".into()),
             ));
         }
-        let page = if request.statuses.as_deref() == Some(&[AgentStatus::Deleted]) {
-            self.agents_deleted(&request).await?
-        } else {
-            let fitting: Vec<_> =
-                snapshot.agents.values().filter(|state| fits(state, &request)).cloned().collect();
-            request.page.of(&fitting)
-        };
-        Ok(AgentPage { page, counts: snapshot.counts() })
+        let live = snapshot.agents.values().cloned();
+        let mut agents: Vec<Arc<AgentState>> = live.filter(|state| fits(state, &request)).collect();
+        if request.statuses.iter().flatten().any(|status| *status == AgentStatus::Deleted) {
+            agents.extend(self.agents_deleted().await?.into_iter().filter(|state| fits(state, &request)));
+        }
+        Ok(AgentPage { page: request.page.of(&agents), counts: snapshot.counts() })
     }
 
-    async fn agents_deleted(&self, request: &ListAgents) -> Result<Page<Arc<AgentState>>, Error> {
-        let page = self.store().agents_deleted(request.page).await?;
-        Ok(page.map(|agent| {
-            let kind = self.role_kind_or_coding(&agent.role);
-            Arc::new(AgentState::new(agent, kind, LatestTasks::default(), Metadata::new()))
-        }))
+    /// Those deleted last, newest first, as many as anyone pages through.
+    async fn agents_deleted(&self) -> Result<Vec<Arc<AgentState>>, Error> {
+        let mut found = Vec::new();
+        for number in 1..=DELETED_PAGES {
+            let page = PageRequest::parse(number, i64::from(MAX_SIZE))
+                .map_err(|e| Error::invalid("page", e.to_string()))?;
+            let page = self.store().agents_deleted(page).await?;
+            let is_last = !page.has_next();
+            found.extend(page.items.into_iter().map(|agent| {
+                let kind = self.role_kind_or_coding(&agent.role);
+                Arc::new(AgentState::new(agent, kind, LatestTasks::default(), Metadata::new()))
+            }));
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
     }
 }
 

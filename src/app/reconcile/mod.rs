@@ -1,12 +1,14 @@
 //! The loops that bring the fleet and the record together: each reads, compares, acts, and is safe to run twice.
 
 mod absorb;
+mod ending;
 pub(super) mod failures;
 mod followed;
 mod observe;
 mod operations;
 mod perform;
 mod poll;
+mod send;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

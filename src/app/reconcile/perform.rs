@@ -6,20 +6,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::ending::{failed, failure_of, timed_out};
 use crate::app::Fleet;
-use crate::app::agents::parameters::Blueprint;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::slots::Slot;
-use crate::coder::wire::{Build, CreateBuild, CreateWorkspace, Workspace};
+use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, Deleted, ErrorKind, Outcome};
-use crate::domain::agent::{Agent, AgentStatus};
+use crate::domain::agent::Agent;
 use crate::domain::id::WorkspaceId;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
-use crate::domain::plan::{BuildState, Cause, Request, Seen, Step, plan};
-use crate::domain::status::Verdict;
+use crate::domain::plan::{BuildState, Seen, Step, plan};
 use crate::domain::words::{JobStatus, Transition};
-use crate::store::{OperationEnd, Seen as Sighted, StoreError};
+use crate::store::{OperationEnd, StoreError};
 
 /// How soon to look again: at first at once, for a lost answer, then as seldom as suits a build.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -28,16 +27,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
 /// An operation under way and what it holds.
-struct Work {
-    operation: Operation,
-    agent: Agent,
-    slot: Option<Slot>,
+pub(super) struct Work {
+    pub(super) operation: Operation,
+    pub(super) agent: Agent,
+    pub(super) slot: Option<Slot>,
     began: Instant,
     n_quiet: u32,
 }
 
 /// What a step led to.
-enum Turn {
+pub(super) enum Turn {
     Again,
     Pause,
     End(OperationEnd),
@@ -174,7 +173,7 @@ impl Fleet {
             .any(|parameter| parameter.name == prompt.name && parameter.value == work.agent.spec))
     }
 
-    async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {
+    pub(super) async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {
         let id = WorkspaceId(workspace.id);
         self.store().agent_workspace_set(work.agent.id, id).await?;
         work.agent.workspace_id = Some(id);
@@ -218,7 +217,7 @@ impl Fleet {
         }
     }
 
-    async fn progress(&self, work: &mut Work, progress: Progress) -> Result<Turn, Error> {
+    pub(super) async fn progress(&self, work: &mut Work, progress: Progress) -> Result<Turn, Error> {
         self.store().operation_progress(work.operation.id, progress, Utc::now()).await?;
         work.operation.progress = progress;
         self.nudge_operations();
@@ -234,102 +233,6 @@ impl Fleet {
         }
         Ok(Turn::Pause)
     }
-
-    /// Records the intent, then sends; whatever the answer, the next look tells what came of it.
-    async fn send(&self, work: &mut Work, request: Request, base_build: i64) -> Result<Turn, Error> {
-        let create = match request {
-            Request::Create => match self.create_request(work).await {
-                Err(error) if !error.is_retryable() => return Ok(failed(&error)),
-                other => Some(other?),
-            },
-            Request::Start | Request::Stop | Request::StopThenStart | Request::Delete => None,
-        };
-        // The first time counts: what is ours was made after it.
-        let sent_at = match work.operation.progress {
-            Progress::Sending { sent_at, .. } => sent_at,
-            Progress::Accepted | Progress::Following { .. } => Utc::now(),
-        };
-        self.progress(work, Progress::Sending { sent_at, base_build }).await?;
-        point("send.recorded");
-        let answer = match create {
-            Some((organization, body)) => self.send_create(work, organization, &body).await?,
-            None => self.send_build(work, request).await,
-        };
-        point("send.answered");
-        self.nudge_poll();
-        match answer {
-            Ok(build) => {
-                self.progress(work, Progress::Following { build: build.build_number, ended_at: None }).await
-            }
-            Err(error) => Ok(after_failed_send(&error)),
-        }
-    }
-
-    async fn create_request(&self, work: &Work) -> Result<(uuid::Uuid, CreateWorkspace), Error> {
-        let info = self.project_named(&work.agent.project).await?;
-        let role = self.role_of_project(&info, &work.agent.role)?;
-        let public_url = self.options().public_url.as_deref();
-        let body = Blueprint { agent: &work.agent, info: &info, role: &role, public_url }.request()?;
-        Ok((info.organization, body))
-    }
-
-    async fn send_create(
-        &self,
-        work: &mut Work,
-        organization: uuid::Uuid,
-        body: &CreateWorkspace,
-    ) -> Result<Result<Build, CoderError>, Error> {
-        match self.coder().workspace_create(organization, body).await {
-            Ok(workspace) => {
-                point("create.answered");
-                self.own(work, &workspace).await?;
-                Ok(Ok(workspace.latest_build))
-            }
-            Err(error) => Ok(Err(error)),
-        }
-    }
-
-    async fn send_build(&self, work: &Work, request: Request) -> Result<Build, CoderError> {
-        let body = match request {
-            Request::Create | Request::Start => CreateBuild::start(),
-            Request::Stop => CreateBuild::stop(),
-            Request::StopThenStart => CreateBuild::restart(),
-            Request::Delete => CreateBuild::delete(),
-        };
-        let workspace = work.agent.workspace_id.map(|id| id.0).unwrap_or_default();
-        self.coder().build_create(workspace, &body).await
-    }
-
-    /// Records the end; a delete that is done takes the agent with it, a create that failed says why.
-    async fn conclude(&self, work: &mut Work, end: &OperationEnd) -> Result<(), Error> {
-        point("end.reached");
-        if work.operation.kind == OperationKind::Delete && *end == OperationEnd::Done {
-            self.agent_gone(work.agent.id).await?;
-        }
-        if let OperationEnd::Failed(failure) = end {
-            self.note_failure(work, failure).await?;
-        }
-        point("end.recording");
-        self.store().operation_end(work.operation.id, end, Utc::now()).await?;
-        work.slot = None;
-        self.nudge_operations();
-        self.nudge_poll();
-        Ok(())
-    }
-
-    /// An agent without a workspace is seen by no poll: its failure is written here. Others are looked at anew.
-    async fn note_failure(&self, work: &Work, failure: &Failure) -> Result<(), Error> {
-        tracing::warn!(agent.name = %work.agent.name, operation.kind = %work.operation.kind, failure.message, "an operation failed");
-        if work.agent.workspace_id.is_some() && work.operation.kind != OperationKind::Create {
-            return Ok(());
-        }
-        let verdict = Verdict::new(AgentStatus::Failed, failure.message.clone());
-        self.store()
-            .agent_sight(work.agent.id, &Sighted { verdict, generation: 0, observed_at: None })
-            .await?;
-        self.board_refresh(work.agent.id).await?;
-        Ok(())
-    }
 }
 
 impl Work {
@@ -344,53 +247,6 @@ impl Work {
     }
 }
 
-/// What no repetition can mend, such as a project that is gone.
-fn failed(error: &Error) -> Turn {
-    let failure = Failure { code: error.code().as_str().to_owned(), message: error.to_string() };
-    Turn::End(OperationEnd::Failed(failure))
-}
-
 fn is_rate_limit(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::RateLimited { .. })
-}
-
-/// Only a plain refusal ends the operation. A conflict is looked at: it may be our own earlier request.
-fn after_failed_send(error: &CoderError) -> Turn {
-    match error.kind() {
-        ErrorKind::Invalid
-        | ErrorKind::Forbidden
-        | ErrorKind::NotFound
-        | ErrorKind::Gone
-        | ErrorKind::Unexpected => {
-            let failure =
-                Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
-            Turn::End(OperationEnd::Failed(failure))
-        }
-        ErrorKind::Conflict
-        | ErrorKind::Server
-        | ErrorKind::Timeout
-        | ErrorKind::Cut
-        | ErrorKind::Undecodable
-        | ErrorKind::Setup
-        | ErrorKind::Unreachable
-        | ErrorKind::Unauthorized
-        | ErrorKind::RateLimited { .. } => Turn::Pause,
-    }
-}
-
-fn timed_out(work: &Work) -> OperationEnd {
-    let message = format!("the build of agent '{}' took too long", work.agent.name);
-    OperationEnd::Failed(Failure { code: "TIMEOUT".into(), message })
-}
-
-fn failure_of(cause: &Cause, agent: &Agent) -> Failure {
-    let (code, message) = match cause {
-        Cause::NameTaken => ("ALREADY_EXISTS", format!("agent '{}' already exists", agent.name)),
-        Cause::WorkspaceGone => ("NOT_FOUND", format!("the workspace of agent '{}' is gone", agent.name)),
-        Cause::BuildFailed(Some(error)) => ("CODER_REJECTED", format!("the build failed: {error}")),
-        Cause::BuildFailed(None) => ("CODER_REJECTED", "the build failed".to_owned()),
-        Cause::BuildCanceled => ("CODER_REJECTED", "the build was canceled".to_owned()),
-        Cause::Overtaken => ("CODER_REJECTED", "another build took over".to_owned()),
-    };
-    Failure { code: code.to_owned(), message }
 }

@@ -1,11 +1,12 @@
 //! From creation to deletion, each change as one operation with one build.
 
+use fleet_mcp::app::agents::ListAgents;
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::page::PageRequest;
 
-use crate::harness::{Behaviour, Pace, Scene, WorkspaceSummary, eventually, template};
+use crate::harness::{Behaviour, Pace, Scene, WorkspaceSummary, eventually, list_all, operator, template};
 
 fn builds(scene: &Scene, name: &str) -> Option<WorkspaceSummary> {
     scene.coder.workspaces().into_iter().find(|workspace| workspace.name == name)
@@ -121,4 +122,26 @@ async fn history_stays_readable_by_name_after_the_deletion() {
     assert_eq!(kinds, expected);
     let error = scene.running.show("one").await.unwrap_err();
     assert_eq!((error.code(), error.to_string().as_str()), (Code::NotFound, "agent 'one' not found"));
+}
+
+#[tokio::test]
+async fn deleted_agents_are_listed_only_when_asked_for_and_filters_hold_for_them_too() {
+    let scene = Scene::new(Pace::Instant).await;
+    for name in ["gone", "here"] {
+        scene.running.create(name).await.unwrap();
+        scene.running.becomes(name, AgentStatus::Idle).await;
+    }
+    scene.running.delete("gone").await.unwrap();
+    scene.running.is_gone("gone").await;
+    let names = async |statuses: Option<Vec<AgentStatus>>, project: Option<&str>| {
+        let request = ListAgents { statuses, project: project.map(str::to_owned), ..list_all() };
+        let listed = scene.running.fleet.agent_list(&operator(), request).await.unwrap();
+        listed.page.items.iter().map(|state| state.agent.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None, None).await, ["here"]);
+    let deleted = || Some(vec![AgentStatus::Deleted]);
+    assert_eq!(names(deleted(), None).await, ["gone"]);
+    assert_eq!(names(deleted(), Some("Setup")).await, ["gone"]);
+    assert!(names(deleted(), Some("dataone")).await.is_empty());
+    assert_eq!(names(Some(vec![AgentStatus::Idle, AgentStatus::Deleted]), None).await, ["here", "gone"]);
 }

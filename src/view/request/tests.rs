@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::app::agents::CreateAgent;
 
 fn refusal(error: &Error) -> (String, serde_json::Value) {
     (error.to_string(), error.details())

@@ -1,0 +1,112 @@
+//! Sends what an operation needs: the intent is recorded first, the next look tells what came of it.
+
+use chrono::Utc;
+use uuid::Uuid;
+
+use super::ending::failed;
+use super::perform::{Turn, Work};
+use crate::app::Fleet;
+use crate::app::agents::parameters::Blueprint;
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::coder::wire::{Build, CreateBuild, CreateWorkspace};
+use crate::coder::{CoderError, ErrorKind};
+use crate::domain::operation::{Failure, Progress};
+use crate::domain::plan::Request;
+use crate::store::OperationEnd;
+
+impl Fleet {
+    /// Records the intent, then sends; whatever the answer, the next look tells what came of it.
+    pub(super) async fn send(
+        &self,
+        work: &mut Work,
+        request: Request,
+        base_build: i64,
+    ) -> Result<Turn, Error> {
+        let create = match request {
+            Request::Create => match self.create_request(work).await {
+                Err(error) if !error.is_retryable() => return Ok(failed(&error)),
+                other => Some(other?),
+            },
+            Request::Start | Request::Stop | Request::StopThenStart | Request::Delete => None,
+        };
+        // The first time counts: what is ours was made after it.
+        let sent_at = match work.operation.progress {
+            Progress::Sending { sent_at, .. } => sent_at,
+            Progress::Accepted | Progress::Following { .. } => Utc::now(),
+        };
+        self.progress(work, Progress::Sending { sent_at, base_build }).await?;
+        point("send.recorded");
+        let answer = match create {
+            Some((organization, body)) => self.send_create(work, organization, &body).await?,
+            None => self.send_build(work, request).await,
+        };
+        point("send.answered");
+        self.nudge_poll();
+        match answer {
+            Ok(build) => {
+                self.progress(work, Progress::Following { build: build.build_number, ended_at: None }).await
+            }
+            Err(error) => Ok(after_failed_send(&error)),
+        }
+    }
+
+    async fn create_request(&self, work: &Work) -> Result<(Uuid, CreateWorkspace), Error> {
+        let info = self.project_named(&work.agent.project).await?;
+        let role = self.role_of_project(&info, &work.agent.role)?;
+        let public_url = self.options().public_url.as_deref();
+        let body = Blueprint { agent: &work.agent, info: &info, role: &role, public_url }.request()?;
+        Ok((info.organization, body))
+    }
+
+    async fn send_create(
+        &self,
+        work: &mut Work,
+        organization: Uuid,
+        body: &CreateWorkspace,
+    ) -> Result<Result<Build, CoderError>, Error> {
+        match self.coder().workspace_create(organization, body).await {
+            Ok(workspace) => {
+                point("create.answered");
+                self.own(work, &workspace).await?;
+                Ok(Ok(workspace.latest_build))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    async fn send_build(&self, work: &Work, request: Request) -> Result<Build, CoderError> {
+        let body = match request {
+            Request::Create | Request::Start => CreateBuild::start(),
+            Request::Stop => CreateBuild::stop(),
+            Request::StopThenStart => CreateBuild::restart(),
+            Request::Delete => CreateBuild::delete(),
+        };
+        let workspace = work.agent.workspace_id.map(|id| id.0).unwrap_or_default();
+        self.coder().build_create(workspace, &body).await
+    }
+}
+
+/// Only a plain refusal ends the operation. A conflict is looked at: it may be our own earlier request.
+fn after_failed_send(error: &CoderError) -> Turn {
+    match error.kind() {
+        ErrorKind::Invalid
+        | ErrorKind::Forbidden
+        | ErrorKind::NotFound
+        | ErrorKind::Gone
+        | ErrorKind::Unexpected => {
+            let failure =
+                Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
+            Turn::End(OperationEnd::Failed(failure))
+        }
+        ErrorKind::Conflict
+        | ErrorKind::Server
+        | ErrorKind::Timeout
+        | ErrorKind::Cut
+        | ErrorKind::Undecodable
+        | ErrorKind::Setup
+        | ErrorKind::Unreachable
+        | ErrorKind::Unauthorized
+        | ErrorKind::RateLimited { .. } => Turn::Pause,
+    }
+}

@@ -1,0 +1,217 @@
+//! What callers send about agents, turned into commands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::MAX_WAIT_SECONDS;
+use super::check::{
+    agent_name, filled, page_of, pull_request_url, request_token, seconds, statuses, wait_of,
+};
+use super::defaults::{any_change, change_wait, first_page, list_size, yes};
+use crate::app::agents::{
+    ChangeAgent, CreateAgent, DeleteAgent, ListAgents, SetMetadata, Until, WaitAgents, Work,
+};
+use crate::app::error::Error;
+use crate::domain::metadata::{MetadataKey, check_value};
+use crate::domain::spec::Spec;
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateAgentInput {
+    /// Name of the project (see list_agent_projects).
+    pub project: String,
+    /// What the agent is to do, in Markdown; headings Objective, Context, Constraints, Deliverables help it.
+    #[serde(alias = "task")]
+    pub spec: String,
+    /// 1 to 32 letters, digits and single inner hyphens; left out, a name is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Name of the role (see list_agent_roles); the project's default if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// A pull request the agent is to work on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request_url: Option<String>,
+    /// Makes a repeated call the same call: the second one returns the first one's agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+    /// Seconds to wait for the agent to be ready, 0 to 45.
+    #[serde(default)]
+    pub wait_seconds: i64,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListAgentsInput {
+    /// One status or a comma-separated list; deleted agents are shown only when asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_filter: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_filter: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role_filter: Option<String>,
+    /// Pages are counted from 1.
+    #[serde(default = "first_page")]
+    pub page: i64,
+    /// 1 to 100, 50 if left out.
+    #[serde(default = "list_size")]
+    pub page_size: i64,
+    /// Also show the workspaces that squads and spawns run in.
+    #[serde(default)]
+    pub include_runs: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowAgentInput {
+    pub agent_name: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DeleteAgentInput {
+    pub agent_name: String,
+    /// Save unpushed work first, where that is possible within ten seconds.
+    #[serde(default = "yes")]
+    pub keep_work: bool,
+    /// Seconds to wait for the workspace to be gone, 0 to 45.
+    #[serde(default)]
+    pub wait_seconds: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+}
+
+/// Arguments of start_agent, stop_agent and restart_agent.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeAgentInput {
+    pub agent_name: String,
+    /// Seconds to wait for the change to be done, 0 to 45.
+    #[serde(default)]
+    pub wait_seconds: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitInput {
+    /// Agents to watch; all of them if left out.
+    #[serde(default)]
+    pub agent_names: Vec<String>,
+    /// any_change, idle (every one is idle or will not become so) or done (every one has ended its task)
+    #[serde(default = "any_change")]
+    pub until: String,
+    /// 1 to 45, 40 if left out.
+    #[serde(default = "change_wait")]
+    pub timeout_seconds: i64,
+    /// The cursor of the previous answer: changes after it count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetMetadataInput {
+    /// An agent may leave it out: it means itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+    /// fleet_mcp_ and lower-case letters, digits, underscores
+    pub key: String,
+    pub value: String,
+}
+
+impl CreateAgentInput {
+    pub fn into_command(self) -> Result<CreateAgent, Error> {
+        let request = request_token(
+            self.request_key.as_deref(),
+            &Self { wait_seconds: 0, request_key: None, ..self.clone() },
+        )?;
+        Ok(CreateAgent {
+            project: filled("project", &self.project)?,
+            spec: Spec::parse(&self.spec).map_err(|error| Error::invalid("spec", error.to_string()))?,
+            name: self.name.as_deref().map(agent_name).transpose()?,
+            role: self.role.as_deref().map(|role| filled("role", role)).transpose()?,
+            pull_request_url: self.pull_request_url.as_deref().map(pull_request_url).transpose()?,
+            request,
+            wait: wait_of(self.wait_seconds)?,
+        })
+    }
+}
+
+impl ListAgentsInput {
+    pub fn into_command(self) -> Result<ListAgents, Error> {
+        Ok(ListAgents {
+            statuses: self.status_filter.as_deref().map(statuses).transpose()?,
+            project: self.project_filter,
+            role: self.role_filter,
+            page: page_of(self.page, self.page_size)?,
+            include_runs: self.include_runs,
+        })
+    }
+}
+
+impl DeleteAgentInput {
+    pub fn into_command(self) -> Result<DeleteAgent, Error> {
+        let request = request_token(
+            self.request_key.as_deref(),
+            &Self { wait_seconds: 0, request_key: None, ..self.clone() },
+        )?;
+        let work = if self.keep_work { Work::Keep } else { Work::Discard };
+        Ok(DeleteAgent { name: self.agent_name, work, request, wait: wait_of(self.wait_seconds)? })
+    }
+}
+
+impl ChangeAgentInput {
+    pub fn into_command(self) -> Result<ChangeAgent, Error> {
+        let request = request_token(
+            self.request_key.as_deref(),
+            &Self { wait_seconds: 0, request_key: None, ..self.clone() },
+        )?;
+        Ok(ChangeAgent { name: self.agent_name, request, wait: wait_of(self.wait_seconds)? })
+    }
+}
+
+impl WaitInput {
+    pub fn into_command(self) -> Result<WaitAgents, Error> {
+        let until = match self.until.as_str() {
+            "any_change" => Until::AnyChange,
+            "idle" => Until::Idle,
+            "done" => Until::Done,
+            _ => return Err(Error::invalid("until", "until is any_change, idle or done")),
+        };
+        if !(1..=MAX_WAIT_SECONDS).contains(&self.timeout_seconds) {
+            return Err(Error::invalid(
+                "timeout_seconds",
+                format!("timeout_seconds goes from 1 to {MAX_WAIT_SECONDS}"),
+            ));
+        }
+        let cursor = self.cursor.map(|cursor| cursor.trim().parse().ok().filter(|revision| *revision >= 0));
+        Ok(WaitAgents {
+            names: self.agent_names,
+            until,
+            timeout: seconds(self.timeout_seconds),
+            cursor: match cursor {
+                None => None,
+                Some(Some(revision)) => Some(revision),
+                Some(None) => {
+                    return Err(Error::invalid(
+                        "cursor",
+                        "cursor is not one of ours: leave it out to start anew",
+                    ));
+                }
+            },
+        })
+    }
+}
+
+impl SetMetadataInput {
+    pub fn into_command(self) -> Result<SetMetadata, Error> {
+        let key = MetadataKey::parse(&self.key).map_err(|error| Error::invalid("key", error.to_string()))?;
+        check_value(&self.value).map_err(|error| Error::invalid("value", error.to_string()))?;
+        Ok(SetMetadata { name: self.agent_name, key, value: self.value })
+    }
+}

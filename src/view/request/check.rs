@@ -1,0 +1,91 @@
+//! Checks of single arguments; each error names the field.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::MAX_WAIT_SECONDS;
+use crate::app::agents::RequestToken;
+use crate::app::error::Error;
+use crate::domain::agent::AgentStatus;
+use crate::domain::name::AgentName;
+use crate::domain::page::{PageError, PageRequest};
+
+const MAX_KEY_CHARS: usize = 200;
+const MAX_URL_CHARS: usize = 2_000;
+
+pub(super) fn filled(field: &str, text: &str) -> Result<String, Error> {
+    let text = text.trim();
+    if text.is_empty() {
+        Err(Error::invalid(field, format!("{field} is blank")))
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
+    AgentName::parse(text).map_err(|error| Error::invalid("name", error.to_string()))
+}
+
+pub(super) fn pull_request_url(text: &str) -> Result<String, Error> {
+    let is_web = url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if !is_web || text.len() > MAX_URL_CHARS {
+        return Err(Error::invalid("pull_request_url", "pull_request_url is not an http or https address"));
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn statuses(list: &str) -> Result<Vec<AgentStatus>, Error> {
+    let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(|word| AgentStatus::parse(word).ok_or_else(|| unknown_status(word))).collect()
+}
+
+fn unknown_status(word: &str) -> Error {
+    let known: Vec<&str> = AgentStatus::ALL.iter().map(|status| status.word()).collect();
+    Error::invalid(
+        "status_filter",
+        format!("'{word}' is not a status; the statuses are {}", known.join(", ")),
+    )
+}
+
+pub(super) fn page_of(page: i64, size: i64) -> Result<PageRequest, Error> {
+    PageRequest::parse(page, size).map_err(|error| {
+        let field = match error {
+            PageError::Page(_) => "page",
+            PageError::Size(_) => "page_size",
+        };
+        Error::invalid(field, error.to_string())
+    })
+}
+
+pub(super) fn wait_of(wait_seconds: i64) -> Result<Duration, Error> {
+    if !(0..=MAX_WAIT_SECONDS).contains(&wait_seconds) {
+        return Err(Error::invalid(
+            "wait_seconds",
+            format!("wait_seconds goes from 0 to {MAX_WAIT_SECONDS}"),
+        ));
+    }
+    Ok(seconds(wait_seconds))
+}
+
+pub(super) fn seconds(n: i64) -> Duration {
+    Duration::from_secs(n.unsigned_abs())
+}
+
+/// The key and what it stands for: the same key with other arguments is refused.
+pub(super) fn request_token(
+    key: Option<&str>,
+    arguments: &impl Serialize,
+) -> Result<Option<RequestToken>, Error> {
+    let Some(key) = key else { return Ok(None) };
+    if key.trim().is_empty() || key.chars().count() > MAX_KEY_CHARS {
+        return Err(Error::invalid(
+            "request_key",
+            format!("request_key has 1 to {MAX_KEY_CHARS} characters"),
+        ));
+    }
+    let canonical =
+        serde_json::to_vec(arguments).map_err(|error| Error::invalid("request_key", error.to_string()))?;
+    Ok(Some(RequestToken { key: key.to_owned(), fingerprint: Sha256::digest(&canonical).into() }))
+}

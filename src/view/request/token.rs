@@ -1,0 +1,54 @@
+//! What operators send to make a token.
+
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::error::Error;
+use crate::app::tokens::CreateToken;
+use crate::domain::access::AllowedProjects;
+use crate::domain::role::RoleKind;
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateTokenInput {
+    /// operator, manager or agent
+    pub kind: String,
+    /// How the audit trail names its holder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The agent an agent token belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Projects a manager token may act on; all if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projects: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<i64>,
+}
+
+impl CreateTokenInput {
+    pub fn into_command(self, now: DateTime<Utc>) -> Result<CreateToken, Error> {
+        let kind = match self.kind.as_str() {
+            "operator" => Some(RoleKind::Operator),
+            "manager" => Some(RoleKind::Manager),
+            "agent" => None,
+            _ => return Err(Error::invalid("kind", "kind is operator, manager or agent")),
+        };
+        let lifetime = self.expires_in_seconds.map(|n| (1..=315_360_000).contains(&n).then_some(n));
+        if lifetime == Some(None) {
+            return Err(Error::invalid("expires_in_seconds", "a lifetime goes from one second to ten years"));
+        }
+        Ok(CreateToken {
+            kind,
+            name: self.name,
+            role: self.role,
+            agent: self.agent,
+            projects: self.projects.map_or(AllowedProjects::All, AllowedProjects::Only),
+            expires_at: lifetime.flatten().map(|n| now + chrono::TimeDelta::seconds(n)),
+        })
+    }
+}
