@@ -19,8 +19,11 @@ impl Fleet {
         if work.operation.kind == OperationKind::Delete && *end == OperationEnd::Done {
             self.agent_gone(work.agent.id).await?;
         }
-        if let OperationEnd::Failed(failure) = end {
-            self.note_failure(work, failure).await?;
+        match end {
+            OperationEnd::Failed(failure) => self.note_failure(work, failure).await?,
+            OperationEnd::Done | OperationEnd::Canceled => {
+                tracing::info!(agent.name = %work.agent.name, operation.kind = %work.operation.kind, "an operation has ended");
+            }
         }
         point("end.recording");
         self.store().operation_end(work.operation.id, end, Utc::now()).await?;

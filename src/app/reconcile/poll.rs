@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,6 +17,7 @@ const PAGE_SIZE: u32 = 100;
 const GAP_PER_PAGE: Duration = Duration::from_millis(250);
 const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
+const KEYS_KEPT: TimeDelta = TimeDelta::days(7);
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// All workspaces of our user, as one look showed them.
@@ -62,6 +63,7 @@ impl Fleet {
         }
         if pace.is_discovery_due() {
             self.discovery_refresh().await?;
+            self.forget_old_keys().await;
             pace.discovered_at = Some(Instant::now());
         }
         let listing = self.list_all(pace).await?;
@@ -70,6 +72,13 @@ impl Fleet {
             tracing::error!(%error, source = ?std::error::Error::source(&error), "what Coder showed could not be recorded");
         }
         Ok(n_pages)
+    }
+
+    /// Request keys are promised for a day and kept for a week.
+    async fn forget_old_keys(&self) {
+        if let Err(error) = self.store().request_keys_prune(Utc::now() - KEYS_KEPT).await {
+            tracing::warn!(%error, "old request keys could not be removed");
+        }
     }
 
     async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
