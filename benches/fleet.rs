@@ -11,13 +11,18 @@
 #[path = "../tests/it/harness/mod.rs"]
 mod harness;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::agents::ListAgents;
 use fleet_mcp::coder::{Client, Deleted, WorkspaceQuery};
+use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::view::agent::{AgentDetail, AgentList};
-use harness::{Pace, RunningFleet, client, list_all, operator, stub};
+use harness::{
+    CoderStub, Pace, Program, RunningFleet, client, eventually, fleet_options, list_all, operator, stub,
+};
 
 const AGENTS: usize = 1_000;
 const ROUNDS: usize = 40;
@@ -39,6 +44,49 @@ async fn main() {
     let our_show =
         measure(n_rounds, async || drop(AgentDetail::from(&*running.show("agent-500").await.unwrap()))).await;
     report("one agent", &raw_show, &our_show);
+    drop(running);
+
+    for n_agents in [10, AGENTS] {
+        measure_lag(n_agents, n_rounds.min(10)).await;
+    }
+    measure_process(&coder).await;
+}
+
+/// How long a change in Coder takes to be seen, at the pace a server has by default.
+async fn measure_lag(n_agents: usize, n_rounds: usize) {
+    let coder = stub(Pace::Held).await;
+    coder.seed("agent", n_agents);
+    let options = FleetOptions { poll_interval: Duration::from_secs(1), ..fleet_options() };
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let running =
+        RunningFleet::start_with(directory, client(coder.url(), &coder.token()), options).await.seen().await;
+    let states = [("working", AgentStatus::Busy), ("complete", AgentStatus::Idle)];
+    let mut turns = states.iter().cycle();
+    let times = measure(n_rounds, async || {
+        let (state, status) = turns.next().unwrap();
+        coder.post_app_status("agent-5", state, "so it is");
+        running.becomes("agent-5", *status).await;
+    })
+    .await;
+    println!(
+        "a change seen at {n_agents} agents: median {:?}, worst {:?}",
+        times[times.len() / 2],
+        times[times.len() - 1]
+    );
+}
+
+/// The real program on a thousand agents: start to serving, and its resident memory once it has seen them.
+async fn measure_process(coder: &CoderStub) {
+    let program = Program::on(coder);
+    let start = Instant::now();
+    let server = program.serve().await;
+    let serving = start.elapsed();
+    let n_seen = async || program.json(&["--json", "status"]).await["counts"]["idle"].as_u64();
+    eventually("all agents are seen", async || n_seen().await == Some(AGENTS as u64)).await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id().unwrap())).unwrap();
+    let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();
+    println!("start to serving: {serving:?}; with {AGENTS} agents {resident}");
+    server.terminate().await;
 }
 
 async fn list_raw(raw: &Client) {

@@ -77,14 +77,17 @@ impl RunningFleet {
 
     /// On the store of an earlier one, as after a restart.
     pub(crate) async fn start_in(directory: Arc<TempDir>, coder_url: &str, token: &str) -> Self {
-        let options = StoreOptions {
+        Self::start_with(directory, client(coder_url, token), fleet_options()).await
+    }
+
+    pub(crate) async fn start_with(directory: Arc<TempDir>, coder: Client, options: FleetOptions) -> Self {
+        let paths = StoreOptions {
             path: directory.path().join("fleet.db"),
             backups: directory.path().join("backups"),
         };
-        let store = Store::open(&options).await.unwrap();
+        let store = Store::open(&paths).await.unwrap();
         let catalog = Catalog::open(CatalogDirs::default());
-        let fleet =
-            Fleet::open(store.clone(), client(coder_url, token), catalog, fleet_options()).await.unwrap();
+        let fleet = Fleet::open(store.clone(), coder, catalog, options).await.unwrap();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         fleet.start(&stop, &tasks);
         Self { fleet, store, directory, stop, tasks }
