@@ -1,5 +1,6 @@
 //! The bridge between stdio and HTTP: several calls at once, taking back, trouble and recovery.
 
+use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::mcp::tools::Toolsets;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -19,9 +20,12 @@ async fn a_slow_call_holds_up_no_other() {
         let slow = client.begin("wait_for_agents", json!({ "timeout_seconds": 45 })).await;
         let quick = client.begin("fleet_status", json!({})).await;
         assert_eq!(client.next().await["id"], quick);
-        server.scene.running.create(&format!("news-{}", era.version())).await.unwrap();
+        let name = format!("news-{}", era.version());
+        server.scene.running.create(&name).await.unwrap();
         assert_eq!(client.next().await["id"], slow);
         assert_eq!(client.finish().await, Vec::<Value>::new());
+        // An agent that still moves would end the next wait before its time.
+        server.scene.running.becomes(&name, AgentStatus::Idle).await;
     }
 }
 
