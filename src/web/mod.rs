@@ -1,6 +1,6 @@
 //! The HTTP surface: REST, events, health and metrics, and the guard in front of everything served.
 //!
-//! A handler is parse ([`arguments`]), one call to `app`, render; whatever fails becomes a [`problem::Problem`].
+//! A handler is parse (`arguments`), one call to `app`, render; whatever fails becomes a `problem::Problem`.
 
 mod api;
 mod arguments;
