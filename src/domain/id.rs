@@ -31,6 +31,8 @@ ids! {
     /// Coder's id of a workspace.
     WorkspaceId,
     OperationId,
+    /// One process of an engine.
+    RunId,
     TaskId,
     TokenId,
 }

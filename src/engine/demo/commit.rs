@@ -1,0 +1,81 @@
+//! The demo engine's work: one new file and one commit of it.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::domain::text;
+use crate::engine::git::{GitError, git};
+
+/// A file of its own for each commit: runs side by side, and branches later merged, never collide.
+const FOLDER: &str = "fleet-demo";
+const AUTHOR: [&str; 4] = ["-c", "user.name=Fleet Demo", "-c", "user.email=demo@fleet.invalid"];
+const MAX_SUBJECT: usize = 72;
+/// Others may be committing in the same repository; git itself does not wait for them.
+const N_TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(25);
+
+#[derive(Debug, Error)]
+pub(super) enum CommitError {
+    #[error("write the demo file")]
+    Write(#[source] io::Error),
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// Is there a repository to commit to?
+pub(super) async fn is_repository(directory: &Path) -> bool {
+    git(directory, &["rev-parse", "--git-dir"]).await.is_ok()
+}
+
+/// Writes the text down and commits it; tells the commit and its subject.
+pub(super) async fn commit(directory: &Path, work: &str) -> Result<String, CommitError> {
+    let name = format!("{FOLDER}/{}.md", Uuid::now_v7().simple());
+    let write = || {
+        std::fs::create_dir_all(directory.join(FOLDER))?;
+        std::fs::write(directory.join(&name), format!("{}\n", work.trim_end()))
+    };
+    write().map_err(CommitError::Write)?;
+    let subject = subject(work);
+    patiently(directory, &["add", "--force", "--", &name]).await?;
+    let message = format!("--message={subject}");
+    let mut arguments = AUTHOR.to_vec();
+    arguments.extend(["commit", "--quiet", "--no-verify", "--cleanup=verbatim", &message, "--only", "--"]);
+    arguments.push(&name);
+    patiently(directory, &arguments).await?;
+    let head = git(directory, &["rev-parse", "--short", "HEAD"]).await?;
+    Ok(format!("{} {subject}", head.trim()))
+}
+
+fn subject(work: &str) -> String {
+    let first = work.lines().map(text::one_line).find(|line| !line.is_empty());
+    text::cut(&first.unwrap_or_else(|| "Demo work".to_owned()), MAX_SUBJECT)
+}
+
+/// Tries again while somebody else holds one of the repository's locks.
+async fn patiently(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
+    for _ in 1..N_TRIES {
+        match git(directory, arguments).await {
+            Err(GitError::Refused { message, .. }) if message.contains("lock") => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            other => return other.map(drop),
+        }
+    }
+    git(directory, arguments).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subject_is_the_first_line_that_says_something() {
+        assert_eq!(subject("\n  # Objective \nmore"), "# Objective");
+        assert_eq!(subject(" \n"), "Demo work");
+        assert_eq!(subject(&"x".repeat(80)).chars().count(), MAX_SUBJECT);
+    }
+}

@@ -1,0 +1,126 @@
+//! The demo engine: a scripted agent that needs no account and really works in its workspace.
+//!
+//! It runs as a process of its own, so that signals, floods and orphans are as real as with any other engine. It
+//! speaks one JSON object a line; what is not one is plain text.
+
+mod commit;
+mod play;
+mod said;
+mod script;
+
+use std::path::PathBuf;
+
+use super::{End, Engine, Event, Exit, FailureKind, Invocation, Reader, Usage};
+pub use play::{linger, play};
+use said::Said;
+
+pub const WORD: &str = "demo";
+/// The hidden command of this binary that is the engine.
+pub const COMMAND: &str = "demo-engine";
+
+/// Calls this binary as the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demo {
+    pub program: PathBuf,
+}
+
+/// Remembers what the script said last, and its end.
+#[derive(Debug, Default)]
+struct DemoReader {
+    last: String,
+    end: Option<End>,
+}
+
+impl Engine for Demo {
+    fn word(&self) -> &'static str {
+        WORD
+    }
+
+    fn invocation(&self, message: &str) -> Invocation {
+        Invocation {
+            program: self.program.clone(),
+            arguments: vec![COMMAND.into()],
+            environment: Vec::new(),
+            stdin: message.to_owned(),
+        }
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::new(DemoReader::default())
+    }
+}
+
+impl Reader for DemoReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        match Said::read(line) {
+            Said::Text { text } => {
+                self.last.clone_from(&text);
+                vec![Event::Text(text)]
+            }
+            // It runs on this machine alone: that it costs nothing is known.
+            Said::Usage { input_tokens, output_tokens } => {
+                vec![Event::Usage(Usage { input_tokens, output_tokens, cost_usd: Some(0.0) })]
+            }
+            Said::Complete { text } => self.ends(End::Complete { text }),
+            Said::Question { text } => self.ends(End::Question { text }),
+            Said::Failed { text } => self.ends(End::Failed { kind: FailureKind::EngineError, text }),
+        }
+    }
+
+    /// Ending with 0 is success even without a word, because `exit 0` is one of its directives.
+    fn end(self: Box<Self>, exit: &Exit) -> End {
+        match self.end {
+            Some(end) => end,
+            None if exit.status.success() => End::Complete { text: self.last },
+            None => End::Failed { kind: FailureKind::Crashed, text: crash(exit) },
+        }
+    }
+}
+
+impl DemoReader {
+    /// The last words are told to people too, unless they have just been said.
+    fn ends(&mut self, end: End) -> Vec<Event> {
+        let (End::Complete { text } | End::Question { text } | End::Failed { text, .. }) = &end;
+        let is_new = !text.is_empty() && *text != self.last;
+        let text = is_new.then(|| Event::Text(text.clone()));
+        self.end = Some(end);
+        text.into_iter().collect()
+    }
+}
+
+fn crash(exit: &Exit) -> String {
+    match exit.stderr.trim() {
+        "" => format!("the engine ended with {}", exit.status),
+        stderr => format!("the engine ended with {}: {stderr}", exit.status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn end_of(lines: &[String], raw_status: i32) -> End {
+        let mut reader = Demo { program: PathBuf::new() }.reader();
+        for line in lines {
+            reader.line(line);
+        }
+        reader.end(&Exit { status: ExitStatus::from_raw(raw_status), stderr: "boom\n".into() })
+    }
+
+    #[test]
+    fn what_the_engine_tells_beats_how_its_process_ended() {
+        let told = [Said::Question { text: "which one?".into() }.line()];
+        assert_eq!(end_of(&told, 9), End::Question { text: "which one?".into() });
+    }
+
+    #[test]
+    fn without_a_word_the_exit_code_decides() {
+        let said = ["plain words".to_owned()];
+        assert_eq!(end_of(&said, 0), End::Complete { text: "plain words".into() });
+        let text = "the engine ended with exit status: 3: boom".to_owned();
+        assert_eq!(end_of(&said, 3 << 8), End::Failed { kind: FailureKind::Crashed, text });
+    }
+}

@@ -1,0 +1,157 @@
+//! The demo engine's process: reads a message, does what it says, and tells about it line by line.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::COMMAND;
+use super::commit::{commit, is_repository};
+use super::said::Said;
+use super::script::{Directive, directives};
+
+/// Even what is meant to stay for ever ends some day, should nobody come for it.
+const FOR_EVER: Duration = Duration::from_secs(3600);
+/// A line of `print`, as long as lines of programs are.
+const PRINTED: &[u8] = b"This line is one of many that the demo engine prints when it is asked for output.\n";
+const PRINTED_AT_ONCE: usize = 500;
+/// About so many bytes make a token.
+const TOKEN: usize = 4;
+
+/// The message comes on standard input, the work happens in the current directory.
+pub async fn play() -> ExitCode {
+    let mut message = String::new();
+    let mut stage = Stage { out: io::stdout(), n_spoken: 0 };
+    let played = match io::stdin().read_to_string(&mut message) {
+        Ok(_) => stage.play(&message).await,
+        Err(error) => Err(error),
+    };
+    match played {
+        Ok(code) => ExitCode::from(code),
+        // Nobody listens any more; there is nobody to tell either.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// The process that `fork` leaves behind: in a session of its own, holding on to our output.
+pub async fn linger() -> ExitCode {
+    match rustix::process::setsid() {
+        Ok(_) => {
+            tokio::time::sleep(FOR_EVER).await;
+            ExitCode::SUCCESS
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What comes after a directive.
+enum Step {
+    Next(String),
+    End(Said),
+    Exit(u8),
+}
+
+struct Stage<W> {
+    out: W,
+    n_spoken: usize,
+}
+
+impl<W: Write> Stage<W> {
+    async fn play(&mut self, message: &str) -> io::Result<u8> {
+        let script = directives(message);
+        let script = if script.is_empty() { vec![Directive::Commit(message.to_owned())] } else { script };
+        let mut last = String::new();
+        for directive in script {
+            match self.obey(directive).await? {
+                Step::Next(told) => last = told,
+                Step::End(said) => return self.end(message, &said),
+                Step::Exit(code) => return Ok(code),
+            }
+        }
+        self.end(message, &Said::Complete { text: last })
+    }
+
+    async fn obey(&mut self, directive: Directive) -> io::Result<Step> {
+        Ok(match directive {
+            Directive::Sleep(time) => {
+                tokio::time::sleep(time).await;
+                Step::Next("slept".to_owned())
+            }
+            Directive::Fail(text) => Step::End(Said::Failed { text }),
+            Directive::Ask(text) => Step::End(Said::Question { text }),
+            Directive::Print(n_bytes) => self.print(n_bytes)?,
+            Directive::Hang => hang().await?,
+            Directive::Fork => fork()?,
+            Directive::Exit(code) => Step::Exit(code),
+            Directive::Commit(work) => work_on(Path::new("."), &work).await,
+            Directive::Say(text) => {
+                self.say(&Said::Text { text: text.clone() })?;
+                Step::Next(text)
+            }
+            Directive::Feedback { kind, .. } => {
+                Step::End(Said::Failed { text: format!("feedback ({kind}) is not available to this role") })
+            }
+            Directive::Approve { .. } => {
+                Step::End(Said::Failed { text: "approve is not available to this role".to_owned() })
+            }
+        })
+    }
+
+    fn print(&mut self, n_bytes: u64) -> io::Result<Step> {
+        let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX);
+        let block = PRINTED.repeat(PRINTED_AT_ONCE);
+        let mut left = n_bytes;
+        while left > 0 {
+            // What is too much is cut off in front, so that the last line still ends as one.
+            let lines = &block[block.len().saturating_sub(left)..];
+            self.out.write_all(lines)?;
+            left -= lines.len();
+        }
+        self.n_spoken = self.n_spoken.saturating_add(n_bytes);
+        Ok(Step::Next(format!("printed {n_bytes} bytes")))
+    }
+
+    fn say(&mut self, said: &Said) -> io::Result<()> {
+        let line = said.line();
+        self.n_spoken = self.n_spoken.saturating_add(line.len());
+        writeln!(self.out, "{line}")?;
+        self.out.flush()
+    }
+
+    fn end(&mut self, message: &str, said: &Said) -> io::Result<u8> {
+        let tokens = |n_bytes: usize| u64::try_from(n_bytes.div_ceil(TOKEN)).unwrap_or(u64::MAX);
+        let usage = Said::Usage { input_tokens: tokens(message.len()), output_tokens: tokens(self.n_spoken) };
+        self.say(&usage)?;
+        self.say(said)?;
+        Ok(u8::from(matches!(said, Said::Failed { .. })))
+    }
+}
+
+async fn work_on(directory: &Path, work: &str) -> Step {
+    if !is_repository(directory).await {
+        return Step::Next("there is no git repository here, so nothing was committed".to_owned());
+    }
+    match commit(directory, work).await {
+        Ok(committed) => Step::Next(format!("committed {committed}")),
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+            Step::End(Said::Failed { text: format!("{error}{}", cause.unwrap_or_default()) })
+        }
+    }
+}
+
+/// With a handler in place neither signal ends the process any more.
+async fn hang() -> io::Result<Step> {
+    let _deaf = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::time::sleep(FOR_EVER).await;
+    Ok(Step::Next("hung".to_owned()))
+}
+
+fn fork() -> io::Result<Step> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.args([COMMAND, "--linger"]).stdin(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn()?;
+    Ok(Step::Next(format!("left process {} behind", child.id())))
+}

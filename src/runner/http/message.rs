@@ -1,0 +1,117 @@
+//! `POST /message`: a task for the agent, or keystrokes for what runs.
+
+use axum::Json;
+use axum::extract::State as Shared;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::Api;
+use super::problem::Problem;
+use crate::runner::conversation::TaskKey;
+use crate::runner::worker::{Command, Refusal};
+
+const MAX_CONTENT: usize = 256 * 1024;
+/// Escape and Ctrl-C, by which people stop what runs in a terminal.
+const INTERRUPTING: [char; 2] = ['\u{1b}', '\u{3}'];
+
+pub(super) async fn post(
+    Shared(api): Shared<Api>,
+    body: Result<Json<Value>, JsonRejection>,
+) -> Result<Json<Value>, Problem> {
+    let Json(body) = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    match Request::parse(&body)? {
+        Request::User { content, task_id } => submit(&api, content, task_id).await?,
+        Request::Raw { content, task_id } if content.contains(INTERRUPTING) => {
+            api.commands.send(Command::Interrupt { task_id }).await.map_err(|_| stopping())?;
+        }
+        // There is no terminal that other keystrokes could reach.
+        Request::Raw { .. } => {}
+    }
+    Ok(Json(json!({ "ok": true })))
+}
+
+async fn submit(api: &Api, content: String, task_id: Option<TaskKey>) -> Result<(), Problem> {
+    let (answer, answered) = oneshot::channel();
+    let command = Command::Submit { content, task_id, answer };
+    api.commands.send(command).await.map_err(|_| stopping())?;
+    match answered.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(refusal)) => Err(problem(&refusal)),
+        Err(_) => Err(stopping()),
+    }
+}
+
+fn problem(refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::Busy => Problem::not_sent(&refusal.to_string()),
+        Refusal::Stopping => stopping(),
+        Refusal::Journal(error) => {
+            tracing::error!(error = error as &dyn std::error::Error, "a message could not be kept");
+            Problem::not_sent(&refusal.to_string())
+        }
+    }
+}
+
+fn stopping() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the agent is stopping")
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    User { content: String, task_id: Option<TaskKey> },
+    Raw { content: String, task_id: Option<TaskKey> },
+}
+
+impl Request {
+    fn parse(body: &Value) -> Result<Self, Problem> {
+        let fields = body
+            .as_object()
+            .ok_or_else(|| Problem::invalid(json!({ "message": "expected object", "location": "body" })))?;
+        known_only(fields)?;
+        let content = text(fields, "content")?.ok_or_else(|| absent("content", body))?;
+        let kind = text(fields, "type")?.ok_or_else(|| absent("type", body))?;
+        let task_id = text(fields, "task_id")?.map(task_key).transpose()?;
+        match kind.as_str() {
+            "user" if content.trim().is_empty() => Err(invalid("content", "expected some text")),
+            "user" if content.len() > MAX_CONTENT => {
+                Err(invalid("content", &format!("expected at most {MAX_CONTENT} bytes")))
+            }
+            "user" => Ok(Self::User { content, task_id }),
+            "raw" => Ok(Self::Raw { content, task_id }),
+            other => Err(Problem::invalid(json!({ "location": "body.type", "value": other }))),
+        }
+    }
+}
+
+fn task_key(text: String) -> Result<TaskKey, Problem> {
+    let wanted = || invalid("task_id", &format!("expected 1 to {} bytes", TaskKey::MAX));
+    TaskKey::parse(text).ok_or_else(wanted)
+}
+
+fn known_only(fields: &Map<String, Value>) -> Result<(), Problem> {
+    let known = ["$schema", "content", "type", "task_id"];
+    match fields.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(invalid(key, "unexpected property")),
+    }
+}
+
+/// A field that is text, or absent; null counts as absent.
+fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Problem> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(invalid(name, "expected string")),
+    }
+}
+
+fn invalid(name: &str, message: &str) -> Problem {
+    Problem::invalid(json!({ "message": message, "location": format!("body.{name}") }))
+}
+
+fn absent(name: &str, body: &Value) -> Problem {
+    let message = format!("expected required property {name} to be present");
+    Problem::invalid(json!({ "message": message, "location": "body", "value": body }))
+}

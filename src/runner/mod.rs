@@ -1,0 +1,108 @@
+//! The in-workspace agent: speaks AgentAPI, runs the engine once for each message, and tells Coder how it goes.
+//!
+//! One worker owns the conversation and its journal; the HTTP side reads a copy that the worker publishes and
+//! hands it commands; reports to Coder go out beside both and hold nobody up.
+
+mod conversation;
+mod descendants;
+mod files;
+mod git;
+mod http;
+mod journal;
+mod listen;
+mod options;
+mod output;
+mod process;
+mod report;
+mod state;
+mod worker;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use conversation::Conversation;
+use http::Api;
+use journal::{Journal, JournalError};
+use listen::Bound;
+pub use options::{CoderOptions, Ladder, Listen, Options, OptionsError};
+use state::State;
+use worker::Worker;
+
+/// Requests that wait for the worker; more wait in their connections.
+const INBOX: usize = 64;
+/// Connections that stay open hold a stop up no longer than this.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// Why a runner could not start or go on.
+#[derive(Debug, Error)]
+pub enum RunnerError {
+    #[error("cannot use the agent directory {}", path.display())]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot set up the reports to Coder")]
+    Coder(#[source] crate::coder::CoderError),
+    #[error("cannot watch for signals")]
+    Signals(#[source] io::Error),
+}
+
+/// Serves until SIGTERM or Ctrl-C, then ends what runs and records it.
+pub async fn run(options: Options) -> Result<(), RunnerError> {
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    stop_on_signals(&stop, &tasks)?;
+    files::prepare(&options.directory)
+        .map_err(|source| RunnerError::Directory { path: options.directory.clone(), source })?;
+    let (journal, entries) = Journal::open(&options.directory).await?;
+    let (reporter, reports) = report::start(options.coder.as_ref())?;
+    let bound = Bound::open(&options.listen)?;
+    let (state, watched) = watch::channel(State { conversation: Conversation::replay(entries), git: None });
+    let (commands, inbox) = mpsc::channel(INBOX);
+    let api = Api::new(&options, watched, commands);
+    let reporting = tasks.spawn(reports.send_until(stop.clone()));
+    // What was left behind is settled before the first answer: nobody sees a half-read conversation.
+    let mut worker = Worker { options, journal, state, reporter, stop: stop.clone() };
+    worker.settle().await;
+    let closing = CancellationToken::new();
+    tasks.spawn(bound.serve(http::router(api), closing.clone()));
+    worker.work(inbox).await;
+    closing.cancel();
+    tasks.close();
+    let drained = tokio::time::timeout(GOODBYE, tasks.wait()).await;
+    reporting.abort();
+    if drained.is_err() {
+        tracing::debug!("some connections or a report did not end in time");
+    }
+    Ok(())
+}
+
+fn stop_on_signals(stop: &CancellationToken, tasks: &TaskTracker) -> Result<(), RunnerError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(RunnerError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunnerError::Signals)?;
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = stop.cancelled() => {}
+        }
+        stop.cancel();
+    });
+    Ok(())
+}

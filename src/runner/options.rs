@@ -1,0 +1,175 @@
+//! What a runner is told by its environment, checked.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use thiserror::Error;
+use url::Url;
+
+use crate::engine::{self, Engine, UnknownEngine};
+
+const DEFAULT_SLUG: &str = "ccw";
+/// Together well below the ten seconds that a stop may take.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
+const TERMINATE_GRACE: Duration = Duration::from_secs(2);
+
+/// Everything a runner needs to know.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where it keeps its journal and metadata, and finds its prompt.
+    pub directory: PathBuf,
+    /// Where the engine works.
+    pub work_directory: PathBuf,
+    pub listen: Listen,
+    pub engine: Arc<dyn Engine>,
+    /// The number of the build that started this workspace; 0 where nobody says.
+    pub generation: u64,
+    pub workspace: Option<String>,
+    pub coder: Option<CoderOptions>,
+    pub ladder: Ladder,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    Socket(PathBuf),
+    /// On the loopback address.
+    Port(u16),
+}
+
+/// Where to report to, and as whom.
+#[derive(Debug, Clone)]
+pub struct CoderOptions {
+    pub url: Url,
+    pub agent_token: SecretString,
+    pub app_slug: String,
+}
+
+/// How long an engine that is asked to end may take over it: after INT, and after TERM. Then it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ladder {
+    pub interrupt: Duration,
+    pub terminate: Duration,
+}
+
+#[derive(Debug, Error)]
+pub enum OptionsError {
+    #[error("set FLEET_AGENT_SOCKET to the path of a socket, or name a port with --port")]
+    NoListen,
+    #[error("set FLEET_AGENT_DIR, or HOME to keep things in ~/.fleet")]
+    NoDirectory,
+    #[error("set FLEET_ENGINE to one of: {}", engine::WORDS.join(", "))]
+    NoEngine,
+    #[error("FLEET_ENGINE: {0}")]
+    Engine(#[source] UnknownEngine),
+    #[error("{name}: '{value}' is not {wanted}")]
+    Value { name: &'static str, value: String, wanted: &'static str },
+    #[error("the current directory cannot be read")]
+    WorkDirectory(#[source] std::io::Error),
+    #[error("the path of this program is not known")]
+    Program(#[source] std::io::Error),
+}
+
+impl Options {
+    /// `variable` gives a variable of the environment, so that tests have their own.
+    pub fn read(port: Option<u16>, variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
+        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let engine = variable("FLEET_ENGINE").ok_or(OptionsError::NoEngine)?;
+        let program = std::env::current_exe().map_err(OptionsError::Program)?;
+        Ok(Self {
+            directory: directory(&variable)?,
+            work_directory: std::env::current_dir().map_err(OptionsError::WorkDirectory)?,
+            listen: listen(port, &variable)?,
+            engine: engine::by_word(&engine, program).map_err(OptionsError::Engine)?,
+            generation: number("FLEET_GENERATION", &variable)?.unwrap_or_default(),
+            workspace: variable("CODER_WORKSPACE_NAME"),
+            coder: coder(&variable)?,
+            ladder: Ladder {
+                interrupt: grace("FLEET_INTERRUPT_MS", &variable)?.unwrap_or(INTERRUPT_GRACE),
+                terminate: grace("FLEET_TERMINATE_MS", &variable)?.unwrap_or(TERMINATE_GRACE),
+            },
+        })
+    }
+}
+
+fn directory(variable: &impl Fn(&str) -> Option<String>) -> Result<PathBuf, OptionsError> {
+    let usual = || variable("HOME").map(|home| PathBuf::from(home).join(".fleet"));
+    variable("FLEET_AGENT_DIR").map(PathBuf::from).or_else(usual).ok_or(OptionsError::NoDirectory)
+}
+
+fn listen(port: Option<u16>, variable: &impl Fn(&str) -> Option<String>) -> Result<Listen, OptionsError> {
+    let socket = || variable("FLEET_AGENT_SOCKET").map(|path| Listen::Socket(path.into()));
+    port.map(Listen::Port).or_else(socket).ok_or(OptionsError::NoListen)
+}
+
+/// Without address or token there is nobody to report to, as when it runs outside a workspace.
+fn coder(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<CoderOptions>, OptionsError> {
+    let (Some(url), Some(token)) = (variable("CODER_AGENT_URL"), variable("CODER_AGENT_TOKEN")) else {
+        return Ok(None);
+    };
+    let bad = |_| OptionsError::Value { name: "CODER_AGENT_URL", value: url.clone(), wanted: "a URL" };
+    Ok(Some(CoderOptions {
+        url: Url::parse(&url).map_err(bad)?,
+        agent_token: SecretString::from(token.trim().to_owned()),
+        app_slug: variable("FLEET_APP_SLUG").unwrap_or_else(|| DEFAULT_SLUG.to_owned()),
+    }))
+}
+
+fn grace(
+    name: &'static str,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<Duration>, OptionsError> {
+    Ok(number(name, variable)?.map(Duration::from_millis))
+}
+
+fn number(
+    name: &'static str,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Option<u64>, OptionsError> {
+    let Some(value) = variable(name) else { return Ok(None) };
+    match value.trim().parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(OptionsError::Value { name, value, wanted: "a whole number" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(port: Option<u16>, variables: &[(&str, &str)]) -> Result<Options, String> {
+        let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
+        Options::read(port, |name| find(name).map(|(_, value)| (*value).to_owned()))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_workspace_outside_our_own_coder_needs_only_an_engine_a_port_and_a_home() {
+        let options = read(Some(3284), &[("FLEET_ENGINE", "demo"), ("HOME", "/home/ann")]).unwrap();
+        assert_eq!(options.directory, PathBuf::from("/home/ann/.fleet"));
+        assert_eq!(options.listen, Listen::Port(3284));
+        assert_eq!((options.generation, options.coder.is_none()), (0, true));
+        let ladder = Ladder { interrupt: Duration::from_secs(3), terminate: Duration::from_secs(2) };
+        assert_eq!(options.ladder, ladder);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let engine = ("FLEET_ENGINE", "demo");
+        let home = ("HOME", "/home/ann");
+        let said = |port, variables: &[(&str, &str)]| read(port, variables).unwrap_err();
+        assert_eq!(said(Some(1), &[home]), "set FLEET_ENGINE to one of: demo");
+        assert_eq!(said(Some(1), &[engine]), "set FLEET_AGENT_DIR, or HOME to keep things in ~/.fleet");
+        assert_eq!(
+            said(None, &[engine, home]),
+            "set FLEET_AGENT_SOCKET to the path of a socket, or name a port with --port"
+        );
+        assert_eq!(
+            said(Some(1), &[engine, home, ("FLEET_GENERATION", "two")]),
+            "FLEET_GENERATION: 'two' is not a whole number"
+        );
+        let address = [engine, home, ("CODER_AGENT_URL", "nowhere"), ("CODER_AGENT_TOKEN", "t")];
+        assert_eq!(said(Some(1), &address), "CODER_AGENT_URL: 'nowhere' is not a URL");
+    }
+}

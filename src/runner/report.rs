@@ -1,0 +1,182 @@
+//! Tells Coder what the agent does: only the newest news, never faster than Coder likes, never in anybody's way.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::RunnerError;
+use super::conversation::{Interruption, Outcome};
+use super::options::CoderOptions;
+use crate::coder::wire::AppStatusReport;
+use crate::coder::{self, Client, ClientOptions, CoderError, ErrorKind, RetryPolicy};
+use crate::domain::text;
+use crate::domain::words::AppState;
+
+/// Coder refuses more, and counts bytes.
+const MAX_MESSAGE: usize = 160;
+/// All agents of one machine share one budget of 512 a minute.
+const GAP: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// We try again ourselves, because by then there may be newer news.
+const ONCE: RetryPolicy =
+    RetryPolicy { attempts: NonZeroU32::MIN, base_delay: Duration::ZERO, max_delay: Duration::ZERO };
+const REQUESTS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(480).unwrap();
+
+/// What the agent is doing now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Report {
+    state: AppState,
+    message: String,
+}
+
+/// The end where news comes in; it never waits.
+#[derive(Debug)]
+pub(super) struct Reporter(watch::Sender<Option<Report>>);
+
+/// The end where news goes out.
+#[derive(Debug)]
+pub(super) struct Reports {
+    news: watch::Receiver<Option<Report>>,
+    coder: Option<(Client, CoderOptions)>,
+}
+
+pub(super) fn start(coder: Option<&CoderOptions>) -> Result<(Reporter, Reports), RunnerError> {
+    let (reporter, news) = watch::channel(None);
+    let client = |coder: &CoderOptions| {
+        let options = ClientOptions {
+            url: coder.url.clone(),
+            token: coder.agent_token.clone(),
+            timeout: TIMEOUT,
+            requests_per_minute: REQUESTS_PER_MINUTE,
+            retry: ONCE,
+        };
+        Client::new(options).map(|client| (client, coder.clone()))
+    };
+    let coder = coder.map(client).transpose().map_err(RunnerError::Coder)?;
+    Ok((Reporter(reporter), Reports { news, coder }))
+}
+
+impl Report {
+    pub(super) fn working(message: &str) -> Self {
+        Self::new(AppState::Working, message)
+    }
+
+    /// A question is told as idle: Coder has no word for it, and the agent does wait.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Complete { text } => Self::new(AppState::Complete, text),
+            Outcome::Question { text } => Self::new(AppState::Idle, text),
+            Outcome::Failed { text, .. } => Self::new(AppState::Failure, text),
+            Outcome::Interrupted { by: by @ (Interruption::Request | Interruption::Stop) } => {
+                Self::new(AppState::Idle, by.text())
+            }
+            Outcome::Interrupted { by: by @ Interruption::Crash } => Self::new(AppState::Failure, by.text()),
+        }
+    }
+
+    fn new(state: AppState, message: &str) -> Self {
+        Self { state, message: cut_bytes(&text::one_line(message), MAX_MESSAGE) }
+    }
+}
+
+impl Reporter {
+    pub(super) fn report(&self, report: Report) {
+        self.0.send_replace(Some(report));
+    }
+}
+
+impl Reports {
+    /// Sends the newest report whenever there is one, until no more can come and the last is out.
+    pub(super) async fn send_until(mut self, stop: CancellationToken) {
+        let Some((client, coder)) = self.coder.take() else { return };
+        while self.news.changed().await.is_ok() {
+            self.send_newest(&client, &coder).await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(GAP) => {}
+            }
+        }
+    }
+
+    /// Tries until the newest report is out, or until Coder says that it never will be.
+    async fn send_newest(&mut self, client: &Client, coder: &CoderOptions) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let Some(report) = self.news.borrow_and_update().clone() else { return };
+            let body = AppStatusReport {
+                app_slug: coder.app_slug.clone(),
+                state: report.state.word().to_owned(),
+                message: report.message,
+                uri: String::new(),
+            };
+            match client.app_status_report(&coder.agent_token, &body).await {
+                Ok(()) => return,
+                Err(error) if is_final(&error) => {
+                    return tracing::warn!(%error, "Coder does not take this report");
+                }
+                Err(error) => tracing::debug!(%error, ?pause, "report not sent; trying again"),
+            }
+            tokio::select! {
+                newer = self.news.changed() => if newer.is_err() { return },
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+}
+
+/// Refused for what it says, not for how often we ask.
+fn is_final(error: &CoderError) -> bool {
+    let is_limited = matches!(error.kind(), ErrorKind::RateLimited { .. });
+    error.outcome() == coder::Outcome::Refused && !is_limited
+}
+
+/// Cuts to a number of bytes, at a character boundary, and marks the cut.
+fn cut_bytes(text: &str, max_bytes: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let mut end = max_bytes.saturating_sub(MARK.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{MARK}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_fit_in_bytes_and_break_no_character() {
+        assert_eq!(cut_bytes("short", 160), "short");
+        let cjk = "字".repeat(60);
+        let cut = cut_bytes(&cjk, MAX_MESSAGE);
+        assert_eq!((cut.len(), cut.chars().count()), (159, 53));
+        assert_eq!(cut_bytes(&"x".repeat(161), MAX_MESSAGE), format!("{}…", "x".repeat(157)));
+    }
+
+    #[test]
+    fn every_outcome_has_its_word() {
+        let word = |outcome: Outcome| {
+            let report = Report::of(&outcome);
+            (report.state.word().to_owned(), report.message)
+        };
+        let text = || "two\nlines".to_owned();
+        let told = |word: &str, message: &str| (word.to_owned(), message.to_owned());
+        let kind = crate::engine::FailureKind::Crashed;
+        assert_eq!(word(Outcome::Complete { text: text() }), told("complete", "two lines"));
+        assert_eq!(word(Outcome::Question { text: text() }), told("idle", "two lines"));
+        assert_eq!(word(Outcome::Failed { kind, text: text() }), told("failure", "two lines"));
+        let interrupted = |by| word(Outcome::Interrupted { by }).0;
+        assert_eq!(
+            [Interruption::Request, Interruption::Stop, Interruption::Crash].map(interrupted),
+            ["idle", "idle", "failure"]
+        );
+    }
+}

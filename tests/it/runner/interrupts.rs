@@ -1,0 +1,40 @@
+//! Escape ends what runs, however it resists, and leaves no process of it behind.
+
+use serde_json::json;
+
+use super::workspace::Workspace;
+use crate::harness::eventually;
+
+fn interrupted() -> serde_json::Value {
+    json!({ "outcome": "interrupted", "by": "request" })
+}
+
+#[tokio::test]
+async fn whatever_runs_is_ended_with_all_its_processes() {
+    let workspace = Workspace::new();
+    let runner = workspace.start().await;
+    for (message, n_processes) in [("sleep 600", 1), ("hang", 1), ("fork\nhang", 2), ("fork\nsleep 600", 2)] {
+        runner.say(message).await;
+        eventually("it runs", async || workspace.processes_of_runs().len() == n_processes).await;
+        runner.escape().await;
+        runner.stable().await;
+        assert_eq!(runner.outcomes().await.pop().unwrap().1, interrupted(), "{message}");
+        assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new(), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_that_names_a_task_spares_every_other() {
+    let workspace = Workspace::new();
+    let runner = workspace.start().await;
+    runner.task("first", "sleep 600").await;
+    runner.task("second", "say done").await;
+    let escape = |task_id: &str| json!({ "content": "\u{1b}", "type": "raw", "task_id": task_id });
+    runner.taken(&escape("second")).await;
+    runner.taken(&escape("unknown")).await;
+    assert_eq!(runner.state().await["turns"][0]["state"], "working");
+    runner.taken(&escape("first")).await;
+    runner.stable().await;
+    let done = json!({ "outcome": "complete", "text": "done" });
+    assert_eq!(runner.outcomes().await, [(json!("first"), interrupted()), (json!("second"), done)]);
+}

@@ -1,0 +1,59 @@
+//! What a run leaves for Coder to show: branch, git and usage, each in a file of its own.
+
+use serde_json::{Value, json};
+
+use super::workspace::Workspace;
+
+#[tokio::test]
+async fn a_commit_shows_in_the_metadata_and_in_the_state() {
+    let workspace = Workspace::new();
+    let runner = workspace.start().await;
+    runner.ask("commit one").await;
+    runner.ask("commit two").await;
+    std::fs::write(workspace.repo().join("notes.txt"), "not committed").unwrap();
+    runner.ask("say done").await;
+    let head = workspace.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let git = json!({ "ahead": null, "behind": null, "dirty": true, "unpushed": 3, "head": head });
+    assert_eq!(serde_json::from_str::<Value>(&workspace.metadata("fleet_mcp_git")).unwrap(), git);
+    assert_eq!(workspace.metadata("fleet_mcp_branch"), "main");
+    let usage: Value = serde_json::from_str(&workspace.metadata("fleet_mcp_usage")).unwrap();
+    assert_eq!((&usage["input_tokens"], &usage["cost_usd"]), (&json!(8), &json!(0.0)));
+    let state = runner.state().await;
+    let whole =
+        ["workspace", "engine", "generation", "status", "branch", "git", "usage"].map(|key| &state[key]);
+    let expected = [&json!("ann"), &json!("demo"), &json!(7), &json!("stable"), &json!("main"), &git, &usage];
+    assert_eq!(whole, expected);
+}
+
+#[tokio::test]
+async fn a_branch_that_follows_another_is_counted_against_it() {
+    let workspace = Workspace::new();
+    let remote = workspace.repo().with_file_name("remote.git");
+    let path = remote.to_str().unwrap();
+    workspace.git(&["init", "--quiet", "--bare", path]);
+    workspace.git(&["remote", "add", "origin", path]);
+    workspace.git(&["push", "--quiet", "--set-upstream", "origin", "main"]);
+    let runner = workspace.start().await;
+    runner.ask("commit one").await;
+    let git: Value = serde_json::from_str(&workspace.metadata("fleet_mcp_git")).unwrap();
+    let counts = ["ahead", "behind", "dirty", "unpushed"].map(|key| git[key].clone());
+    assert_eq!(counts, [json!(1), json!(0), json!(false), json!(1)]);
+}
+
+#[tokio::test]
+async fn looking_at_the_repository_starts_nothing_it_brings_along() {
+    let workspace = Workspace::new();
+    let trap = workspace.repo().with_file_name("trap");
+    let sprung = workspace.repo().with_file_name("sprung");
+    std::fs::write(&trap, format!("#!/bin/sh\ntouch '{}'\n", sprung.display())).unwrap();
+    std::fs::set_permissions(&trap, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let trap = trap.to_str().unwrap();
+    workspace.git(&["config", "diff.external", trap]);
+    std::fs::create_dir_all(workspace.repo().join("hooks")).unwrap();
+    std::fs::copy(trap, workspace.repo().join("hooks/post-index-change")).unwrap();
+    workspace.git(&["config", "core.hooksPath", "hooks"]);
+    workspace.git(&["config", "core.fsmonitor", trap]);
+    let runner = workspace.start().await;
+    runner.ask("commit one").await;
+    assert!(!sprung.exists());
+}
