@@ -13,9 +13,11 @@ mod eventually;
 mod fault_proxy;
 mod fixtures;
 mod fleet;
+mod local;
 mod path;
 mod process;
 mod rule;
+mod watched;
 
 pub(crate) use api::{Api, Reply, read};
 pub(crate) use capture::Capture;
@@ -28,5 +30,9 @@ pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
     RunningFleet, Scene, caller, client, create_command, fleet_options, list_all, operator, stub, template,
 };
+pub(crate) use local::{
+    LocalSite, RunningLocal, TEMPLATE, is_over, is_ready, kill, processes_under, project,
+};
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};
+pub(crate) use watched::watched;

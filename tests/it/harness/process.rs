@@ -34,6 +34,11 @@ impl Program {
         program.variable("CODER_URL", coder_url).variable("CODER_SESSION_TOKEN", token)
     }
 
+    /// On a fresh data directory, with no Coder set.
+    pub(crate) fn without_coder() -> Self {
+        Self { directory: Arc::new(tempfile::tempdir().unwrap()), variables: Vec::new() }
+    }
+
     pub(crate) fn on(coder: &CoderStub) -> Self {
         Self::new(coder.url(), &coder.token())
     }

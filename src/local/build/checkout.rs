@@ -1,0 +1,170 @@
+//! The repository of a workspace: cloned, begun afresh, a worktree of somebody's, or somebody's itself.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::git::{Git, check_branch, check_reference, without_credentials};
+use super::work::Work;
+use crate::local::LocalError;
+use crate::local::parameters::value_of;
+use crate::local::record::{Checkout, Workspace};
+use crate::local::template::{DIRECTORY, Source, Template};
+
+/// Makes the directory and its repository, step by step.
+pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
+    let (place, id) = (work.place.clone(), work.workspace.id);
+    work.whole_step("Making the directory", blocking(move || place.claim(id))).await?;
+    match planned(work, template)? {
+        Checkout::Foreign { directory } => Ok(Checkout::Foreign { directory }),
+        Checkout::Worktree { of } => {
+            work.step("Adding a worktree", add_worktree(work, &of)).await?;
+            Ok(Checkout::Worktree { of })
+        }
+        Checkout::None | Checkout::Own => {
+            work.step("Preparing the repository", prepare(work, &template.source)).await?;
+            Ok(Checkout::Own)
+        }
+    }
+}
+
+/// Where the agent works.
+pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
+    match checkout {
+        Checkout::Foreign { directory } => directory.clone(),
+        Checkout::None | Checkout::Own | Checkout::Worktree { .. } => work.place.repo.clone(),
+    }
+}
+
+/// Takes away what an unfinished first start has made.
+pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
+    let template = work.deployment.template(work.workspace.template.id);
+    let planned = template.and_then(|template| planned(work, template).ok()).unwrap_or(Checkout::Own);
+    take_away(work, &planned).await?;
+    if let Checkout::Worktree { of } = planned {
+        // Only a branch without work of its own goes; git keeps any other.
+        let arguments = ["branch", "--delete", "--end-of-options", &branch_of(&work.workspace)];
+        let _kept = Git::of(work.workspace.id).run(&of, &arguments, "delete the branch").await;
+    }
+    Ok(())
+}
+
+/// Takes away everything made for the workspace; a branch in somebody's repository stays.
+pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
+    take_away(work, &work.workspace.checkout).await
+}
+
+/// Keeps the files for whoever asked to forget the workspace only.
+pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
+    let (place, id) = (work.place.clone(), work.workspace.id);
+    if !place.is_owned_by(id) {
+        return Ok(());
+    }
+    let kept = blocking(move || place.leave_behind(id)).await?;
+    work.log("info", "Leaving the files", &kept.display().to_string());
+    if let Checkout::Worktree { of } = &work.workspace.checkout {
+        let arguments: [OsString; 4] =
+            ["worktree".into(), "repair".into(), "--end-of-options".into(), kept.join("repo").into()];
+        let repaired = Git::of(id).run(of, &arguments, "repair the worktree").await;
+        if let Err(error) = repaired {
+            work.log("warn", "Leaving the files", &error.chain());
+        }
+    }
+    Ok(())
+}
+
+async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
+    let (place, id) = (work.place.clone(), work.workspace.id);
+    if place.is_owned_by(id) {
+        blocking(move || place.remove_now()).await?;
+    }
+    if let Checkout::Worktree { of } = checkout
+        && of.is_dir()
+    {
+        Git::of(id).run(of, &["worktree", "prune"], "forget the worktree").await?;
+    }
+    Ok(())
+}
+
+/// What the template and the parameters ask for.
+fn planned(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
+    if template.source != Source::Here {
+        return Ok(Checkout::Own);
+    }
+    let directory = PathBuf::from(value_of(&work.build.values, DIRECTORY).unwrap_or_default());
+    if !directory.is_absolute() || !directory.is_dir() {
+        return Err(LocalError::NotARepository { path: directory });
+    }
+    // Runs share the caller's own directory; they have no branch to keep apart.
+    if work.workspace.is_named(&format!("runs-{}", template.name)) {
+        return Ok(Checkout::Foreign { directory });
+    }
+    Ok(Checkout::Worktree { of: directory })
+}
+
+async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
+    let git = Git::of(work.workspace.id);
+    let (root, repo) = (&work.place.root, OsString::from(&work.place.repo));
+    let Source::Clone { repo: address, branch } = source else {
+        let arguments: [OsString; 5] = [
+            "init".into(),
+            "--quiet".into(),
+            "--initial-branch=main".into(),
+            "--end-of-options".into(),
+            repo,
+        ];
+        return git.run(root, &arguments, "make an empty repository").await.map(drop);
+    };
+    let mut arguments: Vec<OsString> = vec!["clone".into(), "--quiet".into()];
+    if let Some(branch) = branch {
+        arguments.extend(["--branch".into(), check_branch(branch)?.into()]);
+    }
+    arguments.extend(["--end-of-options".into(), check_reference(address)?.into(), repo]);
+    let shown = without_credentials(address);
+    let cloned = git.run(root, &arguments, &format!("clone {shown}")).await;
+    cloned.map(drop).map_err(|error| without_address(error, address, &shown))
+}
+
+fn without_address(error: LocalError, address: &str, shown: &str) -> LocalError {
+    match error {
+        LocalError::GitRefused { doing, output } => {
+            LocalError::GitRefused { doing, output: output.replace(address, shown) }
+        }
+        other => other,
+    }
+}
+
+async fn add_worktree(work: &Work, of: &Path) -> Result<(), LocalError> {
+    let git = Git::of(work.workspace.id);
+    let not_a_repository = |error| match error {
+        LocalError::GitRefused { .. } => LocalError::NotARepository { path: of.to_owned() },
+        other => other,
+    };
+    let head = git.run(of, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "find a commit").await;
+    let head = head.map_err(not_a_repository)?;
+    git.run(of, &["worktree", "prune"], "forget old worktrees").await?;
+    let branch = branch_of(&work.workspace);
+    let known = git.run(of, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")], "").await;
+    let mut arguments: Vec<OsString> = vec!["worktree".into(), "add".into(), "--quiet".into()];
+    let from = match known {
+        // The branch of an earlier agent of that name: its work goes on.
+        Ok(_) => branch,
+        Err(_) => {
+            arguments.extend(["-b".into(), branch.into()]);
+            head
+        }
+    };
+    arguments.extend(["--end-of-options".into(), OsString::from(&work.place.repo), from.into()]);
+    git.run(of, &arguments, "add a worktree").await.map(drop)
+}
+
+fn branch_of(workspace: &Workspace) -> String {
+    format!("fleet/{}", workspace.name)
+}
+
+/// Work on files, away from the threads that answer requests.
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
+) -> Result<T, LocalError> {
+    let failed = |error| LocalError::Git(std::io::Error::other(error));
+    tokio::task::spawn_blocking(act).await.map_err(failed)?
+}

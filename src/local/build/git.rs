@@ -1,0 +1,125 @@
+//! Runs git for the workspace: no hooks, no prompts, nothing of ours in its environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::marker;
+use crate::local::LocalError;
+use crate::local::environment;
+
+/// Settings that a repository may not override from within.
+const SETTINGS: [&str; 4] =
+    ["core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "gc.auto=0"];
+/// How much of git's complaint is worth showing.
+const LONGEST_OUTPUT: usize = 2_000;
+
+/// Git on behalf of one workspace; a cancel finds it by the workspace's marker.
+#[derive(Debug)]
+pub(super) struct Git {
+    environment: BTreeMap<String, String>,
+}
+
+impl Git {
+    pub(super) fn of(workspace: uuid::Uuid) -> Self {
+        let mut environment = environment::inherited(std::env::vars_os());
+        let marker = marker(workspace);
+        environment.insert(marker.key, marker.value);
+        let quiet = [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_ASKPASS", "true"),
+            ("SSH_ASKPASS", "true"),
+            ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("LC_ALL", "C"),
+        ];
+        environment.extend(quiet.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self { environment }
+    }
+
+    /// What git printed, or why it would not; `doing` completes "git could not …".
+    pub(super) async fn run<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: &[A],
+        doing: &str,
+    ) -> Result<String, LocalError> {
+        let mut command = Command::new("git");
+        command.current_dir(directory).env_clear().envs(&self.environment).kill_on_drop(true);
+        command
+            .stdin(Stdio::null())
+            .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
+            .args(arguments);
+        let output = command.output().await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => LocalError::NoGit,
+            _ => LocalError::Git(error),
+        })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        let output = shortened(&String::from_utf8_lossy(&output.stderr));
+        Err(LocalError::GitRefused { doing: doing.to_owned(), output })
+    }
+}
+
+/// A branch or an address that git cannot take for an option or for something to be run.
+pub(super) fn check_reference(text: &str) -> Result<&str, LocalError> {
+    let is_bad = text.is_empty()
+        || text.starts_with('-')
+        || text.contains("::")
+        || text.chars().any(|letter| letter.is_control());
+    if is_bad { Err(LocalError::BadReference(text.to_owned())) } else { Ok(text) }
+}
+
+/// By git's own rules for names, and none that means something else to git.
+pub(super) fn check_branch(text: &str) -> Result<&str, LocalError> {
+    let is_bad = text.contains("..")
+        || text.contains("@{")
+        || text.chars().any(|letter| " ~^:?*[\\".contains(letter))
+        || text.ends_with('/')
+        || text.ends_with(".lock");
+    if is_bad { Err(LocalError::BadReference(text.to_owned())) } else { check_reference(text) }
+}
+
+/// The address without what signs in.
+pub(super) fn without_credentials(address: &str) -> String {
+    let Ok(mut url) = url::Url::parse(address) else { return address.to_owned() };
+    let is_stripped =
+        url.password().is_some() && url.set_password(None).is_ok() && url.set_username("").is_ok();
+    if is_stripped { url.to_string() } else { address.to_owned() }
+}
+
+/// The end says what went wrong; the lines before it are progress.
+fn shortened(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text = lines.join("; ");
+    let start = text.len().saturating_sub(LONGEST_OUTPUT);
+    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    text.get(start..).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_could_misread_is_refused() {
+        for bad in ["", "--upload-pack=x", "ext::sh -c x", "a\nb"] {
+            assert!(check_reference(bad).is_err(), "{bad}");
+        }
+        for bad in ["a..b", "a@{1}", "a:b", "-x", "a b", "x.lock"] {
+            assert!(check_branch(bad).is_err(), "{bad}");
+        }
+        assert_eq!(check_branch("feature/a-1").unwrap(), "feature/a-1");
+        assert_eq!(check_reference("git@example.com:a/b.git").unwrap(), "git@example.com:a/b.git");
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_not_shown() {
+        assert_eq!(without_credentials("https://me:secret@example.com/a.git"), "https://example.com/a.git");
+        assert_eq!(without_credentials("/some/where"), "/some/where");
+    }
+}

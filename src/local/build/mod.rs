@@ -1,0 +1,114 @@
+//! Builds: asked for, queued for a slot, carried out step by step, and cleaned up when they fail.
+
+mod checkout;
+mod delete;
+mod git;
+mod place;
+mod start;
+mod stop;
+mod work;
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub(crate) use place::{Place, sweep};
+pub(crate) use work::END_LIMITS;
+
+use super::Deployment;
+use super::memory::Memory;
+use super::process::Marker;
+use super::record::{Build, Job, Reason};
+use crate::coder::wire::{ParameterValue, Transition};
+
+pub(crate) const SETTING_UP: &str = "Setting up";
+const MARKER: &str = "FLEET_WORKSPACE";
+
+/// A build to be made, every part checked.
+#[derive(Debug, Clone)]
+pub(crate) struct BuildRequest {
+    pub(crate) transition: Transition,
+    pub(crate) reason: Reason,
+    pub(crate) version_id: Uuid,
+    pub(crate) preset_id: Option<Uuid>,
+    pub(crate) values: Vec<ParameterValue>,
+    pub(crate) then_start: bool,
+    pub(crate) is_orphan: bool,
+}
+
+impl BuildRequest {
+    /// The same workspace, another transition.
+    pub(crate) fn after(build: &Build, transition: Transition, reason: Reason) -> Self {
+        Self {
+            transition,
+            reason,
+            version_id: build.version_id,
+            preset_id: build.preset_id,
+            values: build.values.clone(),
+            then_start: false,
+            is_orphan: false,
+        }
+    }
+
+    pub(crate) fn into_build(self, number: i64) -> Build {
+        Build {
+            id: Uuid::new_v4(),
+            job_id: Uuid::new_v4(),
+            number,
+            transition: self.transition,
+            reason: self.reason,
+            version_id: self.version_id,
+            preset_id: self.preset_id,
+            values: self.values,
+            created_at: Utc::now(),
+            job: Job::Pending,
+            then_start: self.then_start,
+            is_orphan: self.is_orphan,
+            logs: Vec::new(),
+            agent: None,
+        }
+    }
+}
+
+/// Every process of a workspace carries this in its environment, however far it has run away.
+pub(crate) fn marker(workspace: Uuid) -> Marker {
+    Marker { key: MARKER.to_owned(), value: workspace.to_string() }
+}
+
+/// Adds a build behind the workspace's others; it waits until it is launched.
+pub(crate) fn push(memory: &mut Memory, workspace: Uuid, request: BuildRequest) -> Option<Uuid> {
+    let record = memory.workspaces.get_mut(&workspace)?;
+    let number = record.latest().map_or(1, |latest| latest.number + 1);
+    let build = request.into_build(number);
+    let id = build.id;
+    record.builds.push(build);
+    memory.cancels.insert(id, CancellationToken::new());
+    Some(id)
+}
+
+/// Takes a build back that could not be saved and was never launched.
+pub(crate) fn take_back(deployment: &Deployment, workspace: Uuid, build: Uuid) {
+    deployment.adjust(|memory| {
+        memory.cancels.remove(&build);
+        if let Some(record) = memory.workspaces.get_mut(&workspace) {
+            record.builds.retain(|known| known.id != build);
+        }
+    });
+}
+
+/// Lets a build that was pushed and saved wait for its slot and then work.
+pub(crate) fn launch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
+    let work = work::run(Arc::clone(deployment), workspace, build);
+    deployment.builds.spawn(work);
+}
+
+/// Adds, saves and launches a build of the server's own.
+pub(crate) async fn order(deployment: &Arc<Deployment>, workspace: Uuid, request: BuildRequest) {
+    let pushed = deployment.change(workspace, |memory| push(memory, workspace, request).ok_or(()));
+    if let Ok((build, saving)) = pushed {
+        saving.logged().await;
+        launch(deployment, workspace, build);
+    }
+}

@@ -1,0 +1,8 @@
+//! A stop build: every process of the workspace ends, its files stay.
+
+use super::work::Work;
+use crate::local::LocalError;
+
+pub(super) async fn stop(work: &Work) -> Result<(), LocalError> {
+    work.step("Ending processes", work.end_processes()).await
+}

@@ -1,0 +1,211 @@
+//! One build from its slot to its end: steps that can be canceled, an outcome, and the cleaning up.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{BuildRequest, Place, SETTING_UP, checkout, delete, launch, marker, push, start, stop};
+use crate::coder::wire::Transition;
+use crate::local::process::{EndLimits, end_tree};
+use crate::local::record::{Build, Checkout, Outcome, Reason, Workspace};
+use crate::local::writer::Saving;
+use crate::local::{Deployment, LocalError, follow};
+
+/// TERM, then KILL: together well within the ten seconds in which a stop has to be over.
+pub(crate) const END_LIMITS: EndLimits =
+    EndLimits { term: std::time::Duration::from_secs(4), kill: std::time::Duration::from_secs(4) };
+
+/// A build under way, with the workspace as it was when the build began.
+pub(super) struct Work {
+    pub(super) deployment: Arc<Deployment>,
+    pub(super) workspace: Workspace,
+    pub(super) build: Build,
+    pub(super) place: Place,
+    cancel: CancellationToken,
+    deadline: Instant,
+}
+
+pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uuid) {
+    let cancel = deployment.adjust(|memory| memory.cancels.get(&build).cloned()).unwrap_or_default();
+    let slot = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        slot = deployment.slots.acquire() => slot.ok(),
+    };
+    if slot.is_some()
+        && let Some((work, saving)) = Work::begin(&deployment, workspace, build, cancel)
+    {
+        // First it is written down that the work has begun: else a crash would let it begin again.
+        let outcome = match saving.done().await {
+            Ok(()) => work.carry_out().await,
+            Err(error) => Err(error),
+        };
+        work.conclude(outcome).await;
+        drop(slot);
+        work.go_on().await;
+    }
+    deployment.adjust(|memory| memory.cancels.remove(&build));
+}
+
+impl Work {
+    /// None when the build was canceled while it waited.
+    fn begin(
+        deployment: &Arc<Deployment>,
+        workspace: Uuid,
+        build: Uuid,
+        cancel: CancellationToken,
+    ) -> Option<(Self, Saving)> {
+        let begun = deployment.change(workspace, |memory| {
+            let record = memory.workspaces.get_mut(&workspace).ok_or(())?;
+            let latest = record.build_mut(build).ok_or(())?;
+            if !latest.begin() {
+                return Err(());
+            }
+            latest.log("info", SETTING_UP, "");
+            Ok::<_, ()>((latest.clone(), record.clone()))
+        });
+        let ((build, workspace), saving) = begun.ok()?;
+        let deadline = Instant::now() + deployment.options.build_deadline;
+        let place = Place::new(&deployment.layout, &workspace.name);
+        let deployment = Arc::clone(deployment);
+        Some((Self { deployment, workspace, build, place, cancel, deadline }, saving))
+    }
+
+    async fn carry_out(&self) -> Result<(), LocalError> {
+        match self.build.transition {
+            Transition::Start => start::start(self).await,
+            Transition::Stop => stop::stop(self).await,
+            Transition::Delete => delete::delete(self).await,
+        }
+    }
+
+    /// A short step that is not begun after a cancel, and not left half way once it has begun.
+    pub(super) async fn whole_step<T>(
+        &self,
+        stage: &str,
+        act: impl Future<Output = Result<T, LocalError>>,
+    ) -> Result<T, LocalError> {
+        self.step(stage, std::future::ready(Ok(()))).await?;
+        act.await
+    }
+
+    /// One step: named in the log, ended by a cancel or by the build's deadline.
+    pub(super) async fn step<T>(
+        &self,
+        stage: &str,
+        act: impl Future<Output = Result<T, LocalError>>,
+    ) -> Result<T, LocalError> {
+        self.log("info", stage, "");
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(LocalError::Canceled),
+            () = tokio::time::sleep_until(self.deadline) => {
+                Err(LocalError::TooLong { seconds: self.deployment.options.build_deadline.as_secs() })
+            }
+            outcome = act => outcome,
+        }
+    }
+
+    pub(super) fn log(&self, level: &str, stage: &str, output: &str) {
+        self.amend_build(|build| build.log(level, stage, output));
+    }
+
+    /// Changes the record of this build; nobody has to wait for the disk.
+    pub(super) fn amend_build(&self, change: impl FnOnce(&mut Build)) {
+        let amended = self.deployment.amend(self.workspace.id, |workspace| {
+            if let Some(build) = workspace.build_mut(self.build.id) {
+                change(build);
+            }
+        });
+        if let Some(saving) = amended {
+            saving.unawaited();
+        }
+    }
+
+    /// Ends every process of the workspace.
+    pub(super) async fn end_processes(&self) -> Result<(), LocalError> {
+        let ended = end_tree(&marker(self.workspace.id), END_LIMITS).await.map_err(LocalError::Unending)?;
+        if ended > 0 {
+            self.log("info", "Ending processes", &format!("{ended} ended"));
+        }
+        Ok(())
+    }
+
+    async fn conclude(&self, outcome: Result<(), LocalError>) {
+        let outcome = match outcome {
+            Ok(()) => Outcome::Succeeded,
+            Err(error) => {
+                self.clean_up().await;
+                self.outcome_of(&error)
+            }
+        };
+        let (id, transition) = (self.build.id, self.build.transition);
+        let has_succeeded = outcome == Outcome::Succeeded;
+        let amended = self.deployment.amend(self.workspace.id, |workspace| {
+            workspace.is_deleted |= transition == Transition::Delete && has_succeeded;
+            if let Some(build) = workspace.build_mut(id) {
+                build.end(outcome);
+            }
+        });
+        if let Some(saving) = amended {
+            saving.logged().await;
+        }
+    }
+
+    fn outcome_of(&self, error: &LocalError) -> Outcome {
+        if matches!(error, LocalError::Canceled) {
+            return Outcome::Canceled;
+        }
+        let error = error.chain();
+        tracing::warn!(
+            workspace.name = self.workspace.name,
+            build.number = self.build.number,
+            error,
+            "a build failed"
+        );
+        self.amend_build(|build| {
+            let stage = build.logs.last().map(|line| line.stage.clone()).unwrap_or_default();
+            build.log("error", &stage, &error);
+        });
+        Outcome::Failed { error }
+    }
+
+    /// After a start that did not come to its end nothing of it is left: no process, and no files unless an
+    /// earlier start had made them.
+    async fn clean_up(&self) {
+        if self.build.transition != Transition::Start {
+            return;
+        }
+        let ended = self.end_processes().await;
+        self.amend_build(|build| build.agent = None);
+        let undone = match self.workspace.checkout {
+            Checkout::None => checkout::undo(self).await,
+            Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. } => Ok(()),
+        };
+        for error in [ended, undone].into_iter().filter_map(Result::err) {
+            self.log("error", "Cleaning up", &error.chain());
+        }
+    }
+
+    /// What follows by itself: the agent is followed, a stopped workspace starts again.
+    async fn go_on(&self) {
+        let next = self.deployment.change(self.workspace.id, |memory| {
+            let record = memory.workspaces.get(&self.workspace.id).ok_or(())?;
+            let build = record.build(self.build.id).filter(|build| build.job.has_succeeded()).ok_or(())?;
+            if !build.then_start || memory.is_closing {
+                return Err(());
+            }
+            let request = BuildRequest::after(build, Transition::Start, Reason::Initiator);
+            push(memory, self.workspace.id, request).ok_or(())
+        });
+        if let Ok((build, saving)) = next {
+            saving.logged().await;
+            launch(&self.deployment, self.workspace.id, build);
+        }
+        if self.build.transition == Transition::Start {
+            follow::begin(&self.deployment, self.workspace.id);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Reads the agents' metadata files every moment, so that lists answer from memory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::build::Place;
+use super::memory::{Memory, MetadataItem};
+use super::record::Workspace;
+use super::{Deployment, agent_files};
+use crate::coder::wire::Transition;
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// One agent's files and what they said last.
+struct Known {
+    workspace: Uuid,
+    directory: PathBuf,
+    items: Vec<MetadataItem>,
+}
+
+pub(crate) async fn collect(deployment: Arc<Deployment>) {
+    loop {
+        let known = running(&deployment);
+        let read = tokio::task::spawn_blocking(move || known.iter().filter_map(changed).collect::<Vec<_>>());
+        for (workspace, items) in read.await.unwrap_or_default() {
+            deployment.adjust(|memory| memory.metadata.insert(workspace, items));
+            deployment.announce(workspace);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = deployment.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Values of a workspace that stops are forgotten with its agent; those of a lost agent stay.
+fn running(deployment: &Deployment) -> Vec<Known> {
+    deployment.adjust(|memory| {
+        let Memory { workspaces, metadata, .. } = memory;
+        let is_started = |workspace: &&Workspace| {
+            workspace.latest().is_some_and(|latest| latest.transition == Transition::Start)
+        };
+        metadata.retain(|id, _| workspaces.get(id).filter(is_started).is_some());
+        let known = workspaces.values().filter(is_started).map(|workspace| Known {
+            workspace: workspace.id,
+            directory: Place::new(&deployment.layout, &workspace.name).metadata(),
+            items: metadata.get(&workspace.id).cloned().unwrap_or_default(),
+        });
+        known.collect()
+    })
+}
+
+fn changed(known: &Known) -> Option<(Uuid, Vec<MetadataItem>)> {
+    let items = agent_files::read_metadata(&known.directory, &known.items);
+    (items != known.items).then_some((known.workspace, items))
+}

@@ -1,0 +1,89 @@
+//! What a workspace's processes see in their environment: a few variables of ours, and what they are told.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::build::marker;
+use super::record::Workspace;
+use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
+
+/// What people expect of a shell, and what logged-in agent CLIs need. Nothing else of ours gets through.
+const NAMES: [&str; 10] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
+const PREFIXES: [&str; 6] = ["LC_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_"];
+
+/// What an agent's process is told.
+#[derive(Debug)]
+pub(crate) struct AgentEnvironment<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) generation: i64,
+    pub(crate) token: &'a str,
+    pub(crate) fleet: &'a Path,
+    pub(crate) socket: &'a Path,
+    pub(crate) engine: &'a str,
+}
+
+/// The part of an environment that processes of a workspace may have.
+pub(crate) fn inherited(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+    let text =
+        variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    text.filter(|(name, _)| is_allowed(name)).collect()
+}
+
+pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String> {
+    let mut environment = of_terminal(agent.site, agent.workspace, agent.fleet);
+    let socket = agent.socket.display().to_string();
+    let more = [
+        ("CODER_AGENT_TOKEN", agent.token.to_owned()),
+        ("FLEET_AGENT_SOCKET", socket),
+        ("FLEET_ENGINE", agent.engine.to_owned()),
+        ("FLEET_APP_SLUG", APP_SLUG.to_owned()),
+        ("FLEET_GENERATION", agent.generation.to_string()),
+    ];
+    environment.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    environment
+}
+
+/// Terminals get no credential of the agent.
+pub(crate) fn of_terminal(site: &Site, workspace: &Workspace, fleet: &Path) -> BTreeMap<String, String> {
+    let mut environment = inherited(std::env::vars_os());
+    let told = [
+        ("CODER_AGENT_URL", site.url.to_string()),
+        ("CODER_WORKSPACE_NAME", workspace.name.clone()),
+        ("CODER_WORKSPACE_ID", workspace.id.to_string()),
+        ("CODER_WORKSPACE_OWNER_NAME", USERNAME.to_owned()),
+        ("CODER_WORKSPACE_AGENT_NAME", AGENT_NAME.to_owned()),
+        ("FLEET_AGENT_DIR", fleet.display().to_string()),
+    ];
+    environment.extend(told.map(|(name, value)| (name.to_owned(), value)));
+    let marker = marker(workspace.id);
+    environment.insert(marker.key, marker.value);
+    environment
+}
+
+fn is_allowed(name: &str) -> bool {
+    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_listed_gets_through() {
+        let names = [
+            "PATH",
+            "LC_TIME",
+            "ANTHROPIC_API_KEY",
+            "CODER_SESSION_TOKEN",
+            "FLEET_TOKEN",
+            "GITHUB_TOKEN",
+            "LD_PRELOAD",
+        ];
+        let variables = names.map(|name| (OsString::from(name), OsString::from("x")));
+        let inherited = inherited(variables.into_iter());
+        assert_eq!(inherited.keys().collect::<Vec<_>>(), ["ANTHROPIC_API_KEY", "LC_TIME", "PATH"]);
+    }
+}

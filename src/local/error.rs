@@ -1,0 +1,80 @@
+//! Why the embedded Coder could not start, or why one of its builds failed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum LocalError {
+    #[error("cannot use {path}")]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot use the state file {path}: {problem}; move it away to go on without it")]
+    StateFile { path: PathBuf, problem: String },
+    #[error("cannot listen on {address}: another program may hold the port; take another one, or port 0")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot write {path}")]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: Arc<io::Error>,
+    },
+    #[error("{path} is there already and belongs to no workspace; move it away and try again")]
+    Occupied { path: PathBuf },
+    #[error("git was not found on the PATH: install git and start the workspace again")]
+    NoGit,
+    #[error("cannot run git")]
+    Git(#[source] io::Error),
+    #[error("git could not {doing}: {output}")]
+    GitRefused { doing: String, output: String },
+    #[error("'{0}' is no repository address or branch that git may be given")]
+    BadReference(String),
+    #[error("{path} is not a git repository: run 'git init' and make a first commit there")]
+    NotARepository { path: PathBuf },
+    #[error("template '{0}' is not there any more")]
+    NoTemplate(String),
+    #[error("cannot start {program}")]
+    Runner {
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the agent's process ended before it was ready: {output}")]
+    RunnerEnded { output: String },
+    #[error("some processes of the workspace could not be ended")]
+    Unending(#[source] io::Error),
+    #[error("the build was canceled")]
+    Canceled,
+    #[error("the build took longer than {seconds} s")]
+    TooLong { seconds: u64 },
+    #[error("the server ended during this build")]
+    Interrupted,
+}
+
+impl LocalError {
+    pub(crate) fn directory(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Directory { path, source }
+    }
+
+    /// The error and its causes on one line, as build logs and answers show it.
+    pub(crate) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+}

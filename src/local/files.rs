@@ -1,0 +1,124 @@
+//! State files: written whole or not at all, and refused by name when they cannot be read.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::LocalError;
+
+/// The form of the files; another one is not guessed at.
+const FORMAT: u32 = 1;
+const FRESH: &str = "fresh";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written<T> {
+    format: u32,
+    content: T,
+}
+
+/// The bytes of a state file.
+pub(crate) fn encode<T: Serialize>(content: &T) -> io::Result<Vec<u8>> {
+    Ok(serde_json::to_vec(&Written { format: FORMAT, content })?)
+}
+
+/// Writes beside the file, makes sure it is on the disk, and only then puts it in place.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = path.with_added_extension(FRESH);
+    let written = write_fresh(&fresh, bytes).and_then(|()| std::fs::rename(&fresh, path));
+    if written.is_err() {
+        // Half a file helps nobody; if it cannot be removed either, the next write replaces it.
+        let _gone = std::fs::remove_file(&fresh);
+        return written;
+    }
+    match path.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// The content of a state file, or nothing where there is none.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LocalError> {
+    let problem = |problem: String| LocalError::StateFile { path: path.to_owned(), problem };
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(problem(error.to_string())),
+    };
+    let written: Written<serde_json::Value> =
+        serde_json::from_slice(&bytes).map_err(|error| problem(error.to_string()))?;
+    if written.format != FORMAT {
+        return Err(problem(format!("it has format {}, this version knows {FORMAT}", written.format)));
+    }
+    serde_path_to_error::deserialize(written.content).map(Some).map_err(|error| problem(error.to_string()))
+}
+
+/// All state files of a directory, by name. What a crash left half written was never in force.
+pub(crate) fn read_all<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, LocalError> {
+    let entries = std::fs::read_dir(directory).map_err(LocalError::directory(directory))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.map_err(LocalError::directory(directory))?.path());
+    }
+    paths.sort();
+    let is_fresh = |path: &PathBuf| path.extension().is_some_and(|extension| extension == FRESH);
+    let read = paths.iter().filter(|path| !is_fresh(path)).map(|path| read(path));
+    Ok(read.collect::<Result<Vec<Option<T>>, _>>()?.into_iter().flatten().collect())
+}
+
+/// A directory for us alone.
+pub(crate) fn private_directory(path: &Path) -> Result<(), LocalError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(LocalError::directory(path))
+}
+
+/// A file for us alone, with this content.
+pub(crate) fn private_file(path: &Path, content: &str) -> Result<(), LocalError> {
+    write(path, content.as_bytes()).map_err(LocalError::directory(path))
+}
+
+fn write_fresh(fresh: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(fresh)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_what_a_crash_left_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.json");
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), None);
+        write(&path, &encode(&vec![1_u8, 2]).unwrap()).unwrap();
+        std::fs::write(directory.path().join("b.json.fresh"), "{\"form").unwrap();
+        assert_eq!(read::<Vec<u8>>(&path).unwrap(), Some(vec![1, 2]));
+        assert_eq!(read_all::<Vec<u8>>(directory.path()).unwrap(), vec![vec![1, 2]]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_its_problem() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.json");
+        let problem_of = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let error = read::<Vec<u8>>(&path).unwrap_err().to_string();
+            error.replace(&directory.path().display().to_string(), "DIR")
+        };
+        assert_eq!(
+            [problem_of("{\"format\":1,"), problem_of("{\"format\":9,\"content\":[]}")],
+            [
+                "cannot use the state file DIR/a.json: EOF while parsing a value at line 1 column 12; \
+                 move it away to go on without it",
+                "cannot use the state file DIR/a.json: it has format 9, this version knows 1; \
+                 move it away to go on without it",
+            ]
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! The app proxy: requests to an agent's app, passed through as a real Coder passes them.
+
+use std::sync::Arc;
+
+use axum::extract::{OriginalUri, Path, Request, State};
+use axum::response::Response;
+use http::StatusCode;
+
+use super::answer::Refusal;
+use super::auth::SignedInToApp;
+use crate::local::Deployment;
+use crate::local::proxy::AppTarget;
+use crate::local::record::Connection;
+use crate::local::site::{AGENT_NAME, APP_SLUG, USERNAME};
+
+/// The path of an app: its owner, its workspace, perhaps with an agent, and its slug.
+type AppPath = (String, String, String);
+
+/// An app's relative links need the slash.
+pub(super) async fn add_slash(_: SignedInToApp, OriginalUri(uri): OriginalUri) -> Refusal {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Refusal::redirect(StatusCode::TEMPORARY_REDIRECT, &format!("{}/{query}", uri.path()))
+}
+
+pub(super) async fn root(
+    State(state): State<Arc<Deployment>>,
+    _: SignedInToApp,
+    Path(app): Path<AppPath>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    forward(&state, &app, request).await
+}
+
+pub(super) async fn path(
+    State(state): State<Arc<Deployment>>,
+    _: SignedInToApp,
+    Path((user, workspace, slug, _)): Path<(String, String, String, String)>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    forward(&state, &(user, workspace, slug), request).await
+}
+
+async fn forward(state: &Deployment, app: &AppPath, request: Request) -> Result<Response, Refusal> {
+    let target = find(state, app)?;
+    // Everything behind `/@user/workspace/apps/slug`, encoded as it came.
+    let path = request.uri().path().to_owned();
+    let rest = path.splitn(6, '/').nth(5).unwrap_or_default();
+    Ok(state.apps.forward(request, &target, &format!("/{rest}")).await)
+}
+
+fn find(state: &Deployment, (user, workspace, slug): &AppPath) -> Result<AppTarget, Refusal> {
+    let absent = || Refusal::page(StatusCode::NOT_FOUND, "404 - Application Not Found");
+    let (name, agent) = workspace.split_once('.').unwrap_or((workspace, AGENT_NAME));
+    // Unlike everywhere else, `me` is nobody here.
+    if !user.eq_ignore_ascii_case(USERNAME) || agent != AGENT_NAME || slug != APP_SLUG {
+        return Err(absent());
+    }
+    state.read(|memory| {
+        let agent = memory.live_named(name).and_then(|workspace| workspace.agent()).ok_or_else(absent)?;
+        match agent.connection {
+            Connection::Connected => Ok(AppTarget::Unix(agent.socket.clone())),
+            Connection::Connecting | Connection::Disconnected { .. } => {
+                Err(Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway"))
+            }
+        }
+    })
+}

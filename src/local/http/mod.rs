@@ -1,0 +1,98 @@
+//! The HTTP surface: every route, behind the guard against foreign pages and the rate limit.
+
+mod agents;
+pub(crate) mod answer;
+mod app_status;
+mod apps;
+mod auth;
+mod builds;
+mod create;
+pub(crate) mod limit;
+mod logs;
+mod origin;
+mod search;
+mod site;
+mod templates;
+mod terminal;
+mod watch;
+mod workspaces;
+
+use std::sync::Arc;
+
+use axum::routing::{any, get, patch, post};
+use axum::{Router, middleware};
+use http::StatusCode;
+
+use super::Deployment;
+use answer::Refusal;
+
+pub(crate) fn router(deployment: Arc<Deployment>) -> Router {
+    let api = Router::new()
+        .merge(site_routes())
+        .merge(workspace_routes())
+        .merge(build_routes())
+        .merge(agent_routes())
+        .fallback(no_route);
+    Router::new()
+        .route("/healthz", get(site::healthz))
+        .nest("/api/v2", api)
+        .route("/@{user}/{workspace}/apps/{slug}", get(apps::add_slash))
+        .route("/@{user}/{workspace}/apps/{slug}/", any(apps::root))
+        .route("/@{user}/{workspace}/apps/{slug}/{*path}", any(apps::path))
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_route)
+        .layer(middleware::from_fn_with_state(Arc::clone(&deployment), limit::count))
+        .layer(middleware::from_fn(origin::guard))
+        .with_state(deployment)
+}
+
+fn site_routes() -> Router<Arc<Deployment>> {
+    Router::new()
+        .route("/buildinfo", get(site::build_info))
+        .route("/users/{user}", get(site::user))
+        .route("/users/{user}/organizations", get(site::user_organizations))
+        .route("/users/{user}/keys/tokens", post(site::token_create))
+        .route("/organizations", get(site::organizations))
+        .route("/templates", get(templates::list))
+        .route("/templates/{id}", get(templates::show))
+        .route("/organizations/{organization}/templates", get(templates::list_in_organization))
+        .route("/organizations/{organization}/templates/{name}", get(templates::show_by_name))
+        .route("/templateversions/{id}", get(templates::version))
+        .route("/templateversions/{id}/rich-parameters", get(templates::parameters))
+        .route("/templateversions/{id}/presets", get(templates::presets))
+}
+
+fn workspace_routes() -> Router<Arc<Deployment>> {
+    Router::new()
+        .route("/users/{user}/workspaces", post(create::for_user))
+        .route("/organizations/{organization}/members/{user}/workspaces", post(create::in_organization))
+        .route("/workspaces", get(workspaces::list))
+        .route("/workspaces/{id}", get(workspaces::show))
+        .route("/users/{user}/workspace/{name}", get(workspaces::show_by_name))
+        .route("/workspaces/{id}/watch", get(watch::workspace_events))
+        .route("/workspaces/{id}/watch-ws", get(watch::workspace_socket))
+}
+
+fn build_routes() -> Router<Arc<Deployment>> {
+    Router::new()
+        .route("/workspaces/{id}/builds", get(builds::list).post(builds::create))
+        .route("/users/{user}/workspace/{name}/builds/{number}", get(builds::show_by_number))
+        .route("/workspacebuilds/{id}", get(builds::show))
+        .route("/workspacebuilds/{id}/cancel", patch(builds::cancel))
+        .route("/workspacebuilds/{id}/parameters", get(builds::parameters))
+        .route("/workspacebuilds/{id}/logs", get(logs::of_build))
+}
+
+fn agent_routes() -> Router<Arc<Deployment>> {
+    Router::new()
+        .route("/workspaceagents/me/app-status", patch(app_status::report))
+        .route("/workspaceagents/{id}", get(agents::show))
+        .route("/workspaceagents/{id}/logs", get(logs::of_agent))
+        .route("/workspaceagents/{id}/watch-metadata", get(watch::metadata_events))
+        .route("/workspaceagents/{id}/watch-metadata-ws", get(watch::metadata_socket))
+        .route("/workspaceagents/{id}/pty", get(terminal::connect))
+}
+
+async fn no_route() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "Route not found.")
+}

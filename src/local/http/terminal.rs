@@ -1,0 +1,82 @@
+//! The terminal of an agent over a WebSocket.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Path, Query, State};
+use http::StatusCode;
+use uuid::Uuid;
+
+use super::agents::find;
+use super::answer::{Answer, Refusal, Validation};
+use super::auth::SignedIn;
+use crate::local::build::Place;
+use crate::local::id::named;
+use crate::local::pty::{PtyCommand, PtySpec, serve_socket};
+use crate::local::record::Connection;
+use crate::local::{Deployment, environment};
+
+const WIDTH: u16 = 80;
+const HEIGHT: u16 = 24;
+
+pub(super) async fn connect(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+    Query(query): Query<HashMap<String, String>>,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Answer {
+    let (agent, reconnect) = (agent_id(&id)?, reconnect(&query)?);
+    let spec = spec(&state, agent, &query)?;
+    let upgrade =
+        upgrade.map_err(|error| Refusal::text(StatusCode::UPGRADE_REQUIRED, &format!("{error}\n")))?;
+    // A reconnect id counts for one agent only.
+    let session = named(agent, &reconnect.to_string());
+    Ok(upgrade.on_upgrade(async move |socket| {
+        let _running = state.tasks.token();
+        serve_socket(socket, &state.ptys, session, spec).await;
+    }))
+}
+
+/// Whatever is wrong with the agent, a browser gets a page.
+fn agent_id(text: &str) -> Result<Uuid, Refusal> {
+    Uuid::try_parse(text).map_err(|_| absent())
+}
+
+fn absent() -> Refusal {
+    Refusal::page(StatusCode::NOT_FOUND, "404 - Workspace Agent Not Found")
+}
+
+fn reconnect(query: &HashMap<String, String>) -> Result<Uuid, Refusal> {
+    let detail = match query.get("reconnect") {
+        None => "Query param \"reconnect\" is required and cannot be empty".to_owned(),
+        Some(text) => match Uuid::try_parse(text) {
+            Ok(id) => return Ok(id),
+            Err(_) => {
+                format!("Query param \"reconnect\" must be a valid uuid: invalid UUID length: {}", text.len())
+            }
+        },
+    };
+    let row = Validation::new("reconnect", &detail);
+    Err(Refusal::new(StatusCode::BAD_REQUEST, "Invalid query parameters.").validations(&[row]))
+}
+
+fn spec(state: &Deployment, id: Uuid, query: &HashMap<String, String>) -> Result<PtySpec, Refusal> {
+    let number = |name: &str| query.get(name).and_then(|text| text.parse().ok()).filter(|size| *size > 0);
+    let command = query.get("command").filter(|command| !command.is_empty());
+    state.read(|memory| {
+        let (workspace, agent) = find(memory, id).map_err(|_| absent())?;
+        if agent.connection != Connection::Connected {
+            return Err(Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway"));
+        }
+        let place = Place::new(&state.layout, &workspace.name);
+        Ok(PtySpec {
+            command: command.map_or(PtyCommand::LoginShell, |script| PtyCommand::Script(script.clone())),
+            directory: agent.directory.clone(),
+            environment: environment::of_terminal(&state.site, workspace, &place.fleet),
+            width: number("width").unwrap_or(WIDTH),
+            height: number("height").unwrap_or(HEIGHT),
+        })
+    })
+}

@@ -1,0 +1,177 @@
+//! Following a workspace or an agent's metadata, as server-sent events or over a WebSocket.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use uuid::Uuid;
+
+use super::agents::find;
+use super::answer::{Answer, Refusal, uuid};
+use super::auth::SignedIn;
+use crate::local::{Deployment, shape};
+
+/// What is watched; both look at one workspace.
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    Workspace(Uuid),
+    Metadata { workspace: Uuid, agent: Uuid },
+}
+
+pub(super) async fn workspace_events(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+) -> Answer {
+    let subject = workspace(&state, &id)?;
+    let ping = stream::iter([Ok(Event::default().event("ping").data("null"))]);
+    Ok(events(ping.chain(data_events(state, subject))))
+}
+
+pub(super) async fn workspace_socket(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+    upgrade: WebSocketUpgrade,
+) -> Answer {
+    let subject = workspace(&state, &id)?;
+    let ping = json!({ "type": "ping", "data": null });
+    Ok(upgrade.on_upgrade(async move |socket| send(state, subject, socket, Some(ping)).await))
+}
+
+pub(super) async fn metadata_events(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+) -> Answer {
+    let subject = metadata(&state, &id)?;
+    Ok(events(data_events(state, subject)))
+}
+
+pub(super) async fn metadata_socket(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+    upgrade: WebSocketUpgrade,
+) -> Answer {
+    let subject = metadata(&state, &id)?;
+    Ok(upgrade.on_upgrade(async move |socket| send(state, subject, socket, None).await))
+}
+
+fn workspace(state: &Deployment, id: &str) -> Result<Subject, Refusal> {
+    let id = uuid(id)?;
+    let is_known = state.read(|memory| memory.workspaces.contains_key(&id));
+    if is_known { Ok(Subject::Workspace(id)) } else { Err(Refusal::not_found()) }
+}
+
+fn metadata(state: &Deployment, id: &str) -> Result<Subject, Refusal> {
+    let agent = uuid(id)?;
+    let workspace = state.read(|memory| find(memory, agent).map(|(workspace, _)| workspace.id))?;
+    Ok(Subject::Metadata { workspace, agent })
+}
+
+fn events(stream: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    Sse::new(stream).keep_alive(KeepAlive::new().event(Event::default().event("ping"))).into_response()
+}
+
+fn data_events(
+    state: Arc<Deployment>,
+    subject: Subject,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    values(state, subject).map(|value| Ok(Event::default().event("data").data(value.to_string())))
+}
+
+async fn send(state: Arc<Deployment>, subject: Subject, mut socket: WebSocket, first: Option<Value>) {
+    let _running = state.tasks.token();
+    let data = values(state, subject).map(|value| json!({ "type": "data", "data": value }));
+    let mut messages = Box::pin(stream::iter(first).chain(data));
+    loop {
+        tokio::select! {
+            message = messages.next() => {
+                let Some(message) = message else { break };
+                if socket.send(Message::Text(message.to_string().into())).await.is_err() {
+                    return;
+                }
+            }
+            received = socket.recv() => {
+                // A watcher only says that it goes.
+                if !matches!(received, Some(Ok(Message::Ping(_) | Message::Pong(_)))) {
+                    return;
+                }
+            }
+        }
+    }
+    // The server stops; a client that is gone does not need to be told.
+    let _told = socket.send(Message::Close(None)).await;
+}
+
+/// The subject as it is now, and again whenever it shows something else; ends when the server stops.
+fn values(state: Arc<Deployment>, subject: Subject) -> impl Stream<Item = Value> + Send {
+    let changes = state.changes();
+    let first = Watched { state, subject, changes, shown: None };
+    stream::unfold(first, async |mut watched| {
+        let value = watched.next().await?;
+        Some((value, watched))
+    })
+}
+
+struct Watched {
+    state: Arc<Deployment>,
+    subject: Subject,
+    changes: broadcast::Receiver<Uuid>,
+    shown: Option<Value>,
+}
+
+impl Watched {
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            let now = self.subject.look(&self.state);
+            if now.is_some() && self.shown != now {
+                self.shown.clone_from(&now);
+                return now;
+            }
+            let stop = self.state.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => return None,
+                change = self.change() => change?,
+            }
+        }
+    }
+
+    /// Waits for a change of the subject; one that fell behind looks again in any case.
+    async fn change(&mut self) -> Option<()> {
+        loop {
+            match self.changes.recv().await {
+                Ok(id) if id != self.subject.workspace() => {}
+                Ok(_) | Err(RecvError::Lagged(_)) => return Some(()),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+impl Subject {
+    fn workspace(self) -> Uuid {
+        match self {
+            Self::Workspace(workspace) | Self::Metadata { workspace, .. } => workspace,
+        }
+    }
+
+    fn look(self, state: &Deployment) -> Option<Value> {
+        state.read(|memory| match self {
+            Self::Workspace(id) => Some(shape::workspace(state, memory, memory.workspaces.get(&id)?)),
+            Self::Metadata { workspace, agent } => {
+                memory.agent(agent)?;
+                let items = memory.metadata.get(&workspace).into_iter().flatten();
+                Some(items.map(|item| shape::metadata(item, &format!("cat {}", item.key))).collect())
+            }
+        })
+    }
+}

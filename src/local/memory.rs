@@ -1,0 +1,90 @@
+//! All workspaces in memory, found by id, name, build, agent or token.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, Utc};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::record::{Agent, Build, Job, Workspace};
+use super::site::Kept;
+use super::token;
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) kept: Kept,
+    pub(crate) workspaces: BTreeMap<Uuid, Workspace>,
+    /// What ends a build that is canceled, while it waits or works.
+    pub(crate) cancels: HashMap<Uuid, CancellationToken>,
+    /// What the agents' metadata files said last.
+    pub(crate) metadata: HashMap<Uuid, Vec<MetadataItem>>,
+    /// The server is stopping: nothing new is begun.
+    pub(crate) is_closing: bool,
+}
+
+/// One metadata file as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MetadataItem {
+    pub(crate) key: String,
+    pub(crate) value: String,
+    pub(crate) error: String,
+    pub(crate) collected_at: DateTime<Utc>,
+}
+
+/// How many builds are before a waiting one, and how many wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct QueuePlace {
+    pub(crate) position: usize,
+    pub(crate) size: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(kept: Kept, workspaces: Vec<Workspace>) -> Self {
+        let workspaces = workspaces.into_iter().map(|workspace| (workspace.id, workspace)).collect();
+        Self { kept, workspaces, cancels: HashMap::new(), metadata: HashMap::new(), is_closing: false }
+    }
+
+    pub(crate) fn live_named(&self, name: &str) -> Option<&Workspace> {
+        self.workspaces.values().find(|workspace| !workspace.is_deleted && workspace.is_named(name))
+    }
+
+    /// The live one of that name, else the last deleted one.
+    pub(crate) fn any_named(&self, name: &str) -> Option<&Workspace> {
+        let deleted = || {
+            let named = self.workspaces.values().filter(|workspace| workspace.is_named(name));
+            named.max_by_key(|workspace| workspace.created_at)
+        };
+        self.live_named(name).or_else(deleted)
+    }
+
+    pub(crate) fn build(&self, id: Uuid) -> Option<(&Workspace, &Build)> {
+        self.workspaces.values().find_map(|workspace| Some((workspace, workspace.build(id)?)))
+    }
+
+    pub(crate) fn agent(&self, id: Uuid) -> Option<(&Workspace, &Agent)> {
+        let agents = self.workspaces.values().filter_map(|workspace| Some((workspace, workspace.agent()?)));
+        agents.into_iter().find(|(_, agent)| agent.id == id)
+    }
+
+    /// The workspace whose newest agent holds this token, connected or not. An agent may speak from its first
+    /// moment, while its build still waits for it.
+    pub(crate) fn agent_with_token(&self, token: &str) -> Option<(Uuid, Uuid)> {
+        let hash = token::hash(token);
+        self.workspaces.values().find_map(|workspace| {
+            let agent = workspace.latest()?.agent.as_ref()?;
+            token::is_same(&agent.token_hash, &hash).then_some((workspace.id, agent.id))
+        })
+    }
+
+    pub(crate) fn queue_place(&self, build: &Build) -> QueuePlace {
+        if build.job != Job::Pending {
+            return QueuePlace { position: 0, size: 0 };
+        }
+        let pending = || {
+            let latest = self.workspaces.values().filter_map(Workspace::latest);
+            latest.filter(|other| other.job == Job::Pending)
+        };
+        let before = pending().filter(|other| (other.created_at, other.id) < (build.created_at, build.id));
+        QueuePlace { position: before.count() + 1, size: pending().count() }
+    }
+}

@@ -1,0 +1,180 @@
+//! The embedded Coder: a Coder server on loopback whose workspaces are directories and processes of this machine.
+
+mod agent_files;
+mod build;
+mod collect;
+mod deployment;
+mod environment;
+mod error;
+mod files;
+mod follow;
+mod http;
+mod id;
+mod memory;
+mod parameters;
+mod probe;
+pub mod process;
+pub mod proxy;
+pub mod pty;
+mod record;
+mod recover;
+mod shape;
+mod shutdown;
+mod site;
+mod socket;
+mod template;
+mod token;
+mod writer;
+
+use std::future::IntoFuture;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use deployment::{Deployment, Parts};
+pub use error::LocalError;
+use memory::Memory;
+use site::{Kept, Layout, Site};
+use template::Catalog;
+use writer::Writer;
+
+use crate::domain::project::Project;
+use crate::domain::role::Role;
+
+/// How long open requests may take to end once the server stops.
+const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+
+/// What an embedded Coder is made of.
+#[derive(Debug, Clone)]
+pub struct LocalOptions {
+    pub data_dir: PathBuf,
+    /// 0 takes the port of last time if it is free, else any.
+    pub port: u16,
+    /// How many builds work at a time.
+    pub slots: NonZeroUsize,
+    pub projects: Vec<Project>,
+    pub roles: Vec<Role>,
+    /// The directory of the project `here`.
+    pub here: Option<PathBuf>,
+    /// The engine of agents whose project names none.
+    pub engine: String,
+    pub runner: RunnerCommand,
+    pub build_deadline: Duration,
+}
+
+/// How the process of a workspace is started.
+#[derive(Debug, Clone)]
+pub struct RunnerCommand {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+/// A running embedded Coder. The data directory is its own until it has stopped.
+#[derive(Debug)]
+pub struct LocalCoder {
+    deployment: Arc<Deployment>,
+    serving: TaskTracker,
+    writing: TaskTracker,
+    writer_closing: CancellationToken,
+}
+
+impl LocalCoder {
+    /// Starts serving, finds again what still runs, and starts again what the last clean stop had stopped.
+    pub async fn start(options: LocalOptions) -> Result<Self, LocalError> {
+        let layout = Layout::make(&options.data_dir)?;
+        let kept = Kept::read(&layout)?;
+        let workspaces = files::read_all(&layout.states())?;
+        build::sweep(&layout)?;
+        let (listener, bound) = listen(&options, &kept).await?;
+        let site = Site::new(&layout, &kept, bound)?;
+        let templates = catalog(&options, &kept).templates();
+        let writer_closing = CancellationToken::new();
+        let (writer, writing_work) = Writer::new(writer_closing.clone());
+        let writing = TaskTracker::new();
+        writing.spawn(writing_work);
+        let memory = Memory::new(kept, workspaces);
+        let deployment = Deployment::new(Parts { options, layout, site, templates, memory, writer });
+        let coder = Self { deployment, serving: TaskTracker::new(), writing, writer_closing };
+        coder.serve(listener, bound).await?;
+        Ok(coder)
+    }
+
+    pub fn url(&self) -> &Url {
+        &self.deployment.site.url
+    }
+
+    pub fn token(&self) -> SecretString {
+        self.deployment.site.token.clone()
+    }
+
+    /// Stops every running workspace, remembers which they were, and stops serving.
+    pub async fn stop(self) {
+        let deployment = &self.deployment;
+        shutdown::wind_down(deployment).await;
+        deployment.stop.cancel();
+        deployment.ptys.close().await;
+        deployment.apps.close().await;
+        for tracker in [&self.serving, &deployment.tasks] {
+            tracker.close();
+            if tokio::time::timeout(CLOSING_LIMIT, tracker.wait()).await.is_err() {
+                tracing::warn!("some requests to the embedded Coder did not end in time");
+            }
+        }
+        self.writer_closing.cancel();
+        self.writing.close();
+        self.writing.wait().await;
+        deployment.layout.withdraw();
+    }
+
+    async fn serve(&self, listener: TcpListener, bound: SocketAddr) -> Result<(), LocalError> {
+        let deployment = &self.deployment;
+        let ((), saving) = deployment.change_kept(|kept| {
+            kept.port = Some(bound.port());
+            Ok::<_, LocalError>(())
+        })?;
+        saving.done().await?;
+        let stop = deployment.stop.clone();
+        let router = http::router(Arc::clone(deployment));
+        let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
+        self.serving.spawn(served.into_future());
+        recover::recover(deployment).await;
+        deployment.tasks.spawn(collect::collect(Arc::clone(deployment)));
+        deployment.layout.announce(self.url())
+    }
+}
+
+async fn listen(options: &LocalOptions, kept: &Kept) -> Result<(TcpListener, SocketAddr), LocalError> {
+    let mut refused = None;
+    for port in site::ports(options, kept) {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let bound = TcpListener::bind(address).await.and_then(|listener| {
+            let bound = listener.local_addr()?;
+            Ok((listener, bound))
+        });
+        match bound {
+            Ok(bound) => return Ok(bound),
+            Err(source) => refused = Some(LocalError::Listen { address, source }),
+        }
+    }
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+    let source = std::io::Error::other("no port to try");
+    Err(refused.unwrap_or(LocalError::Listen { address, source }))
+}
+
+fn catalog<'a>(options: &'a LocalOptions, kept: &Kept) -> Catalog<'a> {
+    Catalog {
+        deployment_id: kept.deployment_id,
+        created_at: kept.created_at,
+        projects: &options.projects,
+        roles: &options.roles,
+        here: options.here.as_deref(),
+    }
+}

@@ -1,0 +1,52 @@
+//! Rich parameters of a build: which value applies, and Coder's complaints about values.
+
+use super::http::answer::{Refusal, Validation};
+use super::template::Parameter;
+use crate::coder::wire::ParameterValue;
+
+/// The value of every declared parameter: the first source that has it wins, then the default.
+///
+/// Names that the template does not declare are dropped without a word, as on a real server.
+pub(crate) fn resolve(
+    parameters: &[Parameter],
+    sources: &[&[ParameterValue]],
+) -> Result<Vec<ParameterValue>, Refusal> {
+    let mut values = Vec::new();
+    for parameter in parameters {
+        let given = sources.iter().find_map(|source| value_of(source, parameter.name));
+        let Some(value) = given.or(parameter.default.as_deref()) else {
+            return Err(refused(parameter, "Required parameter not provided; parameter value is null"));
+        };
+        values.push(ParameterValue { name: parameter.name.to_owned(), value: value.to_owned() });
+    }
+    Ok(values)
+}
+
+/// Refuses a later build that gives a fixed parameter another value.
+pub(crate) fn check_fixed(
+    parameters: &[Parameter],
+    before: &[ParameterValue],
+    given: &[ParameterValue],
+) -> Result<(), Refusal> {
+    for parameter in parameters.iter().filter(|parameter| !parameter.is_mutable) {
+        let (old, new) = (value_of(before, parameter.name), value_of(given, parameter.name));
+        if new.is_some() && new != old {
+            let detail = format!(
+                "Immutable parameter changed; Parameter \"{}\" is not mutable, \
+                 so it can't be updated after creating a workspace.",
+                parameter.name
+            );
+            return Err(refused(parameter, &detail));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn value_of<'a>(values: &'a [ParameterValue], name: &str) -> Option<&'a str> {
+    values.iter().find(|value| value.name == name).map(|value| value.value.as_str())
+}
+
+fn refused(parameter: &Parameter, detail: &str) -> Refusal {
+    Refusal::new(http::StatusCode::BAD_REQUEST, "Unable to validate parameters")
+        .validations(&[Validation::new(parameter.name, detail)])
+}

@@ -1,0 +1,36 @@
+//! Asks an agent's process over its socket whether it is there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Request, StatusCode, header};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+
+/// A process that takes longer to answer counts as not answering.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks until the answer is yes. A socket announces itself by nothing else.
+pub(crate) async fn until_ready(socket: &Path) {
+    while !answers(socket).await {
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+pub(crate) async fn answers(socket: &Path) -> bool {
+    let answer = tokio::time::timeout(PATIENCE, status(socket)).await;
+    matches!(answer, Ok(Some(StatusCode::OK)))
+}
+
+async fn status(socket: &Path) -> Option<StatusCode> {
+    let stream = UnixStream::connect(socket).await.ok()?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    let request = Request::get("/status").header(header::HOST, "localhost").body(Body::empty()).ok()?;
+    tokio::select! {
+        answer = sender.send_request(request) => answer.ok().map(|answer| answer.status()),
+        _ = connection => None,
+    }
+}

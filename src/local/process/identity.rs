@@ -1,0 +1,77 @@
+//! Names a process so that no later one with the same pid can be taken for it, and waits for its end.
+
+use std::os::fd::OwnedFd;
+use std::{fs, io};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use uuid::Uuid;
+
+use super::stat::Stat;
+
+/// One process of one boot of this machine; stays true on disk across our own restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    pub pid: u32,
+    /// In clock ticks since the machine booted.
+    pub start_time: u64,
+    pub boot_id: Uuid,
+}
+
+/// Whether exactly this process still runs; a zombie does not.
+pub fn is_alive(process: &ProcessId) -> bool {
+    let is_same = |stat: Stat| stat.is_running && stat.start_time == process.start_time;
+    boot_id().is_ok_and(|boot_id| boot_id == process.boot_id) && Stat::of(process.pid).is_some_and(is_same)
+}
+
+/// Returns once the process has ended, whoever started it; at once when it already has.
+pub async fn exited(process: &ProcessId) -> io::Result<()> {
+    let Some(handle) = handle(process)? else { return Ok(()) };
+    #[expect(deprecated, reason = "its successor is unsafe to call, and an OwnedFd meets what that asks for")]
+    let handle = AsyncFd::with_interest(handle, Interest::READABLE)?;
+    handle.readable().await?.retain_ready();
+    Ok(())
+}
+
+impl ProcessId {
+    /// The process that has this pid now.
+    pub(in crate::local) fn of(pid: u32) -> io::Result<Self> {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
+        let stat = Stat::of(pid).ok_or_else(gone)?;
+        Ok(Self::from_stat(&stat, boot_id()?))
+    }
+
+    pub(super) fn from_stat(stat: &Stat, boot_id: Uuid) -> Self {
+        Self { pid: stat.pid, start_time: stat.start_time, boot_id }
+    }
+}
+
+/// Changes with every boot, and with it the meaning of pids and start times.
+pub(super) fn boot_id() -> io::Result<Uuid> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    text.trim().parse().map_err(io::Error::other)
+}
+
+/// Sends the signal to this process and to none that took its pid. One that has ended is no error, and neither
+/// is one that became another user's: others must not be spared because of it.
+pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
+    let Some(handle) = handle(process)? else { return Ok(()) };
+    match pidfd_send_signal(handle, signal) {
+        Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A descriptor pins whoever has the pid at that moment, so identity is compared after it is open.
+fn handle(process: &ProcessId) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => Ok(is_alive(process).then_some(handle)),
+        // The two last: the pid has become that of a mere thread.
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,57 @@
+//! Starts a process in a session of its own, with a complete environment and a log file for its output.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use tokio::process::Command;
+
+use super::ProcessId;
+
+/// What to start.
+#[derive(Debug, Clone)]
+pub struct ProcessSpec {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub directory: PathBuf,
+    /// All of it: nothing of our own environment is inherited.
+    pub environment: BTreeMap<String, String>,
+    /// Standard output and error are appended here.
+    pub log: PathBuf,
+}
+
+/// A process we started. Dropping this leaves it running; its end is still noticed, so no zombie stays.
+#[derive(Debug)]
+pub struct Spawned {
+    pub id: ProcessId,
+    child: Box<dyn ChildWrapper>,
+}
+
+impl Spawned {
+    /// How the process itself ended, whatever became of its children.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+}
+
+/// Starts it as the leader of a new session, so that no signal to our terminal or group reaches it. Needs a
+/// tokio runtime.
+pub fn spawn(spec: &ProcessSpec) -> io::Result<Spawned> {
+    let log = open_log(&spec.log)?;
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.arguments).current_dir(&spec.directory).env_clear().envs(&spec.environment);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // The outer handle would wait for the whole group, and a child that stays behind would hide the exit.
+    let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
+    let pid = child.id().ok_or_else(|| io::Error::other("a process that just started has no pid"))?;
+    Ok(Spawned { id: ProcessId::of(pid)?, child })
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}

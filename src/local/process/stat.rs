@@ -1,0 +1,74 @@
+//! Reads from `/proc` which processes there are and how they hang together.
+
+use std::{fs, io};
+
+/// One line of the process table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
+    /// In clock ticks since the machine booted.
+    pub(super) start_time: u64,
+    /// False for a zombie, which has ended and only waits for its parent to notice.
+    pub(super) is_running: bool,
+}
+
+impl Stat {
+    /// The process that has this pid now, if any.
+    pub(super) fn of(pid: u32) -> Option<Self> {
+        parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+}
+
+/// Every process that runs now; those that end while we read are left out.
+pub(super) fn running() -> io::Result<Vec<Stat>> {
+    let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let stats = names.filter_map(|name| Stat::of(name.parse().ok()?));
+    Ok(stats.filter(|stat| stat.is_running).collect())
+}
+
+/// The program's name stands second, in parentheses, and may itself hold spaces and parentheses: the fields we
+/// want are counted from the last one.
+fn parse(pid: u32, line: &str) -> Option<Stat> {
+    let (_, after_name) = line.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let id = |index: usize| u32::try_from(number(index)?).ok();
+    // A main thread that ended before its siblings shows as a zombie although the process goes on.
+    let has_ended = matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1;
+    Some(Stat {
+        pid,
+        parent: id(1)?,
+        group: id(2)?,
+        session: id(3)?,
+        start_time: number(19)?,
+        is_running: !has_ended,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stat, parse};
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let line = "41 (a) R (b) S 7 40 39 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 0 0";
+        let expected =
+            Stat { pid: 41, parent: 7, group: 40, session: 39, start_time: 123_456, is_running: true };
+        assert_eq!(parse(41, line), Some(expected));
+    }
+
+    #[test]
+    fn a_zombie_runs_only_while_it_has_threads() {
+        let line = |threads: u32| format!("41 (a) Z 7 40 39 0 -1 0 1 0 0 0 0 0 0 0 20 0 {threads} 0 9 0 0");
+        let is_running = |threads| parse(41, &line(threads)).map(|stat| stat.is_running);
+        assert_eq!((is_running(1), is_running(2)), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn a_line_cut_short_is_no_process() {
+        assert_eq!(parse(41, "41 (a) R 7 40"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! One request and one answer over a connection of its own to an app.
+
+use std::future::poll_fn;
+use std::io;
+use std::path::Path;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{sleep, timeout};
+
+use super::AppTarget;
+
+/// A socket on this machine answers at once or not at all.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const CONNECT_PAUSE: Duration = Duration::from_millis(10);
+
+/// Sends the request; the answer's body moves only while the connection is polled, so both come back.
+pub(super) async fn exchange(
+    request: Request,
+    target: &AppTarget,
+) -> io::Result<(Response<Incoming>, Connection)> {
+    let (mut sender, mut connection) =
+        timeout(CONNECT_LIMIT, connect(target)).await.map_err(io::Error::other)??;
+    let response = connection.drive(sender.send_request(request)).await.map_err(io::Error::other)?;
+    Ok((response, connection))
+}
+
+/// The connection's own work: writing the request and reading the answer. Whoever holds it drives it, so no
+/// task of ours outlives the client, and a client that goes away closes the connection to the app.
+pub(super) struct Connection {
+    work: Option<BoxFuture<'static, ()>>,
+}
+
+impl Connection {
+    /// The answer's body, which drives the connection as it is read.
+    pub(super) fn carry(self, body: Incoming) -> AppBody {
+        AppBody { connection: self, body }
+    }
+
+    /// Returns when there is no more to do, which after an upgrade is at once.
+    pub(super) async fn finished(self) {
+        if let Some(work) = self.work {
+            work.await;
+        }
+    }
+
+    /// Waits for something that only comes about while the connection works.
+    async fn drive<F: Future>(&mut self, other: F) -> F::Output {
+        let mut other = pin!(other);
+        poll_fn(|context| {
+            self.poll(context);
+            other.poll_unpin(context)
+        })
+        .await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) {
+        if let Some(work) = &mut self.work
+            && work.poll_unpin(context).is_ready()
+        {
+            self.work = None;
+        }
+    }
+}
+
+/// An answer's body together with the connection that it comes from.
+pub(super) struct AppBody {
+    connection: Connection,
+    body: Incoming,
+}
+
+impl hyper::body::Body for AppBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.connection.poll(context);
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+async fn connect(target: &AppTarget) -> io::Result<(SendRequest<Body>, Connection)> {
+    match target {
+        AppTarget::Unix(path) => handshake(connect_unix(path).await?).await,
+        AppTarget::Tcp(address) => handshake(TcpStream::connect(address).await?).await,
+    }
+}
+
+/// An app with a full queue of callers refuses at once on such a socket, where TCP would wait.
+async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_PAUSE).await,
+            result => return result,
+        }
+    }
+}
+
+async fn handshake<S>(stream: S) -> io::Result<(SendRequest<Body>, Connection)>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    // What goes wrong here reaches the answer or its body as well.
+    let work = connection.with_upgrades().map(|_| ()).boxed();
+    Ok((sender, Connection { work: Some(work) }))
+}

@@ -1,0 +1,62 @@
+//! What a client may send to a terminal, and how it looks on the wire.
+
+use serde::Deserialize;
+
+/// One thing a client wants of a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PtyInput {
+    /// Typed, or piped, into it.
+    Data(String),
+    Resize {
+        width: u16,
+        height: u16,
+    },
+}
+
+#[derive(Deserialize)]
+struct Frame {
+    #[serde(default)]
+    data: String,
+    #[serde(default)]
+    width: u16,
+    #[serde(default)]
+    height: u16,
+}
+
+/// Reads the JSON objects of one message. A size with a zero in it is no size, as for a real agent.
+pub(super) fn parse(message: &[u8]) -> serde_json::Result<Vec<PtyInput>> {
+    let mut inputs = Vec::new();
+    for frame in serde_json::Deserializer::from_slice(message).into_iter::<Frame>() {
+        let Frame { data, width, height } = frame?;
+        if !data.is_empty() {
+            inputs.push(PtyInput::Data(data));
+        }
+        if width > 0 && height > 0 {
+            inputs.push(PtyInput::Resize { width, height });
+        }
+    }
+    Ok(inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PtyInput, parse};
+
+    #[test]
+    fn one_message_may_hold_data_and_sizes() {
+        let message =
+            br#"{"data":"ls\n"} {"width":80,"height":24} {"width":80} {"data":"x","width":1,"height":2}"#;
+        let expected = vec![
+            PtyInput::Data("ls\n".to_owned()),
+            PtyInput::Resize { width: 80, height: 24 },
+            PtyInput::Data("x".to_owned()),
+            PtyInput::Resize { width: 1, height: 2 },
+        ];
+        assert_eq!(parse(message).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        assert!(parse(b"ls\n").is_err());
+    }
+}

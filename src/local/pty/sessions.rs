@@ -1,0 +1,89 @@
+//! The terminals of one workspace agent, by reconnect id.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use super::session::Session;
+use super::shared::{Attachment, Shared};
+use super::{PtyInput, PtySpec};
+
+/// How long a real agent keeps a terminal to which nobody is connected.
+pub const IDLE_LIMIT: Duration = Duration::from_mins(5);
+
+type Sessions = Arc<Mutex<HashMap<Uuid, Arc<Shared>>>>;
+
+/// The terminals of one agent; reconnect ids of different agents never meet.
+#[derive(Debug)]
+pub struct PtySessions {
+    idle: Duration,
+    sessions: Sessions,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl PtySessions {
+    /// Terminals are ended when nobody has been attached for `idle`; `IDLE_LIMIT` is what Coder's agents use.
+    pub fn new(idle: Duration) -> Self {
+        Self {
+            idle,
+            sessions: Sessions::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Attaches to the terminal of this id, or starts one. Needs a tokio runtime.
+    pub fn attach(&self, reconnect: Uuid, spec: &PtySpec) -> io::Result<Attachment> {
+        let mut sessions = lock(&self.sessions);
+        if let Some(attachment) = sessions.get(&reconnect).and_then(Shared::attach) {
+            resize(&attachment, spec);
+            return Ok(attachment);
+        }
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("the terminals of this agent are closed"));
+        }
+        let session = Session::start(spec)?;
+        let shared = Arc::clone(&session.shared);
+        let ended = || io::Error::other("a terminal ended before it began");
+        let attachment = shared.attach().ok_or_else(ended)?;
+        sessions.insert(reconnect, Arc::clone(&shared));
+        self.tasks.spawn(self.lifetime(reconnect, session));
+        Ok(attachment)
+    }
+
+    /// Ends every terminal with all of its session, and waits for it.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn lifetime(&self, reconnect: Uuid, session: Session) -> impl Future<Output = ()> + use<> {
+        let (idle, stop, sessions) = (self.idle, self.stop.clone(), Arc::clone(&self.sessions));
+        let shared = Arc::clone(&session.shared);
+        async move {
+            session.run(idle, stop).await;
+            let mut sessions = lock(&sessions);
+            // By now another terminal may have taken the id.
+            if sessions.get(&reconnect).is_some_and(|current| Arc::ptr_eq(current, &shared)) {
+                sessions.remove(&reconnect);
+            }
+        }
+    }
+}
+
+/// A full queue means that the command takes no input now: its size then waits for the client's next word.
+fn resize(attachment: &Attachment, spec: &PtySpec) {
+    let PtySpec { width, height, .. } = *spec;
+    attachment.input().try_send(PtyInput::Resize { width, height }).ok();
+}
+
+fn lock(sessions: &Sessions) -> MutexGuard<'_, HashMap<Uuid, Arc<Shared>>> {
+    sessions.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,89 @@
+//! Joins a WebSocket to a terminal, frame by frame as Coder does.
+
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::mpsc;
+use tokio::time::{interval, timeout};
+use uuid::Uuid;
+
+use super::{Attachment, PtyCommand, PtyInput, PtySessions, PtySpec, input};
+
+/// Longer commands end without a word on a real server (between 1,000 and 1,200 bytes), so they do here:
+/// a client that works with us works there.
+const MAX_COMMAND_BYTES: usize = 1024;
+
+/// How long a client has to answer our close. Until then its late input is read away: unread bytes would reset
+/// the connection and take the last output with it.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A client that went away while the command takes no input, and so is not read from, is noticed by this.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+type Sender = SplitSink<WebSocket, Message>;
+type Receiver = SplitStream<WebSocket>;
+
+/// Attaches the socket to the terminal until the client goes or the command ends; then it closes with 1000,
+/// whatever the command returned.
+pub async fn serve_socket(socket: WebSocket, sessions: &PtySessions, reconnect: Uuid, spec: PtySpec) {
+    let (mut sender, mut receiver) = socket.split();
+    if let Some(attachment) = attach(sessions, reconnect, &spec) {
+        let input = attachment.input();
+        tokio::select! {
+            () = send_output(&mut sender, attachment) => {}
+            () = receive_input(&mut receiver, &input) => {}
+        }
+    }
+    close(sender, receiver).await;
+}
+
+fn attach(sessions: &PtySessions, reconnect: Uuid, spec: &PtySpec) -> Option<Attachment> {
+    if matches!(&spec.command, PtyCommand::Script(script) if script.len() > MAX_COMMAND_BYTES) {
+        return None;
+    }
+    let attached = sessions.attach(reconnect, spec);
+    attached.inspect_err(|error| tracing::warn!(%error, "cannot open a terminal")).ok()
+}
+
+/// Ends when the command has, or when the client does not take what we send.
+async fn send_output(sender: &mut Sender, mut attachment: Attachment) {
+    let mut heartbeat = interval(HEARTBEAT);
+    loop {
+        let message = tokio::select! {
+            chunk = attachment.output() => chunk.map(Message::Binary),
+            _ = heartbeat.tick() => Some(Message::Ping(Bytes::new())),
+        };
+        let Some(message) = message else { return };
+        if sender.send(message).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends when the client closes, or sends what is no input.
+async fn receive_input(receiver: &mut Receiver, input: &mpsc::Sender<PtyInput>) {
+    while let Some(Ok(message)) = receiver.next().await {
+        let parsed = match &message {
+            Message::Text(text) => input::parse(text.as_bytes()),
+            Message::Binary(bytes) => input::parse(bytes),
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return,
+        };
+        let Ok(inputs) = parsed else { return };
+        for part in inputs {
+            // The terminal has ended when nobody takes it; its last output may still be on the way.
+            input.send(part).await.ok();
+        }
+    }
+}
+
+async fn close(mut sender: Sender, mut receiver: Receiver) {
+    let frame = CloseFrame { code: close_code::NORMAL, reason: "".into() };
+    if sender.send(Message::Close(Some(frame))).await.is_ok() {
+        let answered = async { while let Some(Ok(_)) = receiver.next().await {} };
+        timeout(CLOSE_LIMIT, answered).await.ok();
+    }
+}

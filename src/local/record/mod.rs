@@ -1,0 +1,87 @@
+//! What the embedded Coder remembers of a workspace, as it is written to disk.
+
+mod agent;
+mod build;
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub(crate) use agent::{Agent, AppHealth, Connection, Lifecycle};
+pub(crate) use build::{Build, Job, LogLine, Outcome, Reason};
+
+use crate::coder::wire::AppStatus;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Workspace {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    pub(crate) template: TemplateName,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) is_deleted: bool,
+    pub(crate) checkout: Checkout,
+    /// A clean stop of the server stopped it: the next start of the server starts it again.
+    pub(crate) is_to_resume: bool,
+    /// Oldest first, never empty.
+    pub(crate) builds: Vec<Build>,
+    /// The newest report of any build; it outlives them.
+    pub(crate) app_status: Option<AppStatus>,
+}
+
+/// Kept by name as well, since a project file may go while its workspaces stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TemplateName {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    pub(crate) display_name: String,
+}
+
+/// Where the agent works, and so what a delete may take away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Checkout {
+    /// No build has made it yet.
+    None,
+    /// A clone or a fresh repository: ours alone.
+    Own,
+    /// A worktree of somebody's repository.
+    Worktree { of: PathBuf },
+    /// Somebody's directory itself: never touched by us.
+    Foreign { directory: PathBuf },
+}
+
+impl Workspace {
+    pub(crate) fn latest(&self) -> Option<&Build> {
+        self.builds.last()
+    }
+
+    pub(crate) fn latest_mut(&mut self) -> Option<&mut Build> {
+        self.builds.last_mut()
+    }
+
+    pub(crate) fn build(&self, id: Uuid) -> Option<&Build> {
+        self.builds.iter().find(|build| build.id == id)
+    }
+
+    pub(crate) fn build_mut(&mut self, id: Uuid) -> Option<&mut Build> {
+        self.builds.iter_mut().find(|build| build.id == id)
+    }
+
+    /// The agent of the newest build, once that build has succeeded.
+    pub(crate) fn agent(&self) -> Option<&Agent> {
+        let latest = self.latest()?;
+        latest.agent.as_ref().filter(|_| latest.job.has_succeeded())
+    }
+
+    pub(crate) fn agent_mut(&mut self, id: Uuid) -> Option<&mut Agent> {
+        self.latest_mut()?.agent.as_mut().filter(|agent| agent.id == id)
+    }
+
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}

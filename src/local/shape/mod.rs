@@ -1,0 +1,38 @@
+//! The JSON of everything the embedded Coder shows, key for key as a real one sends it.
+
+mod agent;
+mod build;
+mod site;
+mod template;
+mod workspace;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value, json};
+
+pub(crate) use agent::{agent, agent_log, metadata};
+pub(crate) use build::{build, log_line, values};
+pub(crate) use site::{build_info, organization, user};
+pub(crate) use template::{parameter, presets, template, version};
+pub(crate) use workspace::workspace;
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// A time that is absent, and not null, while there is none.
+fn put_time(shape: &mut Value, key: &str, at: Option<DateTime<Utc>>) {
+    if let Some(at) = at {
+        shape[key] = json!(time(at));
+    }
+}
+
+/// Jobs carry empty template data wherever they are shown inside another object.
+fn job_metadata() -> Value {
+    json!({
+        "template_version_name": "",
+        "template_id": uuid::Uuid::nil(),
+        "template_name": "",
+        "template_display_name": "",
+        "template_icon": "",
+    })
+}

@@ -1,0 +1,52 @@
+//! The JSON of the deployment, its user and its organization.
+
+use serde_json::{Value, json};
+
+use super::time;
+use crate::local::site::{ORGANIZATION, Site, USERNAME, VERSION};
+
+pub(crate) fn build_info(site: &Site) -> Value {
+    json!({
+        "external_url": env!("CARGO_PKG_NAME"),
+        "version": VERSION,
+        "dashboard_url": site.url.as_str().trim_end_matches('/'),
+        "telemetry": false,
+        "workspace_proxy": false,
+        "agent_api_version": "1.0",
+        "provisioner_api_version": "1.18",
+        "upgrade_message": "",
+        "deployment_id": site.deployment_id,
+        "webpush_public_key": "",
+    })
+}
+
+pub(crate) fn user(site: &Site) -> Value {
+    json!({
+        "id": site.user_id,
+        "username": USERNAME,
+        "name": "Fleet operator",
+        "email": "fleet@localhost",
+        "created_at": time(site.created_at),
+        "updated_at": time(site.created_at),
+        "last_seen_at": time(chrono::Utc::now()),
+        "status": "active",
+        "login_type": "token",
+        "organization_ids": [site.organization_id],
+        "roles": [{ "name": "owner", "display_name": "Owner" }],
+        "has_ai_seat": false,
+    })
+}
+
+pub(crate) fn organization(site: &Site) -> Value {
+    json!({
+        "id": site.organization_id,
+        "name": ORGANIZATION,
+        "display_name": "Coder",
+        "icon": "",
+        "description": "The one organization of the embedded Coder.",
+        "created_at": time(site.created_at),
+        "updated_at": time(site.created_at),
+        "is_default": true,
+        "default_org_member_roles": ["organization-workspace-access"],
+    })
+}

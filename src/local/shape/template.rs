@@ -1,0 +1,120 @@
+//! The JSON of templates, their versions, parameters and presets.
+
+use serde_json::{Value, json};
+
+use super::{job_metadata, time};
+use crate::local::id::named;
+use crate::local::site::{ORGANIZATION, Site, USERNAME};
+use crate::local::template::{Parameter, Preset, Template};
+
+pub(crate) fn template(site: &Site, template: &Template) -> Value {
+    json!({
+        "id": template.id,
+        "created_at": time(template.created_at),
+        "updated_at": time(template.created_at),
+        "organization_id": site.organization_id,
+        "organization_name": ORGANIZATION,
+        "organization_display_name": "Coder",
+        "organization_icon": "",
+        "name": template.name,
+        "display_name": template.display_name,
+        "provisioner": "terraform",
+        "active_version_id": template.version_id,
+        "active_user_count": 0,
+        "description": template.description,
+        "deprecated": false,
+        "deprecation_message": "",
+        "deleted": false,
+        "icon": "",
+        "default_ttl_ms": 0,
+        "activity_bump_ms": 3_600_000,
+        "time_til_autostop_notify_ms": 0,
+        "created_by_id": site.user_id,
+        "created_by_name": USERNAME,
+        "allow_user_autostart": true,
+        "allow_user_autostop": true,
+        "allow_user_cancel_workspace_jobs": true,
+        "failure_ttl_ms": 0,
+        "time_til_dormant_ms": 0,
+        "time_til_dormant_autodelete_ms": 0,
+        "require_active_version": false,
+        "max_port_share_level": "owner",
+        "cors_behavior": "simple",
+        "use_classic_parameter_flow": false,
+        "agents_allowed": true,
+        "disable_module_cache": false,
+    })
+}
+
+pub(crate) fn version(site: &Site, template: &Template) -> Value {
+    let at = time(template.created_at);
+    json!({
+        "id": template.version_id,
+        "template_id": template.id,
+        "organization_id": site.organization_id,
+        "created_at": at,
+        "updated_at": at,
+        "name": template.version_name(),
+        "message": "",
+        "job": {
+            "id": named(template.version_id, "job"),
+            "created_at": at,
+            "started_at": at,
+            "completed_at": at,
+            "status": "succeeded",
+            "worker_id": site.deployment_id,
+            "file_id": template.version_id,
+            "queue_position": 0,
+            "queue_size": 0,
+            "organization_id": site.organization_id,
+            "initiator_id": site.user_id,
+            "input": { "template_version_id": template.version_id },
+            "type": "template_version_import",
+            "metadata": job_metadata(),
+            "logs_overflowed": false,
+        },
+        "readme": "",
+        "created_by": { "id": site.user_id, "username": USERNAME, "name": "Fleet operator" },
+        "archived": false,
+        "has_external_agent": false,
+    })
+}
+
+pub(crate) fn parameter(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name,
+        "display_name": parameter.name,
+        "description": parameter.description,
+        "description_plaintext": parameter.description,
+        "type": "string",
+        "form_type": "input",
+        "mutable": parameter.is_mutable,
+        "default_value": parameter.default.as_deref().unwrap_or_default(),
+        "icon": "",
+        "options": [],
+        "required": parameter.default.is_none(),
+        "ephemeral": false,
+    })
+}
+
+/// A list with capitalised keys, or a plain `null` when there are none.
+pub(crate) fn presets(presets: &[Preset]) -> Value {
+    if presets.is_empty() {
+        return Value::Null;
+    }
+    presets.iter().map(preset).collect()
+}
+
+fn preset(preset: &Preset) -> Value {
+    let parameters: Vec<Value> =
+        preset.values.iter().map(|value| json!({ "Name": value.name, "Value": value.value })).collect();
+    json!({
+        "ID": preset.id,
+        "Name": preset.name,
+        "Parameters": parameters,
+        "Default": preset.is_default,
+        "DesiredPrebuildInstances": 0,
+        "Description": preset.description,
+        "Icon": "",
+    })
+}

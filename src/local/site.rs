@@ -1,0 +1,167 @@
+//! The deployment's fixed facts: its ids, its one user and organization, its address and its token.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use url::Url;
+use uuid::Uuid;
+
+use super::files;
+use super::id::named;
+use super::token::{self, StoredToken};
+use super::{LocalError, LocalOptions};
+
+/// The release whose behaviour we follow, and that it is not that release itself.
+pub(crate) const VERSION: &str = "v2.36.0-fleet-embedded";
+pub(crate) const USERNAME: &str = "fleet";
+pub(crate) const ORGANIZATION: &str = "coder";
+/// The app behind which an agent speaks AgentAPI.
+pub(crate) const APP_SLUG: &str = "ccw";
+pub(crate) const AGENT_NAME: &str = "main";
+
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) deployment_id: Uuid,
+    pub(crate) user_id: Uuid,
+    pub(crate) organization_id: Uuid,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) url: Url,
+    pub(crate) token: SecretString,
+    pub(crate) token_hash: String,
+}
+
+/// What is kept of the deployment beside its workspaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kept {
+    pub(crate) deployment_id: Uuid,
+    pub(crate) created_at: DateTime<Utc>,
+    /// Agents that outlive a killed server go on knocking at this port.
+    pub(crate) port: Option<u16>,
+    pub(crate) tokens: Vec<StoredToken>,
+}
+
+/// Where everything of one data directory lies.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Makes what is missing; a directory that cannot be written to is refused here.
+    pub(crate) fn make(root: &Path) -> Result<Self, LocalError> {
+        let layout = Self { root: root.to_owned() };
+        files::private_directory(root)?;
+        files::private_directory(&layout.states())?;
+        files::private_directory(&layout.workspaces())?;
+        Ok(layout)
+    }
+
+    pub(crate) fn deployment_file(&self) -> PathBuf {
+        self.root.join("coder/deployment.json")
+    }
+
+    pub(crate) fn states(&self) -> PathBuf {
+        self.root.join("coder/workspaces")
+    }
+
+    pub(crate) fn state_file(&self, workspace: Uuid) -> PathBuf {
+        self.states().join(format!("{workspace}.json"))
+    }
+
+    pub(crate) fn workspaces(&self) -> PathBuf {
+        self.root.join("workspaces")
+    }
+
+    pub(crate) fn workspace(&self, name: &str) -> PathBuf {
+        self.workspaces().join(name)
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.root.join("coder.token")
+    }
+
+    fn address_file(&self) -> PathBuf {
+        self.root.join("coder.json")
+    }
+
+    /// Tells others where this Coder is.
+    pub(crate) fn announce(&self, url: &Url) -> Result<(), LocalError> {
+        let address = serde_json::json!({ "url": url, "pid": std::process::id() });
+        files::private_file(&self.address_file(), &address.to_string())
+    }
+
+    pub(crate) fn withdraw(&self) {
+        if let Err(error) = std::fs::remove_file(self.address_file())
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "coder.json could not be removed");
+        }
+    }
+
+    /// The token of an earlier start, or a fresh one.
+    fn token(&self) -> Result<String, LocalError> {
+        let path = self.token_file();
+        match std::fs::read_to_string(&path) {
+            Ok(text) if token::malformed(text.trim()).is_none() => Ok(text.trim().to_owned()),
+            Ok(_) => Err(LocalError::StateFile { path, problem: "it holds no token".into() }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let token = token::make();
+                files::private_file(&path, &token)?;
+                Ok(token)
+            }
+            Err(source) => Err(LocalError::Directory { path, source }),
+        }
+    }
+}
+
+impl Kept {
+    pub(crate) fn read(layout: &Layout) -> Result<Self, LocalError> {
+        let known = files::read(&layout.deployment_file())?;
+        Ok(known.unwrap_or_else(|| Self {
+            deployment_id: Uuid::new_v4(),
+            created_at: Utc::now(),
+            port: None,
+            tokens: Vec::new(),
+        }))
+    }
+}
+
+impl Site {
+    pub(crate) fn new(layout: &Layout, kept: &Kept, bound: SocketAddr) -> Result<Self, LocalError> {
+        let token = layout.token()?;
+        let url = Url::parse(&format!("http://{bound}")).map_err(|error| LocalError::StateFile {
+            path: layout.address_file(),
+            problem: error.to_string(),
+        })?;
+        Ok(Self {
+            deployment_id: kept.deployment_id,
+            user_id: named(kept.deployment_id, "user"),
+            organization_id: named(kept.deployment_id, "organization"),
+            created_at: kept.created_at,
+            url,
+            token_hash: token::hash(&token),
+            token: SecretString::from(token),
+        })
+    }
+
+    /// Coder takes `me`, the name and the id.
+    pub(crate) fn is_user(&self, text: &str) -> bool {
+        text == "me" || text.eq_ignore_ascii_case(USERNAME) || text == self.user_id.to_string()
+    }
+
+    pub(crate) fn is_organization(&self, text: &str) -> bool {
+        text.eq_ignore_ascii_case(ORGANIZATION) || text == self.organization_id.to_string()
+    }
+}
+
+/// The ports to try: the one asked for, else the one of last time, else any.
+pub(crate) fn ports(options: &LocalOptions, kept: &Kept) -> Vec<u16> {
+    match options.port {
+        0 => kept.port.into_iter().chain([0]).collect(),
+        port => vec![port],
+    }
+}

@@ -1,0 +1,172 @@
+//! Templates: one for each project, with the parameters of an agent and a preset for each role.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::id::named;
+use crate::coder::wire::ParameterValue;
+use crate::domain::name::name_key;
+use crate::domain::project::Project;
+use crate::domain::role::Role;
+
+/// The project of the directory a caller works in.
+const HERE: &str = "here";
+pub(crate) const PROMPT: &str = "AI Prompt";
+pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
+pub(crate) const DIRECTORY: &str = "fleet_mcp_directory";
+pub(crate) const ROLE: &str = "fleet_mcp_role";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Template {
+    pub(crate) id: Uuid,
+    /// Follows from the content, so that a changed project file is a new version.
+    pub(crate) version_id: Uuid,
+    pub(crate) name: String,
+    pub(crate) display_name: String,
+    pub(crate) description: String,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) source: Source,
+    pub(crate) engine: Option<String>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) presets: Vec<Preset>,
+}
+
+/// Where the agent's repository comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Empty,
+    Clone { repo: String, branch: Option<String> },
+    Here,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    /// None: it must be given.
+    pub(crate) default: Option<String>,
+    pub(crate) is_mutable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Preset {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) is_default: bool,
+    pub(crate) values: Vec<ParameterValue>,
+}
+
+/// What templates are made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Catalog<'a> {
+    pub(crate) deployment_id: Uuid,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) projects: &'a [Project],
+    pub(crate) roles: &'a [Role],
+    pub(crate) here: Option<&'a Path>,
+}
+
+impl Catalog<'_> {
+    /// By name; of several projects with one template the first describes it.
+    pub(crate) fn templates(&self) -> Vec<Template> {
+        let mut templates: Vec<Template> = Vec::new();
+        for project in self.projects {
+            let is_new = templates.iter().all(|known| name_key(&known.name) != name_key(&project.template));
+            if is_new {
+                templates.push(self.template(project));
+            }
+        }
+        templates.sort_by(|one, other| one.name.cmp(&other.name));
+        templates
+    }
+
+    fn template(&self, project: &Project) -> Template {
+        let id = named(self.deployment_id, &format!("template {}", project.template));
+        let source = source_of(project);
+        let parameters = self.parameters(&source);
+        let version_id = named(id, &self.digest(project, &parameters));
+        Template {
+            id,
+            version_id,
+            name: project.template.clone(),
+            display_name: project.display_name.clone(),
+            description: project.description.clone(),
+            created_at: self.created_at,
+            source,
+            engine: project.engine.clone(),
+            parameters,
+            presets: self.roles.iter().map(|role| preset(version_id, project, role)).collect(),
+        }
+    }
+
+    fn parameters(&self, source: &Source) -> Vec<Parameter> {
+        let mut parameters = vec![
+            optional(PROMPT, "What the agent is told first"),
+            optional(SYSTEM_PROMPT, "Who the agent is"),
+            fixed("fleet_mcp_agent_name", "The agent's name in the fleet"),
+            fixed(ROLE, "The agent's role in the fleet"),
+            fixed("fleet_mcp_project", "The agent's project in the fleet"),
+            optional("fleet_mcp_url", "Where the agent reaches the fleet"),
+            optional("fleet_mcp_pull_request_url", "The pull request the agent works on"),
+        ];
+        if *source == Source::Here {
+            let default = self.here.map(|path| path.display().to_string());
+            let description = "The directory whose repository the agent works on";
+            parameters.push(Parameter { name: DIRECTORY, description, default, is_mutable: false });
+        }
+        parameters
+    }
+
+    /// Two versions are the same when nothing that matters to a workspace differs.
+    fn digest(&self, project: &Project, parameters: &[Parameter]) -> String {
+        let roles: Vec<_> =
+            self.roles.iter().map(|role| (&role.id, &role.prompt, &role.description)).collect();
+        let content = format!(
+            "{:?}",
+            (&project.repo, &project.branch, &project.engine, &project.default_role, parameters, roles)
+        );
+        Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Template {
+    pub(crate) fn version_name(&self) -> String {
+        let id = self.version_id.simple().to_string();
+        format!("embedded-{}", id.get(..8).unwrap_or(&id))
+    }
+
+    pub(crate) fn preset(&self, id: Uuid) -> Option<&Preset> {
+        self.presets.iter().find(|preset| preset.id == id)
+    }
+}
+
+fn source_of(project: &Project) -> Source {
+    match &project.repo {
+        Some(repo) => Source::Clone { repo: repo.clone(), branch: project.branch.clone() },
+        None if name_key(&project.template) == HERE => Source::Here,
+        None => Source::Empty,
+    }
+}
+
+fn optional(name: &'static str, description: &'static str) -> Parameter {
+    Parameter { name, description, default: Some(String::new()), is_mutable: true }
+}
+
+fn fixed(name: &'static str, description: &'static str) -> Parameter {
+    Parameter { is_mutable: false, ..optional(name, description) }
+}
+
+fn preset(version_id: Uuid, project: &Project, role: &Role) -> Preset {
+    let value = |name: &str, value: &str| ParameterValue { name: name.to_owned(), value: value.to_owned() };
+    Preset {
+        id: named(version_id, &role.id),
+        name: role.id.clone(),
+        description: role.description.clone(),
+        is_default: name_key(&role.id) == name_key(&project.default_role),
+        values: vec![value(ROLE, &role.id), value(SYSTEM_PROMPT, &role.prompt)],
+    }
+}

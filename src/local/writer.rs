@@ -1,0 +1,137 @@
+//! Writes state files in the order of the changes; many changes of one file become one write.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{LocalError, files};
+
+type Written = Result<(), Arc<std::io::Error>>;
+
+#[derive(Debug)]
+pub(crate) struct Writer {
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+#[derive(Debug)]
+struct Order {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    done: oneshot::Sender<Written>,
+}
+
+/// A write under way. Whoever promised something waits for it; others may let it go.
+#[derive(Debug)]
+#[must_use = "wait for the write, or say that nobody depends on it"]
+pub(crate) struct Saving {
+    path: PathBuf,
+    done: oneshot::Receiver<Written>,
+}
+
+impl Writer {
+    /// The writer and its work, which ends once `closing` is canceled and everything ordered is written.
+    pub(crate) fn new(closing: CancellationToken) -> (Self, impl Future<Output = ()>) {
+        let (orders, received) = mpsc::unbounded_channel();
+        (Self { orders }, work(received, closing))
+    }
+
+    /// Orders a write of what was encoded; what could not be encoded leaves the file as it is.
+    pub(crate) fn save(&self, path: PathBuf, encoded: std::io::Result<Vec<u8>>) -> Saving {
+        let (answer, done) = oneshot::channel();
+        match encoded {
+            // After the end nobody takes orders; the saving then says so.
+            Ok(bytes) => drop(self.orders.send(Order { path: path.clone(), bytes, done: answer })),
+            Err(error) => drop(answer.send(Err(Arc::new(error)))),
+        }
+        Saving { path, done }
+    }
+}
+
+impl Saving {
+    pub(crate) async fn done(self) -> Result<(), LocalError> {
+        let closed = || Err(Arc::new(std::io::Error::other("the server is stopping")));
+        let written = self.done.await.unwrap_or_else(|_| closed());
+        written.map_err(|source| LocalError::Write { path: self.path, source })
+    }
+
+    /// Nobody depends on this write alone: a later one repeats it, or a crash makes it void.
+    pub(crate) fn unawaited(self) {}
+
+    /// Nobody was promised anything: a failure is worth a line in the log and no more.
+    pub(crate) async fn logged(self) {
+        if let Err(error) = self.done().await {
+            tracing::error!(error = error.chain(), "the embedded Coder could not save its state");
+        }
+    }
+}
+
+async fn work(mut orders: mpsc::UnboundedReceiver<Order>, closing: CancellationToken) {
+    loop {
+        let first = tokio::select! {
+            order = orders.recv() => order,
+            () = closing.cancelled() => orders.try_recv().ok(),
+        };
+        let Some(first) = first else { return };
+        let mut batch = vec![first];
+        while let Ok(next) = orders.try_recv() {
+            batch.push(next);
+        }
+        if let Err(error) = tokio::task::spawn_blocking(|| write_newest(batch)).await {
+            tracing::error!(%error, "a batch of state files was not written");
+        }
+    }
+}
+
+/// Of each file only the newest order needs to be written; it answers for the older ones too.
+fn write_newest(batch: Vec<Order>) {
+    let mut files: HashMap<PathBuf, (Vec<u8>, Vec<oneshot::Sender<Written>>)> = HashMap::new();
+    for order in batch {
+        let (bytes, waiting) = files.entry(order.path).or_default();
+        *bytes = order.bytes;
+        waiting.push(order.done);
+    }
+    for (path, (bytes, waiting)) in files {
+        let written = files::write(&path, &bytes).map_err(Arc::new);
+        for done in waiting {
+            // Whoever does not listen does not want to know.
+            let _heard = done.send(written.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_newest_content_wins_and_everyone_hears_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.json");
+        let closing = CancellationToken::new();
+        let (writer, work) = Writer::new(closing.clone());
+        let savings: Vec<Saving> = (0..9).map(|n| writer.save(path.clone(), Ok(vec![b'0' + n]))).collect();
+        closing.cancel();
+        work.await;
+        for saving in savings {
+            saving.done().await.unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "8");
+        let late = writer.save(path, Ok(vec![])).done().await.unwrap_err().chain();
+        assert!(late.ends_with("a.json: the server is stopping"), "{late}");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_names_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let closing = CancellationToken::new();
+        let (writer, work) = Writer::new(closing.clone());
+        let saving = writer.save(directory.path().join("absent/a.json"), Ok(vec![]));
+        closing.cancel();
+        work.await;
+        let error = saving.done().await.unwrap_err().chain();
+        assert!(error.contains("absent/a.json: No such file"), "{error}");
+    }
+}

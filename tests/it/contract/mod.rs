@@ -1,0 +1,121 @@
+//! One suite for every Coder: always on the embedded one, and unchanged on a real one that the environment names.
+
+mod apps;
+mod life_cycle;
+mod refusals;
+mod streams;
+mod terminals;
+
+use std::sync::Mutex;
+
+use fleet_mcp::coder::Client;
+use fleet_mcp::coder::wire::{CreateBuild, CreateWorkspace, ParameterValue, Template, Workspace};
+use uuid::Uuid;
+
+use crate::harness::{Api, LocalSite, TEMPLATE, client, is_over, is_ready, watched};
+
+/// A Coder to be tested, and what was made there.
+struct Subject {
+    api: Api,
+    client: Client,
+    template: Template,
+    owner: String,
+    url: String,
+    token: String,
+    made: Mutex<Vec<Uuid>>,
+}
+
+/// Runs a test on the embedded Coder, and on a real one when there is one.
+async fn on_every_coder(test: impl AsyncFn(&Subject)) {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let subject = Subject::new(&local.url, &local.token, TEMPLATE).await;
+    test(&subject).await;
+    local.coder.stop().await;
+    let live = |name: &str| std::env::var(format!("FLEET_LIVE_CODER_{name}")).ok();
+    match (live("URL"), live("TOKEN")) {
+        (Some(url), Some(token)) => {
+            let template = live("TEMPLATE").unwrap_or_else(|| TEMPLATE.to_owned());
+            let subject = Subject::new(url.trim_end_matches('/'), &token, &template).await;
+            test(&subject).await;
+            subject.clean_up().await;
+        }
+        (_, _) => say_skipped(),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
+fn say_skipped() {
+    eprintln!(
+        "SKIPPED on a real Coder: set FLEET_LIVE_CODER_URL and FLEET_LIVE_CODER_TOKEN to run it there too"
+    );
+}
+
+impl Subject {
+    async fn new(url: &str, token: &str, template: &str) -> Self {
+        let client = client(url, token);
+        let templates = client.templates().await.unwrap();
+        let template = templates.into_iter().find(|known| known.name == template);
+        Self {
+            api: Api::new(url, token),
+            owner: client.user_me().await.unwrap().username,
+            client,
+            template: template.expect("the template of the tests is there"),
+            url: url.to_owned(),
+            token: token.to_owned(),
+            made: Mutex::default(),
+        }
+    }
+
+    fn fresh_name() -> String {
+        let digits = Uuid::new_v4().simple().to_string();
+        format!("contract-{}", &digits[..12])
+    }
+
+    async fn request(&self, name: &str) -> CreateWorkspace {
+        let parameters = self.client.rich_parameters(self.template.active_version_id).await.unwrap();
+        let needed = parameters.iter().filter(|parameter| parameter.required);
+        let values =
+            needed.map(|parameter| ParameterValue { name: parameter.name.clone(), value: "x".into() });
+        CreateWorkspace {
+            name: name.to_owned(),
+            template_version_id: self.template.active_version_id,
+            rich_parameter_values: values.collect(),
+            template_version_preset_id: None,
+        }
+    }
+
+    async fn create(&self) -> Workspace {
+        let request = self.request(&Self::fresh_name()).await;
+        let made = self.client.workspace_create(self.template.organization_id, &request).await.unwrap();
+        self.made.lock().unwrap().push(made.id);
+        made
+    }
+
+    async fn create_ready(&self) -> Workspace {
+        let made = self.create().await;
+        self.until(made.id, is_ready).await
+    }
+
+    async fn until(&self, workspace: Uuid, wanted: impl Fn(&Workspace) -> bool) -> Workspace {
+        watched(&self.client, workspace, wanted).await
+    }
+
+    /// Asks for a build and waits for its end.
+    async fn build(&self, workspace: Uuid, build: &CreateBuild) -> Workspace {
+        let asked = self.client.build_create(workspace, build).await.unwrap();
+        self.until(workspace, |now| now.latest_build.id == asked.id && is_over(now)).await
+    }
+
+    async fn clean_up(&self) {
+        let made = self.made.lock().unwrap().clone();
+        for workspace in made {
+            // What a test has deleted itself is gone already.
+            self.client.build_create(workspace, &CreateBuild::delete()).await.ok();
+        }
+    }
+}
+
+fn agent_id(workspace: &Workspace) -> Uuid {
+    workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents).next().unwrap().id
+}

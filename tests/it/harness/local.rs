@@ -1,0 +1,199 @@
+//! An embedded Coder on a data directory of its own, whose agents are the real program with the demo engine.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet_mcp::coder::Client;
+use fleet_mcp::coder::wire::Workspace;
+use fleet_mcp::domain::project::Project;
+use fleet_mcp::domain::role::{Role, RoleKind};
+use fleet_mcp::local::{LocalCoder, LocalError, LocalOptions, RunnerCommand};
+use rustix::process::{Pid, Signal, kill_process};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Api, Reply, client};
+
+/// The template that most tests use: an empty repository.
+pub(crate) const TEMPLATE: &str = "fleet";
+
+/// Where an embedded Coder lives; whatever a failed test leaves running there dies with it.
+pub(crate) struct LocalSite {
+    pub(crate) directory: Arc<TempDir>,
+    pub(crate) options: LocalOptions,
+}
+
+/// A running embedded Coder of one site.
+pub(crate) struct RunningLocal {
+    pub(crate) coder: LocalCoder,
+    pub(crate) url: String,
+    pub(crate) token: String,
+}
+
+impl LocalSite {
+    pub(crate) fn new() -> Self {
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let options = LocalOptions {
+            data_dir: directory.path().join("data"),
+            port: 0,
+            slots: NonZeroUsize::new(3).unwrap(),
+            projects: vec![project(TEMPLATE, None)],
+            roles: vec![role("coder", "You write code."), role("reviewer", "You read code.")],
+            here: None,
+            engine: "demo".to_owned(),
+            runner: RunnerCommand {
+                program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
+                arguments: vec!["agent".to_owned()],
+            },
+            build_deadline: Duration::from_secs(60),
+        };
+        Self { directory, options }
+    }
+
+    pub(crate) fn project(mut self, project: Project) -> Self {
+        self.options.projects.push(project);
+        self
+    }
+
+    pub(crate) fn here(mut self, directory: &Path) -> Self {
+        self.options.here = Some(directory.to_owned());
+        self.project(project("here", None))
+    }
+
+    pub(crate) async fn start(&self) -> RunningLocal {
+        self.try_start().await.unwrap()
+    }
+
+    pub(crate) async fn try_start(&self) -> Result<RunningLocal, LocalError> {
+        let coder = LocalCoder::start(self.options.clone()).await?;
+        let url = coder.url().as_str().trim_end_matches('/').to_owned();
+        let token = coder.token().expose_secret().to_owned();
+        Ok(RunningLocal { coder, url, token })
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.options.data_dir
+    }
+
+    pub(crate) fn workspace(&self, name: &str) -> PathBuf {
+        self.data_dir().join("workspaces").join(name)
+    }
+
+    /// Names in the directory of workspaces: what is made, and what would be left over.
+    pub(crate) fn workspace_names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.data_dir().join("workspaces")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        processes_under(self.directory.path())
+    }
+}
+
+impl Drop for LocalSite {
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            kill(pid);
+        }
+    }
+}
+
+impl RunningLocal {
+    pub(crate) fn api(&self) -> Api {
+        Api::new(&self.url, &self.token)
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        client(&self.url, &self.token)
+    }
+
+    /// Creates a workspace whose agent is told this first.
+    pub(crate) async fn create(&self, template: &str, name: &str, prompt: &str) -> Reply {
+        let api = self.api();
+        let found = api.get(&format!("/api/v2/organizations/coder/templates/{template}")).await.body;
+        let values = json!([{ "name": "AI Prompt", "value": prompt }]);
+        let body = json!({ "name": name, "template_id": found["id"], "rich_parameter_values": values });
+        api.post("/api/v2/users/me/workspaces", &body).await
+    }
+
+    /// Creates a workspace and waits until its agent is ready.
+    pub(crate) async fn create_ready(&self, name: &str) -> Workspace {
+        let created = self.create(TEMPLATE, name, "").await;
+        assert_eq!(created.status, 201, "{}", created.body);
+        self.until(&created.body["id"], is_ready).await
+    }
+
+    pub(crate) async fn build(&self, workspace: &Value, body: &Value) -> Reply {
+        let id = workspace.as_str().expect("an id");
+        self.api().post(&format!("/api/v2/workspaces/{id}/builds"), body).await
+    }
+
+    pub(crate) async fn until(&self, workspace: &Value, wanted: fn(&Workspace) -> bool) -> Workspace {
+        let id = workspace.as_str().expect("an id").parse().unwrap();
+        super::watched(&self.client(), id, wanted).await
+    }
+}
+
+pub(crate) fn is_ready(workspace: &Workspace) -> bool {
+    let mut agents = workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents);
+    agents
+        .any(|agent| agent.lifecycle_state == "ready" && agent.apps.iter().any(|app| app.health == "healthy"))
+}
+
+pub(crate) fn is_over(workspace: &Workspace) -> bool {
+    matches!(workspace.latest_build.job.status.as_str(), "succeeded" | "failed" | "canceled")
+}
+
+pub(crate) fn project(name: &str, repo: Option<&str>) -> Project {
+    Project {
+        name: name.to_owned(),
+        display_name: name.to_owned(),
+        description: "A project of the tests.".to_owned(),
+        template: name.to_owned(),
+        organization: None,
+        app_slug: None,
+        default_role: "coder".to_owned(),
+        repo: repo.map(str::to_owned),
+        branch: None,
+        engine: None,
+        agentless: false,
+        parameters: BTreeMap::new(),
+        forge: None,
+    }
+}
+
+/// Processes that carry the marker of any workspace of this data directory in their environment.
+pub(crate) fn processes_under(directory: &Path) -> Vec<u32> {
+    let mark = format!("FLEET_AGENT_DIR={}/", directory.display());
+    let carries = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(mark.as_bytes()))
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(carries).collect()
+}
+
+pub(crate) fn kill(pid: u32) {
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        // It may have ended by itself.
+        kill_process(pid, Signal::KILL).ok();
+    }
+}
+
+fn role(id: &str, prompt: &str) -> Role {
+    Role {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        display_name: id.to_owned(),
+        description: String::new(),
+        kind: RoleKind::Coding,
+        prompt: prompt.to_owned(),
+    }
+}

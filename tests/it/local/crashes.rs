@@ -1,0 +1,179 @@
+//! Kills: of the server at any time, of any process of a workspace; afterwards everything shown is true.
+
+use std::process::Stdio;
+
+use fleet_mcp::coder::wire::Workspace;
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+use uuid::Uuid;
+
+use crate::harness::{Api, LocalSite, client, eventually, is_over, is_ready, kill, watched};
+
+/// `local-coder` as a process of its own, so that it can be killed.
+struct Server {
+    child: Child,
+    url: String,
+    token: String,
+}
+
+impl Server {
+    async fn start(site: &LocalSite, projects: &[(&str, &str)]) -> Self {
+        let folder = site.directory.path().join("projects");
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, text) in projects {
+            std::fs::write(folder.join(format!("{name}.toml")), text).unwrap();
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
+        command.arg("local-coder").arg("--data-dir").arg(site.data_dir()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", site.directory.path());
+        command.env("FLEET_PROJECTS_DIR", &folder).kill_on_drop(true);
+        let log = std::fs::File::create(site.directory.path().join("server.log")).unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let address = site.data_dir().join("coder.json");
+        eventually("the Coder announces itself", async || {
+            let log =
+                || std::fs::read_to_string(site.directory.path().join("server.log")).unwrap_or_default();
+            assert!(child.try_wait().unwrap().is_none(), "the Coder ended: {}", log());
+            let text = std::fs::read_to_string(&address).unwrap_or_default();
+            let file: Value = serde_json::from_str(&text).unwrap_or_default();
+            file["pid"].as_u64().is_some_and(|pid| Some(pid) == child.id().map(u64::from))
+        })
+        .await;
+        let file: Value = serde_json::from_str(&std::fs::read_to_string(address).unwrap()).unwrap();
+        let url = file["url"].as_str().unwrap().trim_end_matches('/').to_owned();
+        let token = std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap();
+        Self { child, url, token }
+    }
+
+    fn api(&self) -> Api {
+        Api::new(&self.url, &self.token)
+    }
+
+    async fn create(&self, template: &str, name: &str) -> Uuid {
+        let created = self.api().workspace_create(template, name).await;
+        assert_eq!(created.status, 201, "{}", created.body);
+        created.body["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    async fn until(&self, id: Uuid, wanted: impl Fn(&Workspace) -> bool) -> Workspace {
+        watched(&client(&self.url, &self.token), id, wanted).await
+    }
+
+    async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+}
+
+fn agent_id(workspace: &Workspace) -> Uuid {
+    workspace.latest_build.resources[0].agents[0].id
+}
+
+#[tokio::test]
+async fn an_agent_that_outlives_a_killed_server_is_found_again() {
+    let site = LocalSite::new();
+    let server = Server::start(&site, &[]).await;
+    let id = server.create("setup", "lives").await;
+    let before = agent_id(&server.until(id, is_ready).await);
+    let url = server.url.clone();
+    server.kill().await;
+    assert_eq!(site.processes().len(), 1);
+    let server = Server::start(&site, &[]).await;
+    assert_eq!(server.url, url, "the agent goes on reporting to the address it knows");
+    let found = server.until(id, is_ready).await;
+    assert_eq!((agent_id(&found), found.health.healthy, found.latest_build.build_number), (before, true, 1));
+    assert_eq!(site.processes().len(), 1);
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_died_with_the_server_is_disconnected_and_starts_again() {
+    let site = LocalSite::new();
+    let server = Server::start(&site, &[]).await;
+    let id = server.create("setup", "dies").await;
+    server.until(id, is_ready).await;
+    server.kill().await;
+    site.processes().into_iter().for_each(kill);
+    let server = Server::start(&site, &[]).await;
+    let lost = server.until(id, is_over).await;
+    assert_eq!((lost.latest_build.status.as_str(), lost.health.healthy), ("running", false));
+    let builds = format!("/api/v2/workspaces/{id}/builds");
+    assert_eq!(server.api().post(&builds, &json!({ "transition": "start" })).await.status, 201);
+    let again =
+        server.until(id, |workspace| workspace.latest_build.build_number == 2 && is_ready(workspace)).await;
+    assert!(again.health.healthy);
+    assert_eq!(site.processes().len(), 1);
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn a_build_that_a_kill_cut_short_has_failed_and_is_cleaned_up() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let slow = format!("repo = 'git://{}/nothing'", silent.local_addr().unwrap());
+    let site = LocalSite::new();
+    let server = Server::start(&site, &[("slow", &slow)]).await;
+    let id = server.create("slow", "half").await;
+    let _connection = silent.accept().await.unwrap();
+    assert_eq!(site.workspace_names(), ["half"]);
+    server.kill().await;
+    let server = Server::start(&site, &[]).await;
+    let failed = server.until(id, is_over).await.latest_build;
+    assert_eq!(
+        (failed.status.as_str(), failed.job.error.as_deref()),
+        ("failed", Some("the server ended during this build"))
+    );
+    assert_eq!((site.workspace_names(), site.processes()), (Vec::new(), Vec::new()));
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn everything_converges_however_early_or_late_the_server_is_killed() {
+    let site = LocalSite::new();
+    let mut n_workspaces = 0;
+    for milliseconds in [0_u64, 5, 15, 30, 60, 100, 160, 250] {
+        let server = Server::start(&site, &[]).await;
+        server.create("setup", &format!("agent-{milliseconds}")).await;
+        n_workspaces += 1;
+        // Not a wait for something: the moment of the kill is what varies.
+        tokio::time::sleep(std::time::Duration::from_millis(milliseconds)).await;
+        server.kill().await;
+    }
+    let server = Server::start(&site, &[]).await;
+    let listed = server.api().get("/api/v2/workspaces").await.body;
+    assert_eq!(listed["count"], n_workspaces, "what was answered is kept");
+    for row in listed["workspaces"].as_array().unwrap() {
+        let id: Uuid = row["id"].as_str().unwrap().parse().unwrap();
+        server.until(id, is_over).await;
+        let builds = format!("/api/v2/workspaces/{id}/builds");
+        assert_eq!(server.api().post(&builds, &json!({ "transition": "delete" })).await.status, 201);
+        server.until(id, |workspace| workspace.latest_build.status == "deleted").await;
+    }
+    assert_eq!((site.workspace_names(), site.processes()), (Vec::new(), Vec::new()));
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn what_a_killed_agent_leaves_behind_ends_too() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let created = local.create(crate::harness::TEMPLATE, "busy", "hang").await.body;
+    local.until(&created["id"], is_ready).await;
+    eventually("the engine runs", async || site.processes().len() >= 2).await;
+    let leader = site.processes().into_iter().min().unwrap();
+    kill(leader);
+    local.until(&created["id"], |workspace| !workspace.health.healthy).await;
+    eventually("the engine has ended", async || site.processes().is_empty()).await;
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_every_plea_is_stopped_all_the_same() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let created = local.create(crate::harness::TEMPLATE, "stubborn", "fork\nhang").await.body;
+    local.until(&created["id"], is_ready).await;
+    eventually("the engine runs", async || site.processes().len() >= 2).await;
+    local.build(&created["id"], &json!({ "transition": "stop" })).await;
+    assert_eq!(local.until(&created["id"], is_over).await.latest_build.status, "stopped");
+    assert_eq!(site.processes(), Vec::<u32>::new());
+    local.coder.stop().await;
+}

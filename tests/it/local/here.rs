@@ -1,0 +1,91 @@
+//! The project `here`: worktrees of the caller's repository, and runs in the directory itself.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::harness::{LocalSite, RunningLocal, is_over, is_ready};
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=Test", "-c", "user.email=test@example.com"]).args(arguments);
+    let output = command.current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn repository() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    git(directory.path(), &["init", "--quiet", "--initial-branch=main"]);
+    std::fs::write(directory.path().join("file"), "content").unwrap();
+    git(directory.path(), &["add", "."]);
+    git(directory.path(), &["commit", "--quiet", "--message=first"]);
+    directory
+}
+
+async fn delete(local: &RunningLocal, id: &serde_json::Value, orphan: bool) {
+    let deleted = local.build(id, &json!({ "transition": "delete", "orphan": orphan })).await;
+    assert_eq!(deleted.status, 201, "{}", deleted.body);
+    assert_eq!(local.until(id, is_over).await.latest_build.status, "deleted");
+}
+
+#[tokio::test]
+async fn an_agent_works_in_a_worktree_on_a_branch_of_its_own_that_outlives_it() {
+    let caller = repository();
+    let site = LocalSite::new().here(caller.path());
+    let local = site.start().await;
+    let created = local.create("here", "helper", "commit of the agent").await.body;
+    local.until(&created["id"], is_ready).await;
+    let repo = site.workspace("helper").join("repo");
+    assert_eq!(git(&repo, &["branch", "--show-current"]), "fleet/helper");
+    local
+        .until(&created["id"], |workspace| {
+            workspace.latest_app_status.as_ref().is_some_and(|status| status.state == "complete")
+        })
+        .await;
+    let work = git(&repo, &["rev-parse", "HEAD"]);
+    assert_ne!(work, git(caller.path(), &["rev-parse", "main"]));
+    delete(&local, &created["id"], false).await;
+    assert!(!repo.exists());
+    assert_eq!(git(caller.path(), &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(caller.path(), &["rev-parse", "fleet/helper"]), work);
+    let again = local.create("here", "helper", "").await.body;
+    local.until(&again["id"], is_ready).await;
+    assert_eq!(git(&repo, &["rev-parse", "HEAD"]), work);
+    delete(&local, &again["id"], true).await;
+    let kept = site.workspace_names();
+    assert!(kept.len() == 1 && kept[0].starts_with("helper.orphan-"), "{kept:?}");
+    assert_eq!(git(&site.workspace(&kept[0]).join("repo"), &["rev-parse", "HEAD"]), work);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn runs_share_the_directory_itself_which_no_delete_touches() {
+    let caller = repository();
+    let site = LocalSite::new().here(caller.path());
+    let local = site.start().await;
+    let created = local.create("here", "runs-here", "").await.body;
+    let ready = local.until(&created["id"], is_ready).await;
+    assert_eq!(ready.latest_build.resources[0].agents[0].directory, caller.path().display().to_string());
+    delete(&local, &created["id"], false).await;
+    assert_eq!(std::fs::read_to_string(caller.path().join("file")).unwrap(), "content");
+    assert_eq!(git(caller.path(), &["branch", "--format=%(refname:short)"]), "main");
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_directory_without_a_commit_fails_with_the_remedy_and_leaves_nothing() {
+    let plain = tempfile::tempdir().unwrap();
+    let site = LocalSite::new().here(plain.path());
+    let local = site.start().await;
+    let created = local.create("here", "helper", "").await.body;
+    let failed = local.until(&created["id"], is_over).await;
+    let expected = format!(
+        "{} is not a git repository: run 'git init' and make a first commit there",
+        plain.path().display()
+    );
+    assert_eq!(failed.latest_build.job.error, Some(expected));
+    assert_eq!(site.workspace_names(), Vec::<String>::new());
+    local.coder.stop().await;
+}

@@ -1,0 +1,11 @@
+//! The embedded Coder: as recorded, under load, under faults, over crashes, and below a fleet.
+
+mod app_proxy;
+mod clean_stop;
+mod crashes;
+mod faults;
+mod here;
+mod load;
+mod recordings;
+mod refusals;
+mod up;

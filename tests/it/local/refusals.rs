@@ -1,0 +1,185 @@
+//! What the embedded Coder refuses, word for word as a real one was recorded.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::recordings::{assert_recorded, assert_same, text};
+use crate::harness::{Api, LocalSite, TEMPLATE, fixture, read};
+use crate::stub::shape::assert_same_shape;
+
+const ABSENT: &str = "8b75af5c-0000-4000-8000-000000000000";
+const CREATE: &str = "/api/v2/users/me/workspaces";
+
+#[tokio::test]
+async fn credentials_and_ids_are_refused_as_recorded() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let api = local.api();
+    assert_same("209", &read(api.bare(Method::GET, "/api/v2/workspaces")).await.unwrap());
+    assert_same("207", &Api::new(&local.url, "bad-token").get("/api/v2/users/me").await);
+    let unknown = Api::new(&local.url, "0123456789-0123456789012345678901").get("/api/v2/users/me").await;
+    assert_eq!((unknown.status, &unknown.body["detail"]), (401, &json!("API key is invalid.")));
+    assert_same("210", &api.get("/api/v2/nonexistent").await);
+    assert_same("211", &api.get(&format!("/api/v2/workspaces/{ABSENT}")).await);
+    assert_same("212", &api.get("/api/v2/workspaces/not-a-uuid").await);
+    assert_same("213", &api.get(&format!("/api/v2/workspacebuilds/{ABSENT}")).await);
+    assert_same("214", &api.get(&format!("/api/v2/templates/{ABSENT}")).await);
+    assert_same("215", &api.get(&format!("/api/v2/workspaceagents/{ABSENT}")).await);
+    assert_same("101", &api.get("/api/v2/users/me/workspace/nope").await);
+    assert_same("102", &api.get("/api/v2/users/nobodyhere/workspace/agent-one").await);
+    let cookie =
+        api.bare(Method::POST, CREATE).header("Cookie", format!("coder_session_token={}", local.token));
+    let refused = read(cookie).await.unwrap();
+    assert_eq!(refused.status, 400);
+    assert!(text(&refused.body).starts_with("CSRF error encountered"), "{}", refused.body);
+    let foreign = api.request(Method::GET, "/api/v2/users/me").header("Origin", "https://evil.example");
+    assert_eq!(read(foreign).await.unwrap().status, 403);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn creates_are_refused_as_recorded_and_leave_nothing() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let api = local.api();
+    let template =
+        api.get(&format!("/api/v2/organizations/coder/templates/{TEMPLATE}")).await.body["id"].clone();
+    assert_eq!(local.create(TEMPLATE, "dup-name", "").await.status, 201);
+    for prefix in [
+        "217", "218", "219", "220", "221", "222", "223", "224", "225", "226", "227", "228", "229", "232",
+        "237", "248",
+    ] {
+        let recorded = fixture(prefix);
+        let mut body = recorded.raw["request"]["body"].clone();
+        body["template_id"] = template.clone();
+        assert_same(prefix, &api.post(text(&recorded.raw["request"]["path"]), &body).await);
+    }
+    assert_recorded("240", &api.post(CREATE, &json!({ "name": "tm", "template_id": ABSENT })).await);
+    assert_same("241", &api.post(CREATE, &json!({ "name": "tm", "template_id": "fleet" })).await);
+    assert_same("242", &api.post(CREATE, &json!({ "name": "tm" })).await);
+    let both = json!({ "name": "tm", "template_id": template, "template_version_id": template });
+    assert_recorded("243", &api.post(CREATE, &both).await);
+    let preset = json!({ "name": "tmp", "template_id": template, "template_version_preset_id": ABSENT });
+    assert_same("244", &api.post(CREATE, &preset).await);
+    assert_recorded("245", &read(api.request(Method::POST, CREATE).body("{not json")).await.unwrap());
+    assert_same("246", &read(api.request(Method::POST, CREATE)).await.unwrap());
+    assert_eq!(api.get("/api/v2/workspaces").await.body["count"], 1);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_required_parameter_is_asked_for_as_recorded() {
+    let site = LocalSite::new().project(crate::harness::project("here", None));
+    let local = site.start().await;
+    let refused = local.create("here", "nowhere", "").await;
+    let mut expected = fixture("233").body().clone();
+    expected["validations"][0]["field"] = json!("fleet_mcp_directory");
+    assert_eq!((refused.status, refused.body), (400, expected));
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn app_status_reports_answer_as_recorded() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    local.create_ready("agent-one").await;
+    let agent = Api::new(&local.url, &agent_token(&site));
+    let path = "/api/v2/workspaceagents/me/app-status";
+    for prefix in ["109", "110", "111", "112", "113", "114", "115", "116", "117", "118", "119", "120", "121"]
+    {
+        let body = fixture(prefix).raw["request"]["body"].clone();
+        assert_same(prefix, &agent.patch(path, &body).await);
+    }
+    let body = fixture("122").raw["request"]["body"].clone();
+    assert_same("122", &local.api().patch(path, &body).await);
+    assert_same("123", &Api::new(&local.url, ABSENT).patch(path, &body).await);
+    let shown = local.api().get("/api/v2/users/me/workspace/agent-one").await.body;
+    let recorded = fixture("124");
+    assert_same_shape("124", &recorded.body()["latest_app_status"], &shown["latest_app_status"]);
+    let said = |workspace: &Value| -> Vec<String> {
+        let statuses = &workspace["latest_build"]["resources"][0]["agents"][0]["apps"][0]["statuses"];
+        statuses.as_array().unwrap().iter().map(|status| text(&status["message"]).to_owned()).collect()
+    };
+    let n_recorded = said(recorded.body()).len();
+    assert_eq!(said(&shown)[..n_recorded], said(recorded.body())[..]);
+    local.coder.stop().await;
+}
+
+/// Only the agent's own process knows it.
+fn agent_token(site: &LocalSite) -> String {
+    let pid = site.processes()[0];
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let mut variables =
+        environment.split(|byte| *byte == 0).map(|variable| String::from_utf8_lossy(variable));
+    variables.find_map(|variable| variable.strip_prefix("CODER_AGENT_TOKEN=").map(str::to_owned)).unwrap()
+}
+
+#[tokio::test]
+async fn too_many_requests_for_one_path_are_refused_as_recorded() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let api = local.api();
+    let path = "/api/v2/users/me/organizations";
+    // The count begins anew with each minute: a burst of two limits fills one of them.
+    let mut limited = None;
+    for _ in 0..1_100 {
+        let reply = api.get(path).await;
+        if reply.status == 429 {
+            limited = Some(reply);
+            break;
+        }
+    }
+    let limited = limited.expect("the limit is reached");
+    assert_same("338", &limited);
+    assert_eq!(
+        (&limited.headers["retry-after"], &limited.headers["x-ratelimit-remaining"]),
+        (&"60".parse().unwrap(), &"0".parse().unwrap())
+    );
+    assert_recorded("339", &api.get("/api/v2/users/me").await);
+    assert_eq!(api.get(&format!("{path}?x=1")).await.status, 429);
+    let bypass = api.request(Method::GET, path).header("X-Coder-Bypass-Ratelimit", "true");
+    assert_recorded("341", &read(bypass).await.unwrap());
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn app_requests_without_an_app_answer_as_recorded() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    local.create_ready("agent-one").await;
+    let cookie = format!("coder_session_token={}", local.token);
+    let get = async |path: &str, cookie: Option<&str>| {
+        let request = local.api().bare(Method::GET, path);
+        read(cookie.into_iter().fold(request, |request, cookie| request.header("Cookie", cookie)))
+            .await
+            .unwrap()
+    };
+    let pages = [
+        ("394", "/@me/agent-one.main/apps/ccw/status"),
+        ("397", "/@fleet/agent-one.main/apps/nope/status"),
+        ("399", "/@fleet/race-one/apps/ccw/status"),
+    ];
+    for (prefix, path) in pages {
+        let page = get(path, Some(&cookie)).await;
+        assert_eq!(
+            (page.status, &page.headers["content-type"]),
+            (404, &"text/html; charset=utf-8".parse().unwrap()),
+            "{prefix}"
+        );
+        assert!(text(&page.body).contains("<title>404 - Application Not Found"), "{prefix}");
+    }
+    let bare = get("/@fleet/agent-one.main/apps/ccw", Some(&cookie)).await;
+    assert_eq!(
+        (bare.status, &bare.headers["location"]),
+        (307, &"/@fleet/agent-one.main/apps/ccw/".parse().unwrap())
+    );
+    let nobody = get("/@fleet/agent-one.main/apps/ccw/status", None).await;
+    let recorded = fixture("396");
+    let expected = text(&recorded.raw["headers"]["Location"])
+        .replace("http://127.0.0.1:7080", &local.url)
+        .replace("fleetadmin", "fleet");
+    assert_eq!((nobody.status, nobody.headers["location"].to_str().unwrap()), (303, expected.as_str()));
+    let status = get("/@fleet/agent-one/apps/ccw/status", Some(&cookie)).await;
+    assert_eq!((status.status, &status.body["status"]), (200, &json!("stable")));
+    local.coder.stop().await;
+}

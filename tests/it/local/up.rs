@@ -1,0 +1,84 @@
+//! `up` without any Coder: a fleet on its own embedded Coder, driven by the command line.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::process::Child;
+
+use crate::harness::{Program, eventually, kill, processes_under, server_file};
+
+/// Whatever a failed test leaves running is ended.
+struct Left<'a>(&'a Program);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        processes_under(self.0.directory.path()).into_iter().for_each(kill);
+    }
+}
+
+async fn up(program: &Program) -> Child {
+    let mut command = tokio::process::Command::from(program.command(&["up", "--port", "0"]));
+    let log = std::fs::File::create(program.directory.path().join("server.log")).unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+    let child = command.spawn().unwrap();
+    eventually("the server announces itself", async || {
+        server_file(&program.data_dir()).is_some_and(|file| Some(file.pid) == child.id())
+    })
+    .await;
+    child
+}
+
+async fn agent(program: &Program, arguments: &[&str]) -> Value {
+    let all: Vec<&str> = ["--json", "agents"].iter().chain(arguments).copied().collect();
+    program.json(&all).await
+}
+
+#[tokio::test]
+async fn an_agent_lives_its_whole_life_through_the_command_line() {
+    let program = Program::without_coder();
+    let _left = Left(&program);
+    let mut server = up(&program).await;
+    let create = ["create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
+    let created = agent(&program, &create).await;
+    assert_eq!((&created["agent"]["name"], &created["agent"]["project"]), (&"one".into(), &"setup".into()));
+    let shown = async |wanted: &str| agent(&program, &["show", "one"]).await["agent"]["status"] == wanted;
+    eventually("it is idle", async || shown("idle").await).await;
+    assert_eq!(processes_under(program.directory.path()).len(), 1);
+    agent(&program, &["stop", "one", "--wait", "40"]).await;
+    eventually("it is stopped", async || shown("stopped").await).await;
+    assert_eq!(processes_under(program.directory.path()).len(), 0);
+    agent(&program, &["start", "one", "--wait", "40"]).await;
+    eventually("it is idle again", async || shown("idle").await).await;
+    agent(&program, &["delete", "one", "--discard-work", "-y"]).await;
+    eventually("nothing of it is left", async || {
+        !program.data_dir().join("workspaces/one").exists()
+            && processes_under(program.directory.path()).is_empty()
+    })
+    .await;
+    let down = program.run(&["down"]).await;
+    let told = "the server and its agents have stopped; the next 'fleet-mcp up' starts them again\n";
+    assert_eq!((down.status.success(), String::from_utf8_lossy(&down.stdout).as_ref()), (true, told));
+    assert!(server.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_everything_and_the_next_up_goes_on_where_it_was() {
+    let program = Program::without_coder();
+    let _left = Left(&program);
+    let mut server = up(&program).await;
+    let create = ["create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
+    agent(&program, &create).await;
+    eventually("it is idle", async || agent(&program, &["show", "one"]).await["agent"]["status"] == "idle")
+        .await;
+    let pid = rustix::process::Pid::from_raw(server.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(server.wait().await.unwrap().success());
+    assert_eq!(processes_under(program.directory.path()), Vec::<u32>::new());
+    let mut server = up(&program).await;
+    eventually("it is idle again", async || {
+        agent(&program, &["show", "one"]).await["agent"]["status"] == "idle"
+    })
+    .await;
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.wait().await.unwrap().success());
+}
