@@ -2,7 +2,8 @@
 //!
 //! Layers, outermost first; a `tidy` test holds who may import whom:
 //! `cli`, `mcp` and `web` are the surfaces, `view` the shapes they share, `app` the use cases,
-//! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server.
+//! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server. `local` is a Coder of
+//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs.
 
 pub mod app;
 pub mod boot;
@@ -10,7 +11,10 @@ pub mod cli;
 pub mod coder;
 pub mod config;
 pub mod domain;
+pub mod engine;
+pub mod local;
 pub mod mcp;
+pub mod runner;
 pub mod store;
 pub mod telemetry;
 pub mod view;

@@ -2,9 +2,13 @@
 
 use std::process::ExitCode;
 
-use fleet_mcp::boot::{self, BootError};
-use fleet_mcp::cli::{self, Cli, Command, Exit, Extras, Globals, ServeArgs};
-use fleet_mcp::config::{Environment, Flags, Settings};
+use fleet_mcp::boot::{self, BootError, EmbeddedOptions};
+use fleet_mcp::cli::{
+    self, AgentArgs, Cli, Command, Exit, Extras, Globals, LocalCoderArgs, ServeArgs, UpArgs,
+};
+use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
+use fleet_mcp::engine::demo;
+use fleet_mcp::runner::{self, Options};
 use fleet_mcp::{telemetry, web};
 use secrecy::SecretString;
 
@@ -16,8 +20,13 @@ fn main() -> ExitCode {
     };
     runtime.block_on(async {
         match command {
+            Command::Up(arguments) => finish(up(&globals, &arguments).await),
             Command::Serve(arguments) => finish(serve(&globals, &arguments).await),
             Command::Stdio => finish(stdio(&globals).await),
+            Command::LocalCoder(arguments) => finish(local_coder(&globals, &arguments).await),
+            Command::Agent(arguments) => finish(agent(&globals, &arguments).await),
+            Command::DemoEngine(arguments) if arguments.linger => demo::linger().await,
+            Command::DemoEngine(_) => demo::play().await,
             Command::Client(command) => cli::run(globals, command, Extras { openapi }).await,
         }
     })
@@ -29,12 +38,40 @@ async fn serve(globals: &Globals, arguments: &ServeArgs) -> anyhow::Result<()> {
     Ok(boot::serve(&settings).await?)
 }
 
+async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
+    let settings = Settings::load(&flags(globals, &arguments.serve), &Environment::of_process())?;
+    telemetry::start(&settings.log, settings.coder.iter().map(|coder| coder.token.clone()).collect());
+    Ok(boot::up(&settings, &embedded(0, &arguments.engine.engine)).await?)
+}
+
+async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::Result<()> {
+    let nothing = ServeArgs { port: None, bind: None };
+    let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
+    telemetry::start(&settings.log, Vec::new());
+    let options = embedded(arguments.port.unwrap_or_default(), &arguments.engine.engine);
+    Ok(boot::local_coder(&settings, &options).await?)
+}
+
+/// The project `here` is the directory this was started in.
+fn embedded(port: u16, engine: &str) -> EmbeddedOptions {
+    EmbeddedOptions { port, engine: engine.to_owned(), here: std::env::current_dir().ok() }
+}
+
 async fn stdio(globals: &Globals) -> anyhow::Result<()> {
     let nothing = ServeArgs { port: None, bind: None };
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
     telemetry::start(&settings.log, Vec::new());
     let token = std::env::var("FLEET_TOKEN").ok().filter(|token| !token.is_empty()).map(SecretString::from);
     Ok(boot::stdio(&settings.data_dir, token).await?)
+}
+
+async fn agent(globals: &Globals, arguments: &AgentArgs) -> anyhow::Result<()> {
+    let options = Options::read(arguments.port, |name| std::env::var(name).ok())?;
+    let level = globals.log_level.map(|level| level.word().to_owned());
+    let level = level.or_else(|| std::env::var("MCP_LOG_LEVEL").ok()).unwrap_or_else(|| "info".to_owned());
+    let secrets = options.coder.iter().map(|coder| coder.agent_token.clone()).collect();
+    telemetry::start(&LogSettings { level, format: LogFormat::Text }, secrets);
+    Ok(runner::run(options).await.map_err(BootError::Agent)?)
 }
 
 fn flags(globals: &Globals, arguments: &ServeArgs) -> Flags {

@@ -42,7 +42,7 @@ fn start(data_dir: &Path) -> Result<std::process::Child, BootError> {
     std::fs::create_dir_all(data_dir).map_err(failed)?;
     let log = std::fs::File::create(data_dir.join("serve.log")).map_err(failed)?;
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.arg("serve").arg("--data-dir").arg(data_dir);
+    command.arg("up").arg("--data-dir").arg(data_dir);
     // A group of its own: Ctrl-C in the client's terminal is not meant for the server.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
     command.spawn().map_err(failed)

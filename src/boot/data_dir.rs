@@ -4,11 +4,15 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::BootError;
 use crate::cli::ServerFile;
+
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A data directory that is ours until this is dropped.
 #[derive(Debug)]
@@ -30,7 +34,7 @@ impl DataDir {
             .mode(0o600)
             .open(&lock)
             .map_err(failed)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !locked_in_time(&file) {
             return Err(held(path));
         }
         let dir = Self { path: path.to_owned(), _lock: file };
@@ -78,6 +82,19 @@ pub fn server_of(data_dir: &Path) -> Option<ServerFile> {
 pub fn is_held(data_dir: &Path) -> bool {
     let Ok(file) = OpenOptions::new().write(true).open(data_dir.join("lock")) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+/// A server that was killed while it started a process leaves the lock to that process, until a moment later it
+/// has become another program.
+fn locked_in_time(file: &File) -> bool {
+    let mut tries = 0..LOCK_TRIES;
+    tries.any(|_| {
+        let is_ours = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !is_ours {
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        is_ours
+    })
 }
 
 fn held(path: &Path) -> BootError {

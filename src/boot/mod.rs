@@ -2,7 +2,9 @@
 
 pub mod background;
 pub mod data_dir;
+mod local_coder;
 mod server;
+mod signals;
 mod stdio;
 mod token_file;
 
@@ -12,11 +14,14 @@ use thiserror::Error;
 
 use crate::app;
 use crate::coder::CoderError;
+use crate::local::LocalError;
 use crate::mcp::bridge::BridgeError;
 use crate::mcp::tools::UnknownToolset;
+use crate::runner::RunnerError;
 use crate::store::StoreError;
 
-pub use server::serve;
+pub use local_coder::{EmbeddedOptions, local_coder};
+pub use server::{serve, up};
 pub use stdio::stdio;
 
 /// Why a server could not start or go on.
@@ -30,7 +35,10 @@ pub enum BootError {
         #[source]
         source: std::io::Error,
     },
-    #[error("no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN")]
+    #[error(
+        "no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN, or run 'fleet-mcp up', which \
+         brings a Coder of its own"
+    )]
     NoCoder,
     #[error("mcp.toolsets: {0}")]
     Toolsets(#[source] UnknownToolset),
@@ -44,6 +52,8 @@ pub enum BootError {
     Store(#[source] StoreError),
     #[error("cannot set up the Coder client")]
     Coder(#[source] CoderError),
+    #[error("cannot start the embedded Coder")]
+    LocalCoder(#[source] LocalError),
     #[error("cannot load the fleet")]
     Fleet(#[source] app::error::Error),
     #[error("cannot write {path}")]
@@ -56,6 +66,8 @@ pub enum BootError {
     Serve(#[source] std::io::Error),
     #[error("the bridge between the client and the server broke")]
     Bridge(#[source] BridgeError),
+    #[error("the agent of this workspace cannot go on")]
+    Agent(#[source] RunnerError),
     #[error("a server in the background did not start ({status}); see {log}")]
     Background { log: PathBuf, status: String },
 }

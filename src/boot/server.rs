@@ -7,13 +7,13 @@ use std::time::Duration;
 use axum::Router;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
 use super::data_dir::DataDir;
-use super::{BootError, token_file};
+use super::local_coder::{self, EmbeddedOptions};
+use super::{BootError, signals, token_file};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
@@ -44,21 +44,60 @@ struct Running {
     tasks: TaskTracker,
 }
 
-/// Serves until SIGTERM, Ctrl-C or `down`.
+/// A port that is ours before anything else is begun.
+struct Bound {
+    listener: TcpListener,
+    url: String,
+}
+
+/// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
 pub async fn serve(settings: &Settings) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
-    let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
     let dir = DataDir::hold(&settings.data_dir)?;
-    let running = start_fleet(settings, coder).await?;
-    write_tokens(&running.fleet, &dir).await?;
+    let served = run(settings, coder, bind(settings).await?, &dir).await;
+    dir.withdraw();
+    served
+}
+
+/// Like `serve`, with an embedded Coder when no deployment is set.
+pub async fn up(settings: &Settings, options: &EmbeddedOptions) -> Result<(), BootError> {
+    if settings.coder.is_some() {
+        return serve(settings).await;
+    }
+    let dir = DataDir::hold(&settings.data_dir)?;
+    let bound = bind(settings).await?;
+    let local = local_coder::start(settings, options).await?;
+    let mut settings = settings.clone();
+    // Agents on this machine reach us where we listen.
+    settings.server.public_url.get_or_insert_with(|| bound.url.clone());
+    let served = run(&settings, &local_coder::settings_of(&local), bound, &dir).await;
+    local.stop().await;
+    dir.withdraw();
+    served
+}
+
+async fn bind(settings: &Settings) -> Result<Bound, BootError> {
     let address = settings.server.address;
     let listener =
         TcpListener::bind(address).await.map_err(|source| BootError::Listen { address, source })?;
     let bound = listener.local_addr().map_err(BootError::Serve)?;
-    let file = server_file(&format!("http://{bound}"))?;
+    Ok(Bound { listener, url: format!("http://{bound}") })
+}
+
+async fn run(
+    settings: &Settings,
+    coder: &CoderSettings,
+    bound: Bound,
+    dir: &DataDir,
+) -> Result<(), BootError> {
+    let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
+    let running = start_fleet(settings, coder).await?;
+    write_tokens(&running.fleet, dir).await?;
+    let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
     stop_on_signals(&running);
-    let served = axum::serve(listener, router).with_graceful_shutdown(running.stop.clone().cancelled_owned());
+    let stop = running.stop.clone();
+    let served = axum::serve(bound.listener, router).with_graceful_shutdown(stop.cancelled_owned());
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder.url, "serving");
@@ -66,7 +105,7 @@ pub async fn serve(settings: &Settings) -> Result<(), BootError> {
         ended = serving => ended,
         () = running.stop.cancelled() => Ok(Ok(())),
     };
-    take_down(running, &dir).await;
+    take_down(running).await;
     ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
 }
 
@@ -158,28 +197,16 @@ fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router 
 fn stop_on_signals(running: &Running) {
     let stop = running.stop.clone();
     running.tasks.spawn(async move {
-        let mut terminate = signal(SignalKind::terminate()).ok();
-        let terminated = async {
-            match &mut terminate {
-                Some(signal) => signal.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => tracing::info!("interrupted; stopping"),
-            _ = terminated => tracing::info!("asked to stop"),
-            () = stop.cancelled() => {}
-        }
+        stop.run_until_cancelled(signals::asked_to_stop()).await;
         stop.cancel();
     });
 }
 
-async fn take_down(running: Running, dir: &DataDir) {
+async fn take_down(running: Running) {
     running.stop.cancel();
     running.tasks.close();
     if tokio::time::timeout(DRAIN_LIMIT, running.tasks.wait()).await.is_err() {
         tracing::warn!("some work did not end in time; it goes on from its record at the next start");
     }
     running.store.close().await;
-    dir.withdraw();
 }

@@ -12,11 +12,16 @@ use super::globals::Globals;
 use super::screen::{Format, Screen};
 use super::server_file::ServerFile;
 
-/// The server gives its own steps 25 s to finish.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The server gives its own steps 25 s to finish, and an embedded Coder's agents ten more.
+const PATIENCE: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// There while an embedded Coder serves from this data directory.
+const EMBEDDED_FILE: &str = "coder.json";
+
 pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
+    let is_embedded =
+        globals.data_directory().is_some_and(|directory| directory.join(EMBEDDED_FILE).exists());
     let asked = match Client::connect(globals) {
         Ok(client) => client.post(&["shutdown"], &json!({})).await.map(|_| ()),
         Err(error) => Err(error),
@@ -27,7 +32,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
         // A server on its way out may not get its answer to us.
         (Ok(()) | Err(CliError::Cut { .. }), None) => {
             until_gone(&globals.require_data_directory()?).await?;
-            tell(screen, Outcome::Stopped)
+            tell(screen, if is_embedded { Outcome::StoppedWithAgents } else { Outcome::Stopped })
         }
         (Err(error), _) => Err(error),
     }
@@ -39,6 +44,8 @@ enum Outcome {
     /// A server elsewhere, whose end we cannot see.
     Asked,
     Stopped,
+    /// Agents of an embedded Coder live on this machine and stop with it.
+    StoppedWithAgents,
 }
 
 fn tell(screen: &Screen, outcome: Outcome) -> Result<Exit, CliError> {
@@ -46,6 +53,9 @@ fn tell(screen: &Screen, outcome: Outcome) -> Result<Exit, CliError> {
         Outcome::NothingRuns => "nothing runs",
         Outcome::Asked => "the server was asked to stop",
         Outcome::Stopped => "the server has stopped; agents go on",
+        Outcome::StoppedWithAgents => {
+            "the server and its agents have stopped; the next 'fleet-mcp up' starts them again"
+        }
     };
     match screen.format {
         Format::People => screen.line(message)?,

@@ -83,7 +83,7 @@ impl CliError {
     /// The one thing to do next, in words of the command line.
     pub(crate) fn next_action(&self) -> String {
         match self {
-            Self::NoServer => "Run 'fleet-mcp serve'.".into(),
+            Self::NoServer => "Run 'fleet-mcp up'.".into(),
             Self::Unreachable { .. } | Self::Cut { .. } => "Run 'fleet-mcp doctor'.".into(),
             Self::Answered { body, .. } => wording::for_operators(&body.next_action),
             Self::Foreign { .. } => "Check that the address is that of a fleet-mcp server.".into(),

@@ -1,9 +1,10 @@
 //! The command line: one command group a file, a REST client of the running server.
 //!
-//! `serve` and `stdio` are only parsed here; whoever composes the program carries them out. Every other
-//! command is a [`ClientCommand`] and goes to [`run`].
+//! What serves, bridges or runs inside a workspace is only parsed here; whoever composes the program carries it
+//! out. Every other command is a [`ClientCommand`] and goes to [`run`].
 
 mod age;
+mod agent;
 mod agents;
 mod audit;
 mod catalog;
@@ -31,11 +32,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use agent::{AgentArgs, DemoEngineArgs};
 use error::CliError;
 pub use exit::Exit;
 pub use globals::{Globals, LogLevel};
 use screen::Screen;
-pub use serve::ServeArgs;
+pub use serve::{LocalCoderArgs, ServeArgs, UpArgs};
 pub use server_file::ServerFile;
 
 /// Drive a fleet of coding agents that live in Coder workspaces
@@ -44,7 +46,7 @@ pub use server_file::ServerFile;
     name = "fleet-mcp",
     version,
     long_about = "Drive a fleet of coding agents that live in Coder workspaces.\n\n\
-        To begin: 'fleet-mcp serve' runs the server, 'fleet-mcp doctor' says what is missing, and \
+        To begin: 'fleet-mcp up' runs everything, 'fleet-mcp doctor' says what is missing, and \
         'fleet-mcp agents create' puts the first agent to work.",
     after_help = "Example:\n  fleet-mcp agents list --watch",
     max_term_width = 100,
@@ -59,12 +61,32 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the server: MCP, REST and events for one data directory
+    /// Run everything on this machine: the server, and a Coder of its own unless CODER_URL is set
+    #[command(after_help = "Example:\n  fleet-mcp up --port 3001")]
+    Up(UpArgs),
+    /// Run the server on the Coder deployment that CODER_URL names
     #[command(after_help = "Example:\n  CODER_URL=https://coder.example fleet-mcp serve --port 3001")]
     Serve(ServeArgs),
     /// Speak MCP on standard input and output, as a bridge to the server
     #[command(after_help = "Example:\n  claude mcp add fleet -- fleet-mcp stdio")]
     Stdio,
+    /// Run the embedded Coder alone, for anyone who wants a Coder to test against
+    #[command(after_help = "Example:\n  fleet-mcp local-coder --data-dir ./coder --port 7080")]
+    LocalCoder(LocalCoderArgs),
+    /// Be the agent of a workspace: speak AgentAPI and run the engine once for each message
+    #[command(
+        hide = true,
+        long_about = "Be the agent of a workspace: speak AgentAPI and run the engine once for each message.\n\n\
+            The embedded Coder starts it in every workspace; a template of your own starts it too. It reads \
+            FLEET_ENGINE (required), FLEET_AGENT_SOCKET, FLEET_AGENT_DIR (default ~/.fleet), FLEET_GENERATION, \
+            FLEET_APP_SLUG, FLEET_INTERRUPT_MS, FLEET_TERMINATE_MS, CODER_AGENT_URL, CODER_AGENT_TOKEN and \
+            CODER_WORKSPACE_NAME, and works in the current directory.",
+        after_help = "Example:\n  FLEET_ENGINE=demo fleet-mcp agent --port 3284"
+    )]
+    Agent(AgentArgs),
+    /// Be the demo engine: obey the message on standard input
+    #[command(hide = true, after_help = "Example:\n  echo 'say hello' | fleet-mcp demo-engine")]
+    DemoEngine(DemoEngineArgs),
     #[command(flatten)]
     Client(ClientCommand),
 }
@@ -72,7 +94,7 @@ pub enum Command {
 /// What the running server is asked for, or what needs none.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
-    /// Stop the server of this data directory; agents go on
+    /// Stop the server of this data directory; agents on a Coder deployment go on
     #[command(after_help = "Example:\n  fleet-mcp down")]
     Down,
     /// List, make, change and remove agents

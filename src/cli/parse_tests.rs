@@ -23,6 +23,9 @@ fn the_commands_are_put_together_well() {
 #[test]
 fn every_command_line_of_the_contract_parses() {
     let lines = [
+        "up",
+        "up --port 0 --bind 127.0.0.1 --engine demo",
+        "local-coder --data-dir /d --port 7080",
         "serve",
         "serve --port 0 --bind ::1",
         "stdio",
@@ -68,7 +71,7 @@ fn every_command_line_of_the_contract_parses() {
 fn mistakes_are_refused_with_a_reason() {
     let lines = [
         "",
-        "up",
+        "upp",
         "status --url ftp://x.example",
         "agents show a_b",
         "agents show ..",

@@ -3,11 +3,15 @@
 
 mod cli;
 mod coder;
+mod contract;
 mod fleet;
 mod harness;
+mod local;
+mod local_blocks;
 mod mcp;
 mod process;
 mod rest;
+mod runner;
 mod store;
 mod stub;
 mod tidy;

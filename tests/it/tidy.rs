@@ -9,19 +9,22 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("coder", &[]),
     ("store", &["domain"]),
     ("app", &["domain", "store", "coder"]),
+    ("engine", &["domain"]),
+    ("runner", &["domain", "engine", "coder"]),
+    ("local", &["coder", "domain"]),
     ("view", &["domain", "app"]),
     ("mcp", &["app", "view", "domain"]),
     ("web", &["app", "view", "domain"]),
     ("cli", &["view", "domain"]),
     ("config", &[]),
     ("telemetry", &["config"]),
-    ("boot", &["app", "cli", "coder", "config", "domain", "mcp", "store", "view", "web"]),
+    ("boot", &["app", "cli", "coder", "config", "domain", "local", "mcp", "runner", "store", "view", "web"]),
 ];
 
 /// Crates that stay behind one edge.
 const CONFINED: &[(&str, &[&str])] = &[
     ("rmcp", &["mcp"]),
-    ("axum", &["web", "mcp", "boot"]),
+    ("axum", &["web", "mcp", "boot", "runner", "local"]),
     ("utoipa", &["web", "view"]),
     ("sqlx", &["store"]),
     ("reqwest", &["coder", "mcp", "cli"]),

@@ -51,9 +51,11 @@ fn of_directory(directory: &Path) -> Vec<CheckRow> {
             checks.push(check("version", version(&server)));
         }
         Ok(None) => checks
-            .push(check(SERVER, trouble("no server runs for this data directory", "Run 'fleet-mcp serve'."))),
-        Err(error) => checks
-            .push(check(SERVER, trouble(error.message(), "Remove server.json and run 'fleet-mcp serve'."))),
+            .push(check(SERVER, trouble("no server runs for this data directory", "Run 'fleet-mcp up'."))),
+        Err(error) => {
+            checks
+                .push(check(SERVER, trouble(error.message(), "Remove server.json and run 'fleet-mcp up'.")));
+        }
     }
     checks
 }
@@ -61,10 +63,7 @@ fn of_directory(directory: &Path) -> Vec<CheckRow> {
 fn data_directory(directory: &Path) -> Look {
     let shown = directory.display();
     let Ok(metadata) = std::fs::metadata(directory) else {
-        return trouble(
-            format!("{shown} is not there"),
-            "Run 'fleet-mcp serve' once: it makes the directory.",
-        );
+        return trouble(format!("{shown} is not there"), "Run 'fleet-mcp up' once: it makes the directory.");
     };
     if !metadata.is_dir() {
         return trouble(format!("{shown} is not a directory"), "Name another one with --data-dir.");
@@ -83,7 +82,7 @@ fn data_directory(directory: &Path) -> Look {
 fn operator_token(file: &Path) -> Look {
     match std::fs::metadata(file) {
         Err(_) => {
-            trouble(format!("{TOKEN_FILE} is not there"), "Run 'fleet-mcp serve' once: it makes the token.")
+            trouble(format!("{TOKEN_FILE} is not there"), "Run 'fleet-mcp up' once: it makes the token.")
         }
         Ok(metadata) if metadata.permissions().mode() & OTHERS != 0 => {
             trouble(format!("{TOKEN_FILE} is open to others"), format!("Run 'chmod 600 {}'.", file.display()))
@@ -97,7 +96,7 @@ fn server_process(server: &ServerFile) -> Look {
     if server.is_alive() {
         Ok(format!("process {pid} at {url}"))
     } else {
-        trouble(format!("server.json names process {pid}, which does not run"), "Run 'fleet-mcp serve'.")
+        trouble(format!("server.json names process {pid}, which does not run"), "Run 'fleet-mcp up'.")
     }
 }
 
@@ -107,7 +106,7 @@ fn version(server: &ServerFile) -> Look {
     } else {
         trouble(
             format!("the server is {}, this command is {OUR_VERSION}", server.version),
-            "Run 'fleet-mcp down', then 'fleet-mcp serve' with this version.",
+            "Run 'fleet-mcp down', then 'fleet-mcp up' with this version.",
         )
     }
 }

@@ -133,7 +133,7 @@ async fn files_that_cannot_be_used_are_named() {
 #[test]
 fn mistakes_of_usage_end_with_two() {
     let directory = private_directory();
-    for line in ["", "up", "agents show a_b", "agents stop", "serve --token x"] {
+    for line in ["", "upp", "agents show a_b", "agents stop", "serve --token x"] {
         let output = command(directory.path(), line).output().unwrap();
         assert_eq!((line, output.status.code()), (line, Some(2)));
     }

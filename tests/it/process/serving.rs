@@ -75,7 +75,8 @@ async fn what_prevents_a_start_is_said_in_one_line_with_the_remedy() {
     assert_eq!(no_coder.status.code(), Some(2));
     assert_eq!(
         stderr(&no_coder),
-        "error: no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN\n"
+        "error: no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN, or run 'fleet-mcp up', which \
+         brings a Coder of its own\n"
     );
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

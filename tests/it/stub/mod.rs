@@ -6,5 +6,5 @@ mod faults;
 mod life_cycle;
 mod proxy;
 mod recordings;
-mod shape;
+pub(crate) mod shape;
 mod streams;

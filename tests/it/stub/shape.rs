@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Fails unless both values have the same keys with the same JSON types.
 ///
 /// A `null` fits any type, and an empty list any rows, since neither tells what could be there.
-pub(super) fn assert_same_shape(what: &str, recorded: &Value, ours: &Value) {
+pub(crate) fn assert_same_shape(what: &str, recorded: &Value, ours: &Value) {
     let (recorded, ours) = (shape(recorded), shape(ours));
     let mut differences = missing(&recorded, &ours, "only recorded");
     differences.extend(missing(&ours, &recorded, "only ours"));
