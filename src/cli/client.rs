@@ -9,11 +9,12 @@ use reqwest::{Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use url::{Host, Url};
+use url::Url;
 
 use super::error::CliError;
 use super::globals::Globals;
 use super::server_file::ServerFile;
+use crate::domain::url::is_loopback;
 use crate::view::error::ErrorBody;
 
 pub(super) const TOKEN_FILE: &str = "operator.token";
@@ -151,14 +152,5 @@ fn token_of_file(directory: &Path, server: &ServerFile) -> Result<SecretString, 
             Err(CliError::NoToken { url: server.url.clone() })
         }
         Err(source) => Err(CliError::File { path, source }),
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::id::{AgentId, WorkspaceId};
 use super::name::AgentName;
+use super::word_enum::word_enum;
 
 /// What the store knows of an agent; live state comes from Coder and is kept as the last [`Sighting`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,34 +41,6 @@ pub struct Sighting {
     /// Grows with every visible change of any agent: the cursor of waits and events.
     pub revision: i64,
 }
-
-macro_rules! word_enum {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($variant),+ }
-
-        impl $name {
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            /// The value of a word, without case; none for a word that is not ours.
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.word().eq_ignore_ascii_case(word.trim()))
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.word())
-            }
-        }
-    };
-}
-pub(crate) use word_enum;
 
 word_enum! {
     /// What an agent is doing, in one word.

@@ -5,9 +5,9 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::agent::word_enum;
 use super::id::{AgentId, TaskId};
 use super::task::{TaskSource, TaskState};
+use super::word_enum::word_enum;
 
 /// One line of an agent's history.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,4 +15,6 @@ pub mod spec;
 pub mod status;
 pub mod task;
 pub mod text;
+pub mod url;
+pub(crate) mod word_enum;
 pub mod words;

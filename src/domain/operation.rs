@@ -4,8 +4,8 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 
-use super::agent::word_enum;
 use super::id::{AgentId, OperationId};
+use super::word_enum::word_enum;
 
 /// An intent and how far it has come.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::agent::word_enum;
+use super::word_enum::word_enum;
 use std::fmt;
 
 /// A project as its file describes it, or as a qualifying template implies it.

@@ -1,6 +1,6 @@
 //! Roles: a persona and the kind of rights that go with it.
 
-use super::agent::word_enum;
+use super::word_enum::word_enum;
 use std::fmt;
 
 /// A role as its file describes it.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::agent::word_enum;
 use super::role::RoleKind;
+use super::word_enum::word_enum;
 
 word_enum! {
     TaskState {

@@ -9,10 +9,10 @@ use sqlx::{FromRow, Row};
 use super::Store;
 use super::error::StoreError;
 use super::row::{Columns, count, micros};
-use crate::domain::agent::word_enum;
 use crate::domain::id::{OperationId, TokenId};
 use crate::domain::page::{Page, PageRequest};
 use crate::domain::role::RoleKind;
+use crate::domain::word_enum::word_enum;
 
 /// One call as the trail keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]

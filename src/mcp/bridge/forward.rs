@@ -11,10 +11,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use sse_stream::SseStream;
 use tokio::sync::mpsc::Sender;
-use url::{Host, Url};
+use url::Url;
 
 use super::{BridgeOptions, headers, refusal};
 use crate::domain::text::cut;
+use crate::domain::url::is_loopback;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that vanished without a word is noticed by this; answers themselves may take their time.
@@ -120,14 +121,4 @@ async fn send(answers: &Sender<String>, message: &Value) {
 fn is_event_stream(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
-}
-
-/// A server on this machine is never behind a proxy.
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
 }

@@ -1,0 +1,30 @@
+//! What an address tells about where its server is.
+
+use url::{Host, Url};
+
+/// Is it this machine? Then no proxy may stand in between.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        let told = |url: &str| is_loopback(&Url::parse(url).unwrap());
+        for here in ["http://127.0.0.1:3001", "http://[::1]/", "http://localhost:1", "http://a.localhost/"] {
+            assert!(told(here), "{here}");
+        }
+        for away in ["http://10.0.0.1/", "https://localhost.example.org/", "http://[2001:db8::1]/", "unix:/x"]
+        {
+            assert!(!told(away), "{away}");
+        }
+    }
+}
