@@ -81,8 +81,10 @@ impl Fleet {
         let Some(first) = troubled.first() else {
             return Check { name: "callbacks", finding: format!("{n_well} agents can call"), remedy: None };
         };
-        let finding = format!("{} of {} agents cannot call; {first}", troubled.len(), n_well + troubled.len());
-        let remedy = "Do what is said there; each is tried again by itself, and at once when it is restarted.";
+        let finding =
+            format!("{} of {} agents cannot call; {first}", troubled.len(), n_well + troubled.len());
+        let remedy =
+            "Do what is said there; each is tried again by itself, and at once when it is restarted.";
         Check { name: "callbacks", finding, remedy: Some(remedy.to_owned()) }
     }
 

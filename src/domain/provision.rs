@@ -66,7 +66,8 @@ mod tests {
             token_expires_at: now + TOKEN_LIFETIME,
             at: now,
         };
-        let serves = |provision: &Provision, later: TimeDelta| provision.serves(3, "http://here", now + later);
+        let serves =
+            |provision: &Provision, later: TimeDelta| provision.serves(3, "http://here", now + later);
         assert!(serves(&good, TimeDelta::zero()));
         assert!(!good.serves(4, "http://here", now));
         assert!(!good.serves(3, "http://elsewhere", now));

@@ -59,12 +59,11 @@ impl Store {
     pub async fn rescues_page(&self, page: PageRequest) -> Result<Page<Rescue>, StoreError> {
         let mut read = self.read.begin().await?;
         let total: i64 = sqlx::query_scalar("SELECT count(*) FROM rescues").fetch_one(&mut *read).await?;
-        let items =
-            sqlx::query_as(select_rescues!("ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2"))
-                .bind(i64::from(page.size()))
-                .bind(page.offset().cast_signed())
-                .fetch_all(&mut *read)
-                .await?;
+        let items = sqlx::query_as(select_rescues!("ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2"))
+            .bind(i64::from(page.size()))
+            .bind(page.offset().cast_signed())
+            .fetch_all(&mut *read)
+            .await?;
         Ok(Page { items, total_count: count(total), request: page })
     }
 

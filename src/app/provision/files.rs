@@ -82,8 +82,12 @@ mod tests {
     fn an_agents_files_are_exactly_these() {
         let token = SecretString::from("fleet_secret");
         let budget = Budget { max_cost: Usd::parse(2.5), max_tokens: None };
-        let belongings =
-            Belongings { token: &token, url: "http://127.0.0.1:3001", prompt: "You code.\n\nWell.\n", budget };
+        let belongings = Belongings {
+            token: &token,
+            url: "http://127.0.0.1:3001",
+            prompt: "You code.\n\nWell.\n",
+            budget,
+        };
         let text = String::from_utf8(belongings.input().to_vec()).unwrap();
         insta::assert_snapshot!(text);
     }

@@ -65,7 +65,9 @@ impl Fleet {
             if running.tasks.len() >= PARALLEL {
                 return;
             }
-            let Some(workspace_agent) = due(state, url).filter(|_| running.may_begin(state)) else { continue };
+            let Some(workspace_agent) = due(state, url).filter(|_| running.may_begin(state)) else {
+                continue;
+            };
             let (agent, generation) = (state.agent.id, state.agent.sighting.generation);
             running.under_way.insert(agent, generation);
             let (fleet, state, url) = (self.clone(), Arc::clone(state), url.to_owned());

@@ -60,7 +60,8 @@ impl Fleet {
         let nothing = |outcome| Error::NothingRescued { id: id.to_owned(), outcome };
         let work = self.rescued_work(rescue).ok_or_else(|| nothing(outcome))?;
         let file = File::open(&work.path).await;
-        let file = file.map_err(|error| nothing(format!("{} cannot be read: {error}", work.path.display())))?;
+        let file =
+            file.map_err(|error| nothing(format!("{} cannot be read: {error}", work.path.display())))?;
         Ok((work, file))
     }
 

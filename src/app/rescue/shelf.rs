@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_bundle_says_which_commit_holds_the_work() {
-        let head = "# v2 git bundle\n-1111 base\n2222 refs/rescue/branches/a\n3333 refs/rescue/work\n\nPACK\n";
+        let head =
+            "# v2 git bundle\n-1111 base\n2222 refs/rescue/branches/a\n3333 refs/rescue/work\n\nPACK\n";
         assert_eq!(commit_of(head.as_bytes()), Some("3333".to_owned()));
         let others = "# v3 git bundle\n@object-format=sha1\n2222 refs/rescue/branches/a\n\nPACK";
         assert_eq!(commit_of(others.as_bytes()), Some("2222".to_owned()));

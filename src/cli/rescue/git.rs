@@ -11,7 +11,8 @@ use crate::domain::text::{cut, one_line};
 /// A bundle comes from an agent: its objects are checked before they are kept.
 const SETTINGS: [&str; 3] = ["core.hooksPath=/dev/null", "fetch.fsckObjects=true", "gc.auto=0"];
 const LONGEST_COMPLAINT: usize = 300;
-const MISSING_BASE: &str = "Clone the project's repository, or fetch its newest commits, and restore into that with --into.";
+const MISSING_BASE: &str =
+    "Clone the project's repository, or fetch its newest commits, and restore into that with --into.";
 
 /// A repository, and whether it was made for this.
 #[derive(Debug)]

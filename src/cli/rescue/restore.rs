@@ -76,11 +76,7 @@ async fn download(client: &Client, id: &str) -> Result<Download, CliError> {
     Ok(download)
 }
 
-async fn restore(
-    repository: &Repository,
-    bundle: &Path,
-    rescue: &RescueRow,
-) -> Result<Restored, CliError> {
+async fn restore(repository: &Repository, bundle: &Path, rescue: &RescueRow) -> Result<Restored, CliError> {
     let heads = repository.heads(bundle).await?;
     let agent = AgentName::parse(&rescue.agent_name)
         .map_err(|error| CliError::usage(error.to_string(), "Compare the versions of server and command."))?;
