@@ -43,6 +43,8 @@ pub(crate) enum CliError {
     NotReady { name: String, status: String, reason: String },
     #[error("the server was asked to stop and still runs after {seconds} s")]
     StillRuns { seconds: u64 },
+    #[error("git could not {doing}: {said}")]
+    Git { doing: &'static str, said: String, next: String },
     #[error("prepare the HTTP client")]
     Client(#[source] reqwest::Error),
     #[error("write the output")]
@@ -65,7 +67,7 @@ impl CliError {
             Self::Foreign { .. } | Self::Undecodable(_) | Self::File { .. } | Self::ServerFile(_) => {
                 Exit::Failed
             }
-            Self::Client(_) | Self::Output(_) => Exit::Failed,
+            Self::Git { .. } | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -95,7 +97,7 @@ impl CliError {
             }
             Self::NoHome => "Name a directory with --data-dir.".into(),
             Self::File { .. } => "Check that the file is there and that you may read it.".into(),
-            Self::Usage { next, .. } => next.clone(),
+            Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
             }
@@ -127,6 +129,9 @@ impl CliError {
 
     /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
     fn own_code(&self) -> &'static str {
+        if matches!(self, Self::Git { .. }) {
+            return "GIT_FAILED";
+        }
         match self.exit() {
             Exit::Unavailable => "SERVER_UNAVAILABLE",
             Exit::Usage => "INVALID_INPUT",

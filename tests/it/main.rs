@@ -4,12 +4,15 @@
 mod cli;
 mod coder;
 mod contract;
+mod exec;
 mod fleet;
 mod harness;
+mod identity;
 mod local;
 mod local_blocks;
 mod mcp;
 mod process;
+mod rescue;
 mod rest;
 mod runner;
 mod store;

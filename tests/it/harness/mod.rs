@@ -17,6 +17,7 @@ mod local;
 mod path;
 mod process;
 mod rule;
+mod up;
 mod watched;
 
 pub(crate) use api::{Api, Reply, read};
@@ -35,4 +36,5 @@ pub(crate) use local::{
 };
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};
+pub(crate) use up::Up;
 pub(crate) use watched::watched;
