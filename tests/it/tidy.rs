@@ -31,7 +31,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("comfy_table", &["cli"]),
     ("serde_saphyr", &["app"]),
-    ("toml", &["app", "config"]),
+    ("toml", &["app", "config", "engine"]),
     ("config", &["config"]),
     ("governor", &["coder"]),
     ("backon", &["coder"]),
