@@ -5,6 +5,7 @@
 
 pub mod demo;
 mod event;
+pub mod found;
 pub(crate) mod git;
 
 use std::ffi::OsString;

@@ -1,8 +1,9 @@
 //! Ways to call the server: raw HTTP in either era, rmcp's own client, and stdio through the bridge.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use fleet_mcp::mcp::bridge::{BridgeError, BridgeOptions, bridge_between};
+use fleet_mcp::mcp::bridge::{BridgeError, BridgeOptions, Locator, Whereabouts, bridge_between};
 use reqwest::RequestBuilder;
 use rmcp::model::{CallToolRequestParams, ClientConfig, ProtocolVersion};
 use rmcp::service::RunningService;
@@ -126,6 +127,16 @@ impl Rmcp {
     }
 }
 
+/// A server that is where it was or not at all.
+#[derive(Debug)]
+struct NowhereElse;
+
+impl Locator for NowhereElse {
+    fn whereabouts(&self) -> Whereabouts {
+        Whereabouts::Nowhere
+    }
+}
+
 /// A program's standard input and output, joined to the server by the bridge.
 pub(super) struct Stdio {
     input: Option<WriteHalf<DuplexStream>>,
@@ -140,7 +151,11 @@ impl Stdio {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (output, input) = tokio::io::split(ours);
         let (read, write) = tokio::io::split(theirs);
-        let options = BridgeOptions { url: url.parse().unwrap(), token: token.to_owned().into() };
+        let options = BridgeOptions {
+            url: url.parse().unwrap(),
+            token: token.to_owned().into(),
+            locator: Arc::new(NowhereElse),
+        };
         let bridge = tokio::spawn(async move { bridge_between(options, read, write).await });
         Self { input: Some(input), output: BufReader::new(output).lines(), bridge, era, n_sent: 0 }
     }
