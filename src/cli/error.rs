@@ -105,7 +105,7 @@ impl CliError {
             Self::File { .. } => "Check that the file is there and that you may read it.".into(),
             Self::Save { .. } => "Check that you may write the file and its directory.".into(),
             Self::Malformed { path, line, .. } => {
-                format!("Correct line {line} of {}, or add what --print shows by hand.", path.display())
+                format!("Correct line {line} of {}, then run the command again.", path.display())
             }
             Self::NoProgram => "Run the command again.".into(),
             Self::Usage { next, .. } => next.clone(),

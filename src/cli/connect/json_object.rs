@@ -132,17 +132,25 @@ impl Document {
         let limit = found.members.get(index + 1).map_or(found.object.end, |next| next.start);
         let end = found.json.comma_after(&member.value, limit).map_or(member.value.end, |comma| comma + 1);
         let line = found.json.end_of_bare_line(end).filter(|_| self.begins_line(member.start));
-        let place = match line {
-            Some(end) => self.text[..self.line_start(member.start)].trim_end_matches(['\n', '\r']).len()..end,
-            None => {
-                member.start..end + self.text[end..].len() - self.text[end..].trim_start_matches(' ').len()
-            }
-        };
         let is_last = index + 1 == found.members.len();
         let before = found.members[..index].last().filter(|_| is_last);
+        // What now is the last one has no comma any more.
         let comma = before.and_then(|before| found.json.comma_after(&before.value, member.start));
-        let comma = comma.map(|comma| Edit { place: comma..comma + 1, text: String::new() });
-        comma.into_iter().chain([Edit { place, text: String::new() }]).collect()
+        match (line, comma) {
+            (Some(end), comma) => {
+                let start = self.text[..self.line_start(member.start)].trim_end_matches(['\n', '\r']).len();
+                comma
+                    .map(|comma| Edit::delete(comma..comma + 1))
+                    .into_iter()
+                    .chain([Edit::delete(start..end)])
+                    .collect()
+            }
+            (None, Some(comma)) => vec![Edit::delete(comma..end)],
+            (None, None) => {
+                let n_spaces = self.text[end..].len() - self.text[end..].trim_start_matches(' ').len();
+                vec![Edit::delete(member.start..end + n_spaces)]
+            }
+        }
     }
 
     /// An object from which the last member went closes on its own line.
@@ -151,7 +159,7 @@ impl Document {
         let space = inside.len() - inside.trim_start().len();
         if inside.trim_start().starts_with('}') {
             let place = object.start + 1..object.start + 1 + space;
-            self.apply(vec![Edit { place, text: String::new() }]);
+            self.apply(vec![Edit::delete(place)]);
         }
     }
 
@@ -201,5 +209,9 @@ struct Edit {
 impl Edit {
     fn insert(at: usize, text: String) -> Self {
         Self { place: at..at, text }
+    }
+
+    fn delete(place: Range<usize>) -> Self {
+        Self { place, text: String::new() }
     }
 }
