@@ -20,6 +20,7 @@ use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
 use crate::coder::{Client, ClientOptions, RetryPolicy};
 use crate::config::{CoderSettings, Settings};
+use crate::domain::budget::{Budget, Usd};
 use crate::domain::role::RoleKind;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
@@ -100,7 +101,7 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
 async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Result<(), BootError> {
     let Site { dir, bound, ready } = site;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
-    let running = start_fleet(settings, coder).await?;
+    let running = start_fleet(settings, coder, &bound.url).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
@@ -120,7 +121,11 @@ async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Resu
     ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
 }
 
-async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Running, BootError> {
+async fn start_fleet(
+    settings: &Settings,
+    coder: &CoderSettings,
+    bound_url: &str,
+) -> Result<Running, BootError> {
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
     let store = Store::open(&options).await.map_err(BootError::Store)?;
@@ -130,7 +135,8 @@ async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Runni
         projects: settings.fleet.project_dirs.clone(),
     };
     let catalog = Catalog::open(dirs);
-    let fleet = Fleet::open(store.clone(), client.clone(), catalog, fleet_options(settings)).await;
+    let options = fleet_options(settings, bound_url);
+    let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     fleet.start(&stop, &tasks);
@@ -151,13 +157,20 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
     Client::new(options).map_err(BootError::Coder)
 }
 
-fn fleet_options(settings: &Settings) -> FleetOptions {
+fn fleet_options(settings: &Settings, bound_url: &str) -> FleetOptions {
+    let public_url = settings.server.public_url.clone();
     FleetOptions {
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
         build_timeout: settings.fleet.build_timeout,
-        public_url: settings.server.public_url.clone(),
+        callback_url: Some(public_url.clone().unwrap_or_else(|| bound_url.to_owned())),
+        public_url,
+        budget: Budget {
+            max_cost: settings.fleet.max_cost_usd.and_then(Usd::parse),
+            max_tokens: settings.fleet.max_tokens,
+        },
+        rescue_dir: settings.data_dir.join("rescued"),
     }
 }
 

@@ -50,6 +50,8 @@ pub enum CliError {
     NotReady { name: String, status: String, reason: String },
     #[error("the server was asked to stop and still runs after {seconds} s")]
     StillRuns { seconds: u64 },
+    #[error("git could not {doing}: {said}")]
+    Git { doing: &'static str, said: String, next: String },
     #[error("prepare the HTTP client")]
     Client(#[source] reqwest::Error),
     #[error("write the output")]
@@ -73,7 +75,7 @@ impl CliError {
                 Exit::Failed
             }
             Self::Save { .. } | Self::Malformed { .. } | Self::NoProgram => Exit::Failed,
-            Self::Client(_) | Self::Output(_) => Exit::Failed,
+            Self::Git { .. } | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -108,7 +110,7 @@ impl CliError {
                 format!("Correct line {line} of {}, then run the command again.", path.display())
             }
             Self::NoProgram => "Run the command again.".into(),
-            Self::Usage { next, .. } => next.clone(),
+            Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
             }
@@ -140,6 +142,9 @@ impl CliError {
 
     /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
     fn own_code(&self) -> &'static str {
+        if matches!(self, Self::Git { .. }) {
+            return "GIT_FAILED";
+        }
         match self.exit() {
             Exit::Unavailable => "SERVER_UNAVAILABLE",
             Exit::Usage => "INVALID_INPUT",

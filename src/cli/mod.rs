@@ -21,6 +21,7 @@ mod globals;
 mod json;
 mod on_path;
 mod paging;
+mod rescue;
 mod screen;
 mod serve;
 mod server_file;
@@ -129,6 +130,9 @@ pub enum ClientCommand {
         after_help = "Example:\n  fleet-mcp token create --kind manager --name ci --expires 8h"
     )]
     Token(token::TokenCommand),
+    /// List and restore the unpushed work of deleted agents
+    #[command(subcommand, after_help = "Example:\n  fleet-mcp rescue list")]
+    Rescue(rescue::RescueCommand),
     /// Show who did what, newest first, refusals included
     #[command(after_help = "Example:\n  fleet-mcp audit --page-size 20")]
     Audit(audit::AuditArgs),
@@ -179,6 +183,7 @@ async fn dispatch(
         ClientCommand::Doctor => doctor::run(globals, screen).await,
         ClientCommand::Connect(args) => connect::run(globals, args, screen).await,
         ClientCommand::Token(command) => token::run(globals, command, screen).await,
+        ClientCommand::Rescue(command) => rescue::run(globals, command, screen).await,
         ClientCommand::Audit(args) => audit::run(globals, args, screen).await,
         ClientCommand::Openapi => screen.line(&(extras.openapi)()).map(|()| Exit::Ok),
         ClientCommand::Completions(args) => completions::run(&args, screen),

@@ -19,6 +19,7 @@ mod model;
 mod path;
 mod process;
 mod rule;
+mod up;
 mod watched;
 
 pub(crate) use api::{Api, Reply, read};
@@ -39,4 +40,5 @@ pub(crate) use local::{
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};
+pub(crate) use up::Up;
 pub(crate) use watched::watched;
