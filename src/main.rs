@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use fleet_mcp::boot::{self, BootError, EmbeddedOptions, Ready, StdioOptions};
 use fleet_mcp::cli::{
     self, AgentArgs, Cli, CliError, Command, Demo, EngineArgs, EngineProgram, Exit, Extras, Globals, Home,
-    LocalCoderArgs, RoleToken, ServeArgs, StdioArgs, UpArgs,
+    LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
-use fleet_mcp::engine::{self, demo, found};
+use fleet_mcp::engine::{self, EngineWord, demo, found, installed};
 use fleet_mcp::runner::{self, Options};
 use fleet_mcp::{telemetry, web};
 use secrecy::SecretString;
@@ -49,9 +49,9 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     telemetry::start(&settings.log, settings.coder.iter().map(|coder| coder.token.clone()).collect());
     let demo = if arguments.demo { Demo::Wanted } else { Demo::Unwanted };
     let engine = engine(&arguments.engine, demo)?;
-    let home = home(&settings, &engine);
+    let news = News { home: home(&settings, engine), demo, find_program };
     let globals = globals.clone();
-    let ready: Ready = Box::new(move |server| Box::pin(cli::greet(globals, home, demo, server)));
+    let ready: Ready = Box::new(move |server| Box::pin(cli::greet(globals, news, server)));
     Ok(boot::up(&settings, &embedded(0, engine), ready).await?)
 }
 
@@ -64,44 +64,44 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
 }
 
 /// The project `here` is the directory this was started in.
-fn embedded(port: u16, engine: String) -> EmbeddedOptions {
-    EmbeddedOptions { port, engine, here: std::env::current_dir().ok() }
+fn embedded(port: u16, engine: EngineWord) -> EmbeddedOptions {
+    EmbeddedOptions { port, engine: engine.word().to_owned(), here: std::env::current_dir().ok() }
 }
 
 /// The engine that is meant; demo agents cost nothing unless an engine is named.
-fn engine(arguments: &EngineArgs, demo_agents: Demo) -> Result<String, BootError> {
-    let unnamed = match demo_agents {
-        Demo::Wanted => demo::WORD,
-        Demo::Unwanted => found::AUTO,
+fn engine(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
+    let named = arguments.engine.as_deref().filter(|word| !word.is_empty());
+    let word = match (named, demo) {
+        (Some(word), _) => engine::by_word(word).map_err(BootError::Engine)?,
+        (None, Demo::Wanted) => EngineWord::Demo,
+        (None, Demo::Unwanted) => EngineWord::Auto,
     };
-    let word = arguments.engine.as_deref().filter(|word| !word.is_empty()).unwrap_or(unnamed);
-    let word = found::meant(word, &found::found(find_program)).to_owned();
-    engine::by_word(&word, PathBuf::new()).map_err(BootError::Engine)?;
-    Ok(word)
+    Ok(found::meant(word, &found::found(find_program)))
 }
 
-fn home(settings: &Settings, engine: &str) -> Home {
+fn home(settings: &Settings, engine: EngineWord) -> Home {
     match &settings.coder {
         Some(coder) => Home::Coder { url: coder.url.clone() },
-        None => Home::Here { engine: engine.to_owned(), program: engine_program(engine) },
+        None => Home::Here { engine: engine.word().to_owned(), program: engine_program(engine) },
     }
 }
 
-fn engine_program(engine: &str) -> EngineProgram {
+fn engine_program(engine: EngineWord) -> EngineProgram {
     match engine {
-        demo::WORD => {
+        EngineWord::Demo => {
             let found = found::found(find_program);
-            EngineProgram::Own { instead: found.first().map(|found| found.word) }
+            EngineProgram::Own { instead: found.first().map(|found| found.word.word()) }
         }
-        "custom" => EngineProgram::Custom,
-        word => {
-            find_program(word).map_or_else(|| EngineProgram::Missing(word.to_owned()), EngineProgram::Found)
+        EngineWord::Custom | EngineWord::Auto => EngineProgram::Custom,
+        EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => {
+            let missing = || EngineProgram::Missing(engine.word().to_owned());
+            find_program(engine.word()).map_or_else(missing, EngineProgram::Found)
         }
     }
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {
-    cli::on_path(name, &std::env::var_os("PATH").unwrap_or_default())
+    installed::program(name, &std::env::var_os("PATH").unwrap_or_default())
 }
 
 async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {

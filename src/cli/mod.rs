@@ -19,7 +19,6 @@ mod exit;
 mod fields;
 mod globals;
 mod json;
-mod on_path;
 mod paging;
 mod rescue;
 mod screen;
@@ -42,12 +41,11 @@ pub use agent::{AgentArgs, DemoEngineArgs};
 pub use error::CliError;
 pub use exit::Exit;
 pub use globals::{Globals, LogLevel};
-pub use on_path::on_path;
 use screen::Screen;
 pub use serve::{EngineArgs, LocalCoderArgs, ServeArgs, StdioArgs, UpArgs};
 pub use server_file::ServerFile;
 pub use stdio::RoleToken;
-pub use up::{Demo, EngineProgram, Home, greet};
+pub use up::{Demo, EngineProgram, Home, News, greet};
 
 /// Drive a fleet of coding agents that live in Coder workspaces
 #[derive(Debug, Parser)]

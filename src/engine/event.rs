@@ -5,13 +5,24 @@ use std::process::ExitStatus;
 
 use serde::{Deserialize, Serialize};
 
+use super::spending::Spending;
+
 /// Something an engine said while it ran.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Text for people, in the order it was said.
     Text(String),
-    /// What this run has used so far; a later one replaces it.
-    Usage(Usage),
+    /// The conversation the engine keeps, by which a later run goes on with it.
+    Session(String),
+    /// What was used so far; a later one replaces it.
+    Spent(Spent),
+}
+
+/// What a run has used, and what its whole conversation has by that.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Spent {
+    pub run: Usage,
+    pub session: Spending,
 }
 
 /// How the engine's process ended.
@@ -36,6 +47,8 @@ pub enum End {
         kind: FailureKind,
         text: String,
     },
+    /// It does not know the conversation it was told to go on with, and did nothing.
+    SessionLost,
 }
 
 /// Why a run failed, for decisions.
@@ -45,6 +58,7 @@ pub enum FailureKind {
     EngineMissing,
     Auth,
     UsageLimit,
+    Budget,
     /// The process ended without telling an outcome.
     Crashed,
     BadOutput,
@@ -54,9 +68,16 @@ pub enum FailureKind {
 /// Tokens and money. A cost nobody knows is none, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Usage {
+    /// All tokens read, also those that came out of a cache.
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
 impl AddAssign for Usage {

@@ -4,55 +4,11 @@
 //! the order of the conversation even while later turns already wait.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::output::Transcript;
+use super::entry::{Entry, Forgotten, Outcome, Session, Source, TaskKey};
+use super::process::Transcript;
 use crate::domain::id::RunId;
-use crate::engine::{End, FailureKind, Usage};
-
-/// One fact, as the journal keeps it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "entry", rename_all = "snake_case")]
-pub(super) enum Entry {
-    Accepted { at: DateTime<Utc>, source: Source, task_id: Option<TaskKey>, content: String },
-    Started { at: DateTime<Utc>, turn: usize, run: Uuid, generation: u64 },
-    Ended { at: DateTime<Utc>, turn: usize, outcome: Outcome, text: String, usage: Usage },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Source {
-    /// The workspace's own first message.
-    Prompt,
-    User,
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub(super) enum Outcome {
-    Complete { text: String },
-    Question { text: String },
-    Failed { kind: FailureKind, text: String },
-    Interrupted { by: Interruption },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Interruption {
-    /// Somebody asked for it.
-    Request,
-    /// The runner was stopped.
-    Stop,
-    /// The runner vanished while the run was under way.
-    Crash,
-}
-
-/// Whoever gives a task names it, so that giving it again changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct TaskKey(String);
+use crate::engine::{Spending, Usage};
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -66,21 +22,25 @@ pub(super) struct Turn {
 #[derive(Debug)]
 pub(super) enum Progress {
     Queued,
-    Working { run: RunId, generation: u64, since: DateTime<Utc>, text: Transcript },
+    Working { run: RunId, generation: u64, since: DateTime<Utc>, text: Transcript, usage: Usage },
     Ended { since: DateTime<Utc>, at: DateTime<Utc>, outcome: Outcome, text: String, usage: Usage },
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
+    /// What came before the turns that are kept.
+    pub(super) forgotten: Forgotten,
     pub(super) turns: Vec<Turn>,
+    pub(super) session: Option<Session>,
 }
 
-impl TaskKey {
-    pub(super) const MAX: usize = 200;
-
-    pub(super) fn parse(text: String) -> Option<Self> {
-        (1..=Self::MAX).contains(&text.len()).then_some(Self(text))
-    }
+/// What the conversation knows of a task.
+#[derive(Debug)]
+pub(super) enum Known<'a> {
+    Turn(usize, &'a Turn),
+    /// It was here once, and has ended.
+    Forgotten,
+    Never,
 }
 
 impl Conversation {
@@ -93,26 +53,50 @@ impl Conversation {
     /// Takes in a fact that is already in the journal. One about a turn that is not there says nothing.
     pub(super) fn apply(&mut self, entry: Entry) {
         match entry {
+            Entry::Forgotten(forgotten) => self.forgotten = forgotten,
+            Entry::Session(session) => self.session = Some(session),
             Entry::Accepted { at, source, task_id, content } => {
                 let progress = Progress::Queued;
                 self.turns.push(Turn { source, task_id, content, accepted_at: at, progress });
             }
             Entry::Started { at, turn, run, generation } => {
-                let text = Transcript::default();
-                self.progress(turn, Progress::Working { run: RunId(run), generation, since: at, text });
+                let (text, usage) = (Transcript::default(), Usage::default());
+                self.progress(
+                    turn,
+                    Progress::Working { run: RunId(run), generation, since: at, text, usage },
+                );
             }
-            Entry::Ended { at, turn, outcome, text, usage } => {
-                let since = self.turns.get(turn).map_or(at, |turn| turn.since());
+            Entry::Spent { turn, usage, session } => self.spend(turn, usage, session),
+            Entry::Ended { at, turn, outcome, text, usage, session } => {
+                let since = self.turn(turn).map_or(at, Turn::since);
                 self.progress(turn, Progress::Ended { since, at, outcome, text, usage });
+                self.count(session);
             }
         }
     }
 
     /// Adds to what the agent is saying in the turn under way.
     pub(super) fn hear(&mut self, turn: usize, said: &str) {
-        if let Some(Turn { progress: Progress::Working { text, .. }, .. }) = self.turns.get_mut(turn) {
+        if let Some(Turn { progress: Progress::Working { text, .. }, .. }) = self.turn_mut(turn) {
             text.push(said);
         }
+    }
+
+    /// The turn under way has used so much by now.
+    pub(super) fn spend(&mut self, turn: usize, used: Usage, session: Spending) {
+        if let Some(Turn { progress: Progress::Working { usage, .. }, .. }) = self.turn_mut(turn) {
+            *usage = used;
+        }
+        self.count(session);
+    }
+
+    pub(super) fn turn(&self, number: usize) -> Option<&Turn> {
+        self.turns.get(number.checked_sub(self.forgotten.n_turns)?)
+    }
+
+    /// The kept turns with their numbers.
+    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Turn)> {
+        self.turns.iter().enumerate().map(|(index, turn)| (self.forgotten.n_turns + index, turn))
     }
 
     /// Everything accepted has ended.
@@ -120,30 +104,44 @@ impl Conversation {
         self.turns.iter().all(Turn::is_ended)
     }
 
-    pub(super) fn has_task(&self, task_id: &TaskKey) -> bool {
-        self.turns.iter().any(|turn| turn.task_id.as_ref() == Some(task_id))
+    pub(super) fn task(&self, task_id: &TaskKey) -> Known<'_> {
+        match self.numbered().find(|(_, turn)| turn.task_id.as_ref() == Some(task_id)) {
+            Some((number, turn)) => Known::Turn(number, turn),
+            None if self.forgotten.tasks.contains(task_id) => Known::Forgotten,
+            None => Known::Never,
+        }
     }
 
     pub(super) fn has_prompt(&self) -> bool {
-        self.turns.iter().any(|turn| turn.source == Source::Prompt)
+        self.forgotten.has_prompt || self.turns.iter().any(|turn| turn.source == Source::Prompt)
     }
 
-    pub(super) fn next_queued(&self) -> Option<usize> {
-        self.turns.iter().position(|turn| matches!(turn.progress, Progress::Queued))
+    pub(super) fn queued(&self) -> impl Iterator<Item = (usize, &Turn)> {
+        self.numbered().filter(|(_, turn)| matches!(turn.progress, Progress::Queued))
     }
 
+    /// What all turns have used, also the one under way.
     pub(super) fn usage(&self) -> Usage {
-        let mut total = Usage::default();
-        for turn in &self.turns {
-            if let Progress::Ended { usage, .. } = &turn.progress {
-                total += *usage;
-            }
-        }
+        let mut total = self.forgotten.usage;
+        self.turns.iter().for_each(|turn| total += turn.usage());
         total
     }
 
+    /// A session's count only grows; engines that keep none tell zero.
+    fn count(&mut self, spent: Spending) {
+        if let Some(session) = &mut self.session
+            && spent.usage().tokens() >= session.spent.usage().tokens()
+        {
+            session.spent = spent;
+        }
+    }
+
+    fn turn_mut(&mut self, number: usize) -> Option<&mut Turn> {
+        self.turns.get_mut(number.checked_sub(self.forgotten.n_turns)?)
+    }
+
     fn progress(&mut self, turn: usize, progress: Progress) {
-        if let Some(turn) = self.turns.get_mut(turn) {
+        if let Some(turn) = self.turn_mut(turn) {
             turn.progress = progress;
         }
     }
@@ -151,7 +149,7 @@ impl Conversation {
 
 impl Turn {
     /// When the agent began to answer; before that, when it was asked.
-    fn since(&self) -> DateTime<Utc> {
+    pub(super) fn since(&self) -> DateTime<Utc> {
         match self.progress {
             Progress::Queued => self.accepted_at,
             Progress::Working { since, .. } | Progress::Ended { since, .. } => since,
@@ -161,24 +159,11 @@ impl Turn {
     pub(super) fn is_ended(&self) -> bool {
         matches!(self.progress, Progress::Ended { .. })
     }
-}
 
-impl From<End> for Outcome {
-    fn from(end: End) -> Self {
-        match end {
-            End::Complete { text } => Self::Complete { text },
-            End::Question { text } => Self::Question { text },
-            End::Failed { kind, text } => Self::Failed { kind, text },
-        }
-    }
-}
-
-impl Interruption {
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Self::Request => "Interrupted as asked.",
-            Self::Stop => "Interrupted: the workspace is stopping.",
-            Self::Crash => "Interrupted: the runner ended in the middle of this run; it is not run again.",
+    pub(super) fn usage(&self) -> Usage {
+        match self.progress {
+            Progress::Queued => Usage::default(),
+            Progress::Working { usage, .. } | Progress::Ended { usage, .. } => usage,
         }
     }
 }

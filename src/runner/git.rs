@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::engine::Repository;
 use crate::engine::git::{GitError, git};
 
 /// A repository that takes longer is read after the next run.
@@ -38,6 +39,14 @@ pub(super) async fn look(directory: &Path) -> Option<GitState> {
             None
         }
     }
+}
+
+/// Where git keeps things; none where there is no repository.
+pub(super) async fn repository(directory: &Path) -> Option<Repository> {
+    let arguments = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
+    let told = tokio::time::timeout(LIMIT, git(directory, &arguments)).await.ok()?.ok()?;
+    let mut paths = told.lines().map(Into::into);
+    Some(Repository { git_directory: paths.next()?, common_directory: paths.next()? })
 }
 
 async fn read(directory: &Path) -> Result<GitState, GitError> {

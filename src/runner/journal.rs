@@ -2,16 +2,20 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
-use super::conversation::Entry;
+use super::entry::Entry;
 
 pub(super) const FILE: &str = "journal.jsonl";
+/// Where a shorter journal is written before it takes the place of the long one.
+const FRESH: &str = "journal.jsonl.new";
+/// A journal that is longer says much that is not needed any more.
+const LONG: u64 = 8 * 1024 * 1024;
 
 #[derive(Debug, Error)]
 pub enum JournalError {
@@ -37,6 +41,7 @@ pub enum JournalError {
 /// The open journal; nobody else can have it meanwhile.
 #[derive(Debug)]
 pub(super) struct Journal {
+    directory: PathBuf,
     file: tokio::fs::File,
     length: u64,
 }
@@ -46,17 +51,14 @@ impl Journal {
     pub(super) async fn open(directory: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
         let path = directory.join(FILE);
         let failed = |source| JournalError::Read { path: path.clone(), source };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
+        let mut file = open(&path).map_err(failed)?;
         // The lock goes with the open file, also when we are killed; engines do not inherit it.
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| JournalError::Held { path: path.clone() })?;
+        let held = || JournalError::Held { path: path.clone() };
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| held())?;
+        // Whoever has the journal may have put a shorter one in its place, which is not the one we locked.
+        if !is_same(&file, &path).map_err(failed)? {
+            return Err(held());
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         // A line that was never finished was never promised to anybody.
@@ -64,7 +66,8 @@ impl Journal {
         bytes.truncate(whole);
         let entries = read(&path, &bytes)?;
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
-        let mut journal = Self { file: tokio::fs::File::from_std(file), length: whole as u64 };
+        let file = tokio::fs::File::from_std(file);
+        let mut journal = Self { directory: directory.to_owned(), file, length: whole as u64 };
         journal.cut().await.map_err(JournalError::Write)?;
         Ok((journal, entries))
     }
@@ -88,6 +91,33 @@ impl Journal {
         }
     }
 
+    pub(super) fn is_long(&self) -> bool {
+        self.length > LONG
+    }
+
+    /// Puts a journal of these facts in the place of the old one, in one step. After a failure the old one stays.
+    pub(super) async fn replace(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
+        let mut lines = Vec::new();
+        for entry in entries {
+            serde_json::to_writer(&mut lines, entry).map_err(|error| JournalError::Write(error.into()))?;
+            lines.push(b'\n');
+        }
+        let fresh = self.directory.join(FRESH);
+        let file = open(&fresh).map_err(JournalError::Write)?;
+        // Locked before anybody can find it under its final name.
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| JournalError::Write(error.into()))?;
+        let file = tokio::fs::File::from_std(file);
+        let mut shorter = Self { directory: self.directory.clone(), file, length: 0 };
+        shorter.cut().await.map_err(JournalError::Write)?;
+        shorter.write(&lines).await.map_err(JournalError::Write)?;
+        shorter.length = lines.len() as u64;
+        tokio::fs::rename(&fresh, self.directory.join(FILE)).await.map_err(JournalError::Write)?;
+        *self = shorter;
+        let directory = File::open(&self.directory).map_err(JournalError::Write)?;
+        directory.sync_all().map_err(JournalError::Write)
+    }
+
     async fn write(&mut self, line: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.length)).await?;
         self.file.write_all(line).await?;
@@ -100,6 +130,15 @@ impl Journal {
         self.file.set_len(self.length).await?;
         self.file.sync_data().await
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn is_same(file: &File, path: &Path) -> io::Result<bool> {
+    let (ours, there) = (file.metadata()?, std::fs::metadata(path)?);
+    Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
 }
 
 fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, JournalError> {
@@ -119,7 +158,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::runner::conversation::Source;
+    use crate::runner::entry::Source;
 
     fn accepted(content: &str) -> Entry {
         Entry::Accepted {
@@ -147,6 +186,22 @@ mod tests {
         drop(journal);
         let (_journal, entries) = Journal::open(directory.path()).await.unwrap();
         assert_eq!(entries, [accepted("one\ntwo"), accepted("three")]);
+    }
+
+    #[tokio::test]
+    async fn a_shorter_journal_takes_the_place_of_the_long_one_and_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        // What a runner left that was killed before its shorter journal was whole.
+        std::fs::write(directory.path().join(FRESH), "{\"entry\":\"accep".repeat(100)).unwrap();
+        let (mut journal, _) = Journal::open(directory.path()).await.unwrap();
+        journal.append(&accepted("long ago")).await.unwrap();
+        journal.replace(&[accepted("one"), accepted("two")]).await.unwrap();
+        journal.append(&accepted("three")).await.unwrap();
+        let held = Journal::open(directory.path()).await.unwrap_err();
+        assert!(matches!(held, JournalError::Held { .. }), "{held}");
+        drop(journal);
+        let (_journal, entries) = Journal::open(directory.path()).await.unwrap();
+        assert_eq!(entries, [accepted("one"), accepted("two"), accepted("three")]);
     }
 
     #[tokio::test]

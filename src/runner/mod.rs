@@ -3,15 +3,19 @@
 //! One worker owns the conversation and its journal; the HTTP side reads a copy that the worker publishes and
 //! hands it commands; reports to Coder go out beside both and hold nobody up.
 
+mod briefing;
+mod budget;
+mod chosen;
 mod conversation;
-mod descendants;
+mod entry;
 mod files;
+mod forget;
 mod git;
 mod http;
 mod journal;
 mod listen;
+mod notes;
 mod options;
-mod output;
 mod process;
 mod report;
 mod state;
@@ -27,6 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use chosen::Chosen;
 use conversation::Conversation;
 use http::Api;
 use journal::{Journal, JournalError};
@@ -77,7 +82,7 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
     let api = Api::new(&options, watched, commands);
     let reporting = tasks.spawn(reports.send_until(stop.clone()));
     // What was left behind is settled before the first answer: nobody sees a half-read conversation.
-    let mut worker = Worker { options, journal, state, reporter, stop: stop.clone() };
+    let mut worker = Worker { options, journal, state, reporter, stop: stop.clone(), has_waited: false };
     worker.settle().await;
     let closing = CancellationToken::new();
     tasks.spawn(bound.serve(http::router(api), closing.clone()));

@@ -1,19 +1,22 @@
 //! What a runner is told by its environment, checked.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use thiserror::Error;
 use url::Url;
 
-use crate::engine::{self, Engine, UnknownEngine};
+use super::chosen::Chosen;
+use crate::engine::installed::Site;
+use crate::engine::{self, UnknownEngine};
 
 const DEFAULT_SLUG: &str = "ccw";
 /// Together well below the ten seconds that a stop may take.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
+/// Provisioning takes a second or two after a workspace is ready.
+const BRIEFING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything a runner needs to know.
 #[derive(Debug, Clone)]
@@ -23,12 +26,16 @@ pub struct Options {
     /// Where the engine works.
     pub work_directory: PathBuf,
     pub listen: Listen,
-    pub engine: Arc<dyn Engine>,
+    pub engine: Chosen,
+    /// None for the engine's own choice.
+    pub model: Option<String>,
     /// The number of the build that started this workspace; 0 where nobody says.
     pub generation: u64,
     pub workspace: Option<String>,
     pub coder: Option<CoderOptions>,
     pub ladder: Ladder,
+    /// How long the first run waits to be told how to reach the fleet.
+    pub briefing_patience: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +66,7 @@ pub enum OptionsError {
     NoListen,
     #[error("set FLEET_AGENT_DIR, or HOME to keep things in ~/.fleet")]
     NoDirectory,
-    #[error("set FLEET_ENGINE to one of: {}", engine::WORDS.join(", "))]
+    #[error("set FLEET_ENGINE to one of: {}", engine::words())]
     NoEngine,
     #[error("FLEET_ENGINE: {0}")]
     Engine(#[source] UnknownEngine),
@@ -76,12 +83,13 @@ impl Options {
     pub fn read(port: Option<u16>, variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let engine = variable("FLEET_ENGINE").ok_or(OptionsError::NoEngine)?;
-        let program = std::env::current_exe().map_err(OptionsError::Program)?;
+        let engine = engine::by_word(&engine).map_err(OptionsError::Engine)?;
         Ok(Self {
             directory: directory(&variable)?,
             work_directory: std::env::current_dir().map_err(OptionsError::WorkDirectory)?,
             listen: listen(port, &variable)?,
-            engine: engine::by_word(&engine, program).map_err(OptionsError::Engine)?,
+            engine: Chosen::new(engine, site(&variable)?),
+            model: variable("FLEET_MODEL"),
             generation: number("FLEET_GENERATION", &variable)?.unwrap_or_default(),
             workspace: variable("CODER_WORKSPACE_NAME"),
             coder: coder(&variable)?,
@@ -89,6 +97,7 @@ impl Options {
                 interrupt: grace("FLEET_INTERRUPT_MS", &variable)?.unwrap_or(INTERRUPT_GRACE),
                 terminate: grace("FLEET_TERMINATE_MS", &variable)?.unwrap_or(TERMINATE_GRACE),
             },
+            briefing_patience: grace("FLEET_BRIEFING_MS", &variable)?.unwrap_or(BRIEFING_PATIENCE),
         })
     }
 }
@@ -96,6 +105,17 @@ impl Options {
 fn directory(variable: &impl Fn(&str) -> Option<String>) -> Result<PathBuf, OptionsError> {
     let usual = || variable("HOME").map(|home| PathBuf::from(home).join(".fleet"));
     variable("FLEET_AGENT_DIR").map(PathBuf::from).or_else(usual).ok_or(OptionsError::NoDirectory)
+}
+
+fn site(variable: &impl Fn(&str) -> Option<String>) -> Result<Site, OptionsError> {
+    let home = || PathBuf::from(variable("HOME").unwrap_or_default()).join(".codex");
+    Ok(Site {
+        own_program: std::env::current_exe().map_err(OptionsError::Program)?,
+        path: variable("PATH").unwrap_or_default().into(),
+        codex_home: variable("CODEX_HOME").map_or_else(home, PathBuf::from),
+        run_template: variable("RUN_TEMPLATE_PATH").map(PathBuf::from),
+        create_chat_template: variable("CREATE_CHAT_TEMPLATE_PATH").map(PathBuf::from),
+    })
 }
 
 fn listen(port: Option<u16>, variable: &impl Fn(&str) -> Option<String>) -> Result<Listen, OptionsError> {
@@ -159,7 +179,7 @@ mod tests {
         let engine = ("FLEET_ENGINE", "demo");
         let home = ("HOME", "/home/ann");
         let said = |port, variables: &[(&str, &str)]| read(port, variables).unwrap_err();
-        assert_eq!(said(Some(1), &[home]), "set FLEET_ENGINE to one of: demo");
+        assert_eq!(said(Some(1), &[home]), format!("set FLEET_ENGINE to one of: {}", engine::words()));
         assert_eq!(said(Some(1), &[engine]), "set FLEET_AGENT_DIR, or HOME to keep things in ~/.fleet");
         assert_eq!(
             said(None, &[engine, home]),

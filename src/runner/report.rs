@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::RunnerError;
-use super::conversation::{Interruption, Outcome};
+use super::entry::{Interruption, Outcome};
 use super::options::CoderOptions;
 use crate::coder::wire::AppStatusReport;
 use crate::coder::{self, Client, ClientOptions, CoderError, ErrorKind, RetryPolicy};
@@ -75,6 +75,14 @@ impl Report {
                 Self::new(AppState::Idle, by.text())
             }
             Outcome::Interrupted { by: by @ Interruption::Crash } => Self::new(AppState::Failure, by.text()),
+        }
+    }
+
+    /// Says first what people should know about how it was done.
+    pub(super) fn noting(self, note: Option<&str>) -> Self {
+        match note {
+            Some(note) => Self::new(self.state, &format!("{note} {}", self.message)),
+            None => self,
         }
     }
 

@@ -32,9 +32,9 @@ pub(super) enum Role {
 impl State {
     /// The conversation so far. A turn that waits for others is not part of it yet.
     pub(super) fn messages(&self) -> Vec<Message> {
-        let turns = &self.conversation.turns;
-        let n_begun = turns.iter().take_while(|turn| turn.is_ended()).count() + 1;
-        turns.iter().enumerate().take(n_begun).flat_map(|(number, turn)| messages(number, turn)).collect()
+        let n_begun = self.conversation.turns.iter().take_while(|turn| turn.is_ended()).count() + 1;
+        let begun = self.conversation.numbered().take(n_begun);
+        begun.flat_map(|(number, turn)| messages(number, turn)).collect()
     }
 }
 
@@ -55,8 +55,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::engine::Usage;
-    use crate::runner::conversation::{Entry, Outcome, Source};
+    use crate::engine::{Spending, Usage};
+    use crate::runner::entry::{Entry, Outcome, Source};
 
     const AT: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn answers_follow_their_questions_and_what_waits_is_not_shown() {
         let outcome = Outcome::Complete { text: "done".into() };
-        let ended = Entry::Ended { at: AT, turn: 0, outcome, text: "did it".into(), usage: Usage::default() };
+        let (text, usage, session) = ("did it".into(), Usage::default(), Spending::default());
+        let ended = Entry::Ended { at: AT, turn: 0, outcome, text, usage, session };
         let accepted = vec![accepted("first"), accepted("second"), accepted("third")];
         let message = |id, content: &str| (id, content.to_owned());
         assert_eq!(shown(accepted.clone()), [message(0, "first")]);

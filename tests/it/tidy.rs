@@ -37,7 +37,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("comfy_table", &["cli"]),
     ("serde_saphyr", &["app"]),
-    ("toml", &["app", "config"]),
+    ("toml", &["app", "config", "engine"]),
     ("toml_edit", &["cli"]),
     ("config", &["config"]),
     ("governor", &["coder"]),

@@ -49,32 +49,41 @@ pub enum Demo {
     Unwanted,
 }
 
+/// What is to be told once the server is up.
+#[derive(Debug)]
+pub struct News {
+    pub home: Home,
+    pub demo: Demo,
+    /// Finds a program as a shell would.
+    pub find_program: fn(&str) -> Option<PathBuf>,
+}
+
 /// Tells whoever reads along that the server is up. What goes wrong here is told and stops nothing.
-pub async fn greet(globals: Globals, home: Home, demo: Demo, server: ServerFile) {
+pub async fn greet(globals: Globals, news: News, server: ServerFile) {
     let screen = Screen::of_process(globals.json);
-    if let Err(error) = tell(&globals, &home, server, &screen).await {
+    if let Err(error) = tell(&globals, &news, server, &screen).await {
         screen.fail(&error);
     }
-    if demo == Demo::Wanted
-        && let Err(error) = demo::fill(&globals, &home, &screen).await
+    if news.demo == Demo::Wanted
+        && let Err(error) = demo::fill(&globals, &news.home, &screen).await
     {
         screen.fail(&error);
     }
 }
 
-async fn tell(globals: &Globals, home: &Home, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
-    let version = match home {
+async fn tell(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
+    let version = match &news.home {
         Home::Here { program: EngineProgram::Found(program), .. } => version::of(program).await,
         Home::Here { .. } | Home::Coder { .. } => None,
     };
     let greeting = Greeting {
-        home,
+        home: &news.home,
         version,
         server,
         data_directory: globals.require_data_directory()?,
         program: own_program()?,
         arguments: globals.own_arguments()?,
-        clients: installed(),
+        clients: installed(news.find_program),
     };
     match screen.format {
         Format::Json => screen.json(&greeting.json()),

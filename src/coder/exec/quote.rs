@@ -49,7 +49,9 @@ mod tests {
     fn every_byte_comes_back_through_short_plain_lines() {
         let bytes: Vec<u8> = (0..=255).cycle().take(5_000).collect();
         let script = printing(&bytes);
-        assert!(script.lines().all(|line| line.len() < 4_000 && line.bytes().all(|b| matches!(b, b' '..=b'~'))));
+        assert!(
+            script.lines().all(|line| line.len() < 4_000 && line.bytes().all(|b| matches!(b, b' '..=b'~')))
+        );
         assert!(output_of(&script) == bytes);
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::command::Command;
-use super::quote::{printing, word};
 use super::follow::Offsets;
+use super::quote::{printing, word};
 
 const COMMON: &str = include_str!("script/common.sh");
 const START: &str = include_str!("script/start.sh");

@@ -10,11 +10,15 @@ mod script;
 
 use std::path::PathBuf;
 
-use super::{End, Engine, Event, Exit, FailureKind, Invocation, Reader, Usage};
+use super::{
+    End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Spending, Spent, Unfit,
+    Usage, failure,
+};
 pub use play::{linger, play};
 use said::Said;
 
-pub const WORD: &str = "demo";
+/// Tells the engine's process that it judges the work of others.
+const REVIEWER: &str = "FLEET_DEMO_REVIEWER";
 /// The hidden command of this binary that is the engine.
 pub const COMMAND: &str = "demo-engine";
 
@@ -32,20 +36,22 @@ struct DemoReader {
 }
 
 impl Engine for Demo {
-    fn word(&self) -> &'static str {
-        WORD
+    fn word(&self) -> EngineWord {
+        EngineWord::Demo
     }
 
-    fn invocation(&self, message: &str) -> Invocation {
-        Invocation {
+    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
+        let reviewer = request.is_review.then(|| (REVIEWER.to_owned(), "1".to_owned()));
+        Ok(Invocation {
             program: self.program.clone(),
             arguments: vec![COMMAND.into()],
-            environment: Vec::new(),
-            stdin: message.to_owned(),
-        }
+            environment: reviewer.into_iter().collect(),
+            secrets: Vec::new(),
+            stdin: request.message.clone(),
+        })
     }
 
-    fn reader(&self) -> Box<dyn Reader> {
+    fn reader(&self, _request: &Request) -> Box<dyn Reader> {
         Box::new(DemoReader::default())
     }
 }
@@ -59,7 +65,8 @@ impl Reader for DemoReader {
             }
             // It runs on this machine alone: that it costs nothing is known.
             Said::Usage { input_tokens, output_tokens } => {
-                vec![Event::Usage(Usage { input_tokens, output_tokens, cost_usd: Some(0.0) })]
+                let run = Usage { input_tokens, output_tokens, cost_usd: Some(0.0) };
+                vec![Event::Spent(Spent { run, session: Spending::default() })]
             }
             Said::Complete { text } => self.ends(End::Complete { text }),
             Said::Question { text } => self.ends(End::Question { text }),
@@ -72,7 +79,7 @@ impl Reader for DemoReader {
         match self.end {
             Some(end) => end,
             None if exit.status.success() => End::Complete { text: self.last },
-            None => End::Failed { kind: FailureKind::Crashed, text: crash(exit) },
+            None => End::Failed { kind: FailureKind::Crashed, text: failure::crash(exit) },
         }
     }
 }
@@ -80,18 +87,14 @@ impl Reader for DemoReader {
 impl DemoReader {
     /// The last words are told to people too, unless they have just been said.
     fn ends(&mut self, end: End) -> Vec<Event> {
-        let (End::Complete { text } | End::Question { text } | End::Failed { text, .. }) = &end;
-        let is_new = !text.is_empty() && *text != self.last;
-        let text = is_new.then(|| Event::Text(text.clone()));
+        let text = match &end {
+            End::Complete { text } | End::Question { text } | End::Failed { text, .. } => text.as_str(),
+            End::SessionLost => "",
+        };
+        let is_new = !text.is_empty() && text != self.last;
+        let text = is_new.then(|| Event::Text(text.to_owned()));
         self.end = Some(end);
         text.into_iter().collect()
-    }
-}
-
-fn crash(exit: &Exit) -> String {
-    match exit.stderr.trim() {
-        "" => format!("the engine ended with {}", exit.status),
-        stderr => format!("the engine ended with {}: {stderr}", exit.status),
     }
 }
 
@@ -103,11 +106,11 @@ mod tests {
     use super::*;
 
     fn end_of(lines: &[String], raw_status: i32) -> End {
-        let mut reader = Demo { program: PathBuf::new() }.reader();
+        let mut reader = DemoReader::default();
         for line in lines {
             reader.line(line);
         }
-        reader.end(&Exit { status: ExitStatus::from_raw(raw_status), stderr: "boom\n".into() })
+        Box::new(reader).end(&Exit { status: ExitStatus::from_raw(raw_status), stderr: "boom\n".into() })
     }
 
     #[test]

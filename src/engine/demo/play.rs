@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::COMMAND;
 use super::commit::{commit, is_repository};
 use super::said::Said;
 use super::script::{Directive, directives};
+use super::{COMMAND, REVIEWER};
 
 /// Even what is meant to stay for ever ends some day, should nobody come for it.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -60,12 +60,13 @@ struct Stage<W> {
 
 impl<W: Write> Stage<W> {
     async fn play(&mut self, message: &str) -> io::Result<u8> {
-        let script = directives(message);
-        let script = if script.is_empty() { vec![Directive::Commit(message.to_owned())] } else { script };
         let mut last = String::new();
-        for directive in script {
+        for directive in script(message) {
             match self.obey(directive).await? {
-                Step::Next(told) => last = told,
+                Step::Next(told) => {
+                    last = told;
+                    self.account(message)?;
+                }
                 Step::End(said) => return self.end(message, &said),
                 Step::Exit(code) => return Ok(code),
             }
@@ -83,6 +84,11 @@ impl<W: Write> Stage<W> {
             Directive::Ask(text) => Step::End(Said::Question { text }),
             Directive::Print(n_bytes) => self.print(n_bytes)?,
             Directive::Hang => hang().await?,
+            Directive::Wait => {
+                self.say(&Said::Text { text: "waiting to be told what to do".to_owned() })?;
+                tokio::time::sleep(FOR_EVER).await;
+                Step::Next("waited".to_owned())
+            }
             Directive::Fork => fork()?,
             Directive::Exit(code) => Step::Exit(code),
             Directive::Commit(work) => work_on(Path::new("."), &work).await,
@@ -120,12 +126,28 @@ impl<W: Write> Stage<W> {
         self.out.flush()
     }
 
-    fn end(&mut self, message: &str, said: &Said) -> io::Result<u8> {
+    /// Tells what was used so far.
+    fn account(&mut self, message: &str) -> io::Result<()> {
         let tokens = |n_bytes: usize| u64::try_from(n_bytes.div_ceil(TOKEN)).unwrap_or(u64::MAX);
         let usage = Said::Usage { input_tokens: tokens(message.len()), output_tokens: tokens(self.n_spoken) };
-        self.say(&usage)?;
+        writeln!(self.out, "{}", usage.line())?;
+        self.out.flush()
+    }
+
+    fn end(&mut self, message: &str, said: &Said) -> io::Result<u8> {
+        self.account(message)?;
         self.say(said)?;
         Ok(u8::from(matches!(said, Said::Failed { .. })))
+    }
+}
+
+/// Prose alone is work to do; somebody who judges the work of others waits to be told how.
+fn script(message: &str) -> Vec<Directive> {
+    let script = directives(message);
+    match (script.is_empty(), std::env::var_os(REVIEWER)) {
+        (false, _) => script,
+        (true, None) => vec![Directive::Commit(message.to_owned())],
+        (true, Some(_)) => vec![Directive::Wait],
     }
 }
 

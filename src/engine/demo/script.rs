@@ -12,6 +12,8 @@ pub(super) enum Directive {
     Print(u64),
     /// Never ends, and ignores being asked to.
     Hang,
+    /// Never ends, and nobody says so: it is what a reviewer without directives does.
+    Wait,
     /// Leaves a process behind.
     Fork,
     Exit(u8),

@@ -11,7 +11,8 @@ use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::{Api, Status};
-use crate::runner::conversation::{Outcome, Progress};
+use crate::runner::conversation::Progress;
+use crate::runner::entry::Outcome;
 use crate::runner::state::{Message, State};
 
 /// An answer that grows is sent whole each time; more often than this would only be noise.
@@ -43,7 +44,7 @@ fn news(api: Api) -> impl Stream<Item = News> {
             tokio::time::sleep(PAUSE).await;
             api.state.changed().await.ok()?;
         }
-        let batch = told.catch_up(&api.state.borrow_and_update(), api.engine);
+        let batch = told.catch_up(&api.state.borrow_and_update(), api.engine.word().word());
         Some((stream::iter(batch), (api, told)))
     });
     batches.flatten()

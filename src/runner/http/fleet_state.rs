@@ -1,29 +1,88 @@
 //! `GET /fleet/state`: everything the runner knows, for a control plane that missed events.
 
 use axum::Json;
-use axum::extract::State as Shared;
+use axum::extract::{Query, State as Shared};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Api, Status};
-use crate::runner::conversation::{Progress, Turn};
+use crate::engine::Usage;
+use crate::runner::budget::Budget;
+use crate::runner::conversation::{Known, Progress, Turn};
+use crate::runner::entry::TaskKey;
+use crate::runner::state::State;
 
-pub(super) async fn show(Shared(api): Shared<Api>) -> Json<Value> {
+/// Grows only when a field changes its meaning; new fields may come at any time.
+const VERSION: u32 = 1;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Wanted {
+    /// Asks about this task only.
+    task: Option<String>,
+}
+
+pub(super) async fn show(Shared(api): Shared<Api>, Query(wanted): Query<Wanted>) -> Json<Value> {
     let state = api.state.borrow();
-    let turns: Vec<Value> = state.conversation.turns.iter().enumerate().map(turn).collect();
-    Json(json!({
+    let mut shown = head(&api, &state);
+    let more = match wanted.task {
+        Some(task) => json!({ "task": task_of(&state, task) }),
+        None => whole(&api, &state),
+    };
+    if let (Some(shown), Value::Object(more)) = (shown.as_object_mut(), more) {
+        shown.extend(more);
+    }
+    Json(shown)
+}
+
+fn head(api: &Api, state: &State) -> Value {
+    json!({
+        "version": VERSION,
         "workspace": api.workspace,
-        "engine": api.engine,
+        "engine": api.engine.word().word(),
         "generation": api.generation,
-        "status": Status::of(&state),
+        "status": Status::of(state),
+    })
+}
+
+fn whole(api: &Api, state: &State) -> Value {
+    let conversation = &state.conversation;
+    let usage = conversation.usage();
+    let turns: Vec<Value> = conversation.numbered().map(|(number, turn)| turn_of(number, turn)).collect();
+    let session = conversation.session.as_ref();
+    json!({
         "turns": turns,
+        "forgotten_turns": conversation.forgotten.n_turns,
         "messages": state.messages(),
         "branch": state.git.as_ref().and_then(|git| git.branch.as_ref()),
         "git": state.git,
-        "usage": state.conversation.usage(),
-    }))
+        "usage": usage,
+        "session": session.map(|session| json!({ "engine": session.engine, "id": session.id })),
+        "budget": budget(api, &usage),
+    })
 }
 
-fn turn((number, turn): (usize, &Turn)) -> Value {
+fn budget(api: &Api, usage: &Usage) -> Value {
+    match Budget::read(&api.directory) {
+        Ok(budget) => json!({
+            "max_cost_usd": budget.max_cost_usd,
+            "max_tokens": budget.max_tokens,
+            "is_used_up": budget.check(usage).is_err(),
+        }),
+        Err(error) => json!({ "error": error.to_string(), "is_used_up": true }),
+    }
+}
+
+/// Null for a task that never came here.
+fn task_of(state: &State, task: String) -> Value {
+    let known = TaskKey::parse(task).map(|task| match state.conversation.task(&task) {
+        Known::Turn(number, turn) => turn_of(number, turn),
+        Known::Forgotten => json!({ "task_id": task, "state": "forgotten" }),
+        Known::Never => Value::Null,
+    });
+    known.unwrap_or_default()
+}
+
+fn turn_of(number: usize, turn: &Turn) -> Value {
     let mut shown = json!({
         "message_id": 2 * number,
         "task_id": turn.task_id,
@@ -32,9 +91,13 @@ fn turn((number, turn): (usize, &Turn)) -> Value {
     });
     let progress = match &turn.progress {
         Progress::Queued => json!({ "state": "queued" }),
-        Progress::Working { run, generation, since, .. } => {
-            json!({ "state": "working", "run_id": run.0, "generation": generation, "started_at": since })
-        }
+        Progress::Working { run, generation, since, usage, .. } => json!({
+            "state": "working",
+            "run_id": run.0,
+            "generation": generation,
+            "started_at": since,
+            "usage": usage,
+        }),
         Progress::Ended { since, at, outcome, usage, .. } => {
             json!({ "state": "ended", "started_at": since, "ended_at": at, "outcome": outcome, "usage": usage })
         }

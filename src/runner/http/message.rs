@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Api;
 use super::problem::Problem;
-use crate::runner::conversation::TaskKey;
+use crate::runner::entry::TaskKey;
 use crate::runner::worker::{Command, Refusal};
 
 const MAX_CONTENT: usize = 256 * 1024;
@@ -23,11 +23,9 @@ pub(super) async fn post(
     let Json(body) = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     match Request::parse(&body)? {
         Request::User { content, task_id } => submit(&api, content, task_id).await?,
-        Request::Raw { content, task_id } if content.contains(INTERRUPTING) => {
-            api.commands.send(Command::Interrupt { task_id }).await.map_err(|_| stopping())?;
-        }
+        Request::Command(command) => api.commands.send(command).await.map_err(|_| stopping())?,
         // There is no terminal that other keystrokes could reach.
-        Request::Raw { .. } => {}
+        Request::Keystrokes => {}
     }
     Ok(Json(json!({ "ok": true })))
 }
@@ -46,6 +44,8 @@ async fn submit(api: &Api, content: String, task_id: Option<TaskKey>) -> Result<
 fn problem(refusal: &Refusal) -> Problem {
     match refusal {
         Refusal::Busy => Problem::not_sent(&refusal.to_string()),
+        Refusal::Full => Problem::new(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
+        Refusal::Budget(_) => Problem::new(StatusCode::PAYMENT_REQUIRED, refusal.to_string()),
         Refusal::Stopping => stopping(),
         Refusal::Journal(error) => {
             tracing::error!(error = error as &dyn std::error::Error, "a message could not be kept");
@@ -58,10 +58,11 @@ fn stopping() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the agent is stopping")
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Request {
     User { content: String, task_id: Option<TaskKey> },
-    Raw { content: String, task_id: Option<TaskKey> },
+    Command(Command),
+    Keystrokes,
 }
 
 impl Request {
@@ -79,9 +80,20 @@ impl Request {
                 Err(invalid("content", &format!("expected at most {MAX_CONTENT} bytes")))
             }
             "user" => Ok(Self::User { content, task_id }),
-            "raw" => Ok(Self::Raw { content, task_id }),
+            "raw" if content.contains(INTERRUPTING) => interruption(fields, task_id).map(Self::Command),
+            "raw" => Ok(Self::Keystrokes),
             other => Err(Problem::invalid(json!({ "location": "body.type", "value": other }))),
         }
+    }
+}
+
+/// Escape ends what runs. With `cancel` it ends the named task wherever it is, also while it waits.
+fn interruption(fields: &Map<String, Value>, task_id: Option<TaskKey>) -> Result<Command, Problem> {
+    match (fields.get("cancel"), task_id) {
+        (None | Some(Value::Null | Value::Bool(false)), task_id) => Ok(Command::Interrupt { task_id }),
+        (Some(Value::Bool(true)), Some(task_id)) => Ok(Command::Cancel { task_id }),
+        (Some(Value::Bool(true)), None) => Err(invalid("task_id", "expected the task to cancel")),
+        (Some(_), _) => Err(invalid("cancel", "expected boolean")),
     }
 }
 
@@ -91,7 +103,7 @@ fn task_key(text: String) -> Result<TaskKey, Problem> {
 }
 
 fn known_only(fields: &Map<String, Value>) -> Result<(), Problem> {
-    let known = ["$schema", "content", "type", "task_id"];
+    let known = ["$schema", "content", "type", "task_id", "cancel"];
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => Err(invalid(key, "unexpected property")),

@@ -3,6 +3,7 @@
 mod events;
 mod fleet_state;
 mod message;
+mod openapi;
 mod origin;
 mod problem;
 
@@ -11,8 +12,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
+use super::chosen::Chosen;
 use super::options::Options;
 use super::state::State;
 use super::worker::Command;
@@ -27,7 +30,8 @@ const TRANSPORT: &str = "pty";
 pub(super) struct Api {
     state: watch::Receiver<State>,
     commands: mpsc::Sender<Command>,
-    engine: &'static str,
+    engine: Chosen,
+    directory: PathBuf,
     generation: u64,
     workspace: Option<String>,
 }
@@ -48,7 +52,8 @@ impl Api {
         Self {
             state,
             commands,
-            engine: options.engine.word(),
+            engine: options.engine.clone(),
+            directory: options.directory.clone(),
             generation: options.generation,
             workspace: options.workspace.clone(),
         }
@@ -67,6 +72,7 @@ pub(super) fn router(api: Api) -> Router {
         .route("/messages", get(messages))
         .route("/message", post(message::post))
         .route("/events", get(events::follow))
+        .route("/openapi.json", get(openapi::show))
         .route("/fleet/state", get(fleet_state::show))
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
@@ -77,7 +83,7 @@ pub(super) fn router(api: Api) -> Router {
 
 async fn status(Shared(api): Shared<Api>) -> Json<Value> {
     let status = Status::of(&api.state.borrow());
-    Json(json!({ "status": status, "agent_type": api.engine, "transport": TRANSPORT }))
+    Json(json!({ "status": status, "agent_type": api.engine.word().word(), "transport": TRANSPORT }))
 }
 
 async fn messages(Shared(api): Shared<Api>) -> Json<Value> {

@@ -4,6 +4,7 @@ mod bridges;
 mod files;
 mod http;
 mod real_clients;
+mod real_engines;
 mod up;
 
 use std::path::PathBuf;

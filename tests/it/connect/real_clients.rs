@@ -70,13 +70,7 @@ async fn claude_code_connected_by_us_drives_the_fleet() {
         "--allowedTools",
         "mcp__fleet",
     ];
-    let variables = [
-        ("ANTHROPIC_BASE_URL", model.url.as_str()),
-        ("ANTHROPIC_API_KEY", "none"),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        ("DISABLE_AUTOUPDATER", "1"),
-    ];
-    let output = run(&cli, &program, &arguments, &variables).await;
+    let output = run(&cli, &program, &arguments, &variables_of_claude(&model)).await;
     assert_played(&program, &model, &output).await;
     interrupt(server).await;
 }
@@ -92,18 +86,28 @@ async fn codex_connected_by_us_drives_the_fleet_unasked() {
     assert!(program.run(&["connect", "codex"]).await.status.success());
     let arguments =
         ["exec", "--json", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps", "-"];
-    let output = run(&cli, &program, &arguments, &[("MODEL_KEY", "none")]).await;
+    let output = run(&cli, &program, &arguments, &[("OPENAI_MODEL_KEY", "none")]).await;
     assert_played(&program, &model, &output).await;
     interrupt(server).await;
 }
 
+/// An environment in which Claude Code needs no account and calls nobody but the model.
+pub(super) fn variables_of_claude(model: &ModelEndpoint) -> [(&str, &str); 4] {
+    [
+        ("ANTHROPIC_BASE_URL", model.url.as_str()),
+        ("ANTHROPIC_API_KEY", "none"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("DISABLE_AUTOUPDATER", "1"),
+    ]
+}
+
 /// The user's own settings, which `connect` then adds to.
-fn write_provider(directory: &Path, url: &str) {
+pub(super) fn write_provider(directory: &Path, url: &str) {
     std::fs::create_dir_all(directory).unwrap();
     let text = format!(
         "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\n\
          [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n\
-         env_key = \"MODEL_KEY\"\n"
+         env_key = \"OPENAI_MODEL_KEY\"\n"
     );
     std::fs::write(directory.join("config.toml"), text).unwrap();
 }

@@ -14,7 +14,7 @@ pub(crate) fn real_cli(name: &str) -> Option<RealCli> {
     let variable = format!("FLEET_TEST_{}", name.to_uppercase());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = std::env::var_os(&variable).map(PathBuf::from);
-    let Some(program) = named.or_else(|| fleet_mcp::cli::on_path(name, &path)) else {
+    let Some(program) = named.or_else(|| fleet_mcp::engine::installed::program(name, &path)) else {
         say(&format!("SKIPPED: there is no '{name}' on the PATH; install it or set {variable} to its path"));
         return None;
     };

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// First they are asked, because a process that is killed cleans nothing up: git would leave its locks behind,
 /// and the next run could not commit.
-pub(super) async fn end(run: RunId, grace: Duration) {
+pub(crate) async fn end(run: RunId, grace: Duration) {
     // Asked only once: some programs take a second TERM for an order to drop everything.
     if look(run, Some(Signal::TERM)).await == 0 {
         return;

@@ -1,80 +1,139 @@
 //! One engine process from its start to the end of its last descendant.
 
+pub(crate) mod descendants;
+mod hearing;
+mod output;
+mod side;
+
 use std::io;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use secrecy::ExposeSecret;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::descendants::{self, MARKER};
+use super::budget::Budget;
 use super::options::Ladder;
-use super::output::Lines;
 use crate::domain::id::RunId;
-use crate::engine::{End, Engine, Event, Exit, FailureKind, Invocation, Reader, Usage};
+use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spending, Spent};
+use descendants::MARKER;
+pub(crate) use hearing::Heard;
+use hearing::Hearing;
+pub(crate) use output::Transcript;
 
 /// The runner's own business, which no engine needs to know.
 const PRIVATE: [&str; 4] = ["CODER_AGENT_TOKEN", "CODER_SESSION_TOKEN", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
-const CHUNK: usize = 64 * 1024;
 const MAX_STDERR: usize = 8 * 1024;
 /// Once all processes are gone their pipes are closed; one that escaped us does not hold up the rest.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// What to run.
 #[derive(Debug)]
-pub(super) struct Launch<'a> {
-    pub(super) engine: &'a dyn Engine,
-    pub(super) message: &'a str,
-    pub(super) directory: &'a Path,
-    pub(super) run: RunId,
-    pub(super) ladder: Ladder,
+pub(crate) struct Launch<'a> {
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) request: Request,
+    pub(crate) run: RunId,
+    pub(crate) ladder: Ladder,
+    /// What this run may use.
+    pub(crate) budget: Budget,
 }
 
-/// What came of it; no end when it was interrupted.
+/// What came of it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Finished {
-    pub(super) end: Option<End>,
-    pub(super) usage: Usage,
+pub(crate) struct Finished {
+    pub(crate) finish: Finish,
+    pub(crate) spent: Spent,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Finish {
+    Told(End),
+    Interrupted,
+    /// Stopped in the middle, because it used up what it may use.
+    OverBudget,
 }
 
 /// Runs the engine and hands on what it says. When this returns, no process of the run is left.
-pub(super) async fn run(
-    launch: Launch<'_>,
+pub(crate) async fn run(
+    mut launch: Launch<'_>,
     interrupt: &CancellationToken,
-    heard: impl FnMut(&str),
+    mut heard: impl FnMut(Heard),
 ) -> Finished {
-    let invocation = launch.engine.invocation(launch.message);
-    let mut child = match spawn(&launch, &invocation) {
+    match open(&launch, interrupt).await {
+        Ok(None) => {}
+        Ok(Some(chat)) => {
+            heard(Heard::Session(chat.clone()));
+            launch.request.session = Session::Resume { id: chat, spent: Spending::default() };
+        }
+        Err(finish) => return Finished { finish, spent: Spent::default() },
+    }
+    match launch.engine.invocation(&launch.request) {
+        Ok(invocation) => talk(&launch, &invocation, interrupt, heard).await,
+        Err(unfit) => Finished {
+            finish: Finish::Told(failed(FailureKind::EngineError, unfit.to_string())),
+            spent: Spent { run: Default::default(), session: launch.request.session.spent() },
+        },
+    }
+}
+
+/// Makes the conversation, for engines that want that first; tells its id.
+async fn open(launch: &Launch<'_>, interrupt: &CancellationToken) -> Result<Option<String>, Finish> {
+    let unfit =
+        |unfit: crate::engine::Unfit| Finish::Told(failed(FailureKind::EngineError, unfit.to_string()));
+    let Some(invocation) = launch.engine.opening(&launch.request).map_err(unfit)? else { return Ok(None) };
+    match talk(launch, &invocation, interrupt, |_| {}).await.finish {
+        Finish::Told(End::Complete { text }) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+        Finish::Told(End::Complete { .. }) => {
+            let text = "the engine printed no id for a new conversation".to_owned();
+            Err(Finish::Told(failed(FailureKind::BadOutput, text)))
+        }
+        other => Err(other),
+    }
+}
+
+async fn talk(
+    launch: &Launch<'_>,
+    invocation: &Invocation,
+    interrupt: &CancellationToken,
+    heard: impl FnMut(Heard),
+) -> Finished {
+    let mut hearing = Hearing::new(launch, heard);
+    let mut child = match spawn(launch, invocation) {
         Ok(child) => child,
-        Err(error) => return missing(&invocation, &error),
+        Err(error) => return Finished { finish: missing(invocation, &error), spent: hearing.spent },
     };
-    let mut hearing = Hearing { reader: launch.engine.reader(), usage: Usage::default(), heard };
     let mut stderr = Vec::new();
     let stopped = {
         let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let over = hearing.over.clone();
         let talk = async {
             tokio::join!(feed(stdin, &invocation.stdin), hearing.listen(stdout), tail(errors, &mut stderr))
         };
-        with_talk(ended(&mut child, &launch, interrupt), talk).await
+        with_talk(ended(&mut child, launch, interrupt, &over), talk).await
     };
-    let end = match stopped {
-        Stopped::Interrupted => None,
+    let spent = hearing.spent;
+    let finish = match stopped {
+        Stopped::Interrupted => Finish::Interrupted,
+        Stopped::OverBudget => Finish::OverBudget,
         Stopped::Ended(Ok(status)) => {
             let stderr = String::from_utf8_lossy(&stderr).into_owned();
-            Some(hearing.reader.end(&Exit { status, stderr }))
+            Finish::Told(hearing.reader.end(&Exit { status, stderr }))
         }
-        Stopped::Ended(Err(error)) => Some(failed(FailureKind::Crashed, format!("lost the engine: {error}"))),
+        Stopped::Ended(Err(error)) => {
+            Finish::Told(failed(FailureKind::Crashed, format!("lost the engine: {error}")))
+        }
     };
-    Finished { end, usage: hearing.usage }
+    Finished { finish, spent }
 }
 
 /// How the process came to its end.
 enum Stopped {
     Ended(io::Result<ExitStatus>),
     Interrupted,
+    OverBudget,
 }
 
 /// Waits for the process while talking to it, and then only a moment longer for its last words.
@@ -92,26 +151,35 @@ async fn with_talk(ended: impl Future<Output = Stopped>, talk: impl Future) -> S
 
 fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
     let mut command = Command::new(&invocation.program);
-    command.args(&invocation.arguments).current_dir(launch.directory);
+    command.args(&invocation.arguments).current_dir(&launch.request.directory);
     for variable in PRIVATE {
         command.env_remove(variable);
     }
     command.envs(invocation.environment.iter().cloned()).env(MARKER, launch.run.to_string());
+    for (name, secret) in &invocation.secrets {
+        command.env(name, secret.expose_secret());
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that Ctrl-C at the runner's terminal reaches the engine by our ladder only.
     command.process_group(0).kill_on_drop(true).spawn()
 }
 
 /// Waits for the engine's end, bringing it about when asked to, and leaves nothing of the run behind.
-async fn ended(child: &mut Child, launch: &Launch<'_>, interrupt: &CancellationToken) -> Stopped {
+async fn ended(
+    child: &mut Child,
+    launch: &Launch<'_>,
+    interrupt: &CancellationToken,
+    over: &CancellationToken,
+) -> Stopped {
     let stopped = tokio::select! {
         biased;
         status = child.wait() => Stopped::Ended(status),
-        () = interrupt.cancelled() => {
-            climb(child, launch).await;
-            Stopped::Interrupted
-        }
+        () = interrupt.cancelled() => Stopped::Interrupted,
+        () = over.cancelled() => Stopped::OverBudget,
     };
+    if !matches!(stopped, Stopped::Ended(_)) {
+        climb(child, launch).await;
+    }
     descendants::end(launch.run, launch.ladder.terminate).await;
     stopped
 }
@@ -148,49 +216,9 @@ async fn tail(stderr: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     }
 }
 
-struct Hearing<H> {
-    reader: Box<dyn Reader>,
-    usage: Usage,
-    heard: H,
-}
-
-impl<H: FnMut(&str)> Hearing<H> {
-    async fn listen(&mut self, stdout: Option<impl AsyncRead + Unpin>) {
-        let Some(mut stdout) = stdout else { return };
-        let mut lines = Lines::default();
-        let mut chunk = vec![0; CHUNK];
-        while let Ok(n_read @ 1..) = stdout.read(&mut chunk).await {
-            let mut said = String::new();
-            lines.push(&chunk[..n_read], |line| self.line(line, &mut said));
-            self.tell(&said);
-        }
-        let mut said = String::new();
-        lines.finish(|line| self.line(line, &mut said));
-        self.tell(&said);
-    }
-
-    fn line(&mut self, line: &str, said: &mut String) {
-        for event in self.reader.line(line) {
-            match event {
-                Event::Text(text) => {
-                    said.push_str(&text);
-                    said.push('\n');
-                }
-                Event::Usage(usage) => self.usage = usage,
-            }
-        }
-    }
-
-    fn tell(&mut self, said: &str) {
-        if !said.is_empty() {
-            (self.heard)(said);
-        }
-    }
-}
-
-fn missing(invocation: &Invocation, error: &io::Error) -> Finished {
+fn missing(invocation: &Invocation, error: &io::Error) -> Finish {
     let text = format!("cannot start {}: {error}", invocation.program.display());
-    Finished { end: Some(failed(FailureKind::EngineMissing, text)), usage: Usage::default() }
+    Finish::Told(failed(FailureKind::EngineMissing, text))
 }
 
 fn failed(kind: FailureKind, text: String) -> End {

@@ -13,7 +13,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Takes in more bytes and gives every line that is now whole.
-    pub(super) fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) {
+    pub(super) fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str)) {
         let mut pieces = bytes.split(|byte| *byte == b'\n');
         let mut piece = pieces.next().unwrap_or_default();
         for next in pieces {
@@ -26,7 +26,7 @@ impl Lines {
     }
 
     /// The last line, if it did not end as one.
-    pub(super) fn finish(self, mut each: impl FnMut(&str)) {
+    pub(super) fn finish(self, each: &mut dyn FnMut(&str)) {
         if !self.partial.is_empty() {
             each(&String::from_utf8_lossy(&self.partial));
         }
@@ -40,13 +40,13 @@ impl Lines {
 
 /// The end of what an engine said, one paragraph a line, and how much came before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Transcript {
+pub(crate) struct Transcript {
     kept: String,
     n_dropped: usize,
 }
 
 impl Transcript {
-    pub(super) fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         self.kept.push_str(text);
         // Only now and then, so that a flood is not moved about byte by byte.
         if self.kept.len() > 2 * MAX_TEXT {
@@ -55,7 +55,7 @@ impl Transcript {
     }
 
     /// What people see: without the line break at the end, and saying what is left out.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut whole = self.clone();
         whole.drop_front();
         let kept = whole.kept.trim_end_matches('\n');
@@ -84,9 +84,9 @@ mod tests {
         let mut lines = Lines::default();
         let mut seen = Vec::new();
         for piece in ["on", "e\ntw", "o\n\nthr", "ee"] {
-            lines.push(piece.as_bytes(), |line| seen.push(line.to_owned()));
+            lines.push(piece.as_bytes(), &mut |line| seen.push(line.to_owned()));
         }
-        lines.finish(|line| seen.push(line.to_owned()));
+        lines.finish(&mut |line| seen.push(line.to_owned()));
         assert_eq!(seen, ["one", "two", "", "three"]);
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let mut seen = Vec::new();
         let flood = vec![b'x'; MAX_LINE];
         for piece in [&flood[..], &flood[..], b"\nshort\n"] {
-            lines.push(piece, |line| seen.push(line.len()));
+            lines.push(piece, &mut |line| seen.push(line.len()));
         }
         assert_eq!(seen, [MAX_LINE, 5]);
         assert!(lines.partial.capacity() <= 2 * MAX_LINE);

@@ -1,0 +1,72 @@
+//! How Claude Code is called: rights, limits and configuration for one run.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::engine::{Invocation, Request, Session};
+
+/// The tools there are, and that run without asking; nobody is there to be asked.
+const TOOLS: &str = "Read,Edit,Write,Bash,Glob,Grep";
+const FLEET_TOOLS: &str = "mcp__fleet";
+
+pub(super) fn of(program: &Path, request: &Request) -> Invocation {
+    let mut arguments: Vec<OsString> =
+        ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
+            .map(Into::into)
+            .into();
+    arguments.extend(rights(request));
+    arguments.extend(conversation(request));
+    Invocation {
+        program: program.to_owned(),
+        arguments,
+        environment: environment(),
+        secrets: Vec::new(),
+        stdin: request.with_notes(),
+    }
+}
+
+/// Settings come from the user alone: with a repository's own, its hooks would run, its servers would start, and
+/// its base URL would get the user's key.
+fn rights(request: &Request) -> Vec<OsString> {
+    let allowed = format!("{TOOLS},{FLEET_TOOLS}");
+    let allowed = if request.fleet.is_some() { allowed } else { TOOLS.to_owned() };
+    let mut arguments: Vec<OsString> =
+        ["--setting-sources", "user", "--strict-mcp-config"].map(Into::into).into();
+    if let Some(fleet) = &request.fleet {
+        arguments.extend(["--mcp-config".into(), fleet.mcp_json.clone().into_os_string()]);
+    }
+    arguments.extend(["--permission-mode", "dontAsk", "--tools", TOOLS, "--allowedTools"].map(Into::into));
+    arguments.push(allowed.into());
+    arguments
+}
+
+fn conversation(request: &Request) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    if let Some(model) = &request.model {
+        arguments.extend(["--model".into(), model.into()]);
+    }
+    if let Some(role) = &request.role {
+        // A file, because other users of the machine can read the arguments of a process.
+        arguments.extend(["--append-system-prompt-file".into(), role.file.clone().into_os_string()]);
+    }
+    if let Some(cost) = request.max_cost_usd {
+        arguments.extend(["--max-budget-usd".into(), format!("{cost:.6}").into()]);
+    }
+    arguments.extend(match &request.session {
+        Session::Fresh { id } => ["--session-id".into(), id.to_string().into()],
+        Session::Resume { id, .. } => ["--resume".into(), OsString::from(id)],
+    });
+    arguments
+}
+
+/// A task in the background would keep the process alive after its answer; a wrong key is otherwise tried for more
+/// than a minute; a tool of ours may take its time; and no update comes in the middle of work.
+fn environment() -> Vec<(String, String)> {
+    let variables = [
+        ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
+        ("CLAUDE_CODE_MAX_RETRIES", "4"),
+        ("DISABLE_AUTOUPDATER", "1"),
+        ("MCP_TOOL_TIMEOUT", "600000"),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}

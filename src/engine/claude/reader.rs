@@ -1,0 +1,150 @@
+//! Turns the lines of Claude Code into events and the outcome of a run.
+
+use serde_json::Value;
+
+use super::live::Live;
+use super::wire::{Block, Line, Message, Outcome, StreamEvent, System};
+use crate::domain::text;
+use crate::engine::{End, Event, Exit, FailureKind, Reader, Spending, Spent, failure};
+
+const SESSION_LOST: &str = "No conversation found with session ID";
+/// Enough to see what a tool is about to do.
+const MAX_ACTION: usize = 160;
+
+#[derive(Debug)]
+pub(super) struct ClaudeReader {
+    /// What the conversation had used before this run.
+    before: Spending,
+    live: Live,
+    /// What people have been told last.
+    last: String,
+    outcome: Option<Box<Outcome>>,
+}
+
+impl ClaudeReader {
+    pub(super) fn new(before: Spending) -> Self {
+        Self { before, live: Live::default(), last: String::new(), outcome: None }
+    }
+
+    fn assistant(&mut self, message: Message) -> Vec<Event> {
+        message.content.into_iter().filter_map(|block| self.block(block)).collect()
+    }
+
+    fn block(&mut self, block: Block) -> Option<Event> {
+        match block {
+            Block::Text { text } => {
+                self.last.clone_from(&text);
+                Some(Event::Text(text))
+            }
+            Block::ToolUse { name, input } => Some(Event::Text(action(&name, &input))),
+            Block::Other => None,
+        }
+    }
+
+    fn stream(&mut self, event: StreamEvent) -> Vec<Event> {
+        match event {
+            StreamEvent::MessageStart { message } => self.live.begin(&message),
+            StreamEvent::MessageDelta { usage } => self.live.update(usage),
+            StreamEvent::Other => return Vec::new(),
+        }
+        vec![self.spent(self.live.spending())]
+    }
+
+    fn spent(&self, run: Spending) -> Event {
+        Event::Spent(Spent { run: run.usage(), session: self.before.plus(&run) })
+    }
+
+    fn outcome(&mut self, outcome: Box<Outcome>) -> Vec<Event> {
+        let mut events: Vec<Event> = outcome.session_id.clone().map(Event::Session).into_iter().collect();
+        events.push(self.spent(self.share(&outcome)));
+        events.extend(denials(&outcome).map(Event::Text));
+        let text = last_words(&outcome);
+        if !text.is_empty() && text != self.last {
+            self.last.clone_from(&text);
+            events.push(Event::Text(text));
+        }
+        self.outcome = Some(outcome);
+        events
+    }
+
+    /// The conversation's count less what it was before. A count that lacks what we saw being used, as after a run
+    /// that was killed before it could save it, is not believed.
+    fn share(&self, outcome: &Outcome) -> Spending {
+        let (counted, seen) = (outcome.spending().since(&self.before), self.live.spending());
+        if counted.usage().tokens() >= seen.usage().tokens() { counted } else { seen }
+    }
+}
+
+impl Reader for ClaudeReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        match serde_json::from_str(line) {
+            Ok(Line::System(system)) => started(&system),
+            // What helpers of the agent say among themselves is not its answer.
+            Ok(Line::Assistant { parent_tool_use_id: Some(_), .. }) => Vec::new(),
+            Ok(Line::Assistant { message, .. }) => self.assistant(message),
+            Ok(Line::StreamEvent { event }) => self.stream(event),
+            Ok(Line::Result(outcome)) => self.outcome(outcome),
+            Ok(Line::Other) | Err(_) => Vec::new(),
+        }
+    }
+
+    fn end(self: Box<Self>, exit: &Exit) -> End {
+        match &self.outcome {
+            Some(outcome) => end_of(outcome),
+            None if exit.stderr.contains(SESSION_LOST) => End::SessionLost,
+            None => failure::without_outcome(exit),
+        }
+    }
+}
+
+/// The first line: the conversation's id, and whether the fleet could be reached.
+fn started(system: &System) -> Vec<Event> {
+    if system.subtype != "init" {
+        return Vec::new();
+    }
+    let broken = system.mcp_servers.iter().filter(|server| server.status == "failed");
+    let told =
+        broken.map(|server| Event::Text(format!("[the tools of '{}' cannot be reached]", server.name)));
+    system.session_id.clone().map(Event::Session).into_iter().chain(told).collect()
+}
+
+/// One line about what a tool is about to do: the command, the file, or whatever comes first.
+fn action(name: &str, input: &Value) -> String {
+    let told = ["command", "file_path", "pattern"].iter().find_map(|key| input.get(key)?.as_str());
+    let first = || input.as_object()?.values().find_map(Value::as_str);
+    let told = told.or_else(first).unwrap_or_default();
+    text::cut(format!("[{name}] {}", text::one_line(told)).trim_end(), MAX_ACTION)
+}
+
+fn denials(outcome: &Outcome) -> Option<String> {
+    let mut tools: Vec<&str> =
+        outcome.permission_denials.iter().map(|denial| denial.tool_name.as_str()).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    (!tools.is_empty()).then(|| format!("[not permitted: {}]", tools.join(", ")))
+}
+
+/// Errors of the API call themselves a success; only `is_error` tells.
+fn end_of(outcome: &Outcome) -> End {
+    let text = last_words(outcome);
+    if !outcome.is_error {
+        return End::Complete { text };
+    }
+    let is_budget = outcome.terminal_reason.as_deref() == Some("budget_exhausted")
+        || outcome.subtype == "error_max_budget_usd";
+    let kind = match outcome.api_error_status {
+        _ if is_budget => FailureKind::Budget,
+        Some(401 | 403) => FailureKind::Auth,
+        Some(429) => FailureKind::UsageLimit,
+        Some(_) | None => failure::kind_of(&text),
+    };
+    End::Failed { kind, text }
+}
+
+fn last_words(outcome: &Outcome) -> String {
+    match &outcome.result {
+        Some(text) => text.clone(),
+        None if outcome.errors.is_empty() => outcome.subtype.clone(),
+        None => outcome.errors.join("; "),
+    }
+}

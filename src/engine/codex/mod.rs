@@ -1,0 +1,47 @@
+//! Codex as an engine.
+
+mod invocation;
+mod overrides;
+mod reader;
+mod wire;
+
+use std::path::PathBuf;
+
+use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
+
+/// The oldest version whose flags and output we know. Measured with 0.166.0; flags compared down to this one.
+pub const MINIMUM: [u32; 2] = [0, 160];
+pub const PROGRAM: &str = "codex";
+/// The variable by which Codex is given the agent's token.
+const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Codex {
+    pub program: PathBuf,
+    /// Where it keeps its conversations.
+    pub home: PathBuf,
+    pub sandbox: Sandbox,
+}
+
+/// Whether Codex can shut its commands in. Without user namespaces every command and edit fails, and the run
+/// still calls itself a success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    Workspace,
+    Impossible,
+}
+
+impl Engine for Codex {
+    fn word(&self) -> EngineWord {
+        EngineWord::Codex
+    }
+
+    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
+        invocation::of(self, request)
+    }
+
+    fn reader(&self, request: &Request) -> Box<dyn Reader> {
+        let sessions = self.home.join("sessions");
+        Box::new(reader::CodexReader::new(sessions, request.session.spent()))
+    }
+}

@@ -1,0 +1,137 @@
+//! Turns the lines of Codex into events and the outcome of a run.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, SecondsFormat};
+use serde_json::Value;
+
+use super::wire::{Item, Line, Recorded, Tokens};
+use crate::domain::text;
+use crate::engine::price::{self, PRICES};
+use crate::engine::{End, Event, Exit, Reader, SideFile, Spending, Spent, failure};
+
+const SESSION_LOST: &str = "no rollout found for thread id";
+/// Enough to see what a command is about to do.
+const MAX_ACTION: usize = 160;
+
+#[derive(Debug)]
+pub(super) struct CodexReader {
+    sessions: PathBuf,
+    /// What the conversation had used before this run.
+    before: Spending,
+    model: String,
+    thread: Option<String>,
+    last: String,
+    end: Option<Told>,
+}
+
+/// What Codex says about the end. Errors before it may be passing ones, and do not count.
+#[derive(Debug)]
+enum Told {
+    Completed,
+    Failed(String),
+}
+
+impl CodexReader {
+    pub(super) fn new(sessions: PathBuf, before: Spending) -> Self {
+        let (model, last) = (String::new(), String::new());
+        Self { sessions, before, model, thread: None, last, end: None }
+    }
+
+    fn spent(&self, total: Tokens) -> Event {
+        let run = total.spending().since(&self.before);
+        let run = Spending { cost_usd: price::cost(PRICES, &self.model, &run), ..run };
+        Event::Spent(Spent { run: run.usage(), session: self.before.plus(&run) })
+    }
+
+    fn completed(&mut self, item: Item) -> Vec<Event> {
+        let told = match item {
+            Item::AgentMessage { text } => {
+                self.last.clone_from(&text);
+                Some(text)
+            }
+            Item::FileChange { changes } => {
+                let paths: Vec<String> = changes.into_iter().map(|change| change.path).collect();
+                Some(action("edit", &paths.join(" ")))
+            }
+            Item::McpToolCall { tool, error: Some(error), .. } => Some(action(&tool, &error.message)),
+            Item::McpToolCall { .. } | Item::CommandExecution { .. } | Item::Other => None,
+        };
+        told.map(Event::Text).into_iter().collect()
+    }
+
+    fn failed(&mut self, message: &str) -> Vec<Event> {
+        let text = plain(message);
+        let told = Event::Text(text.clone());
+        self.end = Some(Told::Failed(text));
+        vec![told]
+    }
+}
+
+impl Reader for CodexReader {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        match serde_json::from_str(line) {
+            Ok(Line::ThreadStarted { thread_id }) => {
+                self.thread = Some(thread_id.clone());
+                vec![Event::Session(thread_id)]
+            }
+            Ok(Line::ItemStarted { item }) => begun(&item).map(Event::Text).into_iter().collect(),
+            Ok(Line::ItemCompleted { item }) => self.completed(item),
+            Ok(Line::TurnCompleted { usage }) => {
+                self.end = Some(Told::Completed);
+                vec![self.spent(usage)]
+            }
+            Ok(Line::TurnFailed { error }) => self.failed(&error.message),
+            Ok(Line::Other) | Err(_) => Vec::new(),
+        }
+    }
+
+    fn end(self: Box<Self>, exit: &Exit) -> End {
+        match self.end {
+            Some(Told::Completed) => End::Complete { text: self.last },
+            Some(Told::Failed(text)) => End::Failed { kind: failure::kind_of(&text), text },
+            None if exit.stderr.contains(SESSION_LOST) => End::SessionLost,
+            None => failure::without_outcome(exit),
+        }
+    }
+
+    /// Its lines tell nothing of usage before the end, but the record it keeps does after every step.
+    fn side_file(&self) -> Option<SideFile> {
+        let thread = self.thread.as_ref()?;
+        Some(SideFile { root: self.sessions.clone(), ending: format!("{thread}.jsonl") })
+    }
+
+    fn side_line(&mut self, line: &str) -> Vec<Event> {
+        let Ok(recorded) = serde_json::from_str::<Recorded>(line) else { return Vec::new() };
+        if let Some(model) = recorded.model() {
+            model.clone_into(&mut self.model);
+        }
+        recorded.total().map(|total| self.spent(total)).into_iter().collect()
+    }
+}
+
+fn begun(item: &Item) -> Option<String> {
+    match item {
+        Item::CommandExecution { command } => Some(action("shell", command)),
+        Item::McpToolCall { server, tool, .. } => Some(action(server, tool)),
+        Item::AgentMessage { .. } | Item::FileChange { .. } | Item::Other => None,
+    }
+}
+
+fn action(name: &str, told: &str) -> String {
+    text::cut(format!("[{name}] {}", text::one_line(told)).trim_end(), MAX_ACTION)
+}
+
+/// The words inside an error that came as JSON, and when a limit ends.
+fn plain(message: &str) -> String {
+    let parsed: Option<Value> = serde_json::from_str(message).ok();
+    let error = parsed.as_ref().and_then(|parsed| parsed.get("error"));
+    let Some((error, told)) = error.and_then(|error| Some((error, error.get("message")?.as_str()?))) else {
+        return message.to_owned();
+    };
+    let resets = error.get("resets_at").and_then(Value::as_i64);
+    match resets.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
+        Some(time) => format!("{told}; resets at {}", time.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        None => told.to_owned(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Tells by their words why engines failed, where they give no better sign than text.
+
+use super::event::{End, Exit, FailureKind};
+
+/// Words of an account that has used up what it may use for now. They name the time when it goes on, so the
+/// whole text is kept with the failure.
+const LIMITED: &[&str] = &[
+    "usage limit",
+    "usage_limit",
+    "hit your limit",
+    "limit reached",
+    "session limit",
+    "weekly limit",
+    "rate_limit_error",
+    "insufficient_quota",
+    "429 too many requests",
+];
+/// Words of somebody who is not logged in, or with the wrong key.
+const UNAUTHORISED: &[&str] = &[
+    "401 unauthorized",
+    "invalid api key",
+    "authentication_error",
+    "please run /login",
+    "not logged in",
+    "oauth token has expired",
+    "invalid x-api-key",
+    "credit balance is too low",
+];
+/// What follows this in a line of standard error was meant for people.
+const MARKS: [&str; 2] = ["Error: ", "error: "];
+
+/// The kind of a failure that is told in words alone.
+pub(super) fn kind_of(text: &str) -> FailureKind {
+    let text = text.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if says(LIMITED) {
+        FailureKind::UsageLimit
+    } else if says(UNAUTHORISED) {
+        FailureKind::Auth
+    } else {
+        FailureKind::EngineError
+    }
+}
+
+/// The end of a process that told no outcome: by its last words if it had any, else by how it ended.
+pub(super) fn without_outcome(exit: &Exit) -> End {
+    if exit.status.success() {
+        let text = "the engine ended without telling an outcome".to_owned();
+        return End::Failed { kind: FailureKind::BadOutput, text };
+    }
+    match (exit.status.code(), last_error(&exit.stderr)) {
+        (Some(_), Some(text)) => End::Failed { kind: kind_of(&text), text },
+        (Some(_) | None, _) => End::Failed { kind: FailureKind::Crashed, text: crash(exit) },
+    }
+}
+
+/// How a process ended, with its last words.
+pub(super) fn crash(exit: &Exit) -> String {
+    match exit.stderr.trim() {
+        "" => format!("the engine ended with {}", exit.status),
+        stderr => format!("the engine ended with {}: {stderr}", exit.status),
+    }
+}
+
+/// The last line that calls itself an error.
+fn last_error(stderr: &str) -> Option<String> {
+    let marked = |line: &str| MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
+    stderr.lines().rev().find_map(|line| marked(line.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_tell_limits_and_keys_from_other_failures() {
+        let cases = [
+            ("You've hit your limit · resets 1:30am (Asia/Dhaka)", FailureKind::UsageLimit),
+            ("Claude AI usage limit reached|1750708800", FailureKind::UsageLimit),
+            (
+                "You've hit your usage limit. Try again in 2 days 17 hours 14 minutes.",
+                FailureKind::UsageLimit,
+            ),
+            ("unexpected status 401 Unauthorized: bad key", FailureKind::Auth),
+            ("Invalid API key · Please run /login", FailureKind::Auth),
+            ("bad request", FailureKind::EngineError),
+        ];
+        for (text, kind) in cases {
+            assert_eq!(kind_of(text), kind, "{text}");
+        }
+    }
+}

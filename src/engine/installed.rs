@@ -1,0 +1,175 @@
+//! Finds the CLI of an engine on this machine, and asks it whether it is one we can work with.
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::process::Command;
+
+use super::codex::{Codex, Sandbox};
+use super::custom::{Custom, shipped};
+use super::template::TemplateError;
+use super::{Engine, EngineWord, claude, codex, demo};
+
+/// Long enough for a CLI that is started for the first time on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// This binary: the demo engine is a part of it.
+    pub own_program: PathBuf,
+    /// The directories of programs, as in PATH.
+    pub path: OsString,
+    pub codex_home: PathBuf,
+    pub run_template: Option<PathBuf>,
+    pub create_chat_template: Option<PathBuf>,
+}
+
+/// Why an engine cannot be used here; each names what to do.
+#[derive(Debug, Error)]
+pub enum Unavailable {
+    #[error("neither claude nor codex is installed here; install one of them, or choose --engine demo")]
+    Nothing,
+    #[error("{word} is not installed here; install it, or choose --engine demo")]
+    Missing { word: EngineWord },
+    #[error("{word} {found} is too old; update it to {} or later, or choose --engine demo", dotted(*wanted))]
+    TooOld { word: EngineWord, found: String, wanted: [u32; 2] },
+    #[error("{word} does not tell its version ({reason}); install it again, or choose --engine demo")]
+    Mute { word: EngineWord, reason: String },
+    #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or choose --engine demo")]
+    NoTemplate,
+    #[error("the template {} cannot be read", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{origin}: {source}")]
+    Template {
+        origin: String,
+        #[source]
+        source: TemplateError,
+    },
+}
+
+/// The engine of this word, ready to be called.
+pub async fn find(word: EngineWord, site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
+    match word {
+        EngineWord::Auto => auto(site).await,
+        EngineWord::Claude => {
+            let program = checked(word, claude::PROGRAM, claude::MINIMUM, site).await?;
+            Ok(Arc::new(claude::Claude { program }))
+        }
+        EngineWord::Codex => {
+            let program = checked(word, codex::PROGRAM, codex::MINIMUM, site).await?;
+            let sandbox = sandbox(&program).await;
+            Ok(Arc::new(Codex { program, home: site.codex_home.clone(), sandbox }))
+        }
+        EngineWord::CursorAgent => cursor_agent(),
+        EngineWord::Custom => custom(site),
+        EngineWord::Demo => Ok(Arc::new(demo::Demo { program: site.own_program.clone() })),
+    }
+}
+
+/// A program by its name, as a shell would find it.
+pub fn program(name: &str, path: &OsString) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|known| known.is_file() && known.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(is_program)
+}
+
+/// The first one that works; if none does, why the first that is there does not.
+async fn auto(site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
+    let mut reason = Unavailable::Nothing;
+    for word in [EngineWord::Claude, EngineWord::Codex] {
+        match Box::pin(find(word, site)).await {
+            Ok(engine) => return Ok(engine),
+            Err(Unavailable::Missing { .. }) => {}
+            Err(other) if matches!(reason, Unavailable::Nothing) => reason = other,
+            Err(_) => {}
+        }
+    }
+    Err(reason)
+}
+
+async fn checked(
+    word: EngineWord,
+    name: &str,
+    minimum: [u32; 2],
+    site: &Site,
+) -> Result<PathBuf, Unavailable> {
+    let program = program(name, &site.path).ok_or(Unavailable::Missing { word })?;
+    let said = version(&program).await.map_err(|reason| Unavailable::Mute { word, reason })?;
+    let found = parse(&said).ok_or_else(|| Unavailable::Mute { word, reason: said.trim().to_owned() })?;
+    if found < minimum {
+        return Err(Unavailable::TooOld { word, found: said.trim().to_owned(), wanted: minimum });
+    }
+    Ok(program)
+}
+
+async fn version(program: &Path) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
+    match tokio::time::timeout(PATIENCE, command.output()).await {
+        Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(Ok(output)) => Err(output.status.to_string()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it takes too long".to_owned()),
+    }
+}
+
+/// The first number of the form 1.2 in what a program says about itself.
+fn parse(said: &str) -> Option<[u32; 2]> {
+    let words = said.split(|c: char| c.is_whitespace() || c == 'v');
+    words
+        .filter_map(|word| {
+            let mut numbers = word.split('.');
+            Some([numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?])
+        })
+        .next()
+}
+
+/// Lets Codex try its own way of shutting a command in.
+async fn sandbox(program: &Path) -> Sandbox {
+    let mut command = Command::new(program);
+    command.args(["sandbox", "--", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let tried = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).status()).await;
+    if matches!(tried, Ok(Ok(status)) if status.success()) {
+        return Sandbox::Workspace;
+    }
+    tracing::warn!("Codex cannot shut its commands in on this machine; it runs them without its sandbox");
+    Sandbox::Impossible
+}
+
+fn cursor_agent() -> Result<Arc<dyn Engine>, Unavailable> {
+    let word = EngineWord::CursorAgent;
+    let shipped = shipped(word).ok_or(Unavailable::Missing { word })?;
+    let wrong = |source| Unavailable::Template { origin: "the template of cursor-agent".to_owned(), source };
+    Ok(Arc::new(Custom::new(word, shipped.run, shipped.create_chat).map_err(wrong)?))
+}
+
+fn custom(site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
+    let path = site.run_template.as_ref().ok_or(Unavailable::NoTemplate)?;
+    let run = read(path)?;
+    let create_chat = site.create_chat_template.as_ref().map(read).transpose()?;
+    let wrong = |source| Unavailable::Template { origin: path.display().to_string(), source };
+    Ok(Arc::new(Custom::new(EngineWord::Custom, &run, create_chat.as_deref()).map_err(wrong)?))
+}
+
+fn read(path: &PathBuf) -> Result<String, Unavailable> {
+    std::fs::read_to_string(path).map_err(|source| Unavailable::Unreadable { path: path.clone(), source })
+}
+
+fn dotted([major, minor]: [u32; 2]) -> String {
+    format!("{major}.{minor}")
+}
+
+#[cfg(test)]
+#[path = "installed_tests.rs"]
+mod tests;

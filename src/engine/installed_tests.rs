@@ -1,0 +1,91 @@
+//! Which engine is found, and what people are told when none is, with small programs that pose as the CLIs.
+
+use super::*;
+
+struct Machine {
+    directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// Installs a program that answers everything with this line and exit code.
+    fn with(self, name: &str, says: &str, code: u8) -> Self {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, format!("#!/bin/sh\necho '{says}'\nexit {code}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.directory.path().join(name), text).unwrap();
+        self
+    }
+
+    fn site(&self) -> Site {
+        let template = |name: &str| Some(self.directory.path().join(name)).filter(|path| path.exists());
+        Site {
+            own_program: PathBuf::from("fleet-mcp"),
+            path: self.directory.path().into(),
+            codex_home: PathBuf::from("/home/ann/.codex"),
+            run_template: template("run"),
+            create_chat_template: template("create-chat"),
+        }
+    }
+
+    async fn find(&self, word: EngineWord) -> Result<EngineWord, String> {
+        let found = find(word, &self.site()).await;
+        found
+            .map(|engine| engine.word())
+            .map_err(|error| error.to_string().replace(&self.directory.path().display().to_string(), "<dir>"))
+    }
+}
+
+#[tokio::test]
+async fn auto_takes_the_first_that_works() {
+    let both =
+        Machine::new().with("claude", "2.1.325 (Claude Code)", 0).with("codex", "codex-cli 0.166.0", 0);
+    assert_eq!(both.find(EngineWord::Auto).await, Ok(EngineWord::Claude));
+    let old = Machine::new().with("claude", "1.0.3 (Claude Code)", 0).with("codex", "codex-cli 0.166.0", 0);
+    assert_eq!(old.find(EngineWord::Auto).await, Ok(EngineWord::Codex));
+    let alone = Machine::new().file("claude", "not a program").with("codex", "codex-cli 0.166.0", 0);
+    assert_eq!(alone.find(EngineWord::Auto).await, Ok(EngineWord::Codex));
+}
+
+#[tokio::test]
+async fn what_is_missing_old_or_broken_is_said_with_a_way_out() {
+    let nothing = Machine::new();
+    let old = Machine::new().with("claude", "1.0.3 (Claude Code)", 0).with("codex", "codex-cli 0.99.0", 0);
+    let broken = Machine::new().with("claude", "oops", 0).with("codex", "", 3);
+    let wrong = Machine::new().file("run", "agent\n<% nobody %>\n");
+    let said = [
+        nothing.find(EngineWord::Auto).await,
+        nothing.find(EngineWord::Claude).await,
+        nothing.find(EngineWord::Codex).await,
+        nothing.find(EngineWord::Custom).await,
+        old.find(EngineWord::Auto).await,
+        old.find(EngineWord::Codex).await,
+        broken.find(EngineWord::Claude).await,
+        broken.find(EngineWord::Codex).await,
+        wrong.find(EngineWord::Custom).await,
+    ];
+    insta::assert_snapshot!(said.map(|said| said.unwrap_err()).join("\n"));
+}
+
+#[tokio::test]
+async fn templates_and_demo_need_no_program_to_be_chosen() {
+    let machine = Machine::new().file("run", "agent\n<% prompt %>\n").file("create-chat", "agent\nnew\n");
+    for word in [EngineWord::Custom, EngineWord::CursorAgent, EngineWord::Demo] {
+        assert_eq!(machine.find(word).await, Ok(word));
+    }
+}
+
+#[tokio::test]
+async fn codex_without_namespaces_is_called_without_its_sandbox() {
+    let machine = Machine::new().with("codex", "codex-cli 0.166.0", 0);
+    assert_eq!(sandbox(&machine.directory.path().join("codex")).await, Sandbox::Workspace);
+    let machine = Machine::new().with("codex", "bwrap: no", 1);
+    assert_eq!(sandbox(&machine.directory.path().join("codex")).await, Sandbox::Impossible);
+}

@@ -1,0 +1,106 @@
+//! What one run is to do, in the same terms for all engines, and the process that does it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+use thiserror::Error;
+use uuid::Uuid;
+
+use super::spending::Spending;
+use super::template::TemplateError;
+
+/// One message for an engine, with all that goes with it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub message: String,
+    pub session: Session,
+    /// The persona; it must hold no secret.
+    pub role: Option<RolePrompt>,
+    /// What the repository tells its agents, for engines that are kept from reading it themselves.
+    pub notes: Option<String>,
+    pub model: Option<String>,
+    /// Where it works.
+    pub directory: PathBuf,
+    pub repository: Option<Repository>,
+    /// How to reach the fleet; none until somebody has told.
+    pub fleet: Option<FleetAccess>,
+    /// What this run may cost at most.
+    pub max_cost_usd: Option<f64>,
+    /// It judges the work of others, and waits to be told how.
+    pub is_review: bool,
+}
+
+/// The engine's own memory of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Session {
+    /// A new one; engines that let us choose its id take this one.
+    Fresh { id: Uuid },
+    /// One it knows, and what that has used so far.
+    Resume { id: String, spent: Spending },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolePrompt {
+    pub text: String,
+    /// The same text in a file, for engines that read it there.
+    pub file: PathBuf,
+}
+
+/// What an engine needs to call the fleet as its agent.
+#[derive(Debug, Clone)]
+pub struct FleetAccess {
+    /// The file for Claude Code; it holds the token.
+    pub mcp_json: PathBuf,
+    /// The text for Codex; it names the variable that holds the token.
+    pub config_toml: String,
+    pub token: SecretString,
+}
+
+/// Where git keeps what belongs to the working directory. In a linked worktree the two differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    pub git_directory: PathBuf,
+    pub common_directory: PathBuf,
+}
+
+/// A process to start; its standard input gets the text and is then closed.
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(String, String)>,
+    pub secrets: Vec<(String, SecretString)>,
+    pub stdin: String,
+}
+
+/// Why a request cannot be put to an engine.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum Unfit {
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error("the fleet's configuration for Codex is not TOML: {0}")]
+    CodexConfig(String),
+}
+
+impl Session {
+    /// What the conversation used before this run.
+    pub fn spent(&self) -> Spending {
+        match self {
+            Self::Fresh { .. } => Spending::default(),
+            Self::Resume { spent, .. } => *spent,
+        }
+    }
+}
+
+impl Request {
+    /// The message with the repository's notes before it. Later runs of a conversation remember them.
+    pub(super) fn with_notes(&self) -> String {
+        match (&self.session, &self.notes) {
+            (Session::Fresh { .. }, Some(notes)) => {
+                format!("# Notes of this repository\n\n{}\n\n---\n\n# Task\n\n{}", notes.trim(), self.message)
+            }
+            (Session::Fresh { .. } | Session::Resume { .. }, _) => self.message.clone(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The engine of this runner, found when it is first needed and kept from then on.
+//!
+//! It may be installed after the runner has started, so that not finding it is never final.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use crate::engine::installed::{self, Site, Unavailable};
+use crate::engine::{Engine, EngineWord};
+
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    word: EngineWord,
+    site: Site,
+    found: Arc<OnceCell<Arc<dyn Engine>>>,
+}
+
+impl Chosen {
+    pub fn new(word: EngineWord, site: Site) -> Self {
+        Self { word, site, found: Arc::default() }
+    }
+
+    /// The word of the engine that was found; before that, the one that was asked for.
+    pub(crate) fn word(&self) -> EngineWord {
+        self.found.get().map_or(self.word, |engine| engine.word())
+    }
+
+    pub(crate) async fn get(&self) -> Result<Arc<dyn Engine>, Unavailable> {
+        let found = self.found.get_or_try_init(|| installed::find(self.word, &self.site)).await?;
+        Ok(Arc::clone(found))
+    }
+}

@@ -1,0 +1,133 @@
+//! The facts of a conversation, as the journal keeps them.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::engine::{End, FailureKind, Spending, Usage};
+
+/// One fact. Turns are numbered from the first one there ever was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub(super) enum Entry {
+    /// What stands for the turns before all others, which are not kept any more.
+    Forgotten(Forgotten),
+    /// The engine's own memory of the conversation from here on.
+    Session(Session),
+    Accepted {
+        at: DateTime<Utc>,
+        source: Source,
+        task_id: Option<TaskKey>,
+        content: String,
+    },
+    Started {
+        at: DateTime<Utc>,
+        turn: usize,
+        run: Uuid,
+        generation: u64,
+    },
+    /// What a run has used so far, in case its end is never recorded.
+    Spent {
+        turn: usize,
+        usage: Usage,
+        session: Spending,
+    },
+    Ended {
+        at: DateTime<Utc>,
+        turn: usize,
+        outcome: Outcome,
+        text: String,
+        usage: Usage,
+        #[serde(default)]
+        session: Spending,
+    },
+}
+
+/// What has to be known of turns whose words are gone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Forgotten {
+    pub(super) n_turns: usize,
+    pub(super) has_prompt: bool,
+    pub(super) usage: Usage,
+    /// Their tasks, newest last: giving one of them again still changes nothing.
+    pub(super) tasks: Vec<TaskKey>,
+}
+
+/// By which a later run of the same engine goes on with the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Session {
+    pub(super) engine: String,
+    pub(super) id: String,
+    /// What the engine has counted for it.
+    pub(super) spent: Spending,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    /// The workspace's own first message.
+    Prompt,
+    User,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Complete { text: String },
+    Question { text: String },
+    Failed { kind: FailureKind, text: String },
+    Interrupted { by: Interruption },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Interruption {
+    /// Somebody asked for it.
+    Request,
+    /// The runner was stopped.
+    Stop,
+    /// The runner vanished while the run was under way.
+    Crash,
+}
+
+/// Whoever gives a task names it, so that giving it again changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct TaskKey(String);
+
+impl TaskKey {
+    pub(super) const MAX: usize = 200;
+
+    pub(super) fn parse(text: String) -> Option<Self> {
+        (1..=Self::MAX).contains(&text.len()).then_some(Self(text))
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl From<End> for Outcome {
+    fn from(end: End) -> Self {
+        match end {
+            End::Complete { text } => Self::Complete { text },
+            End::Question { text } => Self::Question { text },
+            End::Failed { kind, text } => Self::Failed { kind, text },
+            End::SessionLost => Self::Failed {
+                kind: FailureKind::EngineError,
+                text: "the engine does not know a conversation it has just begun".to_owned(),
+            },
+        }
+    }
+}
+
+impl Interruption {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Request => "Interrupted as asked.",
+            Self::Stop => "Interrupted: the workspace is stopping.",
+            Self::Crash => "Interrupted: the runner ended in the middle of this run; it is not run again.",
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Follows the file in which an engine tells more than it prints.
+
+use std::io::SeekFrom;
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+use super::output::Lines;
+use crate::engine::SideFile;
+
+const CHUNK: usize = 64 * 1024;
+/// Year, month, day, file.
+const MAX_DEPTH: usize = 4;
+
+/// Where the file is, once it is found, and how far it has been read.
+#[derive(Debug, Default)]
+pub(super) struct Side {
+    path: Option<PathBuf>,
+    n_read: u64,
+    lines: Lines,
+}
+
+impl Side {
+    /// Gives every line that is new. A file that is not there yet, or gone, has none.
+    pub(super) async fn read(&mut self, wanted: &SideFile, mut each: impl FnMut(&str)) {
+        if self.path.is_none() {
+            let wanted = wanted.clone();
+            let found = tokio::task::spawn_blocking(move || find(&wanted.root, &wanted.ending, MAX_DEPTH));
+            self.path = found.await.ok().flatten();
+        }
+        let Some(path) = self.path.clone() else { return };
+        let Ok(mut file) = tokio::fs::File::open(path).await else { return };
+        if file.seek(SeekFrom::Start(self.n_read)).await.is_err() {
+            return;
+        }
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(n_read @ 1..) = file.read(&mut chunk).await {
+            self.lines.push(&chunk[..n_read], &mut each);
+            self.n_read += n_read as u64;
+        }
+    }
+}
+
+/// Newest names first: that is where the file of a run under way will be.
+fn find(folder: &Path, ending: &str, depth: usize) -> Option<PathBuf> {
+    let mut entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));
+    let is_wanted = |entry: &&std::fs::DirEntry| entry.file_name().to_string_lossy().ends_with(ending);
+    if let Some(entry) = entries.iter().find(is_wanted) {
+        return Some(entry.path());
+    }
+    let folders = entries.iter().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let deeper = depth.checked_sub(1)?;
+    folders.map(std::fs::DirEntry::path).find_map(|folder| find(&folder, ending, deeper))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_given_once_and_only_when_they_are_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let wanted = SideFile { root: root.path().to_owned(), ending: "thread-7.jsonl".into() };
+        let (mut side, mut seen) = (Side::default(), Vec::new());
+        side.read(&wanted, |line| seen.push(line.to_owned())).await;
+        let folder = root.path().join("2026/11/16");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("rollout-thread-8.jsonl"), "another\n").unwrap();
+        let mut file = std::fs::File::create(folder.join("rollout-thread-7.jsonl")).unwrap();
+        for (written, expected) in [("one\ntw", 1), ("o\n", 2), ("", 2), ("three\n", 3)] {
+            file.write_all(written.as_bytes()).unwrap();
+            side.read(&wanted, |line| seen.push(line.to_owned())).await;
+            assert_eq!(seen.len(), expected, "{written:?}");
+        }
+        assert_eq!(seen, ["one", "two", "three"]);
+    }
+}

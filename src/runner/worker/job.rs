@@ -1,0 +1,114 @@
+//! One run with all that goes before it: the engine, its briefing, and a conversation it still knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::domain::id::RunId;
+use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request, Spent};
+use crate::runner::budget::Budget;
+use crate::runner::entry::Session;
+use crate::runner::options::Options;
+use crate::runner::process::{self, Finish, Finished, Heard, Launch};
+use crate::runner::{briefing, git, notes};
+
+const WITHOUT_FLEET: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
+const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begins a new one]";
+
+/// All a run needs, taken before it begins, so that the worker is free to listen to others meanwhile.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) options: Options,
+    pub(super) message: String,
+    pub(super) run: RunId,
+    pub(super) session: Option<Session>,
+    /// What is left for this run.
+    pub(super) budget: Budget,
+    /// How long to wait for the briefing.
+    pub(super) patience: Duration,
+}
+
+/// What came of it, and what people should know about how it was done.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) finished: Finished,
+    pub(super) note: Option<&'static str>,
+}
+
+impl Job {
+    pub(super) async fn run(self, interrupt: &CancellationToken, mut heard: impl FnMut(Heard)) -> Done {
+        let prepared = tokio::select! {
+            biased;
+            () = interrupt.cancelled() => Err(Finish::Interrupted),
+            prepared = self.prepare() => prepared,
+        };
+        let (engine, mut request) = match prepared {
+            Ok(prepared) => prepared,
+            Err(finish) => return Done { finished: self.unspent(finish), note: None },
+        };
+        let is_alone = request.fleet.is_none() && wants_fleet(engine.word());
+        let note = is_alone.then_some(WITHOUT_FLEET);
+        note.into_iter().for_each(|note| heard(Heard::Text(format!("{note}\n"))));
+        loop {
+            let is_resumed = matches!(request.session, engine::Session::Resume { .. });
+            let finished = process::run(self.launch(&*engine, request.clone()), interrupt, &mut heard).await;
+            // It did nothing yet, so that nothing is done or paid twice.
+            if finished.finish != Finish::Told(End::SessionLost) || !is_resumed {
+                return Done { finished, note };
+            }
+            heard(Heard::Text(format!("{NEW_SESSION}\n")));
+            request.session = engine::Session::Fresh { id: Uuid::new_v4() };
+        }
+    }
+
+    async fn prepare(&self) -> Result<(Arc<dyn Engine>, Request), Finish> {
+        let missing = |error: engine::installed::Unavailable| {
+            let (kind, text) = (FailureKind::EngineMissing, error.to_string());
+            Finish::Told(End::Failed { kind, text })
+        };
+        let engine = self.options.engine.get().await.map_err(missing)?;
+        let (directory, generation) = (&self.options.directory, self.options.generation);
+        if wants_fleet(engine.word()) {
+            briefing::wait(directory, generation, self.patience).await;
+        }
+        let request = Request {
+            message: self.message.clone(),
+            session: self.session_for(engine.word()),
+            role: briefing::role(directory),
+            notes: notes::read(&self.options.work_directory),
+            model: self.options.model.clone(),
+            directory: self.options.work_directory.clone(),
+            repository: git::repository(&self.options.work_directory).await,
+            fleet: briefing::fleet(directory, generation),
+            max_cost_usd: self.budget.max_cost_usd,
+            is_review: briefing::is_review(directory),
+        };
+        Ok((engine, request))
+    }
+
+    /// Another engine than last time does not know the conversation.
+    fn session_for(&self, word: EngineWord) -> engine::Session {
+        match &self.session {
+            Some(session) if session.engine == word.word() => {
+                engine::Session::Resume { id: session.id.clone(), spent: session.spent }
+            }
+            Some(_) | None => engine::Session::Fresh { id: Uuid::new_v4() },
+        }
+    }
+
+    fn launch<'a>(&self, engine: &'a dyn Engine, request: Request) -> Launch<'a> {
+        Launch { engine, request, run: self.run, ladder: self.options.ladder, budget: self.budget }
+    }
+
+    fn unspent(&self, finish: Finish) -> Finished {
+        let session = self.session.as_ref().map(|session| session.spent).unwrap_or_default();
+        Finished { finish, spent: Spent { run: engine::Usage::default(), session } }
+    }
+}
+
+/// The demo engine calls no tools, so that it waits for nobody.
+fn wants_fleet(word: EngineWord) -> bool {
+    word != EngineWord::Demo
+}

@@ -1,0 +1,300 @@
+//! The one loop that owns the conversation: takes messages, runs them one after another, records how they end.
+
+mod intake;
+mod job;
+
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::budget::{Budget, BudgetError};
+use super::conversation::Progress;
+use super::entry::{Entry, Interruption, Outcome, Session, Source};
+use super::forget::BOUNDS;
+use super::journal::{Journal, JournalError};
+use super::options::Options;
+use super::process::{Finish, Finished, Heard, descendants};
+use super::report::{Report, Reporter};
+use super::state::State;
+use super::{files, git};
+use crate::domain::id::RunId;
+use crate::engine::{FailureKind, Spending, Spent};
+pub(crate) use intake::{Command, Refusal};
+use job::{Done, Job};
+
+/// How long to wait for a disk that takes no more before trying again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How much of what a run used may be unknown after a kill.
+const ACCOUNT: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) options: Options,
+    pub(super) journal: Journal,
+    pub(super) state: watch::Sender<State>,
+    pub(super) reporter: Reporter,
+    pub(super) stop: CancellationToken,
+    /// Only the first run waits for the briefing.
+    pub(super) has_waited: bool,
+}
+
+impl Worker {
+    /// Comes to terms with what an earlier runner left: a run cut short, and a prompt not yet taken.
+    pub(super) async fn settle(&mut self) {
+        if let Some((turn, run, spent)) = self.cut_short() {
+            descendants::end(run, self.options.ladder.terminate).await;
+            let finished = Finished { finish: Finish::Interrupted, spent };
+            self.conclude(turn, Done { finished, note: None }, Interruption::Crash).await;
+        }
+        if !self.state.borrow().conversation.has_prompt() {
+            self.take_prompt().await;
+        }
+        self.look_around().await;
+    }
+
+    /// Works until it is asked to stop. What is still queued then waits for the next runner.
+    pub(super) async fn work(mut self, mut inbox: mpsc::Receiver<Command>) {
+        while !self.stop.is_cancelled() {
+            let next = self.state.borrow().conversation.queued().map(|(number, _)| number).next();
+            if let Some(turn) = next {
+                self.run(turn, &mut inbox).await;
+                continue;
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                command = inbox.recv() => match command {
+                    Some(command) => self.obey(command, None).await,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    async fn run(&mut self, turn: usize, inbox: &mut mpsc::Receiver<Command>) {
+        let budget = match self.budget_left() {
+            Ok(budget) => budget,
+            Err(error) => return self.refuse(turn, &error).await,
+        };
+        let run = RunId::fresh();
+        let Ok(message) = self.begin(turn, run).await else { return };
+        let job = self.job(message, run, budget);
+        let (interrupt, state) = (CancellationToken::new(), self.state.clone());
+        let (news, mut heard) = mpsc::unbounded_channel();
+        // Words are shown at once; what has to be written down goes to the loop below.
+        let tell = |said: Heard| match said {
+            Heard::Text(text) => state.send_modify(|state| state.conversation.hear(turn, &text)),
+            other => news.send(other).unwrap_or_default(),
+        };
+        let running = job.run(&interrupt, tell);
+        tokio::pin!(running);
+        let mut account = Account { turn, recorded: Instant::now() };
+        let done = loop {
+            tokio::select! {
+                done = &mut running => break done,
+                () = self.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
+                Some(said) = heard.recv() => self.note(said, &mut account).await,
+                Some(command) = inbox.recv() => self.obey(command, Some((turn, &interrupt))).await,
+            }
+        };
+        while let Ok(said) = heard.try_recv() {
+            self.note(said, &mut account).await;
+        }
+        let by = if self.stop.is_cancelled() { Interruption::Stop } else { Interruption::Request };
+        self.conclude(turn, done, by).await;
+    }
+
+    fn job(&mut self, message: String, run: RunId, budget: Budget) -> Job {
+        let patience = if self.has_waited { Duration::ZERO } else { self.options.briefing_patience };
+        self.has_waited = true;
+        let session = self.state.borrow().conversation.session.clone();
+        Job { options: self.options.clone(), message, run, session, budget, patience }
+    }
+
+    fn budget_left(&self) -> Result<Budget, BudgetError> {
+        let (budget, used) =
+            (Budget::read(&self.options.directory)?, self.state.borrow().conversation.usage());
+        budget.check(&used)?;
+        Ok(budget.less(&used))
+    }
+
+    /// Ends a turn that was accepted when there was still something left to spend.
+    async fn refuse(&mut self, turn: usize, error: &BudgetError) {
+        let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
+        let spent = Spent { run: Default::default(), session: session.unwrap_or_default() };
+        let text = format!("not run: {error}");
+        let finish = Finish::Told(crate::engine::End::Failed { kind: FailureKind::Budget, text });
+        let done = Done { finished: Finished { finish, spent }, note: None };
+        self.conclude(turn, done, Interruption::Request).await;
+    }
+
+    /// Writes down that the turn is begun, because from here on it must never begin again.
+    async fn begin(&mut self, turn: usize, run: RunId) -> Result<String, JournalError> {
+        let generation = self.options.generation;
+        let started = Entry::Started { at: Utc::now(), turn, run: run.0, generation };
+        self.record(&started).await?;
+        self.state.send_modify(|state| state.conversation.apply(started));
+        let content = self.state.borrow().conversation.turn(turn).map(|turn| turn.content.clone());
+        let message = content.unwrap_or_default();
+        self.reporter.report(Report::working(&message));
+        Ok(message)
+    }
+
+    /// Takes in what a run tells beside its words.
+    async fn note(&mut self, said: Heard, account: &mut Account) {
+        match said {
+            Heard::Text(text) => {
+                self.state.send_modify(|state| state.conversation.hear(account.turn, &text));
+            }
+            Heard::Session(id) => self.remember(id).await,
+            Heard::Spent(Spent { run, session }) => {
+                self.state.send_modify(|state| state.conversation.spend(account.turn, run, session));
+                if account.recorded.elapsed() > ACCOUNT {
+                    account.recorded = Instant::now();
+                    self.jot(&Entry::Spent { turn: account.turn, usage: run, session }).await;
+                }
+            }
+        }
+    }
+
+    async fn remember(&mut self, id: String) {
+        let engine = self.options.engine.word().word().to_owned();
+        let session = Session { engine, id, spent: Spending::default() };
+        let is_known = self.state.borrow().conversation.session.as_ref().is_some_and(|known| {
+            (known.engine.as_str(), known.id.as_str()) == (session.engine.as_str(), session.id.as_str())
+        });
+        if !is_known {
+            let entry = Entry::Session(session);
+            self.jot(&entry).await;
+            self.state.send_modify(|state| state.conversation.apply(entry));
+        }
+    }
+
+    async fn take_prompt(&mut self) {
+        let prompt = match files::prompt(&self.options.directory) {
+            Ok(Some(prompt)) => prompt,
+            Ok(None) => return,
+            Err(error) => return tracing::error!(%error, "the workspace's first message cannot be read"),
+        };
+        if let Err(error) = self.accept(Source::Prompt, None, prompt).await {
+            tracing::error!(%error, "the workspace's first message cannot be kept");
+        }
+    }
+
+    /// Records the end of a turn, looks at what it left, and only then shows both together.
+    async fn conclude(&mut self, turn: usize, done: Done, by: Interruption) {
+        let Finished { finish, spent } = done.finished;
+        let outcome = outcome(finish, by);
+        let ended = Entry::Ended {
+            at: Utc::now(),
+            turn,
+            text: self.answer(turn, &outcome),
+            outcome: outcome.clone(),
+            usage: spent.run,
+            session: spent.session,
+        };
+        // Without it the next runner takes the run for one that was cut short, which is nearest to the truth.
+        let _unrecorded = self.record(&ended).await;
+        let looked =
+            if self.stop.is_cancelled() { None } else { git::look(&self.options.work_directory).await };
+        self.state.send_modify(|state| {
+            state.conversation.spend(turn, spent.run, spent.session);
+        });
+        let usage = self.state.borrow().conversation.usage();
+        files::leave_metadata(&self.options.directory, looked.as_ref(), usage);
+        self.state.send_modify(|state| {
+            state.conversation.apply(ended);
+            state.conversation.forget(BOUNDS);
+            state.git = looked.or(state.git.take());
+        });
+        self.reporter.report(Report::of(&outcome).noting(done.note));
+        self.shorten().await;
+    }
+
+    /// What the agent said, and of an interruption that it was one.
+    fn answer(&self, turn: usize, outcome: &Outcome) -> String {
+        let said = match self.state.borrow().conversation.turn(turn).map(|turn| &turn.progress) {
+            Some(Progress::Working { text, .. }) => text.text(),
+            Some(Progress::Queued | Progress::Ended { .. }) | None => String::new(),
+        };
+        match outcome {
+            Outcome::Interrupted { by } => format!("{said}\n{}", by.text()).trim_start().to_owned(),
+            Outcome::Failed { kind: FailureKind::Budget, text } => {
+                format!("{said}\n{text}").trim_start().to_owned()
+            }
+            Outcome::Failed { text, .. } if said.is_empty() => text.clone(),
+            Outcome::Complete { .. } | Outcome::Question { .. } | Outcome::Failed { .. } => said,
+        }
+    }
+
+    async fn look_around(&mut self) {
+        let looked = git::look(&self.options.work_directory).await;
+        files::leave_metadata(
+            &self.options.directory,
+            looked.as_ref(),
+            self.state.borrow().conversation.usage(),
+        );
+        self.state.send_modify(|state| {
+            state.conversation.forget(BOUNDS);
+            state.git = looked;
+        });
+        self.shorten().await;
+    }
+
+    /// A journal that says much that is forgotten is written anew.
+    async fn shorten(&mut self) {
+        if !self.journal.is_long() {
+            return;
+        }
+        let entries = self.state.borrow().conversation.entries();
+        if let Err(error) = self.journal.replace(&entries).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the journal stays long");
+        }
+    }
+
+    /// Writes down what has to be known before going on, waiting for a full disk as long as we may.
+    async fn record(&mut self, entry: &Entry) -> Result<(), JournalError> {
+        loop {
+            let Err(error) = self.journal.append(entry).await else { return Ok(()) };
+            tracing::error!(%error, "the journal cannot be written; trying again");
+            tokio::select! {
+                () = self.stop.cancelled() => return Err(error),
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+    }
+
+    /// Writes down what is good to know, but holds nothing up.
+    async fn jot(&mut self, entry: &Entry) {
+        if let Err(error) = self.journal.append(entry).await {
+            tracing::warn!(%error, "the journal cannot be written");
+        }
+    }
+
+    fn cut_short(&self) -> Option<(usize, RunId, Spent)> {
+        let state = self.state.borrow();
+        let session = state.conversation.session.as_ref().map(|session| session.spent).unwrap_or_default();
+        state.conversation.numbered().find_map(|(number, turn)| match turn.progress {
+            Progress::Working { run, usage, .. } => Some((number, run, Spent { run: usage, session })),
+            Progress::Queued | Progress::Ended { .. } => None,
+        })
+    }
+}
+
+/// What the journal knows of a run's use, and since when.
+struct Account {
+    turn: usize,
+    recorded: Instant,
+}
+
+fn outcome(finish: Finish, by: Interruption) -> Outcome {
+    match finish {
+        Finish::Told(end) => Outcome::from(end),
+        Finish::Interrupted => Outcome::Interrupted { by },
+        Finish::OverBudget => Outcome::Failed {
+            kind: FailureKind::Budget,
+            text: "stopped: this agent's budget is used up; raise it to go on".to_owned(),
+        },
+    }
+}
