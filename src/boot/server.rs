@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -51,19 +52,30 @@ struct Bound {
     url: String,
 }
 
+/// What is done once the server serves, while it serves.
+pub type Ready = Box<dyn FnOnce(ServerFile) -> BoxFuture<'static, ()> + Send>;
+
+/// Where a server works: its directory, its port, and whom to tell.
+struct Site<'a> {
+    dir: &'a DataDir,
+    bound: Bound,
+    ready: Ready,
+}
+
 /// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
-pub async fn serve(settings: &Settings) -> Result<(), BootError> {
+pub async fn serve(settings: &Settings, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
-    let served = run(settings, coder, bind(settings).await?, &dir).await;
+    let site = Site { dir: &dir, bound: bind(settings).await?, ready };
+    let served = run(settings, coder, site).await;
     dir.withdraw();
     served
 }
 
 /// Like `serve`, with an embedded Coder when no deployment is set.
-pub async fn up(settings: &Settings, options: &EmbeddedOptions) -> Result<(), BootError> {
+pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) -> Result<(), BootError> {
     if settings.coder.is_some() {
-        return serve(settings).await;
+        return serve(settings, ready).await;
     }
     let dir = DataDir::hold(&settings.data_dir)?;
     let bound = bind(settings).await?;
@@ -71,7 +83,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions) -> Result<(), Bo
     let mut settings = settings.clone();
     // Agents on this machine reach us where we listen.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
-    let served = run(&settings, &local_coder::settings_of(&local), bound, &dir).await;
+    let site = Site { dir: &dir, bound, ready };
+    let served = run(&settings, &local_coder::settings_of(&local), site).await;
     local.stop().await;
     dir.withdraw();
     served
@@ -85,12 +98,8 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
     Ok(Bound { listener, url: format!("http://{bound}") })
 }
 
-async fn run(
-    settings: &Settings,
-    coder: &CoderSettings,
-    bound: Bound,
-    dir: &DataDir,
-) -> Result<(), BootError> {
+async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Result<(), BootError> {
+    let Site { dir, bound, ready } = site;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
     let running = start_fleet(settings, coder, &bound.url).await?;
     write_tokens(&running.fleet, dir).await?;
@@ -102,6 +111,8 @@ async fn run(
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder.url, "serving");
+    let stop = running.stop.clone();
+    running.tasks.spawn(async move { stop.run_until_cancelled(ready(file)).await });
     let ended = tokio::select! {
         ended = serving => ended,
         () = running.stop.cancelled() => Ok(Ok(())),

@@ -13,7 +13,7 @@ use super::wording;
 use crate::view::error::ErrorBody;
 
 #[derive(Debug, Error)]
-pub(crate) enum CliError {
+pub enum CliError {
     #[error("no server runs for this data directory")]
     NoServer,
     #[error("the server at {url} cannot be reached")]
@@ -35,6 +35,13 @@ pub(crate) enum CliError {
     NoHome,
     #[error("read {}", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("write {}", path.display())]
+    Save { path: PathBuf, source: io::Error },
+    /// A file of another program's that we do not dare to change.
+    #[error("{}, line {line}: {problem}; nothing was changed", path.display())]
+    Malformed { path: PathBuf, line: usize, problem: String },
+    #[error("the path of this program is not known: it was moved or replaced since it started")]
+    NoProgram,
     #[error("read server.json")]
     ServerFile(#[source] serde_json::Error),
     #[error("{message}")]
@@ -56,7 +63,7 @@ impl CliError {
         Self::Usage { message: message.into(), next: next.into() }
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
             Self::NoServer | Self::Unreachable { .. } | Self::Cut { .. } => Exit::Unavailable,
             Self::Answered { body, .. } => Exit::of_code(&body.code),
@@ -67,6 +74,7 @@ impl CliError {
             Self::Foreign { .. } | Self::Undecodable(_) | Self::File { .. } | Self::ServerFile(_) => {
                 Exit::Failed
             }
+            Self::Save { .. } | Self::Malformed { .. } | Self::NoProgram => Exit::Failed,
             Self::Git { .. } | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
@@ -97,6 +105,11 @@ impl CliError {
             }
             Self::NoHome => "Name a directory with --data-dir.".into(),
             Self::File { .. } => "Check that the file is there and that you may read it.".into(),
+            Self::Save { .. } => "Check that you may write the file and its directory.".into(),
+            Self::Malformed { path, line, .. } => {
+                format!("Correct line {line} of {}, then run the command again.", path.display())
+            }
+            Self::NoProgram => "Run the command again.".into(),
             Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")

@@ -9,6 +9,7 @@ pub mod custom;
 pub mod demo;
 mod event;
 mod failure;
+pub mod found;
 pub(crate) mod git;
 pub mod installed;
 pub mod price;

@@ -3,6 +3,7 @@
 
 mod cli;
 mod coder;
+mod connect;
 mod contract;
 mod exec;
 mod fleet;
