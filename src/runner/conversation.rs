@@ -151,7 +151,7 @@ impl Conversation {
 
 impl Turn {
     /// When the agent began to answer; before that, when it was asked.
-    fn since(&self) -> DateTime<Utc> {
+    pub(super) fn since(&self) -> DateTime<Utc> {
         match self.progress {
             Progress::Queued => self.accepted_at,
             Progress::Working { since, .. } | Progress::Ended { since, .. } => since,

@@ -10,6 +10,7 @@ mod git;
 mod http;
 mod journal;
 mod listen;
+mod locks;
 mod options;
 mod output;
 mod process;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use super::options::Options;
 use super::process::{Finished, Launch};
 use super::report::{Report, Reporter};
 use super::state::State;
-use super::{descendants, files, git, process};
+use super::{descendants, files, git, locks, process};
 use crate::domain::id::RunId;
 use crate::engine::Usage;
 
@@ -179,6 +179,8 @@ impl Worker {
 
     /// Records the end of a turn, looks at what it left, and only then shows both together.
     async fn conclude(&mut self, turn: usize, finished: Finished, by: Interruption) {
+        // Before the record: a runner that is killed in between does this again.
+        locks::free(&self.options.work_directory, self.began(turn)).await;
         let outcome = finished.end.map_or(Outcome::Interrupted { by }, Outcome::from);
         let ended = Entry::Ended {
             at: Utc::now(),
@@ -199,6 +201,10 @@ impl Worker {
             state.git = looked.or(state.git.take());
         });
         self.reporter.report(Report::of(&outcome));
+    }
+
+    fn began(&self, turn: usize) -> DateTime<Utc> {
+        self.state.borrow().conversation.turns[turn].since()
     }
 
     /// What the agent said, and of an interruption that it was one.
