@@ -21,8 +21,8 @@ pub struct PtyOptions {
 }
 
 impl Client {
-    /// Opens a terminal. Output arrives as binary messages, input goes as JSON `{"data": …}`; there is no exit
-    /// code. The `screen` backend would change the output, so it is always the buffered one.
+    /// Opens a terminal. Output arrives as binary messages, input goes as JSON `{"data": …}`, in binary
+    /// messages too: text ends the connection. There is no exit code. The `screen` backend would change the output, so it is always the buffered one.
     pub async fn pty_connect(&self, agent: Uuid, options: &PtyOptions) -> Result<WebSocket, CoderError> {
         self.upgrade(pty_request(agent, options)).await
     }

@@ -14,6 +14,7 @@ mod git;
 mod http;
 mod journal;
 mod listen;
+mod locks;
 mod notes;
 mod options;
 mod process;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -23,6 +23,12 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// A client that went away while the command takes no input, and so is not read from, is noticed by this.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+const NORMAL_END: CloseFrame = CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::from_static("") };
+const TEXT_REFUSED: CloseFrame = CloseFrame {
+    code: close_code::UNSUPPORTED,
+    reason: Utf8Bytes::from_static("unexpected frame type read (expected MessageBinary): MessageText"),
+};
+
 type Sender = SplitSink<WebSocket, Message>;
 type Receiver = SplitStream<WebSocket>;
 
@@ -30,14 +36,15 @@ type Receiver = SplitStream<WebSocket>;
 /// whatever the command returned.
 pub async fn serve_socket(socket: WebSocket, sessions: &PtySessions, reconnect: Uuid, spec: PtySpec) {
     let (mut sender, mut receiver) = socket.split();
+    let mut end = NORMAL_END;
     if let Some(attachment) = attach(sessions, reconnect, &spec) {
         let input = attachment.input();
         tokio::select! {
             () = send_output(&mut sender, attachment) => {}
-            () = receive_input(&mut receiver, &input) => {}
+            ended = receive_input(&mut receiver, &input) => end = ended,
         }
     }
-    close(sender, receiver).await;
+    close(sender, receiver, end).await;
 }
 
 fn attach(sessions: &PtySessions, reconnect: Uuid, spec: &PtySpec) -> Option<Attachment> {
@@ -63,25 +70,26 @@ async fn send_output(sender: &mut Sender, mut attachment: Attachment) {
     }
 }
 
-/// Ends when the client closes, or sends what is no input.
-async fn receive_input(receiver: &mut Receiver, input: &mpsc::Sender<PtyInput>) {
+/// Ends when the client closes, or sends what is no input; tells with which words to close.
+async fn receive_input(receiver: &mut Receiver, input: &mpsc::Sender<PtyInput>) -> CloseFrame {
     while let Some(Ok(message)) = receiver.next().await {
         let parsed = match &message {
-            Message::Text(text) => input::parse(text.as_bytes()),
             Message::Binary(bytes) => input::parse(bytes),
+            // Input is JSON, and yet a real server takes it in binary frames only.
+            Message::Text(_) => return TEXT_REFUSED,
             Message::Ping(_) | Message::Pong(_) => continue,
-            Message::Close(_) => return,
+            Message::Close(_) => break,
         };
-        let Ok(inputs) = parsed else { return };
+        let Ok(inputs) = parsed else { break };
         for part in inputs {
             // The terminal has ended when nobody takes it; its last output may still be on the way.
             input.send(part).await.ok();
         }
     }
+    NORMAL_END
 }
 
-async fn close(mut sender: Sender, mut receiver: Receiver) {
-    let frame = CloseFrame { code: close_code::NORMAL, reason: "".into() };
+async fn close(mut sender: Sender, mut receiver: Receiver, frame: CloseFrame) {
     if sender.send(Message::Close(Some(frame))).await.is_ok() {
         let answered = async { while let Some(Ok(_)) = receiver.next().await {} };
         timeout(CLOSE_LIMIT, answered).await.ok();

@@ -5,12 +5,12 @@ mod job;
 
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::{Budget, BudgetError};
-use super::conversation::Progress;
+use super::conversation::{Progress, Turn};
 use super::entry::{Entry, Interruption, Outcome, Session, Source};
 use super::forget::BOUNDS;
 use super::journal::{Journal, JournalError};
@@ -18,7 +18,7 @@ use super::options::Options;
 use super::process::{Finish, Finished, Heard, descendants};
 use super::report::{Report, Reporter};
 use super::state::State;
-use super::{files, git};
+use super::{files, git, locks};
 use crate::domain::id::RunId;
 use crate::engine::{FailureKind, Spending, Spent};
 pub(crate) use intake::{Command, Refusal};
@@ -184,6 +184,10 @@ impl Worker {
 
     /// Records the end of a turn, looks at what it left, and only then shows both together.
     async fn conclude(&mut self, turn: usize, done: Done, by: Interruption) {
+        if let Some(began) = self.began(turn) {
+            // Before the record: a runner that is killed in between does this again.
+            locks::free(&self.options.work_directory, began).await;
+        }
         let Finished { finish, spent } = done.finished;
         let outcome = outcome(finish, by);
         let ended = Entry::Ended {
@@ -210,6 +214,10 @@ impl Worker {
         });
         self.reporter.report(Report::of(&outcome).noting(done.note));
         self.shorten().await;
+    }
+
+    fn began(&self, turn: usize) -> Option<DateTime<Utc>> {
+        self.state.borrow().conversation.turn(turn).map(Turn::since)
     }
 
     /// What the agent said, and of an interruption that it was one.

@@ -63,8 +63,23 @@ async fn a_terminal_left_is_found_again_with_what_it_said() {
         drop(socket);
         let mut socket = subject.client.pty_connect(agent, &options).await.unwrap();
         assert!(read_until(&mut socket, "begun").await.0.contains("begun"));
-        socket.send(Message::Text(r#"{"data":"more\n"}"#.into())).await.unwrap();
+        socket.send(Message::Binary(r#"{"data":"more\n"}"#.into())).await.unwrap();
         assert!(read_until(&mut socket, "more").await.0.contains("more"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn input_in_a_text_frame_ends_the_connection_and_not_the_command() {
+    on_every_coder(async |subject: &Subject| {
+        let agent = agent_id(&subject.create_ready().await);
+        let options = options("echo begun; cat");
+        let mut socket = subject.client.pty_connect(agent, &options).await.unwrap();
+        read_until(&mut socket, "begun").await;
+        socket.send(Message::Text(r#"{"data":"more\n"}"#.into())).await.unwrap();
+        assert_eq!(read_until(&mut socket, "more").await, (String::new(), Some(CloseCode::Unsupported)));
+        let mut socket = subject.client.pty_connect(agent, &options).await.unwrap();
+        assert_eq!(read_until(&mut socket, "begun").await, ("begun\r\n".to_owned(), None));
     })
     .await;
 }

@@ -65,12 +65,12 @@ async fn the_socket_closes_normally_whatever_the_command_returned() {
 }
 
 #[tokio::test]
-async fn input_comes_as_text_or_binary_json() {
+async fn input_comes_as_json_in_binary_frames() {
     let workspace = Workspace::new();
     let address = serve(&workspace, "stty -echo; read -r one; read -r two; echo $one $two; stty size").await;
     let mut socket = connect(address, Uuid::new_v4()).await;
-    socket.send(Message::text(json!({ "data": "one\n" }).to_string())).await.unwrap();
-    socket.send(Message::text(json!({ "width": 90, "height": 20 }).to_string())).await.unwrap();
+    socket.send(Message::binary(json!({ "data": "one\n" }).to_string())).await.unwrap();
+    socket.send(Message::binary(json!({ "width": 90, "height": 20 }).to_string())).await.unwrap();
     socket.send(Message::binary(json!({ "data": "two\n" }).to_string())).await.unwrap();
     let (output, code) = rest(&mut socket).await;
     assert!(output.ends_with("one two\r\n20 90\r\n"), "{output:?}");
@@ -96,10 +96,10 @@ async fn what_is_no_input_closes_the_socket_and_leaves_the_command() {
     let address = serve(&workspace, "stty -echo; printf ready; read -r line; printf \"got $line\"").await;
     let reconnect = Uuid::new_v4();
     let mut socket = connect(address, reconnect).await;
-    socket.send(Message::text("ls\n")).await.unwrap();
+    socket.send(Message::binary("ls\n")).await.unwrap();
     assert_eq!(rest(&mut socket).await.1, Some(CloseCode::Normal));
     let mut again = connect(address, reconnect).await;
-    again.send(Message::text(json!({ "data": "line\n" }).to_string())).await.unwrap();
+    again.send(Message::binary(json!({ "data": "line\n" }).to_string())).await.unwrap();
     let (output, _) = rest(&mut again).await;
     assert!(output.ends_with("got line"), "{output:?}");
 }
@@ -112,7 +112,7 @@ async fn late_input_does_not_cost_the_last_output() {
     let (mut sender, mut receiver) = connect(address, Uuid::new_v4()).await.split();
     let frame = json!({ "data": "\n".repeat(1000) }).to_string();
     let sending =
-        tokio::spawn(async move { while sender.send(Message::text(frame.clone())).await.is_ok() {} });
+        tokio::spawn(async move { while sender.send(Message::binary(frame.clone())).await.is_ok() {} });
     let mut output = Vec::new();
     while let Some(Ok(message)) = receiver.next().await {
         if let Message::Binary(bytes) = message {

@@ -4,6 +4,7 @@ mod agentapi;
 mod delivery;
 mod directives;
 mod interrupts;
+mod locks;
 mod metadata;
 mod reports;
 mod workspace;

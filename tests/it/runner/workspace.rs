@@ -99,7 +99,8 @@ impl Workspace {
         self.started(limited).await
     }
 
-    async fn started(&self, command: Command) -> Runner {
+    /// Starts a runner by a command that a test has changed.
+    pub(super) async fn started(&self, command: Command) -> Runner {
         let child = spawn(command);
         let http = Client::builder().unix_socket(self.socket()).build().unwrap();
         Runner { child, http, base: "http://agent".to_owned() }.ready().await
