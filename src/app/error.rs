@@ -21,6 +21,12 @@ pub enum Error {
     TokenNotFound(String),
     #[error("agent '{0}' already exists")]
     AlreadyExists(String),
+    #[error("agent '{0}' is busy")]
+    Busy(String),
+    #[error("too many tasks wait for agent '{0}'")]
+    QueueFull(String),
+    #[error("agent '{0}' has no task to cancel")]
+    NoTask(String),
     #[error("agent '{name}' is not running ({status})")]
     NotReady { name: String, status: AgentStatus },
     #[error("{0}")]
@@ -46,7 +52,10 @@ pub enum Code {
     InvalidInput,
     NotFound,
     AlreadyExists,
+    AgentBusy,
     AgentNotReady,
+    NoTask,
+    CapacityExceeded,
     Forbidden,
     KeyReused,
     CoderUnavailable,
@@ -57,11 +66,14 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 14] = [
         Self::InvalidInput,
         Self::NotFound,
         Self::AlreadyExists,
+        Self::AgentBusy,
         Self::AgentNotReady,
+        Self::NoTask,
+        Self::CapacityExceeded,
         Self::Forbidden,
         Self::KeyReused,
         Self::CoderUnavailable,
@@ -76,7 +88,10 @@ impl Code {
             Self::InvalidInput => "INVALID_INPUT",
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::AgentBusy => "AGENT_BUSY",
             Self::AgentNotReady => "AGENT_NOT_READY",
+            Self::NoTask => "NO_TASK",
+            Self::CapacityExceeded => "CAPACITY_EXCEEDED",
             Self::Forbidden => "FORBIDDEN",
             Self::KeyReused => "KEY_REUSED",
             Self::CoderUnavailable => "CODER_UNAVAILABLE",
@@ -96,10 +111,12 @@ impl Code {
             Self::CoderUnavailable
             | Self::RateLimited
             | Self::Timeout
+            | Self::AgentBusy
             | Self::AgentNotReady
+            | Self::CapacityExceeded
             | Self::Internal => true,
             Self::InvalidInput | Self::NotFound | Self::AlreadyExists => false,
-            Self::Forbidden | Self::KeyReused | Self::CoderRejected => false,
+            Self::Forbidden | Self::KeyReused | Self::CoderRejected | Self::NoTask => false,
         }
     }
 }
@@ -114,6 +131,9 @@ impl Error {
             Self::Invalid { .. } => Code::InvalidInput,
             Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::AlreadyExists(_) => Code::AlreadyExists,
+            Self::Busy(_) => Code::AgentBusy,
+            Self::QueueFull(_) => Code::CapacityExceeded,
+            Self::NoTask(_) => Code::NoTask,
             Self::NotReady { .. } => Code::AgentNotReady,
             Self::Forbidden(_) => Code::Forbidden,
             Self::KeyReused => Code::KeyReused,
@@ -137,6 +157,13 @@ impl Error {
             Self::CatalogNotFound { what, .. } => format!("Take one of the {what}s named and call again."),
             Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see the tokens there are.".into(),
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
+            Self::Busy(name) => {
+                format!(
+                    "Call wait_for_agents until '{name}' is idle, or give the task with when_busy 'queue'."
+                )
+            }
+            Self::QueueFull(name) => format!("Call wait_for_agents until '{name}' has done some of them."),
+            Self::NoTask(name) => format!("Call show_agent for '{name}' to see what it did last."),
             Self::NotReady { name, .. } => {
                 format!("Call start_agent for '{name}' and wait until it is idle.")
             }
@@ -160,6 +187,7 @@ impl Error {
             Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => {
                 Some(name.clone())
             }
+            Self::Busy(name) | Self::QueueFull(name) | Self::NoTask(name) => Some(name.clone()),
             Self::Invalid { .. }
             | Self::CatalogNotFound { .. }
             | Self::TokenNotFound(_)

@@ -4,11 +4,15 @@ mod absorb;
 mod ending;
 pub(super) mod failures;
 mod followed;
+mod judged;
 mod observe;
 mod operations;
 mod perform;
 mod poll;
 mod send;
+mod task_send;
+mod task_turn;
+mod tasks;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,5 +31,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.poll_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.operations_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.tasks_until(token).await });
     }
 }

@@ -6,6 +6,7 @@ mod catalog;
 mod events;
 mod life_cycle;
 mod server;
+mod tasks;
 
 use axum::Json;
 use utoipa::IntoParams;
@@ -20,6 +21,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default()
         .merge(agents::routes())
         .merge(life_cycle::routes())
+        .merge(tasks::routes())
         .merge(events::routes())
         .merge(catalog::routes())
         .merge(access::routes())
