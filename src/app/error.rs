@@ -25,6 +25,12 @@ pub enum Error {
     NothingRescued { id: String, outcome: String },
     #[error("agent '{0}' already exists")]
     AlreadyExists(String),
+    #[error("agent '{0}' is busy")]
+    Busy(String),
+    #[error("too many tasks wait for agent '{0}'")]
+    QueueFull(String),
+    #[error("agent '{0}' has no task to cancel")]
+    NoTask(String),
     #[error("agent '{name}' is not running ({status})")]
     NotReady { name: String, status: AgentStatus },
     #[error("{0}")]
@@ -50,7 +56,10 @@ pub enum Code {
     InvalidInput,
     NotFound,
     AlreadyExists,
+    AgentBusy,
     AgentNotReady,
+    NoTask,
+    CapacityExceeded,
     Forbidden,
     KeyReused,
     CoderUnavailable,
@@ -61,11 +70,14 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 14] = [
         Self::InvalidInput,
         Self::NotFound,
         Self::AlreadyExists,
+        Self::AgentBusy,
         Self::AgentNotReady,
+        Self::NoTask,
+        Self::CapacityExceeded,
         Self::Forbidden,
         Self::KeyReused,
         Self::CoderUnavailable,
@@ -80,7 +92,10 @@ impl Code {
             Self::InvalidInput => "INVALID_INPUT",
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
+            Self::AgentBusy => "AGENT_BUSY",
             Self::AgentNotReady => "AGENT_NOT_READY",
+            Self::NoTask => "NO_TASK",
+            Self::CapacityExceeded => "CAPACITY_EXCEEDED",
             Self::Forbidden => "FORBIDDEN",
             Self::KeyReused => "KEY_REUSED",
             Self::CoderUnavailable => "CODER_UNAVAILABLE",
@@ -100,10 +115,12 @@ impl Code {
             Self::CoderUnavailable
             | Self::RateLimited
             | Self::Timeout
+            | Self::AgentBusy
             | Self::AgentNotReady
+            | Self::CapacityExceeded
             | Self::Internal => true,
             Self::InvalidInput | Self::NotFound | Self::AlreadyExists => false,
-            Self::Forbidden | Self::KeyReused | Self::CoderRejected => false,
+            Self::Forbidden | Self::KeyReused | Self::CoderRejected | Self::NoTask => false,
         }
     }
 }
@@ -119,6 +136,9 @@ impl Error {
             Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::RescueNotFound(_) | Self::NothingRescued { .. } => Code::NotFound,
             Self::AlreadyExists(_) => Code::AlreadyExists,
+            Self::Busy(_) => Code::AgentBusy,
+            Self::QueueFull(_) => Code::CapacityExceeded,
+            Self::NoTask(_) => Code::NoTask,
             Self::NotReady { .. } => Code::AgentNotReady,
             Self::Forbidden(_) => Code::Forbidden,
             Self::KeyReused => Code::KeyReused,
@@ -145,6 +165,13 @@ impl Error {
                 "Run 'fleet-mcp rescue list' to see what was saved.".into()
             }
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
+            Self::Busy(name) => {
+                format!(
+                    "Call wait_for_agents until '{name}' is idle, or give the task with when_busy 'queue'."
+                )
+            }
+            Self::QueueFull(name) => format!("Call wait_for_agents until '{name}' has done some of them."),
+            Self::NoTask(name) => format!("Call show_agent for '{name}' to see what it did last."),
             Self::NotReady { name, .. } => {
                 format!("Call start_agent for '{name}' and wait until it is idle.")
             }
@@ -168,6 +195,7 @@ impl Error {
             Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => {
                 Some(name.clone())
             }
+            Self::Busy(name) | Self::QueueFull(name) | Self::NoTask(name) => Some(name.clone()),
             Self::Invalid { .. }
             | Self::CatalogNotFound { .. }
             | Self::TokenNotFound(_)

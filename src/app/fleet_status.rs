@@ -56,10 +56,10 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
             format!("Call show_agent for '{name}', then restart_agent or delete_agent.")
         }
         (Attention::None, _) => return None,
-        (Attention::Stuck, _) => format!("Call show_agent for '{name}'; if it hangs, restart_agent."),
-        (Attention::NeedsInput, _) => format!("Answer '{name}' with a new task."),
+        (Attention::Stuck, _) => format!("Call show_agent_log for '{name}'; if it hangs, cancel_agent_task."),
+        (Attention::NeedsInput, _) => format!("Answer '{name}' with start_agent_task."),
         (Attention::FailedTask, _) => {
-            format!("Call show_agent_task_history for '{name}' and give it a corrected task.")
+            format!("Call show_agent_task_history for '{name}', then start_agent_task with a corrected task.")
         }
         (Attention::Unreachable, _) => format!("Wait half a minute; if '{name}' stays away, restart_agent."),
         (Attention::Parked, _) => format!("Nothing: '{name}' goes on by itself when its limit is over."),

@@ -1,14 +1,17 @@
 //! An agent's history, also after its deletion.
 
+use std::collections::HashMap;
+
 use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
 use crate::domain::agent::Agent;
 use crate::domain::history::{HistoryEntry, HistoryKind};
-use crate::domain::id::WorkspaceId;
+use crate::domain::id::{TaskId, WorkspaceId};
 use crate::domain::name::{AgentName, name_key};
 use crate::domain::page::{Page, PageRequest};
+use crate::domain::task::TaskMove;
 
 #[derive(Debug, Clone)]
 pub struct ShowHistory {
@@ -23,6 +26,8 @@ pub struct ShowHistory {
 pub struct AgentHistory {
     pub name: AgentName,
     pub page: Page<HistoryEntry>,
+    /// The states each task of the page was in.
+    pub moves: HashMap<TaskId, Vec<TaskMove>>,
 }
 
 impl Fleet {
@@ -31,7 +36,10 @@ impl Fleet {
         self.permit(&deed, Target::Fleet).await?;
         let agent = self.agent_of_history(&request).await?;
         let page = self.store().journal_page(agent.id, request.kind, request.page).await?;
-        Ok(AgentHistory { name: agent.name, page })
+        let tasks = page.items.iter().filter(|entry| entry.kind == HistoryKind::Task);
+        let ids: Vec<TaskId> = tasks.map(|entry| TaskId(entry.id)).collect();
+        let moves = self.store().task_moves(&ids).await?;
+        Ok(AgentHistory { name: agent.name, page, moves })
     }
 
     async fn agent_of_history(&self, request: &ShowHistory) -> Result<Agent, Error> {

@@ -3,6 +3,7 @@
 //! [`Fleet`] is the one handle. Callers' methods check rights first, then read the snapshot or accept an
 //! operation; the reconcilers under [`reconcile`] do the rest and are the only ones that act on Coder.
 
+mod agent_app;
 pub mod agents;
 pub mod audit;
 pub mod caller;
@@ -14,6 +15,7 @@ pub mod fleet_status;
 pub mod health;
 pub mod history;
 pub mod hooks;
+pub mod logs;
 mod metadata_reader;
 mod provision;
 pub mod reconcile;
@@ -21,6 +23,7 @@ pub mod rescue;
 mod shutdown;
 mod slots;
 pub mod snapshot;
+pub mod tasks;
 pub mod tokens;
 
 use std::num::NonZeroUsize;
@@ -35,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use crate::coder::Client;
 use crate::domain::budget::Budget;
 use crate::store::Store;
+use agent_app::AppSlugs;
 use catalog::Catalog;
 use discovery::Discovery;
 use health::Health;
@@ -79,6 +83,7 @@ struct Parts {
     slots: Slots,
     metadata: MetadataReader,
     failures: Failures,
+    app_slugs: AppSlugs,
     options: FleetOptions,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
@@ -88,6 +93,8 @@ struct Parts {
     stopping: CancellationToken,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
+    /// Wakes those who bring tasks to agents; the number only grows.
+    tasks: watch::Sender<u64>,
 }
 
 impl Fleet {
@@ -101,12 +108,14 @@ impl Fleet {
             slots: Slots::new(options.parallel_builds),
             metadata: MetadataReader::new(coder.clone()),
             failures: Failures::new(coder.clone()),
+            app_slugs: AppSlugs::default(),
             discovery: Discovery::default(),
             board: Board::default(),
             health: Health::default(),
             poll_nudge: Notify::new(),
             poll_force: Notify::new(),
             operations: watch::Sender::new(0),
+            tasks: watch::Sender::new(0),
             stopping: CancellationToken::new(),
             store,
             coder,
@@ -160,5 +169,10 @@ impl Fleet {
     /// An operation was accepted or ended.
     fn nudge_operations(&self) {
         self.0.operations.send_modify(|n| *n += 1);
+    }
+
+    /// A task was accepted, moved, or somebody wants it ended.
+    fn nudge_tasks(&self) {
+        self.0.tasks.send_modify(|n| *n += 1);
     }
 }

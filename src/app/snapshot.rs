@@ -17,6 +17,7 @@ use crate::domain::metadata::{self, AGENT_SPEC, Dated, Metadata, PULL_REQUEST_UR
 use crate::domain::name::name_key;
 use crate::domain::provision::Provision;
 use crate::domain::role::RoleKind;
+use crate::domain::status::Observation;
 use crate::domain::task::TaskState;
 use crate::domain::words::Transition;
 use crate::store::LatestTasks;
@@ -49,6 +50,22 @@ pub(super) struct Live {
     pub(super) looked_at: Option<DateTime<Utc>>,
     /// App statuses already in the journal.
     pub(super) journaled: Arc<std::collections::HashSet<Uuid>>,
+    /// What the status was judged by, so that a task that moves can be judged at once.
+    pub(super) observation: Option<Arc<Observation>>,
+    pub(super) apps: Arc<Apps>,
+    /// When the start build of this generation was made.
+    pub(super) started_at: Option<DateTime<Utc>>,
+    /// When the agent's app last said that it waits for input.
+    pub(super) resting_at: Option<DateTime<Utc>>,
+}
+
+/// Where the apps of a workspace are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Apps {
+    pub(super) owner: String,
+    pub(super) workspace: String,
+    /// Names of workspace agents and the slugs of their apps.
+    pub(super) slugs: Vec<(String, String)>,
 }
 
 impl AgentState {
@@ -72,8 +89,8 @@ impl AgentState {
         if self.agent.sighting.status != AgentStatus::Busy {
             return None;
         }
-        let ours = self.tasks.open.as_ref().filter(|task| task.task_state() != Some(TaskState::Queued));
-        ours.map(|task| task.message.as_str()).or(self.live.working_on.as_deref())
+        let ours = self.tasks.open.as_ref().filter(|task| task.state() != TaskState::Queued);
+        ours.map(|task| task.entry.message.as_str()).or(self.live.working_on.as_deref())
     }
 
     pub fn metadata_value(&self, key: &str) -> Option<String> {

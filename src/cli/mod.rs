@@ -27,6 +27,7 @@ mod server_file;
 mod status;
 mod stdio;
 mod table;
+mod tasks;
 mod token;
 mod tone;
 mod up;
@@ -107,6 +108,12 @@ pub enum ClientCommand {
     /// List, make, change and remove agents
     #[command(subcommand, after_help = "Example:\n  fleet-mcp agents list --status busy,failed")]
     Agents(agents::AgentsCommand),
+    /// Give work to agents, wait for it, end it
+    #[command(
+        subcommand,
+        after_help = "Example:\n  fleet-mcp tasks start fix-login 'Add a test for the form'"
+    )]
+    Tasks(tasks::TasksCommand),
     /// Show the whole fleet at a glance: counts, builds, Coder, and who needs attention
     #[command(after_help = "Example:\n  fleet-mcp status")]
     Status,
@@ -175,6 +182,7 @@ async fn dispatch(
     match command {
         ClientCommand::Down => down::run(globals, screen).await,
         ClientCommand::Agents(command) => agents::run(globals, command, screen).await,
+        ClientCommand::Tasks(command) => tasks::run(globals, command, screen).await,
         ClientCommand::Status => status::run(globals, screen).await,
         ClientCommand::Roles(args) => catalog::roles(globals, args, screen).await,
         ClientCommand::Projects => catalog::projects(globals, screen).await,

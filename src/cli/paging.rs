@@ -23,6 +23,7 @@ pub(super) struct Noun {
 }
 
 pub(super) const AGENTS: Noun = Noun { one: "agent", many: "agents" };
+pub(super) const MESSAGES: Noun = Noun { one: "message", many: "messages" };
 pub(super) const ENTRIES: Noun = Noun { one: "entry", many: "entries" };
 
 /// Where a page stands, and how to see the next.

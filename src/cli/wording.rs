@@ -1,6 +1,7 @@
 //! Turns the server's advice, which names tools, into the commands an operator types.
 
-const COMMANDS: [(&str, &str); 12] = [
+const COMMANDS: [(&str, &str); 15] = [
+    ("cancel_agent_task", "fleet-mcp tasks cancel"),
     ("create_agent", "fleet-mcp agents create"),
     ("delete_agent", "fleet-mcp agents delete"),
     ("fleet_status", "fleet-mcp status"),
@@ -9,8 +10,10 @@ const COMMANDS: [(&str, &str); 12] = [
     ("list_agents", "fleet-mcp agents list"),
     ("restart_agent", "fleet-mcp agents restart"),
     ("show_agent", "fleet-mcp agents show"),
+    ("show_agent_log", "fleet-mcp agents logs"),
     ("show_agent_task_history", "fleet-mcp agents history"),
     ("start_agent", "fleet-mcp agents start"),
+    ("start_agent_task", "fleet-mcp tasks start"),
     ("stop_agent", "fleet-mcp agents stop"),
     ("wait_for_agents", "fleet-mcp agents list --watch"),
 ];
@@ -56,7 +59,8 @@ mod tests {
             ),
             ("Correct 'spec' and call again.", "Correct 'spec' and try again."),
             ("made; call wait_for_agents to know", "made; run 'fleet-mcp agents list --watch' to know"),
-            ("start_agent_task is no command yet", "start_agent_task is no command yet"),
+            ("Call start_agent_task again", "Run 'fleet-mcp tasks start' again"),
+            ("report_status is for agents", "report_status is for agents"),
             ("", ""),
         ];
         for (advice, said) in cases {

@@ -34,8 +34,12 @@ pub enum Action {
     AgentStop,
     AgentRestart,
     AgentHistory,
+    AgentLog,
     AgentWait,
     AgentMetadataSet,
+    TaskStart,
+    TaskCancel,
+    StatusReport,
     RoleList,
     ProjectList,
     FleetStatus,
@@ -121,6 +125,7 @@ pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> R
         Class::Own => {
             may_manage(principal, target).or_else(|denial| may_act_on_itself(principal, target, denial))
         }
+        Class::Itself => may_act_on_itself(principal, target, Denial::Kind(principal.kind)),
         Class::People => match principal.rights() {
             RoleKind::Operator => Ok(()),
             kind @ (RoleKind::Manager | RoleKind::Coding | RoleKind::Review | RoleKind::Planning) => {
@@ -143,6 +148,8 @@ enum Class {
     Fleet,
     /// Changes to one agent that it may also make to itself.
     Own,
+    /// What an agent does about itself alone.
+    Itself,
     /// Tokens, settings, audit: people only.
     People,
 }
@@ -157,8 +164,12 @@ impl Action {
         Self::AgentStop,
         Self::AgentRestart,
         Self::AgentHistory,
+        Self::AgentLog,
         Self::AgentWait,
         Self::AgentMetadataSet,
+        Self::TaskStart,
+        Self::TaskCancel,
+        Self::StatusReport,
         Self::RoleList,
         Self::ProjectList,
         Self::FleetStatus,
@@ -181,8 +192,12 @@ impl Action {
             Self::AgentStop => "stop_agent",
             Self::AgentRestart => "restart_agent",
             Self::AgentHistory => "show_agent_task_history",
+            Self::AgentLog => "show_agent_log",
             Self::AgentWait => "wait_for_agents",
             Self::AgentMetadataSet => "set_agent_metadata",
+            Self::TaskStart => "start_agent_task",
+            Self::TaskCancel => "cancel_agent_task",
+            Self::StatusReport => "report_status",
             Self::RoleList => "list_agent_roles",
             Self::ProjectList => "list_agent_projects",
             Self::FleetStatus => "fleet_status",
@@ -198,7 +213,7 @@ impl Action {
     /// Does it change anything? Such calls are audited, and every refusal is.
     pub fn is_mutation(self) -> bool {
         match self.class() {
-            Class::Fleet | Class::Own => true,
+            Class::Fleet | Class::Own | Class::Itself => true,
             Class::People => matches!(self, Self::TokenManage | Self::ServerStop),
             Class::Read | Class::Detail | Class::Oversight => false,
         }
@@ -209,6 +224,7 @@ impl Action {
         match self.class() {
             Class::Read | Class::Detail => true,
             Class::Own => principal.agent.is_some() || is_manager(principal.kind),
+            Class::Itself => principal.agent.is_some(),
             Class::Fleet | Class::Oversight => is_manager(principal.kind),
             Class::People => principal.rights() == RoleKind::Operator,
         }
@@ -218,14 +234,15 @@ impl Action {
         match self {
             Self::AgentList | Self::AgentHistory | Self::AgentWait => Class::Read,
             Self::RoleList | Self::ProjectList | Self::FleetStatus => Class::Read,
-            Self::AgentShow => Class::Detail,
+            Self::AgentShow | Self::AgentLog => Class::Detail,
             Self::RescueList | Self::RescueFetch => Class::Oversight,
             Self::AgentCreate
             | Self::AgentDelete
             | Self::AgentStart
             | Self::AgentStop
             | Self::AgentRestart => Class::Fleet,
-            Self::AgentMetadataSet => Class::Own,
+            Self::AgentMetadataSet | Self::TaskStart | Self::TaskCancel => Class::Own,
+            Self::StatusReport => Class::Itself,
             Self::TokenManage | Self::AuditRead | Self::Doctor | Self::ServerStop => Class::People,
         }
     }

@@ -2,9 +2,11 @@
 
 pub mod access;
 pub mod agent;
+pub mod app;
 pub mod budget;
 pub mod history;
 pub mod id;
+pub mod log;
 pub mod metadata;
 pub mod name;
 pub mod operation;
@@ -17,8 +19,11 @@ pub mod role;
 pub mod spec;
 pub mod status;
 pub mod task;
+pub mod task_plan;
+mod task_steps;
 pub mod text;
 pub mod token;
 pub mod url;
+pub mod usage_limit;
 pub(crate) mod word_enum;
 pub mod words;

@@ -1,6 +1,6 @@
 //! The one function that turns what Coder shows and what we know into an agent's status.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::agent::{AgentStatus, Attention};
@@ -19,6 +19,8 @@ pub struct Observation {
     /// The newest app status of the workspace, from whatever build.
     pub report: Option<ReportSeen>,
     pub task: TaskSeen,
+    /// When its app last said that it waits for input; an older report of work is over.
+    pub resting_at: Option<DateTime<Utc>>,
     /// The project needs no workspace agent at all.
     pub agentless: bool,
     pub stuck_after: TimeDelta,
@@ -48,21 +50,37 @@ pub struct ReportSeen {
     pub agent_id: Uuid,
     pub state: AppState,
     pub message: String,
+    /// A person has to say something before it goes on.
+    pub needs_answer: bool,
     pub at: DateTime<Utc>,
 }
 
-/// Where our own task of this agent stands.
+/// Where our own tasks of this agent stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskSeen {
     None,
+    /// The agent is about to be told.
+    Pending,
     /// Delivered and not ended; the time of its last sign of life.
     Working {
         last_sign: DateTime<Utc>,
     },
-    /// It waits for a person's answer.
-    Asking,
+    /// It has one, and its app has not answered since then.
+    Silent {
+        since: DateTime<Utc>,
+    },
+    /// A usage limit keeps it from going on.
+    Parked {
+        until: DateTime<Utc>,
+    },
+    /// The last one ended with a question.
+    Asking {
+        question: Option<String>,
+    },
     /// The last one ended badly.
-    Failed,
+    Failed {
+        outcome: Option<String>,
+    },
 }
 
 /// A status with the reason for it: unknown is said, never guessed.
@@ -183,25 +201,71 @@ fn startup_of(lifecycle: &Lifecycle, reachable: bool) -> Health {
 /// Busy or idle, for a workspace that is up.
 fn work_of(seen: &Observation, reachable: bool) -> Verdict {
     let report = current_report(seen);
-    let verdict = match (&seen.task, report.map(|report| &report.state)) {
-        (TaskSeen::Working { last_sign }, _) => busy(seen, report, Some(*last_sign)),
-        (_, Some(AppState::Working)) => busy(seen, report, None),
-        (TaskSeen::Asking, _) => {
-            Verdict::new(AgentStatus::Idle, "waits for an answer").attention(Attention::NeedsInput)
+    let verdict = match &seen.task {
+        TaskSeen::Working { last_sign } => busy(seen, report, Some(*last_sign)),
+        TaskSeen::Pending => Verdict::new(AgentStatus::Busy, "a task is on its way to the agent"),
+        TaskSeen::Silent { since } => {
+            Verdict::new(AgentStatus::Busy, silence(*since)).attention(Attention::Unreachable)
         }
-        (TaskSeen::Failed, _) | (TaskSeen::None, Some(AppState::Failure)) => {
-            Verdict::new(AgentStatus::Idle, said(report, "the last task failed"))
+        TaskSeen::Parked { until } => {
+            Verdict::new(AgentStatus::Busy, parking(*until)).attention(Attention::Parked)
+        }
+        TaskSeen::Asking { .. } | TaskSeen::Failed { .. } | TaskSeen::None
+            if report.is_some_and(|report| is_working(seen, report)) =>
+        {
+            busy(seen, report, None)
+        }
+        TaskSeen::Asking { question } => {
+            Verdict::new(AgentStatus::Idle, first_of(question.as_deref(), report, "waits for an answer"))
+                .attention(Attention::NeedsInput)
+        }
+        TaskSeen::Failed { outcome } => {
+            Verdict::new(AgentStatus::Idle, first_of(outcome.as_deref(), report, "the last task failed"))
                 .attention(Attention::FailedTask)
         }
-        (TaskSeen::None, Some(AppState::Complete)) => {
-            Verdict::new(AgentStatus::Idle, said(report, "the last task is complete"))
-        }
-        (TaskSeen::None, Some(AppState::Unknown(word))) => {
-            Verdict::new(AgentStatus::Idle, format!("the agent reports the unknown state '{word}'"))
-        }
-        (TaskSeen::None, Some(AppState::Idle) | None) => Verdict::new(AgentStatus::Idle, "ready for a task"),
+        TaskSeen::None => at_rest(report),
     };
     if reachable { verdict } else { verdict.attention(Attention::Unreachable) }
+}
+
+/// A report of work counts until the app itself says that it waits.
+fn is_working(seen: &Observation, report: &ReportSeen) -> bool {
+    report.state == AppState::Working && seen.resting_at.is_none_or(|at| at < report.at)
+}
+
+fn at_rest(report: Option<&ReportSeen>) -> Verdict {
+    match report.map(|report| &report.state) {
+        Some(AppState::Failure) => Verdict::new(AgentStatus::Idle, said(report, "the last task failed"))
+            .attention(Attention::FailedTask),
+        Some(AppState::Complete) => {
+            Verdict::new(AgentStatus::Idle, said(report, "the last task is complete"))
+        }
+        Some(AppState::Unknown(word)) => {
+            Verdict::new(AgentStatus::Idle, format!("the agent reports the unknown state '{word}'"))
+        }
+        Some(AppState::Working | AppState::Idle) | None => {
+            Verdict::new(AgentStatus::Idle, "ready for a task")
+        }
+    }
+}
+
+fn silence(since: DateTime<Utc>) -> String {
+    format!("the agent's app has not answered since {}", clock(since))
+}
+
+fn parking(until: DateTime<Utc>) -> String {
+    format!("a usage limit holds it until {}", clock(until))
+}
+
+/// Text that stays the same from look to look, so that it is no news.
+fn clock(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// The task's own end says more than a report that may be of another one.
+fn first_of(outcome: Option<&str>, report: Option<&ReportSeen>, otherwise: &str) -> String {
+    let outcome = outcome.map(str::trim).filter(|text| !text.is_empty());
+    outcome.map_or_else(|| said(report, otherwise), str::to_owned)
 }
 
 fn busy(seen: &Observation, report: Option<&ReportSeen>, last_sign: Option<DateTime<Utc>>) -> Verdict {

@@ -22,6 +22,7 @@ fn build(status: &str, age: i64) -> Observation {
         agents: vec![],
         report: None,
         task: TaskSeen::None,
+        resting_at: None,
         agentless: false,
         stuck_after: TimeDelta::minutes(30),
         now: now(),
@@ -50,6 +51,7 @@ fn report(state: &str, age: i64) -> Option<ReportSeen> {
         agent_id: AGENT,
         state: AppState::from_word(state),
         message: "on it".into(),
+        needs_answer: false,
         at: ago(age),
     })
 }
@@ -189,11 +191,39 @@ fn our_own_task_keeps_an_agent_busy_whatever_it_reports() {
 }
 
 #[test]
-fn a_question_and_a_failed_task_ask_for_attention() {
-    let asking = Observation { task: TaskSeen::Asking, ..ready() };
-    expect(&asking, AgentStatus::Idle, "waits for an answer", Attention::NeedsInput);
-    let failed = Observation { task: TaskSeen::Failed, ..ready() };
-    expect(&failed, AgentStatus::Idle, "the last task failed", Attention::FailedTask);
+fn a_question_and_a_failed_task_ask_for_attention_in_their_own_words() {
+    let seen = |task| Observation { task, report: report("idle", 1), ..ready() };
+    let asking = |question: Option<&str>| seen(TaskSeen::Asking { question: question.map(str::to_owned) });
+    let failed = |outcome: Option<&str>| seen(TaskSeen::Failed { outcome: outcome.map(str::to_owned) });
+    expect(&asking(Some("which one?")), AgentStatus::Idle, "which one?", Attention::NeedsInput);
+    expect(&asking(None), AgentStatus::Idle, "on it", Attention::NeedsInput);
+    expect(&failed(Some("no space left")), AgentStatus::Idle, "no space left", Attention::FailedTask);
+    let unexplained = Observation { report: None, ..failed(None) };
+    expect(&unexplained, AgentStatus::Idle, "the last task failed", Attention::FailedTask);
+}
+
+#[test]
+fn a_task_on_its_way_out_of_reach_or_parked_keeps_the_agent_busy() {
+    let at = "2027-01-15T08:00:00Z";
+    let rows = [
+        (TaskSeen::Pending, "a task is on its way to the agent".to_owned(), Attention::None),
+        (
+            TaskSeen::Silent { since: now() },
+            format!("the agent's app has not answered since {at}"),
+            Attention::Unreachable,
+        ),
+        (TaskSeen::Parked { until: now() }, format!("a usage limit holds it until {at}"), Attention::Parked),
+    ];
+    for (task, reason, attention) in rows {
+        expect(&Observation { task, ..ready() }, AgentStatus::Busy, &reason, attention);
+    }
+}
+
+#[test]
+fn a_report_of_work_ends_when_the_app_itself_says_that_it_waits() {
+    let rested = |at| Observation { report: report("working", 10), resting_at: Some(ago(at)), ..ready() };
+    expect(&rested(20), AgentStatus::Busy, "on it", Attention::None);
+    expect(&rested(5), AgentStatus::Idle, "ready for a task", Attention::None);
 }
 
 #[test]
@@ -222,7 +252,7 @@ prop_compose! {
         age in -1000i64..1_000_000,
         agents in proptest::collection::vec(any_agent(), 0..4),
         state in proptest::option::of(word(AppState::KNOWN)),
-        task in prop_oneof![Just(TaskSeen::None), Just(TaskSeen::Asking), Just(TaskSeen::Failed), (0i64..100_000).prop_map(|s| TaskSeen::Working { last_sign: ago(s) })],
+        task in prop_oneof![Just(TaskSeen::None), Just(TaskSeen::Pending), Just(TaskSeen::Asking { question: None }), Just(TaskSeen::Failed { outcome: None }), Just(TaskSeen::Silent { since: ago(40) }), Just(TaskSeen::Parked { until: ago(-40) }), (0i64..100_000).prop_map(|s| TaskSeen::Working { last_sign: ago(s) })],
         agentless: bool,
     ) -> Observation {
         let base = build(status.as_deref().unwrap_or("running"), age);

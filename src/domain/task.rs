@@ -1,9 +1,17 @@
-//! Tasks: pieces of work given to an agent, and the moves between their states that are legal.
+//! Tasks: pieces of work given to an agent, the moves between their states that are legal, and what is recorded.
 
 use std::fmt;
 
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::history::HistoryEntry;
+use super::id::TaskId;
 use super::role::RoleKind;
+use super::status::TaskSeen;
 use super::word_enum::word_enum;
+
+/// An app that has not answered for this long is out of reach.
+const SILENCE: TimeDelta = TimeDelta::seconds(30);
 
 word_enum! {
     TaskState {
@@ -23,6 +31,212 @@ word_enum! {
         Agent = "agent",
         Human = "human",
         Manager = "manager",
+    }
+}
+
+word_enum! {
+    /// How the text reaches the agent.
+    TaskOrigin {
+        /// The workspace starts with it: the agent takes it by itself.
+        Spec = "spec",
+        /// We have to tell the agent.
+        Given = "given",
+    }
+}
+
+word_enum! {
+    /// The way into the workspace that a task took.
+    Channel {
+        /// Our own runner, which knows tasks by their ids and takes each once.
+        Runner = "runner",
+        /// Any other AgentAPI, which knows texts only.
+        AgentApi = "agent_api",
+        /// Nothing can be asked; the agent's reports tell.
+        Reports = "reports",
+    }
+}
+
+word_enum! {
+    /// What an agent says of the end of its work.
+    ClaimKind {
+        Complete = "complete",
+        Failure = "failure",
+        Question = "question",
+    }
+}
+
+word_enum! {
+    /// How far a cancel had to go.
+    Reached {
+        None = "none",
+        Interrupt = "interrupt",
+        Signals = "signals",
+        Stop = "stop",
+    }
+}
+
+/// A task with everything recorded of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    pub id: TaskId,
+    /// Its line in the history: text, state, outcome, source, generation.
+    pub entry: HistoryEntry,
+    pub work: TaskWork,
+}
+
+/// How far a task has come, as recorded before and after each outside effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskWork {
+    pub origin: TaskOrigin,
+    /// It goes before others, and interrupts whatever the agent is doing.
+    pub is_urgent: bool,
+    pub delivery: Delivery,
+    /// Counted from 1; a task that a usage limit cut short is told again under the next number.
+    pub attempt: i64,
+    pub timeout: Option<TimeDelta>,
+    pub working_since: Option<DateTime<Utc>>,
+    /// When the agent last showed that it lives.
+    pub last_sign: Option<DateTime<Utc>>,
+    /// Since when the agent's app does not answer.
+    pub silent_since: Option<DateTime<Utc>>,
+    /// The agent may not go on before this time.
+    pub parked_until: Option<DateTime<Utc>>,
+    pub cancel: Option<Cancel>,
+    pub reached: Reached,
+    pub claim: Option<Claim>,
+    /// The commit the work began on, as far as it was seen.
+    pub head_before: Option<String>,
+    pub verified: Option<Verified>,
+}
+
+/// What is known of the message on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Nothing was sent.
+    Unsent,
+    /// It was about to be sent; whether it arrived must be looked up.
+    Sending { channel: Channel, at: DateTime<Utc>, base: Option<i64>, is_answered: bool },
+    /// The agent has it.
+    Taken { channel: Channel, at: DateTime<Utc>, base: Option<i64> },
+}
+
+/// Somebody wants the task ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancel {
+    pub at: DateTime<Utc>,
+    /// May the workspace be stopped if nothing else helps?
+    pub may_stop: bool,
+}
+
+/// The agent's own word on the end of its task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub kind: ClaimKind,
+    pub text: String,
+    pub at: DateTime<Utc>,
+}
+
+/// What could be seen of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// The newest commit after the work.
+    pub commit: Option<String>,
+    /// Is that commit of this task? Unknown when nobody saw where it began.
+    pub is_new: Option<bool>,
+    pub is_pushed: bool,
+    pub is_clean: bool,
+}
+
+/// One change of a task's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskMove {
+    pub task: TaskId,
+    pub state: TaskState,
+    pub reason: String,
+    pub generation: i64,
+    pub at: DateTime<Utc>,
+}
+
+/// What to do with a task for an agent that has one already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenBusy {
+    Reject,
+    Queue,
+    Interrupt,
+}
+
+impl Task {
+    pub fn state(&self) -> TaskState {
+        // A task's entry always carries one of our words; the store refuses any other.
+        self.entry.task_state().unwrap_or(TaskState::Failed)
+    }
+
+    /// The name by which our runner knows this attempt.
+    pub fn key(&self) -> String {
+        match self.work.attempt {
+            1 => self.id.to_string(),
+            attempt => format!("{}.{attempt}", self.id),
+        }
+    }
+
+    /// When it has to be ended, if it may not work for ever.
+    pub fn deadline(&self) -> Option<DateTime<Utc>> {
+        Some(self.work.working_since? + self.work.timeout?)
+    }
+}
+
+impl TaskWork {
+    pub fn fresh(origin: TaskOrigin) -> Self {
+        Self {
+            origin,
+            is_urgent: false,
+            delivery: Delivery::Unsent,
+            attempt: 1,
+            timeout: None,
+            working_since: None,
+            last_sign: None,
+            silent_since: None,
+            parked_until: None,
+            cancel: None,
+            reached: Reached::None,
+            claim: None,
+            head_before: None,
+            verified: None,
+        }
+    }
+}
+
+/// What an agent's tasks say about its status.
+pub fn seen(open: Option<&Task>, last: Option<&Task>, now: DateTime<Utc>) -> TaskSeen {
+    let Some(open) = open else { return last.map_or(TaskSeen::None, seen_ended) };
+    let work = &open.work;
+    if let Some(until) = work.parked_until {
+        return TaskSeen::Parked { until };
+    }
+    if let Some(since) = work.silent_since.filter(|since| now - *since >= SILENCE) {
+        return TaskSeen::Silent { since };
+    }
+    match open.state() {
+        TaskState::Queued | TaskState::Delivering => TaskSeen::Pending,
+        TaskState::Working
+        | TaskState::Done
+        | TaskState::Failed
+        | TaskState::Canceled
+        | TaskState::TimedOut => {
+            let begun = work.working_since.unwrap_or(open.entry.created_at);
+            TaskSeen::Working { last_sign: work.last_sign.map_or(begun, |sign| sign.max(begun)) }
+        }
+    }
+}
+
+fn seen_ended(last: &Task) -> TaskSeen {
+    match last.state() {
+        TaskState::Failed | TaskState::TimedOut => TaskSeen::Failed { outcome: last.entry.outcome.clone() },
+        TaskState::Done if last.entry.needs_user_attention => {
+            TaskSeen::Asking { question: last.entry.outcome.clone() }
+        }
+        TaskState::Done | TaskState::Canceled => TaskSeen::None,
+        TaskState::Queued | TaskState::Delivering | TaskState::Working => TaskSeen::None,
     }
 }
 

@@ -7,14 +7,14 @@ use sqlx::{FromRow, Row};
 use super::error::StoreError;
 use super::row::{Columns, count, micros, micros_if_any};
 use super::sightings;
-use super::{Accepted, RequestKey, Store, journal, operations, request_keys};
+use super::{Accepted, RequestKey, Store, operations, request_keys, task_moves, tasks};
 use crate::domain::agent::{Agent, AgentStatus, Sighting};
-use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::name::AgentName;
 use crate::domain::operation::Operation;
 use crate::domain::page::{Page, PageRequest};
 use crate::domain::status::Verdict;
+use crate::domain::task::Task;
 
 /// A query for whole agents; `a` is the agent, `s` its sighting.
 macro_rules! select_agents {
@@ -86,7 +86,7 @@ impl Store {
         &self,
         agent: &Agent,
         operation: &Operation,
-        task: &HistoryEntry,
+        task: &Task,
         key: Option<&RequestKey>,
     ) -> Result<Accepted, StoreError> {
         let mut tx = self.begin().await?;
@@ -95,7 +95,7 @@ impl Store {
         }
         insert(&mut tx, agent).await?;
         operations::insert(&mut tx, operation).await?;
-        journal::insert(&mut tx, std::slice::from_ref(task)).await?;
+        tasks::insert(&mut tx, task).await?;
         request_keys::remember(&mut tx, key, operation).await?;
         tx.commit().await?;
         Ok(Accepted::New)
@@ -177,7 +177,8 @@ pub(super) async fn mark_deleted(
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let mark = sqlx::query("UPDATE agents SET deleted_at = $1 WHERE id = $2").bind(micros(at)).bind(id.0);
-    mark.execute(connection).await.map(drop)
+    mark.execute(&mut *connection).await?;
+    task_moves::end_all(connection, id, at).await
 }
 
 async fn by_id(connection: &mut SqliteConnection, id: AgentId) -> Result<Agent, StoreError> {

@@ -13,6 +13,10 @@ pub enum StoreError {
     WorkspaceTaken,
     #[error("the agent has a workspace, so its record stays")]
     HasWorkspace,
+    #[error("the agent has a task already")]
+    Busy,
+    #[error("too many tasks wait for the agent")]
+    QueueFull,
     #[error("this request key was used with other arguments")]
     KeyReused,
     #[error("the operation has ended")]

@@ -25,7 +25,6 @@ macro_rules! select_entries {
         )
     };
 }
-pub(super) use select_entries;
 
 impl Store {
     /// Adds what is not known yet; gives how many entries were new.

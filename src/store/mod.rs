@@ -7,6 +7,7 @@ mod db;
 mod error;
 mod journal;
 mod journal_window;
+mod logs;
 mod metadata;
 mod migrate;
 mod operations;
@@ -16,6 +17,8 @@ mod rescues;
 mod row;
 mod settings;
 mod sightings;
+mod task_moves;
+mod task_rows;
 mod tasks;
 mod tokens;
 
@@ -29,7 +32,8 @@ pub use error::StoreError;
 pub use operations::OperationEnd;
 pub use request_keys::{Accepted, RequestKey};
 pub use sightings::Seen;
-pub use tasks::LatestTasks;
+pub use task_moves::{CancelTaken, Which};
+pub use tasks::{Admission, LatestTasks, TaskAccepted};
 pub use tokens::TokenRecord;
 
 use db::Found;

@@ -1,33 +1,58 @@
-//! Tasks: the journal entries whose state moves, and which of them count now.
+//! Tasks: accepted once, found by agent, and which of them count now.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
 
-use super::Store;
 use super::error::StoreError;
-use super::journal::select_entries;
-use super::row::micros;
-use crate::domain::history::HistoryEntry;
+use super::row::{Columns, micros};
+use super::task_moves::note_move;
+use super::task_rows::{self, select_tasks};
+use super::{RequestKey, Store, journal};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::TaskState;
+use crate::domain::task::{Task, TaskMove, TaskOrigin, TaskState, WhenBusy};
+
+/// More tasks than this never wait for one agent.
+const LONGEST_QUEUE: usize = 500;
 
 /// The tasks of an agent that its status speaks of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LatestTasks {
-    /// The oldest that has not ended.
-    pub open: Option<HistoryEntry>,
+    /// The one in hand, else the next in the queue.
+    pub open: Option<Task>,
     /// The one that ended last.
-    pub last: Option<HistoryEntry>,
+    pub last: Option<Task>,
+    /// Grows with every move of any of the agent's tasks.
+    pub version: i64,
 }
 
-/// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks.
-macro_rules! oldest_open {
+/// How a new task meets those there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admission {
+    pub when_busy: WhenBusy,
+    /// Is the spec still on its way into a workspace that starts? Then it is no reason to refuse.
+    pub is_starting: bool,
+}
+
+/// Was the task new?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskAccepted {
+    New,
+    /// The task that the same key made before.
+    Repeated(Box<Task>),
+}
+
+/// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks. What was begun
+/// goes before what waits, what is urgent before what is not.
+macro_rules! next_open {
     ($agent:literal) => {
         concat!(
-            "SELECT id FROM journal WHERE agent_id = ",
+            "SELECT journal.id FROM journal JOIN task_deliveries ON task_deliveries.task_id = journal.id WHERE agent_id = ",
             $agent,
-            " AND ended_at IS NULL ORDER BY created_at, id LIMIT 1"
+            " AND ended_at IS NULL ORDER BY CASE WHEN state = 'queued' THEN 1 ELSE 0 END, is_urgent DESC, ",
+            "created_at, journal.id LIMIT 1"
         )
     };
 }
@@ -45,82 +70,191 @@ macro_rules! last_ended {
 /// The entry that such a query picks for each live agent.
 macro_rules! of_each_live_agent {
     ($pick:expr) => {
-        select_entries!(concat!("JOIN agents a ON j.id = (", $pick, ") WHERE a.deleted_at IS NULL"))
+        select_tasks!(concat!("JOIN agents a ON j.id = (", $pick, ") WHERE a.deleted_at IS NULL"))
     };
 }
 
 impl Store {
-    /// Moves a task to another state. False when the move is not legal: ended tasks never reopen.
-    pub async fn task_move(
+    /// Accepts a task, or finds the one accepted before with the same request key.
+    pub async fn task_accept(
         &self,
-        id: TaskId,
-        to: TaskState,
-        outcome: Option<&str>,
-        at: DateTime<Utc>,
-    ) -> Result<bool, StoreError> {
+        task: &Task,
+        admission: Admission,
+        key: Option<&RequestKey>,
+    ) -> Result<TaskAccepted, StoreError> {
         let mut tx = self.begin().await?;
-        let task: Option<HistoryEntry> =
-            sqlx::query_as(select_entries!("WHERE j.id = $1 AND j.kind = 'task'"))
-                .bind(id.0)
-                .fetch_optional(&mut *tx)
-                .await?;
-        let state = task.ok_or(StoreError::Missing("task"))?.task_state();
-        if !state.is_some_and(|state| state.may_become(to)) {
-            return Ok(false);
+        if let Some(earlier) = by_key(&mut tx, key).await? {
+            return Ok(TaskAccepted::Repeated(Box::new(earlier)));
         }
-        sqlx::query(
-            "UPDATE journal SET state = $1, outcome = COALESCE($2, outcome), ended_at = $3 WHERE id = $4",
-        )
-        .bind(to.word())
-        .bind(outcome)
-        .bind(to.is_ended().then(|| micros(at)))
-        .bind(id.0)
-        .execute(&mut *tx)
-        .await?;
+        admit(&mut tx, task, admission).await?;
+        insert(&mut tx, task).await?;
+        remember(&mut tx, key, task).await?;
         tx.commit().await?;
-        Ok(true)
+        Ok(TaskAccepted::New)
+    }
+
+    pub async fn task_by_id(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        Ok(by_id(&mut connection, id).await?)
+    }
+
+    /// How many tasks of an agent have not ended.
+    pub async fn tasks_open_count(&self, agent: AgentId) -> Result<usize, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        Ok(open_of(&mut connection, agent).await?.len())
     }
 
     pub async fn tasks_latest_of(&self, agent: AgentId) -> Result<LatestTasks, StoreError> {
         let mut read = self.read.begin().await?;
-        let open = sqlx::query_as(select_entries!(concat!("WHERE j.id = (", oldest_open!("$1"), ")")));
+        let open = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", next_open!("$1"), ")")));
         let open = open.bind(agent.0).fetch_optional(&mut *read).await?;
-        let last = sqlx::query_as(select_entries!(concat!("WHERE j.id = (", last_ended!("$1"), ")")));
+        let last = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", last_ended!("$1"), ")")));
         let last = last.bind(agent.0).fetch_optional(&mut *read).await?;
-        Ok(LatestTasks { open, last })
+        let version: Option<i64> =
+            sqlx::query_scalar("SELECT max(sequence) FROM task_moves WHERE agent_id = $1")
+                .bind(agent.0)
+                .fetch_one(&mut *read)
+                .await?;
+        Ok(LatestTasks { open, last, version: version.unwrap_or(0) })
     }
 
-    /// The same for every live agent that has a task, in two queries however many there are.
+    /// The same for every live agent that has a task, in three queries however many there are.
     pub async fn tasks_latest(&self) -> Result<Vec<(AgentId, LatestTasks)>, StoreError> {
         let mut read = self.read.begin().await?;
-        let open: Vec<HistoryEntry> =
-            sqlx::query_as(of_each_live_agent!(oldest_open!("a.id"))).fetch_all(&mut *read).await?;
-        let last: Vec<HistoryEntry> =
+        let open: Vec<Task> =
+            sqlx::query_as(of_each_live_agent!(next_open!("a.id"))).fetch_all(&mut *read).await?;
+        let last: Vec<Task> =
             sqlx::query_as(of_each_live_agent!(last_ended!("a.id"))).fetch_all(&mut *read).await?;
+        let versions =
+            sqlx::query("SELECT agent_id, max(sequence) AS version FROM task_moves GROUP BY agent_id");
         let mut latest: BTreeMap<AgentId, LatestTasks> = BTreeMap::new();
-        for entry in open {
-            let tasks = latest.entry(entry.agent_id).or_default();
-            tasks.open = Some(entry);
+        for task in open {
+            let tasks = latest.entry(task.entry.agent_id).or_default();
+            tasks.open = Some(task);
         }
-        for entry in last {
-            let tasks = latest.entry(entry.agent_id).or_default();
-            tasks.last = Some(entry);
+        for task in last {
+            let tasks = latest.entry(task.entry.agent_id).or_default();
+            tasks.last = Some(task);
+        }
+        for row in versions.fetch_all(&mut *read).await? {
+            if let Some(tasks) = latest.get_mut(&row.id("agent_id", AgentId)?) {
+                tasks.version = row.try_get("version")?;
+            }
         }
         Ok(latest.into_iter().collect())
     }
+
+    /// Forgets request keys of tasks used before this time; gives how many.
+    pub async fn task_keys_prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
+        let prune = sqlx::query("DELETE FROM task_keys WHERE created_at < $1").bind(micros(before));
+        Ok(prune.execute(&self.write).await?.rows_affected())
+    }
+}
+
+/// A new task with its delivery and its first state.
+pub(super) async fn insert(connection: &mut SqliteConnection, task: &Task) -> Result<(), StoreError> {
+    journal::insert(connection, std::slice::from_ref(&task.entry)).await?;
+    task_rows::insert(connection, task.id, &task.work).await?;
+    let first = TaskMove {
+        task: task.id,
+        state: TaskState::Queued,
+        reason: "accepted".to_owned(),
+        generation: task.entry.generation,
+        at: task.entry.created_at,
+    };
+    Ok(note_move(connection, task.entry.agent_id, &first).await?)
+}
+
+pub(super) async fn by_id(
+    connection: &mut SqliteConnection,
+    id: TaskId,
+) -> Result<Option<Task>, sqlx::Error> {
+    sqlx::query_as(select_tasks!("WHERE j.id = $1")).bind(id.0).fetch_optional(connection).await
+}
+
+/// What has not ended, in the order in which it is done.
+pub(super) async fn open_of(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+) -> Result<Vec<Task>, sqlx::Error> {
+    sqlx::query_as(select_tasks!(
+        "WHERE j.agent_id = $1 AND j.ended_at IS NULL ORDER BY CASE WHEN j.state = 'queued' THEN 1 ELSE 0 END, \
+         d.is_urgent DESC, j.created_at, j.id"
+    ))
+    .bind(agent.0)
+    .fetch_all(connection)
+    .await
+}
+
+/// Decides inside the transaction, so that of two callers at once one wins.
+async fn admit(
+    connection: &mut SqliteConnection,
+    task: &Task,
+    admission: Admission,
+) -> Result<(), StoreError> {
+    let open = open_of(connection, task.entry.agent_id).await?;
+    let is_in_the_way = |open: &&Task| {
+        !admission.is_starting || open.work.origin == TaskOrigin::Given || open.work.attempt > 1
+    };
+    match admission.when_busy {
+        WhenBusy::Reject if open.iter().any(|open| is_in_the_way(&open)) => Err(StoreError::Busy),
+        WhenBusy::Queue | WhenBusy::Interrupt if open.len() >= LONGEST_QUEUE => Err(StoreError::QueueFull),
+        WhenBusy::Reject | WhenBusy::Queue => Ok(()),
+        WhenBusy::Interrupt => {
+            let begun = open.iter().filter(|open| open.state() != TaskState::Queued);
+            for open in begun {
+                super::task_moves::ask_to_cancel(connection, open.id, task.entry.created_at, false).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn by_key(
+    connection: &mut SqliteConnection,
+    key: Option<&RequestKey>,
+) -> Result<Option<Task>, StoreError> {
+    let Some(key) = key else { return Ok(None) };
+    let row = sqlx::query("SELECT fingerprint, task_id FROM task_keys WHERE principal = $1 AND key = $2")
+        .bind(&key.principal)
+        .bind(&key.key)
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    if row.try_get::<&[u8], _>("fingerprint")? != key.fingerprint {
+        return Err(StoreError::KeyReused);
+    }
+    Ok(by_id(connection, row.id("task_id", TaskId)?).await?)
+}
+
+async fn remember(
+    connection: &mut SqliteConnection,
+    key: Option<&RequestKey>,
+    task: &Task,
+) -> Result<(), sqlx::Error> {
+    let Some(key) = key else { return Ok(()) };
+    sqlx::query(
+        "INSERT INTO task_keys (principal, key, fingerprint, task_id, created_at) VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(&key.principal)
+    .bind(&key.key)
+    .bind(key.fingerprint.as_slice())
+    .bind(task.id.0)
+    .bind(micros(task.entry.created_at))
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use sqlx::Row;
-
     use super::*;
     use crate::store::StoreOptions;
 
-    /// The last column of a query plan is its sentence.
+    /// The last column of each line of a query plan is its sentence.
     async fn plan(store: &Store, sql: &'static str) -> String {
-        let row = sqlx::query(sql).bind(AgentId::fresh().0).fetch_one(&store.read).await.unwrap();
-        row.get(3)
+        let rows = sqlx::query(sql).bind(AgentId::fresh().0).fetch_all(&store.read).await.unwrap();
+        rows.iter().map(|row| row.get::<String, _>(3)).collect::<Vec<_>>().join("; ")
     }
 
     #[tokio::test]
@@ -128,8 +262,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
         let store = Store::open(&options).await.unwrap();
-        let open = plan(&store, concat!("EXPLAIN QUERY PLAN ", oldest_open!("$1"))).await;
-        assert_eq!(open, "SEARCH journal USING INDEX journal_open (agent_id=?)");
+        let open = plan(&store, concat!("EXPLAIN QUERY PLAN ", next_open!("$1"))).await;
+        assert_eq!(
+            open,
+            "SEARCH journal USING INDEX journal_open (agent_id=?); \
+             SEARCH task_deliveries USING INDEX sqlite_autoindex_task_deliveries_1 (task_id=?); \
+             USE TEMP B-TREE FOR ORDER BY"
+        );
         let ended = plan(&store, concat!("EXPLAIN QUERY PLAN ", last_ended!("$1"))).await;
         assert_eq!(
             ended,

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::paging::Paging;
+use super::task::TaskSummary;
 use super::time;
 use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
 use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
-use crate::domain::history::HistoryEntry;
 use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
 use crate::domain::spec::Spec;
 use crate::domain::text::{cut, one_line};
@@ -46,22 +46,6 @@ pub struct AgentRow {
     pub pull_request_check_status: Option<String>,
     /// When Coder last showed this agent; null if it never did.
     pub observed_at: Option<String>,
-}
-
-/// A task in short.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
-pub struct TaskSummary {
-    pub id: String,
-    pub message: String,
-    /// queued, delivering, working, done, failed, canceled or timed_out
-    pub state: String,
-    /// What the agent claimed about the end.
-    pub outcome: Option<String>,
-    /// agent, human or manager
-    pub source: String,
-    /// What could be checked of the claim; null when nothing was.
-    pub verified: Option<serde_json::Value>,
-    pub created_at: String,
 }
 
 /// Where the agent's review stands.
@@ -110,6 +94,9 @@ pub struct AgentDetail {
 pub struct Links {
     pub workspace: Option<String>,
     pub pull_request: Option<String>,
+    /// Why the pull request's address, shown under metadata as it was given, is no link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request_reason: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -211,20 +198,6 @@ impl From<&AgentState> for AgentRow {
     }
 }
 
-impl TaskSummary {
-    fn of(task: &HistoryEntry, shorten: impl Fn(&str) -> String) -> Self {
-        Self {
-            id: task.id.to_string(),
-            message: shorten(&task.message),
-            state: task.state.clone(),
-            outcome: task.outcome.as_deref().map(&shorten),
-            source: task.source.word().into(),
-            verified: None,
-            created_at: time(task.created_at),
-        }
-    }
-}
-
 impl From<&AgentState> for AgentDetail {
     fn from(state: &AgentState) -> Self {
         let agent = &state.agent;
@@ -253,6 +226,10 @@ impl From<&AgentState> for AgentDetail {
             links: Links {
                 workspace: state.workspace_url.clone(),
                 pull_request: state.metadata_value(PULL_REQUEST_URL).filter(|url| is_web_link(url)),
+                pull_request_reason: state
+                    .metadata_value(PULL_REQUEST_URL)
+                    .filter(|url| !is_web_link(url))
+                    .map(|_| "it is not an http or https address".to_owned()),
             },
         }
     }

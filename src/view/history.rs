@@ -8,6 +8,7 @@ use super::paging::Paging;
 use super::time;
 use crate::app::history::AgentHistory;
 use crate::domain::history::HistoryEntry;
+use crate::domain::id::TaskId;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TaskHistory {
@@ -33,13 +34,24 @@ pub struct HistoryRow {
     pub needs_user_attention: bool,
     pub generation: i64,
     pub created_at: String,
+    /// The states a task was in, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<StateRow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct StateRow {
+    pub state: String,
+    pub at: String,
+    pub reason: String,
+    pub generation: i64,
 }
 
 impl From<&AgentHistory> for TaskHistory {
     fn from(history: &AgentHistory) -> Self {
         Self {
             agent_name: history.name.to_string(),
-            tasks: history.page.items.iter().map(HistoryRow::from).collect(),
+            tasks: history.page.items.iter().map(|entry| row(entry, history)).collect(),
             paging: Paging::of(&history.page),
         }
     }
@@ -59,6 +71,18 @@ impl From<&HistoryEntry> for HistoryRow {
             needs_user_attention: entry.needs_user_attention,
             generation: entry.generation,
             created_at: time(entry.created_at),
+            states: Vec::new(),
         }
     }
+}
+
+fn row(entry: &HistoryEntry, history: &AgentHistory) -> HistoryRow {
+    let moves = history.moves.get(&TaskId(entry.id)).map(Vec::as_slice).unwrap_or_default();
+    let states = moves.iter().map(|moved| StateRow {
+        state: moved.state.word().into(),
+        at: time(moved.at),
+        reason: moved.reason.clone(),
+        generation: moved.generation,
+    });
+    HistoryRow { states: states.collect(), ..HistoryRow::from(entry) }
 }

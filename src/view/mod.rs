@@ -6,9 +6,11 @@ pub mod doctor;
 pub mod error;
 pub mod fleet;
 pub mod history;
+pub mod log;
 pub mod paging;
 pub mod request;
 pub mod rescue;
+pub mod task;
 pub mod token;
 
 use chrono::{DateTime, SecondsFormat, Utc};

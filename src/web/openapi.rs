@@ -24,7 +24,11 @@ const FAILURES: [Failure; 12] = [
     Failure(401, "Unauthenticated", "No token, or none that is let in: `error` says which."),
     Failure(403, "Forbidden", "The token may not do this, or Host or Origin are foreign."),
     Failure(404, "NotFound", "There is no such agent, project, role, token or rescue."),
-    Failure(409, "Conflict", "ALREADY_EXISTS, KEY_REUSED or AGENT_NOT_READY."),
+    Failure(
+        409,
+        "Conflict",
+        "ALREADY_EXISTS, KEY_REUSED, AGENT_BUSY, AGENT_NOT_READY, NO_TASK or CAPACITY_EXCEEDED.",
+    ),
     Failure(413, "TooLarge", "The body is larger than 1 MiB."),
     Failure(415, "UnsupportedType", "The body is not of type application/json."),
     Failure(422, "CoderRejected", "Coder refused what was asked of it."),

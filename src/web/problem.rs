@@ -208,6 +208,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::Forbidden => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::AlreadyExists | Code::KeyReused | Code::AgentNotReady => StatusCode::CONFLICT,
+        Code::AgentBusy | Code::NoTask | Code::CapacityExceeded => StatusCode::CONFLICT,
         Code::CoderRejected => StatusCode::UNPROCESSABLE_ENTITY,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -222,6 +223,7 @@ fn retry_after(code: Code) -> Option<(HeaderName, HeaderValue)> {
         Code::RateLimited => LIMIT_RETRY_SECONDS,
         Code::InvalidInput | Code::Forbidden | Code::NotFound | Code::AlreadyExists => return None,
         Code::KeyReused | Code::AgentNotReady | Code::CoderRejected => return None,
+        Code::AgentBusy | Code::NoTask | Code::CapacityExceeded => return None,
         Code::Internal | Code::Timeout => return None,
     };
     Some((RETRY_AFTER, HeaderValue::from_static(seconds)))

@@ -20,7 +20,7 @@ use crate::domain::id::{AgentId, OperationId, TaskId};
 use crate::domain::name::AgentName;
 use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::role::Role;
-use crate::domain::task::TaskSource;
+use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{Accepted, StoreError};
 
 /// A refusal by Coder that comes this quickly is the call's own error.
@@ -179,15 +179,17 @@ fn new_agent(request: &CreateAgent, info: &ProjectInfo, role: &Role, named: Name
 }
 
 /// The spec is the agent's first message.
-fn first_task(agent: &Agent, source: TaskSource) -> HistoryEntry {
-    HistoryEntry::task(NewTask {
-        id: TaskId::fresh(),
+fn first_task(agent: &Agent, source: TaskSource) -> Task {
+    let id = TaskId::fresh();
+    let entry = HistoryEntry::task(NewTask {
+        id,
         agent_id: agent.id,
         message: agent.spec.clone(),
         source,
         generation: 1,
         created_at: agent.created_at,
-    })
+    });
+    Task { id, entry, work: TaskWork::fresh(TaskOrigin::Spec) }
 }
 
 fn warnings_of(request: &CreateAgent) -> Vec<String> {

@@ -142,7 +142,11 @@ pub struct Changed {
 
 impl Fleet {
     /// The live agent of that name, if the caller may do this to it.
-    async fn agent_permitted(&self, deed: &Deed<'_>, name: &str) -> Result<Arc<AgentState>, Error> {
+    pub(in crate::app) async fn agent_permitted(
+        &self,
+        deed: &Deed<'_>,
+        name: &str,
+    ) -> Result<Arc<AgentState>, Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_name(name) else {
             self.permit(deed, Target::Absent).await?;
@@ -153,7 +157,7 @@ impl Fleet {
     }
 
     /// Not found, unless we cannot know: then Coder's absence is the news.
-    fn absent(&self, name: &str) -> Error {
+    pub(in crate::app) fn absent(&self, name: &str) -> Error {
         let health = self.health().now();
         match (self.board().now().observed_at, health.error) {
             (None, Some(error)) => Error::CoderUnavailable(error),
@@ -172,12 +176,16 @@ fn target_of(state: &AgentState) -> AgentTarget<'_> {
     }
 }
 
-fn deed<'a>(caller: &'a Caller, action: Action, target: &str) -> Deed<'a> {
+pub(in crate::app) fn deed<'a>(caller: &'a Caller, action: Action, target: &str) -> Deed<'a> {
     Deed { caller, action, target: Some(target.to_owned()) }
 }
 
 /// The key as the store knows it: per principal and tool.
-fn request_key(caller: &Caller, action: Action, token: Option<&RequestToken>) -> Option<RequestKey> {
+pub(in crate::app) fn request_key(
+    caller: &Caller,
+    action: Action,
+    token: Option<&RequestToken>,
+) -> Option<RequestKey> {
     let token = token?;
     Some(RequestKey {
         principal: caller.principal.signature(),

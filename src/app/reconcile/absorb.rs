@@ -6,7 +6,9 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::followed::{Context, entry_of};
-use super::observe::{Known, first_agent, generation_of, metadata_values, observe, statuses_of};
+use super::observe::{
+    Known, apps_of, first_agent, generation_of, metadata_values, observe, started_at, statuses_of,
+};
 use super::poll::Listing;
 use crate::app::Fleet;
 use crate::app::discovery::{Found, ProjectInfo};
@@ -21,7 +23,7 @@ use crate::domain::metadata::{self, AGENT_SPEC};
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
-use crate::store::{LatestTasks, Seen, StoreError};
+use crate::store::{Seen, StoreError};
 
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
@@ -37,8 +39,8 @@ struct Sight {
     seen: Seen,
     live: Live,
     workspace_url: String,
-    /// The tasks, if this look moved one.
-    tasks: Option<LatestTasks>,
+    /// The tasks it was judged with.
+    tasks_version: i64,
     reports: Vec<HistoryEntry>,
 }
 
@@ -124,22 +126,26 @@ impl Fleet {
     }
 
     async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
-        let moved = self.task_follow(state.agent.id, &state.tasks, workspace).await?;
-        let tasks = moved.as_ref().unwrap_or(&state.tasks);
-        let known =
-            Known { tasks, agentless: look.info.project.agentless, options: self.options(), now: Utc::now() };
-        let mut verdict = judge(&observe(workspace, &known));
+        let known = Known {
+            tasks: &state.tasks,
+            resting_at: state.live.resting_at,
+            agentless: look.info.project.agentless,
+            options: self.options(),
+            now: Utc::now(),
+        };
+        let observation = observe(workspace, &known);
+        let mut verdict = judge(&observation);
         self.explain_failure(&mut verdict, workspace).await;
         let generation = generation_of(workspace, state.agent.sighting.generation);
         Ok(Sight {
             agent: state.agent.id,
             name_key: state.agent.name.key(),
             known: state.agent.sighting.clone(),
-            reports: reports_of(state, workspace, &Context::of(tasks, generation)),
+            reports: reports_of(state, workspace, &Context::of(&state.tasks, generation)),
             seen: Seen { verdict, generation, observed_at: Some(look.at) },
-            live: live_of(state, workspace, look.at),
+            live: Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.at) },
             workspace_url: self.workspace_url(workspace),
-            tasks: moved,
+            tasks_version: state.tasks.version,
         })
     }
 
@@ -174,13 +180,18 @@ impl Fleet {
             if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
         let newest = written.iter().map(|(_, sighting)| sighting.revision).max().unwrap_or(0);
         let mut written: HashMap<AgentId, Sighting> = written.into_iter().collect();
+        let mut outdated = Vec::new();
         self.board().update(|snapshot| {
             for sight in sights {
                 let sighting = written.remove(&sight.agent);
-                publish(snapshot, sight, sighting);
+                outdated.extend(publish(snapshot, sight, sighting));
             }
         });
         self.board().raise(newest);
+        // A task moved while we looked: what was written may speak of the one before.
+        for agent in outdated {
+            self.judge_again(agent).await?;
+        }
         Ok(())
     }
 
@@ -214,11 +225,12 @@ struct Look<'a> {
     at: DateTime<Utc>,
 }
 
-/// Lays a look over the agent's newest state: others may have changed it since the look began.
-fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) {
-    let Some(state) = snapshot.agents.get_mut(sight.name_key.as_str()) else { return };
+/// Lays a look over the agent's newest state: others may have changed it since the look began. Gives the agent if
+/// its tasks did.
+fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) -> Option<AgentId> {
+    let state = snapshot.agents.get_mut(sight.name_key.as_str())?;
     if state.agent.id != sight.agent {
-        return;
+        return None;
     }
     let state = Arc::make_mut(state);
     let sighting = &mut state.agent.sighting;
@@ -226,12 +238,10 @@ fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) {
         Some(written) if written.revision >= sighting.revision => *sighting = written,
         Some(_) | None => sighting.observed_at = sighting.observed_at.max(sight.seen.observed_at),
     }
-    state.live = sight.live;
+    state.live = Live { resting_at: state.live.resting_at, ..sight.live };
     state.workspace_url = Some(sight.workspace_url);
-    if let Some(tasks) = sight.tasks {
-        state.tasks = tasks;
-    }
     state.merge_metadata();
+    (state.tasks.version != sight.tasks_version).then_some(sight.agent)
 }
 
 fn is_worth_writing(sight: &Sight) -> bool {
@@ -257,6 +267,10 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
         transition: Some(Transition::from_word(&workspace.latest_build.transition)),
         looked_at: Some(looked_at),
         journaled: Arc::new(journaled),
+        observation: None,
+        apps: Arc::new(apps_of(workspace)),
+        started_at: started_at(workspace),
+        resting_at: state.live.resting_at,
     }
 }
 

@@ -4,6 +4,7 @@ mod absorb;
 mod ending;
 pub(super) mod failures;
 mod followed;
+mod judged;
 mod observe;
 mod operations;
 mod perform;
@@ -11,6 +12,9 @@ mod poll;
 mod provisions;
 mod rescue;
 mod send;
+mod task_send;
+mod task_turn;
+mod tasks;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,5 +35,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.operations_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.provisions_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.tasks_until(token).await });
     }
 }

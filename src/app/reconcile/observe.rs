@@ -7,16 +7,18 @@ use uuid::Uuid;
 
 use crate::app::FleetOptions;
 use crate::app::metadata_reader::values_of;
+use crate::app::snapshot::Apps;
 use crate::coder::wire::{AppStatus, Workspace, WorkspaceAgent};
 use crate::domain::metadata::{canonical_key, is_value};
-use crate::domain::status::{BuildSeen, Observation, ReportSeen, TaskSeen, WorkspaceAgentSeen};
-use crate::domain::task::TaskState;
+use crate::domain::status::{BuildSeen, Observation, ReportSeen, WorkspaceAgentSeen};
+use crate::domain::task;
 use crate::domain::words::{AppState, BuildStatus, Connection, Lifecycle, Transition};
 use crate::store::LatestTasks;
 
 /// What else the rule needs to know of an agent.
 pub(super) struct Known<'a> {
     pub(super) tasks: &'a LatestTasks,
+    pub(super) resting_at: Option<DateTime<Utc>>,
     pub(super) agentless: bool,
     pub(super) options: &'a FleetOptions,
     pub(super) now: DateTime<Utc>,
@@ -32,7 +34,8 @@ pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
         }),
         agents: agents_of(workspace).map(agent_seen).collect(),
         report: workspace.latest_app_status.as_ref().map(report_seen),
-        task: task_seen(known.tasks, workspace.latest_app_status.as_ref()),
+        task: task::seen(known.tasks.open.as_ref(), known.tasks.last.as_ref(), known.now),
+        resting_at: known.resting_at,
         agentless: known.agentless,
         stuck_after: known.options.stuck_after,
         now: known.now,
@@ -68,6 +71,19 @@ pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String>
     values
 }
 
+/// Where the apps of the workspace are found.
+pub(super) fn apps_of(workspace: &Workspace) -> Apps {
+    let slugs = agents_of(workspace)
+        .flat_map(|agent| agent.apps.iter().map(|app| (agent.name.clone(), app.slug.clone())));
+    Apps { owner: workspace.owner_name.clone(), workspace: workspace.name.clone(), slugs: slugs.collect() }
+}
+
+/// When this generation began; none while the newest build is no start.
+pub(super) fn started_at(workspace: &Workspace) -> Option<DateTime<Utc>> {
+    let build = &workspace.latest_build;
+    (Transition::from_word(&build.transition) == Transition::Start).then_some(build.created_at)
+}
+
 pub(super) fn first_agent(workspace: &Workspace) -> Option<Uuid> {
     agents_of(workspace).next().map(|agent| agent.id)
 }
@@ -86,17 +102,7 @@ fn report_seen(status: &AppStatus) -> ReportSeen {
         agent_id: status.agent_id,
         state: AppState::from_word(&status.state),
         message: status.message.clone(),
+        needs_answer: status.needs_user_attention,
         at: status.created_at,
-    }
-}
-
-fn task_seen(tasks: &LatestTasks, newest: Option<&AppStatus>) -> TaskSeen {
-    match (&tasks.open, &tasks.last) {
-        (Some(task), _) if task.task_state() == Some(TaskState::Working) => {
-            let reported = newest.map(|status| status.created_at);
-            TaskSeen::Working { last_sign: reported.map_or(task.created_at, |at| at.max(task.created_at)) }
-        }
-        (None, Some(last)) if last.task_state() == Some(TaskState::Failed) => TaskSeen::Failed,
-        (Some(_) | None, _) => TaskSeen::None,
     }
 }

@@ -78,7 +78,12 @@ impl Fleet {
 
     /// Request keys are promised for a day and kept for a week; an agent's tokens are many and short-lived.
     async fn forget_old(&self) {
-        if let Err(error) = self.store().request_keys_prune(Utc::now() - KEYS_KEPT).await {
+        let before = Utc::now() - KEYS_KEPT;
+        let pruned = async {
+            self.store().request_keys_prune(before).await?;
+            self.store().task_keys_prune(before).await
+        };
+        if let Err(error) = pruned.await {
             tracing::warn!(%error, "old request keys could not be removed");
         }
         if let Err(error) = self.store().tokens_prune(Utc::now() - TOKENS_KEPT).await {

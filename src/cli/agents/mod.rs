@@ -6,6 +6,7 @@ mod delete;
 mod follow;
 mod history;
 mod list;
+mod logs;
 mod show;
 mod watch;
 
@@ -51,6 +52,9 @@ pub enum AgentsCommand {
     /// Show the tasks and reports of an agent, newest first
     #[command(after_help = "Example:\n  fleet-mcp agents history fix-login --kind task")]
     History(history::HistoryArgs),
+    /// Show what an agent was told and what it answered
+    #[command(after_help = "Example:\n  fleet-mcp agents logs fix-login --page-size 20")]
+    Logs(logs::LogsArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -78,6 +82,7 @@ pub(super) async fn run(
             change::run(&Client::connect(globals)?, change::Change::Restart, args, screen).await
         }
         AgentsCommand::Stop(args) => change::stop(&Client::connect(globals)?, args, screen).await,
+        AgentsCommand::Logs(args) => logs::run(&Client::connect(globals)?, args, screen).await,
         AgentsCommand::History(args) => history::run(&Client::connect(globals)?, args, screen).await,
     }
 }

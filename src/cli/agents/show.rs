@@ -11,8 +11,9 @@ use crate::cli::screen::Screen;
 use crate::cli::tone::Tone;
 use crate::domain::name::AgentName;
 use crate::domain::text::{one_line, printable};
-use crate::view::agent::{AgentDetail, AgentShown, TaskSummary};
+use crate::view::agent::{AgentDetail, AgentShown};
 use crate::view::request::NoInput;
+use crate::view::task::TaskSummary;
 
 pub(super) async fn run(client: &Client, name: &AgentName, screen: &Screen) -> Result<Exit, CliError> {
     let body = client.get(&["agents", name.as_str()], &NoInput {}).await?;

@@ -9,6 +9,8 @@ use crate::view::agent::{
 use crate::view::catalog::{AgentProjects, AgentRoles};
 use crate::view::fleet::FleetStatus;
 use crate::view::history::TaskHistory;
+use crate::view::log::LogPage;
+use crate::view::task::{CanceledTask, ReportedStatus, StartedTask, TaskSummary};
 
 /// What is left of a text that the answer tells in full elsewhere.
 const REPEAT_CHARS: usize = 120;
@@ -104,8 +106,46 @@ impl Fit for TaskHistory {
         texts.flatten().collect()
     }
 
+    /// How a task came to its state is told again by its outcome.
+    fn drop_repeats(&mut self) {
+        self.tasks.iter_mut().for_each(|row| row.states.clear());
+    }
+
     fn drop_extras(&mut self, _round: usize) {
         self.tasks.iter_mut().for_each(|row| drop_long(&mut row.uri));
+    }
+}
+
+impl Fit for LogPage {
+    const BUDGET: usize = LIST_CHARS;
+    const READS_ON: bool = true;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.logs.iter_mut().map(|row| &mut row.content).collect()
+    }
+}
+
+impl Fit for StartedTask {
+    fn texts(&mut self) -> Vec<&mut String> {
+        let mut texts = texts_of_task(&mut self.task);
+        texts.push(&mut self.task_description);
+        texts
+    }
+
+    fn drop_repeats(&mut self) {
+        self.task.message = cut(&self.task.message, REPEAT_CHARS);
+    }
+}
+
+impl Fit for CanceledTask {
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.task.iter_mut().flat_map(texts_of_task).collect()
+    }
+}
+
+impl Fit for ReportedStatus {
+    fn texts(&mut self) -> Vec<&mut String> {
+        vec![&mut self.message]
     }
 }
 
@@ -167,6 +207,10 @@ fn drop_repeats_of_detail(agent: &mut AgentDetail) {
 fn drop_extras_of_detail(agent: &mut AgentDetail) {
     agent.metadata = std::mem::take(&mut agent.metadata).into_iter().take(MAX_METADATA).collect();
     drop_long(&mut agent.links.pull_request);
+}
+
+fn texts_of_task(task: &mut TaskSummary) -> Vec<&mut String> {
+    [Some(&mut task.message), task.outcome.as_mut()].into_iter().flatten().collect()
 }
 
 fn texts_of_row(row: &mut AgentRow) -> Vec<&mut String> {

@@ -5,6 +5,7 @@ mod catalog;
 mod fleet;
 mod history;
 mod lengths;
+mod tasks;
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,7 +24,7 @@ use crate::domain::access::Action;
 use crate::view::request;
 
 static TOOLS: LazyLock<Vec<(Toolset, Entry)>> = LazyLock::new(|| {
-    let fleet = [fleet::tools(), agents::tools(), history::tools(), catalog::tools()];
+    let fleet = [fleet::tools(), agents::tools(), tasks::tools(), history::tools(), catalog::tools()];
     fleet.into_iter().flatten().map(|entry| (Toolset::Fleet, entry)).collect()
 });
 

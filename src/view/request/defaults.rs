@@ -14,6 +14,10 @@ pub(super) fn history_size() -> i64 {
     20
 }
 
+pub(super) fn log_size() -> i64 {
+    1
+}
+
 pub(super) fn change_wait() -> i64 {
     DEFAULT_WAIT_FOR_CHANGE
 }
@@ -28,4 +32,8 @@ pub(super) fn all_kinds() -> String {
 
 pub(super) fn any_change() -> String {
     "any_change".into()
+}
+
+pub(super) fn reject() -> String {
+    "reject".into()
 }

@@ -4,6 +4,7 @@ mod agent;
 mod check;
 mod defaults;
 mod read;
+mod task;
 mod token;
 
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ pub use agent::{
     WaitInput,
 };
 pub use read::{HistoryInput, NoInput, PageInput, RolesInput};
+pub use task::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 pub use token::CreateTokenInput;
 
 /// The longest a call may wait, so that it answers before its client gives up.

@@ -7,6 +7,7 @@ mod events;
 mod life_cycle;
 mod rescues;
 mod server;
+mod tasks;
 
 use axum::Json;
 use utoipa::IntoParams;
@@ -21,6 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default()
         .merge(agents::routes())
         .merge(life_cycle::routes())
+        .merge(tasks::routes())
         .merge(events::routes())
         .merge(rescues::routes())
         .merge(catalog::routes())

@@ -6,6 +6,7 @@ mod opening;
 mod operations;
 mod records;
 mod sightings;
+mod tasks;
 
 use chrono::{DateTime, Utc};
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
@@ -14,7 +15,7 @@ use fleet_mcp::domain::id::{AgentId, TaskId, WorkspaceId};
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::operation::{Operation, OperationKind};
 use fleet_mcp::domain::page::PageRequest;
-use fleet_mcp::domain::task::TaskSource;
+use fleet_mcp::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use fleet_mcp::store::{Store, StoreError, StoreOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -97,6 +98,12 @@ fn task(agent: &Agent, message: &str, second: i64) -> HistoryEntry {
         generation: 1,
         created_at: at(second),
     })
+}
+
+/// The same with its delivery, as somebody gave it.
+fn given(agent: &Agent, message: &str, second: i64) -> Task {
+    let entry = task(agent, message, second);
+    Task { id: TaskId(entry.id), entry, work: TaskWork::fresh(TaskOrigin::Given) }
 }
 
 fn report(agent: &Agent, message: &str, second: i64) -> HistoryEntry {

@@ -48,6 +48,18 @@ impl AgentApi {
         fresh
     }
 
+    /// Takes what the workspace was started with, as a template gives it to its agent.
+    pub(super) fn start_with(&mut self, prompt: &str) {
+        if !prompt.trim().is_empty() {
+            self.take(prompt);
+        }
+    }
+
+    /// The app of an agent that reports agrees with its reports.
+    pub(super) fn reported(&mut self, state: &str) {
+        self.running = state == "working";
+    }
+
     /// Ends the running work with a last message.
     pub(super) fn finish(&mut self, content: &str) {
         self.running = false;

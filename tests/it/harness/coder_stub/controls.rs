@@ -116,6 +116,14 @@ impl CoderStub {
     }
 
     pub(crate) fn post_app_status(&self, name: &str, state: &str, message: &str) {
+        self.change(name, |workspace| {
+            workspace.report(state, message, "");
+            workspace.agent_api.reported(state);
+        });
+    }
+
+    /// A report that the agent's own app contradicts, as of a process that died.
+    pub(crate) fn post_app_status_of_the_dead(&self, name: &str, state: &str, message: &str) {
         self.change(name, |workspace| workspace.report(state, message, ""));
     }
 

@@ -15,6 +15,9 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use uuid::Uuid;
 
+/// The parameter whose value the agent is started with.
+const PROMPT: &str = "AI Prompt";
+
 /// A workspace to make, every part already checked.
 pub(super) struct NewWorkspace {
     pub(super) name: String,
@@ -117,7 +120,11 @@ fn create_for(state: &mut State, user: &str, body: &[u8]) -> Answer {
     let owner = state.user(user).ok_or_else(not_found)?.clone();
     let body = json_object(body)?;
     let new = check(state, owner, &body)?;
+    let prompt = new.values.iter().find(|(name, _)| name == PROMPT).map(|(_, value)| value.clone());
     let id = add(state, new);
+    if let (Some(prompt), Some(workspace)) = (prompt, state.workspace_mut(id)) {
+        workspace.agent_api.start_with(&prompt);
+    }
     let reply = Reply::json(201, shapes::workspace(state, state.workspace(id).ok_or_else(not_found)?));
     settle_if_instant(state, id);
     Ok(reply)

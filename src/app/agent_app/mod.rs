@@ -1,0 +1,148 @@
+//! Talking to the agent inside a workspace through its app: looking, telling, interrupting.
+
+mod address;
+mod wire;
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::Fleet;
+use super::snapshot::AgentState;
+use crate::coder::{AppAddress, AppReply, AppRequest, CoderError, ErrorKind, Outcome};
+use crate::domain::app::{AppSeen, RunnerSeen};
+use wire::{FleetState, Messages, Problem, Status};
+
+pub(super) use address::AppSlugs;
+
+/// One agent that does not answer holds nobody up longer than this.
+const LOOK_LIMIT: Duration = Duration::from_secs(8);
+const TELL_LIMIT: Duration = Duration::from_secs(10);
+const ESCAPE: &str = "\u{1b}";
+/// How AgentAPI says that it is not the time to talk; nothing of the message was taken then.
+const NOT_NOW: &str = "failed to send message";
+
+/// What became of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    Accepted,
+    /// Nothing was taken; another time it may be.
+    NotNow,
+    /// Nothing was taken, and never will be.
+    Refused(String),
+    /// It may or may not have arrived: look before anything else.
+    Unclear,
+}
+
+/// A message for the agent; the key is known to our runner only.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a> {
+    pub(super) text: &'a str,
+    pub(super) key: Option<&'a str>,
+}
+
+impl Fleet {
+    /// What the agent's app shows now; whatever goes wrong is part of the answer.
+    pub(super) async fn app_look(&self, state: &AgentState) -> AppSeen {
+        let look = async {
+            match self.app_address(state).await {
+                Ok(Some(app)) => self.app_ask(&app).await,
+                Ok(None) => AppSeen::Absent,
+                Err(error) => silent(&error),
+            }
+        };
+        let late = || AppSeen::Silent { reason: "no answer in time".to_owned() };
+        tokio::time::timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| late())
+    }
+
+    pub(super) async fn app_tell(&self, state: &AgentState, words: Words<'_>) -> Told {
+        let mut body = json!({ "content": words.text, "type": "user" });
+        if let Some(key) = words.key {
+            body["task_id"] = json!(key);
+        }
+        let Ok(Some(app)) = self.app_address(state).await else { return Told::NotNow };
+        match self.app_post(&app, body).await {
+            Some(Ok(reply)) => told(&reply),
+            Some(Err(error)) => match error.outcome() {
+                Outcome::NotSent | Outcome::Refused => Told::NotNow,
+                Outcome::Unclear => Told::Unclear,
+            },
+            None => Told::Unclear,
+        }
+    }
+
+    /// Asks the agent to stop what it is doing, or only what it does for this task. The next look tells.
+    pub(super) async fn app_interrupt(&self, state: &AgentState, key: Option<&str>) {
+        let mut body = json!({ "content": ESCAPE, "type": "raw" });
+        if let Some(key) = key {
+            body["task_id"] = json!(key);
+        }
+        let Ok(Some(app)) = self.app_address(state).await else { return };
+        if let Some(Err(error)) = self.app_post(&app, body).await {
+            tracing::debug!(agent.name = %state.agent.name, %error, "the interruption was not heard");
+        }
+    }
+
+    /// None when nobody answers in time.
+    async fn app_post(
+        &self,
+        app: &AppAddress,
+        body: serde_json::Value,
+    ) -> Option<Result<AppReply, CoderError>> {
+        let post = self.coder().app_request(app, AppRequest::post("/message", body));
+        tokio::time::timeout(TELL_LIMIT, post).await.ok()
+    }
+
+    /// Our own runner tells everything at once; any other AgentAPI does not know that address.
+    async fn app_ask(&self, app: &AppAddress) -> AppSeen {
+        match self.app_get::<FleetState>(app, "/fleet/state").await {
+            Ok(Some(state)) => return AppSeen::Runner(RunnerSeen::from(state)),
+            Ok(None) => {}
+            Err(error) if is_elsewhere(&error) => {}
+            Err(error) => return silent(&error),
+        }
+        // The status first: what it says must not be older than the messages it is read with.
+        let asked = async {
+            let status: Option<Status> = self.app_get(app, "/status").await?;
+            let messages: Option<Messages> = self.app_get(app, "/messages").await?;
+            Ok::<_, CoderError>(status.zip(messages))
+        };
+        match asked.await {
+            Ok(Some((status, messages))) => AppSeen::AgentApi(messages.with(&status)),
+            Ok(None) => AppSeen::Silent { reason: "its app does not speak AgentAPI".to_owned() },
+            Err(error) => silent(&error),
+        }
+    }
+
+    /// None when the app answers, but not with this.
+    async fn app_get<T: DeserializeOwned>(
+        &self,
+        app: &AppAddress,
+        path: &str,
+    ) -> Result<Option<T>, CoderError> {
+        let reply = self.coder().app_request(app, AppRequest::get(path)).await?;
+        Ok(reply.status.is_success().then(|| serde_json::from_slice(&reply.body).ok()).flatten())
+    }
+}
+
+fn told(reply: &AppReply) -> Told {
+    let said = || serde_json::from_slice::<Problem>(&reply.body).unwrap_or_default().text();
+    match reply.status {
+        status if status.is_success() => Told::Accepted,
+        StatusCode::INTERNAL_SERVER_ERROR if said().contains(NOT_NOW) => Told::NotNow,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Told::NotNow,
+        status if status.is_server_error() => Told::Unclear,
+        status => Told::Refused(format!("the agent's app refused the task ({status}): {}", said())),
+    }
+}
+
+/// The app, or Coder for it, knows no such address.
+fn is_elsewhere(error: &CoderError) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unexpected)
+}
+
+fn silent(error: &CoderError) -> AppSeen {
+    AppSeen::Silent { reason: error.to_string() }
+}

@@ -1,0 +1,151 @@
+//! What agents' apps send, read leniently: AgentAPI's status and messages, our runner's whole state.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use crate::domain::app::{
+    AgentApiSeen, GitSeen, MessageSeen, RunnerSeen, Speaker, TurnEnd, TurnSeen, TurnState,
+};
+
+const STABLE: &str = "stable";
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    pub(super) status: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Messages {
+    messages: Vec<Message>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Message {
+    id: i64,
+    #[serde(default)]
+    content: String,
+    role: String,
+    time: DateTime<Utc>,
+}
+
+/// `GET /fleet/state` of our runner.
+#[derive(Debug, Deserialize)]
+pub(super) struct FleetState {
+    status: String,
+    turns: Vec<Turn>,
+    #[serde(default)]
+    messages: Vec<Message>,
+    git: Option<Git>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Turn {
+    task_id: Option<String>,
+    #[serde(default)]
+    source: String,
+    accepted_at: DateTime<Utc>,
+    state: String,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Outcome {
+    outcome: String,
+    #[serde(default)]
+    text: String,
+    by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Git {
+    head: Option<String>,
+    #[serde(default)]
+    dirty: bool,
+    #[serde(default)]
+    unpushed: i64,
+}
+
+/// A problem document, as AgentAPI refuses.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Problem {
+    #[serde(default)]
+    pub(super) detail: String,
+    #[serde(default)]
+    errors: Vec<ProblemError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ProblemError {
+    #[serde(default)]
+    message: String,
+}
+
+impl Problem {
+    pub(super) fn text(&self) -> String {
+        let errors = self.errors.iter().map(|error| error.message.as_str()).filter(|text| !text.is_empty());
+        let errors: Vec<&str> = errors.collect();
+        if errors.is_empty() { self.detail.clone() } else { errors.join("; ") }
+    }
+}
+
+impl Messages {
+    pub(super) fn with(self, status: &Status) -> AgentApiSeen {
+        AgentApiSeen { is_stable: status.status == STABLE, messages: messages(self.messages) }
+    }
+}
+
+impl From<FleetState> for RunnerSeen {
+    fn from(state: FleetState) -> Self {
+        Self {
+            is_stable: state.status == STABLE,
+            turns: state.turns.into_iter().map(TurnSeen::from).collect(),
+            git: state.git.map(|git| GitSeen {
+                head: git.head,
+                is_dirty: git.dirty,
+                n_unpushed: git.unpushed,
+            }),
+            messages: messages(state.messages),
+        }
+    }
+}
+
+impl From<Turn> for TurnSeen {
+    fn from(turn: Turn) -> Self {
+        let state = match (turn.state.as_str(), turn.outcome) {
+            ("queued", _) => TurnState::Queued,
+            ("ended", Some(outcome)) => TurnState::Ended(outcome.into()),
+            // A word of a newer runner is not an end.
+            (_, _) => TurnState::Working,
+        };
+        let is_prompt = turn.source == "prompt";
+        Self { key: turn.task_id, is_prompt, accepted_at: turn.accepted_at, state }
+    }
+}
+
+impl From<Outcome> for TurnEnd {
+    fn from(outcome: Outcome) -> Self {
+        let text = outcome.text;
+        match (outcome.outcome.as_str(), outcome.by.as_deref()) {
+            ("complete", _) => Self::Complete { text },
+            ("question", _) => Self::Question { text },
+            ("failed", _) => Self::Failed { text },
+            ("interrupted", Some("stop")) => Self::Stopped,
+            ("interrupted", Some("crash")) => Self::Crashed,
+            ("interrupted", _) => Self::Interrupted,
+            (word, _) => Self::Unknown { word: word.to_owned() },
+        }
+    }
+}
+
+/// Messages of speakers we do not know are left out.
+fn messages(messages: Vec<Message>) -> Vec<MessageSeen> {
+    let seen = |message: Message| {
+        let role = match message.role.as_str() {
+            "user" => Speaker::User,
+            "agent" => Speaker::Agent,
+            _ => return None,
+        };
+        Some(MessageSeen { id: message.id, role, content: message.content, time: message.time })
+    };
+    messages.into_iter().filter_map(seen).collect()
+}

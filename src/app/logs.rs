@@ -1,0 +1,67 @@
+//! An agent's log: its conversation, read from the agent while it can be asked and from our copy otherwise.
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use super::snapshot::AgentState;
+use crate::domain::access::{Action, AgentTarget, Target};
+use crate::domain::agent::Agent;
+use crate::domain::app::AppSeen;
+use crate::domain::log::LogEntry;
+use crate::domain::name::{AgentName, name_key};
+use crate::domain::page::{Page, PageRequest};
+
+#[derive(Debug, Clone)]
+pub struct ShowLog {
+    pub name: String,
+    pub page: PageRequest,
+}
+
+#[derive(Debug, Clone)]
+pub struct AgentLog {
+    pub name: AgentName,
+    pub page: Page<LogEntry>,
+}
+
+impl Fleet {
+    pub async fn agent_log(&self, caller: &Caller, request: ShowLog) -> Result<AgentLog, Error> {
+        let deed = Deed { caller, action: Action::AgentLog, target: Some(request.name.clone()) };
+        let Some(agent) = self.store().agent_newest_by_name(&name_key(&request.name)).await? else {
+            self.permit(&deed, Target::Absent).await?;
+            return Err(self.absent(&request.name));
+        };
+        self.permit(&deed, Target::Agent(self.log_target(&agent))).await?;
+        if let Some(state) = self.board().now().by_id(agent.id).cloned()
+            && state.agent.sighting.status.is_ready()
+        {
+            let app = self.app_look(&state).await;
+            self.log_keep(&state, &app).await;
+        }
+        let page = self.store().log_page(agent.id, request.page).await?;
+        Ok(AgentLog { name: agent.name, page })
+    }
+
+    /// Keeps a copy of what the app shows; a copy that cannot be written holds up nothing.
+    pub(super) async fn log_keep(&self, state: &AgentState, app: &AppSeen) {
+        let conversation = match app {
+            // Our runner keeps its conversation over restarts, any other begins anew.
+            AppSeen::Runner(_) => 0,
+            AppSeen::AgentApi(_) => state.agent.sighting.generation,
+            AppSeen::Unasked | AppSeen::Absent | AppSeen::Silent { .. } => return,
+        };
+        let entries: Vec<LogEntry> =
+            app.messages().iter().map(|message| LogEntry::of(message, conversation)).collect();
+        if let Err(error) = self.store().log_add(state.agent.id, &entries).await {
+            tracing::warn!(agent.name = %state.agent.name, %error, "the agent's log could not be kept");
+        }
+    }
+
+    fn log_target<'a>(&self, agent: &'a Agent) -> AgentTarget<'a> {
+        AgentTarget {
+            id: agent.id,
+            project: &agent.project,
+            kind: self.role_kind_or_coding(&agent.role),
+            created_by: agent.created_by.as_deref(),
+        }
+    }
+}

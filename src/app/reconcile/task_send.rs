@@ -1,0 +1,69 @@
+//! Sends a task to its agent: the intent is recorded first, the next look tells whether it arrived.
+
+use chrono::Utc;
+
+use super::tasks::{Turn, Worker};
+use crate::app::Fleet;
+use crate::app::agent_app::{Told, Words};
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::app::snapshot::AgentState;
+use crate::domain::operation::{Operation, OperationKind};
+use crate::domain::task::{Channel, Delivery, Task, TaskState};
+
+/// Who asks for a stop that a cancel leads to.
+const CANCEL: &str = "cancel_agent_task";
+
+impl Fleet {
+    pub(super) async fn task_send(
+        &self,
+        worker: &Worker,
+        state: &AgentState,
+        task: Task,
+    ) -> Result<Turn, Error> {
+        if self.task_record(&task, "being told to the agent").await? == Turn::Pause {
+            return Ok(Turn::Pause);
+        }
+        point("task.recorded");
+        let key = task.key();
+        let is_runner = matches!(task.work.delivery, Delivery::Sending { channel: Channel::Runner, .. });
+        let words = Words { text: &task.entry.message, key: is_runner.then_some(key.as_str()) };
+        let told = {
+            let _place = worker.places.acquire().await;
+            self.app_tell(state, words).await
+        };
+        point("task.answered");
+        self.task_told(task, told).await
+    }
+
+    async fn task_told(&self, mut task: Task, told: Told) -> Result<Turn, Error> {
+        match told {
+            Told::Accepted => {
+                task.answered();
+                self.task_record(&task, "").await
+            }
+            Told::NotNow => {
+                task.unsent();
+                self.task_record(&task, "").await?;
+                Ok(Turn::Pause)
+            }
+            Told::Refused(reason) => {
+                task.entry.state = TaskState::Failed.word().to_owned();
+                task.entry.outcome = Some(reason.clone());
+                self.task_record(&task, &reason).await
+            }
+            Told::Unclear => Ok(Turn::Pause),
+        }
+    }
+
+    /// The last rung of a cancel: an ordinary stop of the workspace, asked for once.
+    pub(super) async fn task_stop_workspace(&self, state: &AgentState) -> Result<Turn, Error> {
+        let newest = self.store().operations_of(state.agent.id, 1).await?;
+        if newest.iter().all(|operation| operation.state.is_ended()) {
+            let stop = Operation::accepted(state.agent.id, OperationKind::Stop, CANCEL, Utc::now());
+            self.store().operation_accept(&stop, None).await?;
+            self.nudge_operations();
+        }
+        Ok(Turn::Pause)
+    }
+}

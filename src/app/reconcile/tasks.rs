@@ -1,0 +1,173 @@
+//! Brings tasks to agents: one worker an agent that has something to do, none for the others.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::Fleet;
+use crate::app::snapshot::AgentState;
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::AgentId;
+use crate::domain::status::current_report;
+use crate::domain::task::{Cancel, Delivery};
+
+/// Looks and messages under way at once; each has its deadline, so none waits long for a turn.
+const PARALLEL: usize = 64;
+/// How soon to look again: at first at once, then as seldom as suits the number of agents at work.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// All workers together look about so often a second.
+const LOOKS_PER_SECOND: u32 = 50;
+
+/// One agent's worker between two turns.
+pub(super) struct Worker {
+    pub(super) agent: AgentId,
+    pub(super) places: Arc<Semaphore>,
+    /// Since when the agent waits for input without anything having been said.
+    pub(super) quiet_since: Option<DateTime<Utc>>,
+    /// How much the agent had said at the last look, to see whether it goes on.
+    pub(super) n_heard: usize,
+    pub(super) interrupted_at: Option<Instant>,
+    n_pauses: u32,
+    n_workers: u32,
+}
+
+/// What a turn led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    Again,
+    Pause,
+}
+
+/// What wakes a worker before its time: anything that a decision depends on.
+#[derive(Debug, PartialEq, Eq)]
+struct Mark {
+    version: i64,
+    cancel: Option<Cancel>,
+    is_claimed: bool,
+    status: AgentStatus,
+    report: Option<DateTime<Utc>>,
+}
+
+impl Fleet {
+    pub(super) async fn tasks_until(&self, stop: CancellationToken) {
+        let mut workers: JoinSet<AgentId> = JoinSet::new();
+        let mut busy: HashSet<AgentId> = HashSet::new();
+        let places = Arc::new(Semaphore::new(PARALLEL));
+        let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
+        loop {
+            changes.mark_unchanged();
+            tasks.mark_unchanged();
+            let snapshot = self.board().now();
+            for state in snapshot.agents.values().filter(|state| needs_worker(state)) {
+                if busy.insert(state.agent.id) {
+                    let worker = Worker::new(state.agent.id, &places, busy.len());
+                    workers.spawn(self.clone().task_work(worker, stop.clone()));
+                }
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                _ = tasks.changed() => {}
+                Some(ended) = workers.join_next() => match ended {
+                    Ok(agent) => { busy.remove(&agent); }
+                    // One that panicked names no agent: those without a worker get one again.
+                    Err(_) if workers.is_empty() => busy.clear(),
+                    Err(_) => {}
+                },
+                () = stop.cancelled() => break,
+            }
+        }
+        // A turn ends by itself at the next safe point; what is left is in the record.
+        while workers.join_next().await.is_some() {}
+    }
+
+    async fn task_work(self, mut worker: Worker, stop: CancellationToken) -> AgentId {
+        while !stop.is_cancelled() {
+            let Some(state) = self.board().now().by_id(worker.agent).cloned() else { break };
+            if !needs_worker(&state) {
+                break;
+            }
+            let mark = Mark::of(&state);
+            match self.task_turn(&mut worker, &state).await {
+                Ok(Turn::Again) => worker.n_pauses = 0,
+                Ok(Turn::Pause) => self.task_pause(&mut worker, &mark, &stop).await,
+                Err(error) => {
+                    tracing::warn!(agent.name = %state.agent.name, %error, "a task's step failed and is tried again");
+                    self.task_pause(&mut worker, &mark, &stop).await;
+                }
+            }
+        }
+        worker.agent
+    }
+
+    /// Waits longer each time nothing happens, and not at all once something does.
+    async fn task_pause(&self, worker: &mut Worker, mark: &Mark, stop: &CancellationToken) {
+        let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
+        let until = Instant::now() + worker.delay();
+        worker.n_pauses = worker.n_pauses.saturating_add(1);
+        loop {
+            let state = self.board().now().by_id(worker.agent).cloned();
+            if state.is_none_or(|state| Mark::of(&state) != *mark) {
+                worker.n_pauses = 0;
+                return;
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                _ = tasks.changed() => {}
+                () = tokio::time::sleep_until(until) => return,
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn new(agent: AgentId, places: &Arc<Semaphore>, n_workers: usize) -> Self {
+        Self {
+            agent,
+            places: Arc::clone(places),
+            quiet_since: None,
+            n_heard: 0,
+            interrupted_at: None,
+            n_pauses: 0,
+            n_workers: u32::try_from(n_workers).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn delay(&self) -> Duration {
+        let longest = LONGEST_PAUSE.max(Duration::from_secs(1) * self.n_workers / LOOKS_PER_SECOND);
+        FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(longest)
+    }
+}
+
+impl Mark {
+    fn of(state: &AgentState) -> Self {
+        let work = state.tasks.open.as_ref().map(|task| &task.work);
+        let report = state.live.observation.as_deref().and_then(current_report);
+        Self {
+            version: state.tasks.version,
+            cancel: work.and_then(|work| work.cancel),
+            is_claimed: work.is_some_and(|work| work.claim.is_some()),
+            status: state.agent.sighting.status,
+            report: report.map(|report| report.at),
+        }
+    }
+}
+
+/// A task that is begun is followed wherever its agent is; one that waits needs an agent that is up. Work that nobody
+/// gave, as far as we know, is looked at too: the report of it may be of a process that died.
+fn needs_worker(state: &AgentState) -> bool {
+    let status = state.agent.sighting.status;
+    match &state.tasks.open {
+        Some(task) => {
+            task.work.delivery != Delivery::Unsent || task.work.cancel.is_some() || status.is_ready()
+        }
+        None => status == AgentStatus::Busy,
+    }
+}

@@ -1,0 +1,38 @@
+//! `agents logs`: what an agent was told and what it answered.
+
+use clap::Args;
+use serde_json::json;
+
+use super::NameArg;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::paging::{MESSAGES, place};
+use crate::cli::screen::Screen;
+use crate::view::log::LogPage;
+
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    #[command(flatten)]
+    agent: NameArg,
+    /// Page, counted from 1: the newest messages
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    page: i64,
+    /// Messages a page, 1 to 100
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    page_size: i64,
+}
+
+pub(super) async fn run(client: &Client, args: LogsArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let query = json!({ "page": args.page, "page_size": args.page_size });
+    let body = client.get(&["agents", args.agent.name.as_str(), "log"], &query).await?;
+    screen.answer(&body, |log: &LogPage| {
+        // People read from top to bottom, so the newest comes last.
+        for entry in log.logs.iter().rev() {
+            screen.line(&format!("{} {}\n{}\n", entry.time, entry.kind, entry.content.trim_end()))?;
+        }
+        screen.hint(&place(&log.paging, MESSAGES));
+        Ok(())
+    })?;
+    Ok(Exit::Ok)
+}

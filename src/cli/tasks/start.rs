@@ -1,0 +1,145 @@
+//! `tasks start`: gives a task and, where someone reads along, follows it to its end.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::follow::until_done;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::screen::{Format, Screen};
+use crate::cli::wording;
+use crate::domain::name::AgentName;
+use crate::view::agent::AgentShown;
+use crate::view::request::NoInput;
+use crate::view::task::{StartedTask, TaskSummary};
+
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// Name of the agent
+    #[arg(value_name = "NAME", value_parser = AgentName::parse)]
+    name: AgentName,
+    /// What the agent is to do
+    #[arg(value_name = "TASK", required_unless_present = "task_file", conflicts_with = "task_file")]
+    task: Option<String>,
+    /// File with what the agent is to do; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    task_file: Option<PathBuf>,
+    /// What to do if the agent has a task
+    #[arg(long, value_name = "W", default_value = "reject")]
+    when_busy: WhenBusy,
+    /// End the task after it worked so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<i64>,
+    /// Wait at most so many seconds for the task to end
+    #[arg(long, value_name = "SECONDS", conflicts_with = "no_wait")]
+    wait: Option<u32>,
+    /// Return at once, on a terminal too
+    #[arg(long)]
+    no_wait: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WhenBusy {
+    Reject,
+    Queue,
+    Interrupt,
+}
+
+impl WhenBusy {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Queue => "queue",
+            Self::Interrupt => "interrupt",
+        }
+    }
+}
+
+pub(super) async fn run(client: &Client, args: StartArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let name = args.name.to_string();
+    let longest = patience(&args, screen);
+    let body = client.post(&["agents", &name, "tasks"], &input(args)?).await?;
+    let Some(longest) = longest else {
+        screen.answer(&body, |started: &StartedTask| {
+            screen.line(&format!("{} ({})", wording::for_operators(&started.message), started.task.state))?;
+            screen.hint(&format!("fleet-mcp tasks wait {name} tells when it has ended"));
+            Ok(())
+        })?;
+        return Ok(Exit::Ok);
+    };
+    let started: StartedTask = body.read()?;
+    screen.hint(&wording::for_operators(&started.message));
+    let done = until_done(client, std::slice::from_ref(&name), longest, screen).await?;
+    finished(client, (&name, &started.task.id), done.is_some(), screen).await
+}
+
+/// None: do not wait at all.
+fn patience(args: &StartArgs, screen: &Screen) -> Option<Option<Duration>> {
+    match args.wait {
+        Some(0) => None,
+        Some(seconds) => Some(Some(Duration::from_secs(seconds.into()))),
+        None if screen.is_terminal && screen.format == Format::People && !args.no_wait => Some(None),
+        None => None,
+    }
+}
+
+/// Shows how it went; a task that did not end well is a failure of the command.
+async fn finished(
+    client: &Client,
+    (name, task_id): (&str, &str),
+    is_over: bool,
+    screen: &Screen,
+) -> Result<Exit, CliError> {
+    let body = client.get(&["agents", name], &NoInput {}).await?;
+    let agent = body.read::<AgentShown>()?.agent;
+    let last = agent.last_task.as_ref().filter(|task| is_over && task.id == task_id);
+    screen.answer(&body, |_: &AgentShown| match last {
+        Some(task) => screen.line(&told(task)),
+        None => screen.line(&format!("agent '{name}' is still at it ({})", agent.status)),
+    })?;
+    Ok(match last.map(|task| task.state.as_str()) {
+        Some("done") => Exit::Ok,
+        Some(_) => Exit::Failed,
+        None => Exit::Unavailable,
+    })
+}
+
+fn told(task: &TaskSummary) -> String {
+    let outcome = task.outcome.as_ref().map(|outcome| format!(": {outcome}")).unwrap_or_default();
+    format!("{}{outcome}", task.state)
+}
+
+fn input(args: StartArgs) -> Result<Value, CliError> {
+    let task_description = match (args.task, args.task_file) {
+        (Some(task), _) => task,
+        (None, Some(file)) => read_task(&file)?,
+        (None, None) => {
+            return Err(CliError::usage("there is no task", "Give it as text or by --task-file."));
+        }
+    };
+    let mut input = json!({
+        "task_description": task_description,
+        "when_busy": args.when_busy.word(),
+        "request_key": Uuid::new_v4().to_string(),
+    });
+    if let Some(seconds) = args.timeout {
+        input["timeout_seconds"] = json!(seconds);
+    }
+    Ok(input)
+}
+
+fn read_task(file: &Path) -> Result<String, CliError> {
+    let mut task = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut task).map(|_| task)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|source| CliError::File { path: file.to_owned(), source })
+}

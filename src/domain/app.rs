@@ -1,0 +1,124 @@
+//! What an agent's app shows of its conversation, in the terms of our rules.
+
+use chrono::{DateTime, Utc};
+
+/// One look at an agent's app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AppSeen {
+    /// Nobody looked, because the workspace is not up.
+    Unasked,
+    /// The workspace has no app that speaks AgentAPI.
+    Absent,
+    /// It is there and does not answer.
+    Silent {
+        reason: String,
+    },
+    Runner(RunnerSeen),
+    AgentApi(AgentApiSeen),
+}
+
+/// Our own runner: every message of the conversation is a turn with an outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerSeen {
+    pub is_stable: bool,
+    pub turns: Vec<TurnSeen>,
+    pub git: Option<GitSeen>,
+    pub messages: Vec<MessageSeen>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnSeen {
+    /// The task it was given as; none for messages of people.
+    pub key: Option<String>,
+    /// It is what the workspace was started with.
+    pub is_prompt: bool,
+    pub accepted_at: DateTime<Utc>,
+    pub state: TurnState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnState {
+    Queued,
+    Working,
+    Ended(TurnEnd),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnEnd {
+    Complete {
+        text: String,
+    },
+    Question {
+        text: String,
+    },
+    Failed {
+        text: String,
+    },
+    /// Somebody asked for it.
+    Interrupted,
+    /// The workspace stopped.
+    Stopped,
+    /// The runner vanished in the middle.
+    Crashed,
+    /// A word of a newer runner.
+    Unknown {
+        word: String,
+    },
+}
+
+/// Any other AgentAPI: a status and texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentApiSeen {
+    pub is_stable: bool,
+    pub messages: Vec<MessageSeen>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageSeen {
+    pub id: i64,
+    pub role: Speaker,
+    pub content: String,
+    pub time: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    User,
+    Agent,
+}
+
+/// The repository of the workspace as the runner saw it after its last turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitSeen {
+    pub head: Option<String>,
+    pub is_dirty: bool,
+    pub n_unpushed: i64,
+}
+
+impl AppSeen {
+    /// Does it wait for input? None when it cannot be told.
+    pub fn is_stable(&self) -> Option<bool> {
+        match self {
+            Self::Unasked | Self::Absent | Self::Silent { .. } => None,
+            Self::Runner(seen) => Some(seen.is_stable),
+            Self::AgentApi(seen) => Some(seen.is_stable),
+        }
+    }
+
+    pub fn messages(&self) -> &[MessageSeen] {
+        match self {
+            Self::Unasked | Self::Absent | Self::Silent { .. } => &[],
+            Self::Runner(seen) => &seen.messages,
+            Self::AgentApi(seen) => &seen.messages,
+        }
+    }
+}
+
+impl TurnSeen {
+    pub fn is_ended(&self) -> bool {
+        match self.state {
+            TurnState::Queued | TurnState::Working => false,
+            TurnState::Ended(_) => true,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The log of an agent: its conversation, message by message, kept for when the agent cannot be asked.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+
+use super::app::{MessageSeen, Speaker};
+use super::text::cut;
+use super::word_enum::word_enum;
+
+/// Longer messages are kept up to here.
+pub const MAX_CHARS: usize = 64 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Which conversation: one that survives restarts is 0, else the generation it began with.
+    pub conversation: i64,
+    /// Its place in the conversation.
+    pub number: i64,
+    pub kind: LogKind,
+    pub content: String,
+    pub time: DateTime<Utc>,
+}
+
+word_enum! {
+    LogKind {
+        /// What the agent was told.
+        Input = "input",
+        /// What it answered.
+        Output = "output",
+    }
+}
+
+impl LogEntry {
+    pub fn of(message: &MessageSeen, conversation: i64) -> Self {
+        let kind = match message.role {
+            Speaker::User => LogKind::Input,
+            Speaker::Agent => LogKind::Output,
+        };
+        let content = cut(&message.content, MAX_CHARS);
+        Self { conversation, number: message.id, kind, content, time: message.time }
+    }
+}

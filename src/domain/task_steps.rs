@@ -1,0 +1,101 @@
+//! How each step of a task changes its record.
+
+use chrono::{DateTime, Utc};
+
+use super::app::{AppSeen, GitSeen};
+use super::task::{Channel, Delivery, Task, TaskOrigin, TaskState, Verified};
+use super::task_plan::Ending;
+
+impl Task {
+    /// It is about to be sent. The first sending counts: what the agent says of the task comes after it.
+    pub fn send(&mut self, channel: Channel, base: Option<i64>, (generation, now): (i64, DateTime<Utc>)) {
+        let at = self.sent_at().unwrap_or(now);
+        self.work.delivery = Delivery::Sending { channel, at, base, is_answered: false };
+        self.entry.generation = generation;
+        if self.state() == TaskState::Queued {
+            self.set_state(TaskState::Delivering);
+        }
+    }
+
+    /// The app said that it took the message; whether the agent has it is still to be seen.
+    pub fn answered(&mut self) {
+        if let Delivery::Sending { is_answered, .. } = &mut self.work.delivery {
+            *is_answered = true;
+        }
+    }
+
+    /// Nothing of it was taken, so sending it later is no repetition.
+    pub fn unsent(&mut self) {
+        self.work.delivery = Delivery::Unsent;
+    }
+
+    /// The agent has it.
+    pub fn take(&mut self, channel: Channel, base: Option<i64>, (generation, now): (i64, DateTime<Utc>)) {
+        let at = self.sent_at().unwrap_or(now);
+        self.work.delivery = Delivery::Taken { channel, at, base };
+        self.work.working_since = self.work.working_since.or(Some(now));
+        self.work.last_sign = Some(now);
+        self.entry.generation = generation;
+        self.set_state(TaskState::Working);
+    }
+
+    /// The usage limit is over: it is told again, under a name the runner has not heard.
+    pub fn resume(&mut self) {
+        self.work.parked_until = None;
+        self.work.attempt += 1;
+        self.work.delivery = Delivery::Unsent;
+    }
+
+    pub fn end(&mut self, ending: &Ending, app: &AppSeen) {
+        self.set_state(ending.state);
+        self.entry.outcome.clone_from(&ending.outcome);
+        self.entry.needs_user_attention = ending.needs_answer;
+        self.work.reached = self.work.reached.max(ending.reached);
+        self.work.silent_since = None;
+        if let (AppSeen::Runner(seen), Delivery::Taken { .. }) = (app, self.work.delivery) {
+            self.work.verified = seen.git.as_ref().map(|git| verified(git, self.work.head_before.as_deref()));
+        }
+    }
+
+    /// Notes where the repository stands before the work; what the workspace started with may be over already.
+    pub fn note_start(&mut self, app: &AppSeen) {
+        let AppSeen::Runner(seen) = app else { return };
+        let is_prompt = self.work.origin == TaskOrigin::Spec && self.work.attempt == 1;
+        let is_over = is_prompt && seen.turns.iter().any(|turn| turn.is_prompt && turn.is_ended());
+        if self.work.delivery == Delivery::Unsent && !is_over && self.work.head_before.is_none() {
+            self.work.head_before = seen.git.as_ref().map(|git| git.head.clone().unwrap_or_default());
+        }
+    }
+
+    /// The name by which only this task is interrupted; what the workspace started with has none in the runner.
+    pub fn interrupt_key(&self) -> Option<String> {
+        match self.work.delivery {
+            Delivery::Sending { channel: Channel::Runner, .. } => Some(self.key()),
+            Delivery::Taken { channel: Channel::Runner, .. } => {
+                let is_prompt = self.work.origin == TaskOrigin::Spec && self.work.attempt == 1;
+                (!is_prompt).then(|| self.key())
+            }
+            Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => None,
+        }
+    }
+
+    fn sent_at(&self) -> Option<DateTime<Utc>> {
+        match self.work.delivery {
+            Delivery::Sending { at, .. } | Delivery::Taken { at, .. } => Some(at),
+            Delivery::Unsent => None,
+        }
+    }
+
+    fn set_state(&mut self, state: TaskState) {
+        state.word().clone_into(&mut self.entry.state);
+    }
+}
+
+fn verified(git: &GitSeen, head_before: Option<&str>) -> Verified {
+    Verified {
+        commit: git.head.clone(),
+        is_new: head_before.map(|before| git.head.as_deref().unwrap_or_default() != before),
+        is_pushed: git.n_unpushed == 0,
+        is_clean: !git.is_dirty,
+    }
+}

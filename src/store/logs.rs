@@ -1,0 +1,76 @@
+//! Logs: the newest part of each agent's conversation, kept over restarts and deletion.
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::Store;
+use super::error::StoreError;
+use super::row::{Columns, count, micros};
+use crate::domain::id::AgentId;
+use crate::domain::log::{LogEntry, LogKind};
+use crate::domain::page::{Page, PageRequest};
+
+/// Older messages of an agent are forgotten.
+const KEPT: i64 = 1_000;
+
+impl Store {
+    /// Takes in messages; one that has grown replaces what was known of it.
+    pub async fn log_add(&self, agent: AgentId, entries: &[LogEntry]) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        for entry in entries {
+            sqlx::query(
+                "INSERT INTO agent_logs (agent_id, conversation, number, kind, content, time) \
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (agent_id, conversation, number) DO UPDATE \
+                 SET content = excluded.content WHERE agent_logs.content <> excluded.content",
+            )
+            .bind(agent.0)
+            .bind(entry.conversation)
+            .bind(entry.number)
+            .bind(entry.kind.word())
+            .bind(&entry.content)
+            .bind(micros(entry.time))
+            .execute(&mut *tx)
+            .await?;
+        }
+        sqlx::query(
+            "DELETE FROM agent_logs WHERE agent_id = $1 AND time < (SELECT time FROM agent_logs \
+             WHERE agent_id = $1 ORDER BY time DESC LIMIT 1 OFFSET $2)",
+        )
+        .bind(agent.0)
+        .bind(KEPT - 1)
+        .execute(&mut *tx)
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// One page of an agent's log, newest first.
+    pub async fn log_page(&self, agent: AgentId, page: PageRequest) -> Result<Page<LogEntry>, StoreError> {
+        let mut read = self.read.begin().await?;
+        let total: i64 = sqlx::query_scalar("SELECT count(*) FROM agent_logs WHERE agent_id = $1")
+            .bind(agent.0)
+            .fetch_one(&mut *read)
+            .await?;
+        let items = sqlx::query_as(
+            "SELECT conversation, number, kind, content, time FROM agent_logs WHERE agent_id = $1 \
+             ORDER BY time DESC, conversation DESC, number DESC LIMIT $2 OFFSET $3",
+        )
+        .bind(agent.0)
+        .bind(i64::from(page.size()))
+        .bind(page.offset().cast_signed())
+        .fetch_all(&mut *read)
+        .await?;
+        Ok(Page { items, total_count: count(total), request: page })
+    }
+}
+
+impl FromRow<'_, SqliteRow> for LogEntry {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            conversation: row.try_get("conversation")?,
+            number: row.try_get("number")?,
+            kind: row.word("kind", LogKind::parse)?,
+            content: row.try_get("content")?,
+            time: row.time("time")?,
+        })
+    }
+}

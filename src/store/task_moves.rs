@@ -1,0 +1,210 @@
+//! Moves of tasks: every change of state is legal, dated and explained, and an ended task never reopens.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
+
+use super::error::StoreError;
+use super::row::{Columns, micros};
+use super::{Store, journal, task_rows, tasks};
+use crate::domain::history::HistoryEntry;
+use crate::domain::id::{AgentId, TaskId};
+use crate::domain::task::{Claim, Task, TaskMove, TaskState};
+
+/// Which tasks a cancel is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The one in hand, else the next in the queue.
+    Current,
+    All,
+}
+
+/// What a cancel did at once, and what is left to be interrupted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CancelTaken {
+    /// Waiting tasks that will not be done.
+    pub ended: Vec<TaskId>,
+    /// The one the agent may be working on.
+    pub in_hand: Option<TaskId>,
+}
+
+impl Store {
+    /// Records a task as it is now, with its state. False if the record has ended meanwhile or is further on.
+    pub async fn task_save(&self, task: &Task, reason: &str, at: DateTime<Utc>) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let known = tasks::by_id(&mut tx, task.id).await?.ok_or(StoreError::Missing("task"))?;
+        let (from, to) = (known.state(), task.state());
+        if from.is_ended() || !(from == to || from.may_become(to)) {
+            return Ok(false);
+        }
+        write(&mut tx, task, at).await?;
+        if from != to || known.work.parked_until != task.work.parked_until {
+            note_move(&mut tx, task.entry.agent_id, &move_of(task, reason, at)).await?;
+        }
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Records a wish to cancel; what has not begun ends here.
+    pub async fn tasks_cancel(
+        &self,
+        agent: AgentId,
+        which: Which,
+        may_stop: bool,
+        at: DateTime<Utc>,
+    ) -> Result<CancelTaken, StoreError> {
+        let mut tx = self.begin().await?;
+        let open = tasks::open_of(&mut tx, agent).await?;
+        let n_meant = match which {
+            Which::Current => 1,
+            Which::All => open.len(),
+        };
+        let mut taken = CancelTaken::default();
+        for task in open.into_iter().take(n_meant) {
+            if task.state() == TaskState::Queued {
+                taken.ended.push(task.id);
+                end(&mut tx, task, ("canceled while it waited", TaskState::Canceled), at).await?;
+            } else {
+                taken.in_hand = Some(task.id);
+                ask_to_cancel(&mut tx, task.id, at, may_stop).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(taken)
+    }
+
+    /// Adds a report, and what it claims of the task in hand.
+    pub async fn task_claim(
+        &self,
+        report: &HistoryEntry,
+        claim: Option<(TaskId, &Claim)>,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        journal::insert(&mut tx, std::slice::from_ref(report)).await?;
+        if let Some((task, claim)) = claim {
+            sqlx::query(
+                "UPDATE task_deliveries SET claim = $1, claim_text = $2, claim_at = $3 WHERE task_id = $4",
+            )
+            .bind(claim.kind.word())
+            .bind(&claim.text)
+            .bind(micros(claim.at))
+            .bind(task.0)
+            .execute(&mut *tx)
+            .await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// The states these tasks were in, oldest first.
+    pub async fn task_moves(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Vec<TaskMove>>, StoreError> {
+        let mut read = self.read.begin().await?;
+        let mut found = HashMap::new();
+        for id in ids {
+            let rows = sqlx::query(
+                "SELECT task_id, state, reason, generation, at FROM task_moves WHERE task_id = $1 ORDER BY sequence",
+            );
+            let rows = rows.bind(id.0).fetch_all(&mut *read).await?;
+            let moves = rows.iter().map(|row| {
+                Ok(TaskMove {
+                    task: row.id("task_id", TaskId)?,
+                    state: row.word("state", TaskState::parse)?,
+                    reason: row.try_get("reason")?,
+                    generation: row.try_get("generation")?,
+                    at: row.time("at")?,
+                })
+            });
+            found.insert(*id, moves.collect::<Result<Vec<_>, sqlx::Error>>()?);
+        }
+        Ok(found)
+    }
+}
+
+/// Ends what an agent that is no more was to do.
+pub(super) async fn end_all(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+    at: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    for task in tasks::open_of(connection, agent).await? {
+        end(connection, task, ("the agent was deleted", TaskState::Canceled), at).await?;
+    }
+    Ok(())
+}
+
+/// The first wish counts, so that its deadlines hold; a later one may only allow more.
+pub(super) async fn ask_to_cancel(
+    connection: &mut SqliteConnection,
+    task: TaskId,
+    at: DateTime<Utc>,
+    may_stop: bool,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE task_deliveries SET cancel_at = COALESCE(cancel_at, $1), \
+         cancel_may_stop = CASE WHEN $2 THEN 1 ELSE cancel_may_stop END WHERE task_id = $3",
+    )
+    .bind(micros(at))
+    .bind(may_stop)
+    .bind(task.0)
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+pub(super) async fn note_move(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+    moved: &TaskMove,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO task_moves (task_id, agent_id, state, reason, generation, at) VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(moved.task.0)
+    .bind(agent.0)
+    .bind(moved.state.word())
+    .bind(&moved.reason)
+    .bind(moved.generation)
+    .bind(micros(moved.at))
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn end(
+    connection: &mut SqliteConnection,
+    mut task: Task,
+    (reason, state): (&str, TaskState),
+    at: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    task.entry.state = state.word().to_owned();
+    task.entry.outcome = Some(reason.to_owned());
+    write(connection, &task, at).await?;
+    note_move(connection, task.entry.agent_id, &move_of(&task, reason, at)).await
+}
+
+async fn write(connection: &mut SqliteConnection, task: &Task, at: DateTime<Utc>) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE journal SET state = $1, outcome = $2, needs_user_attention = $3, generation = $4, ended_at = $5 \
+         WHERE id = $6",
+    )
+    .bind(&task.entry.state)
+    .bind(&task.entry.outcome)
+    .bind(task.entry.needs_user_attention)
+    .bind(task.entry.generation)
+    .bind(task.state().is_ended().then(|| micros(at)))
+    .bind(task.id.0)
+    .execute(&mut *connection)
+    .await?;
+    task_rows::update(connection, task.id, &task.work).await
+}
+
+fn move_of(task: &Task, reason: &str, at: DateTime<Utc>) -> TaskMove {
+    TaskMove {
+        task: task.id,
+        state: task.state(),
+        reason: reason.to_owned(),
+        generation: task.entry.generation,
+        at,
+    }
+}

@@ -1,0 +1,162 @@
+//! How a task is written to and read from its two rows: its line in the journal and its delivery.
+
+use chrono::TimeDelta;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{FromRow, Row, Sqlite};
+
+use super::row::{Columns, micros, micros_if_any, unreadable};
+use crate::domain::history::HistoryEntry;
+use crate::domain::id::TaskId;
+use crate::domain::task::{
+    Cancel, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskOrigin, TaskWork, Verified,
+};
+
+/// A query for whole tasks; `j` is the line of the journal, `d` the delivery.
+macro_rules! select_tasks {
+    ($rest:expr) => {
+        concat!(
+            "SELECT j.id, j.agent_id, j.kind, j.message, j.state, j.outcome, j.source, j.task_id, j.uri, ",
+            "j.needs_user_attention, j.generation, j.created_at, d.origin, d.is_urgent, d.step, d.channel, d.at, ",
+            "d.base_message, d.is_answered, d.attempt, d.timeout_micros, d.working_since, d.last_sign, ",
+            "d.silent_since, d.parked_until, d.cancel_at, d.cancel_may_stop, d.claim, d.claim_text, d.claim_at, ",
+            "d.reached, d.head_before, d.verified, d.verified_commit, d.verified_is_new, d.verified_is_pushed, ",
+            "d.verified_is_clean FROM journal j JOIN task_deliveries d ON d.task_id = j.id ",
+            $rest
+        )
+    };
+}
+pub(super) use select_tasks;
+
+const UNSENT: &str = "unsent";
+const SENDING: &str = "sending";
+const TAKEN: &str = "taken";
+
+type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+
+/// A new task's delivery; its line in the journal is there already.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    id: TaskId,
+    work: &TaskWork,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO task_deliveries (task_id, origin, is_urgent, timeout_micros, step, is_answered, attempt, \
+         cancel_may_stop, reached, verified) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    )
+    .bind(id.0)
+    .bind(work.origin.word())
+    .bind(work.is_urgent)
+    .bind(work.timeout.and_then(|timeout| timeout.num_microseconds()))
+    .bind(UNSENT)
+    .bind(false)
+    .bind(work.attempt)
+    .bind(false)
+    .bind(work.reached.word())
+    .bind(false)
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// Writes what the one who delivers may change: neither a cancel nor a claim, which others write meanwhile.
+pub(super) async fn update(
+    connection: &mut SqliteConnection,
+    id: TaskId,
+    work: &TaskWork,
+) -> Result<(), sqlx::Error> {
+    let verified = work.verified.as_ref();
+    let update = sqlx::query(
+        "UPDATE task_deliveries SET step = $1, channel = $2, at = $3, base_message = $4, is_answered = $5, \
+         attempt = $6, working_since = $7, last_sign = $8, silent_since = $9, parked_until = $10, reached = $11, \
+         head_before = $12, verified = $13, verified_commit = $14, verified_is_new = $15, \
+         verified_is_pushed = $16, verified_is_clean = $17 WHERE task_id = $18",
+    );
+    bind_delivery(update, work.delivery)
+        .bind(work.attempt)
+        .bind(micros_if_any(work.working_since))
+        .bind(micros_if_any(work.last_sign))
+        .bind(micros_if_any(work.silent_since))
+        .bind(micros_if_any(work.parked_until))
+        .bind(work.reached.word())
+        .bind(work.head_before.clone())
+        .bind(verified.is_some())
+        .bind(verified.and_then(|seen| seen.commit.clone()))
+        .bind(verified.and_then(|seen| seen.is_new))
+        .bind(verified.map(|seen| seen.is_pushed))
+        .bind(verified.map(|seen| seen.is_clean))
+        .bind(id.0)
+        .execute(connection)
+        .await
+        .map(drop)
+}
+
+/// The five columns of a delivery: step, channel, at, base_message, is_answered.
+fn bind_delivery(query: Query<'_>, delivery: Delivery) -> Query<'_> {
+    let (step, way, answered) = match delivery {
+        Delivery::Unsent => (UNSENT, None, false),
+        Delivery::Sending { channel, at, base, is_answered } => {
+            (SENDING, Some((channel, at, base)), is_answered)
+        }
+        Delivery::Taken { channel, at, base } => (TAKEN, Some((channel, at, base)), false),
+    };
+    query
+        .bind(step)
+        .bind(way.map(|(channel, _, _)| channel.word()))
+        .bind(way.map(|(_, at, _)| micros(at)))
+        .bind(way.and_then(|(_, _, base)| base))
+        .bind(answered)
+}
+
+fn delivery_of(row: &SqliteRow) -> Result<Delivery, sqlx::Error> {
+    let step: &str = row.try_get("step")?;
+    if step == UNSENT {
+        return Ok(Delivery::Unsent);
+    }
+    let (channel, at) = (row.word("channel", Channel::parse)?, row.time("at")?);
+    let base = row.try_get("base_message")?;
+    match step {
+        SENDING => Ok(Delivery::Sending { channel, at, base, is_answered: row.try_get("is_answered")? }),
+        TAKEN => Ok(Delivery::Taken { channel, at, base }),
+        other => Err(unreadable("step", other)),
+    }
+}
+
+fn claim_of(row: &SqliteRow) -> Result<Option<Claim>, sqlx::Error> {
+    let Some(kind) = row.word_if_any("claim", ClaimKind::parse)? else { return Ok(None) };
+    Ok(Some(Claim { kind, text: row.try_get("claim_text")?, at: row.time("claim_at")? }))
+}
+
+fn verified_of(row: &SqliteRow) -> Result<Option<Verified>, sqlx::Error> {
+    if !row.try_get::<bool, _>("verified")? {
+        return Ok(None);
+    }
+    Ok(Some(Verified {
+        commit: row.try_get("verified_commit")?,
+        is_new: row.try_get("verified_is_new")?,
+        is_pushed: row.try_get("verified_is_pushed")?,
+        is_clean: row.try_get("verified_is_clean")?,
+    }))
+}
+
+impl FromRow<'_, SqliteRow> for Task {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let may_stop: bool = row.try_get("cancel_may_stop")?;
+        let work = TaskWork {
+            origin: row.word("origin", TaskOrigin::parse)?,
+            is_urgent: row.try_get("is_urgent")?,
+            delivery: delivery_of(row)?,
+            attempt: row.try_get("attempt")?,
+            timeout: row.try_get::<Option<i64>, _>("timeout_micros")?.map(TimeDelta::microseconds),
+            working_since: row.time_if_any("working_since")?,
+            last_sign: row.time_if_any("last_sign")?,
+            silent_since: row.time_if_any("silent_since")?,
+            parked_until: row.time_if_any("parked_until")?,
+            cancel: row.time_if_any("cancel_at")?.map(|at| Cancel { at, may_stop }),
+            reached: row.word("reached", Reached::parse)?,
+            claim: claim_of(row)?,
+            head_before: row.try_get("head_before")?,
+            verified: verified_of(row)?,
+        };
+        Ok(Self { id: row.id("id", TaskId)?, entry: HistoryEntry::from_row(row)?, work })
+    }
+}

@@ -1,0 +1,140 @@
+//! What callers send about tasks and logs, turned into commands.
+
+use chrono::TimeDelta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::check::{filled, page_of, request_token};
+use super::defaults::{first_page, log_size, reject};
+use crate::app::error::Error;
+use crate::app::logs::ShowLog;
+use crate::app::tasks::{CancelTask, ReportStatus, ReportedState, StartTask};
+use crate::domain::task::WhenBusy;
+
+const MAX_TASK_BYTES: usize = 256 * 1024;
+const MAX_SUMMARY_BYTES: usize = 8 * 1024;
+const LONGEST_TIMEOUT: i64 = 7 * 24 * 60 * 60;
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartTaskInput {
+    pub agent_name: String,
+    /// What the agent is to do, complete in itself.
+    pub task_description: String,
+    /// What to do if the agent has a task: reject, queue (after those that wait) or interrupt (what it does now)
+    #[serde(default = "reject")]
+    pub when_busy: String,
+    /// The task is ended after working so many seconds, 1 to 604800; left out, it may take as long as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i64>,
+    /// Makes a repeated call the same call: the second one returns the first one's task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CancelTaskInput {
+    pub agent_name: String,
+    /// Also cancel the tasks that wait.
+    #[serde(default)]
+    pub all: bool,
+    /// Stop the workspace if the agent does not react to an interruption.
+    #[serde(default)]
+    pub escalate: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct LogInput {
+    pub agent_name: String,
+    #[serde(default = "first_page")]
+    pub page: i64,
+    /// 1 to 100, 1 if left out: the newest message.
+    #[serde(default = "log_size")]
+    pub page_size: i64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportInput {
+    /// working, idle, complete or failure; the last two end your task
+    pub state: String,
+    /// One sentence on what you did or do.
+    pub summary: String,
+    /// What you have to know before you can go on; it ends your task, and the answer comes as a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Where to look, such as a commit or a pull request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+}
+
+impl StartTaskInput {
+    pub fn into_command(self) -> Result<StartTask, Error> {
+        let request =
+            request_token(self.request_key.as_deref(), &Self { request_key: None, ..self.clone() })?;
+        let when_busy = match self.when_busy.as_str() {
+            "reject" => WhenBusy::Reject,
+            "queue" => WhenBusy::Queue,
+            "interrupt" => WhenBusy::Interrupt,
+            _ => return Err(Error::invalid("when_busy", "when_busy is reject, queue or interrupt")),
+        };
+        filled("task_description", &self.task_description)?;
+        limited("task_description", &self.task_description, MAX_TASK_BYTES)?;
+        Ok(StartTask {
+            name: filled("agent_name", &self.agent_name)?,
+            description: self.task_description,
+            when_busy,
+            timeout: self.timeout_seconds.map(timeout).transpose()?,
+            request,
+        })
+    }
+}
+
+impl CancelTaskInput {
+    pub fn into_command(self) -> Result<CancelTask, Error> {
+        let name = filled("agent_name", &self.agent_name)?;
+        Ok(CancelTask { name, all: self.all, escalate: self.escalate })
+    }
+}
+
+impl LogInput {
+    pub fn into_command(self) -> Result<ShowLog, Error> {
+        Ok(ShowLog { name: self.agent_name, page: page_of(self.page, self.page_size)? })
+    }
+}
+
+impl ReportInput {
+    pub fn into_command(self) -> Result<ReportStatus, Error> {
+        let state = ReportedState::ALL.into_iter().find(|state| state.word() == self.state);
+        limited("summary", &self.summary, MAX_SUMMARY_BYTES)?;
+        limited("question", self.question.as_deref().unwrap_or_default(), MAX_SUMMARY_BYTES)?;
+        limited("uri", self.uri.as_deref().unwrap_or_default(), MAX_SUMMARY_BYTES)?;
+        Ok(ReportStatus {
+            state: state
+                .ok_or_else(|| Error::invalid("state", "state is working, idle, complete or failure"))?,
+            summary: filled("summary", &self.summary)?,
+            question: self.question.as_deref().map(|text| filled("question", text)).transpose()?,
+            uri: self.uri.as_deref().map(|uri| filled("uri", uri)).transpose()?,
+        })
+    }
+}
+
+fn timeout(seconds: i64) -> Result<TimeDelta, Error> {
+    if !(1..=LONGEST_TIMEOUT).contains(&seconds) {
+        let message = format!("timeout_seconds goes from 1 to {LONGEST_TIMEOUT}");
+        return Err(Error::invalid("timeout_seconds", message));
+    }
+    Ok(TimeDelta::seconds(seconds))
+}
+
+fn limited(field: &str, text: &str, max_bytes: usize) -> Result<(), Error> {
+    if text.len() > max_bytes {
+        return Err(Error::invalid(field, format!("{field} has at most {max_bytes} bytes")));
+    }
+    Ok(())
+}

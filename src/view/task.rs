@@ -1,0 +1,117 @@
+//! Tasks as callers see them: in short, as an answer to giving or canceling one, and an agent's own report.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::time;
+use crate::app::tasks::{Reported, TaskCanceled, TaskStarted};
+use crate::domain::task::{Task, Verified};
+
+/// A task in short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct TaskSummary {
+    pub id: String,
+    pub message: String,
+    /// queued, delivering, working, done, failed, canceled or timed_out
+    pub state: String,
+    /// What the agent claimed about the end.
+    pub outcome: Option<String>,
+    /// agent, human or manager
+    pub source: String,
+    /// What could be checked of the claim (commit, new_commit, pushed, clean); null when nothing was.
+    pub verified: Option<serde_json::Value>,
+    pub created_at: String,
+}
+
+/// Answer of start_agent_task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct StartedTask {
+    pub task: TaskSummary,
+    pub agent_status: String,
+    pub agent_name: String,
+    pub task_description: String,
+    pub message: String,
+}
+
+/// Answer of cancel_agent_task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct CanceledTask {
+    /// Null when the agent did something that was no task given here.
+    pub task: Option<TaskSummary>,
+    pub agent_status: String,
+    pub agent_name: String,
+    pub message: String,
+    /// How far it had to go: none, interrupt, signals or stop.
+    pub reached: String,
+}
+
+/// Answer of report_status.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct ReportedStatus {
+    pub agent_name: String,
+    pub agent_status: String,
+    /// The task the report belongs to; null when none is being worked on.
+    pub task_id: Option<String>,
+    pub message: String,
+}
+
+impl TaskSummary {
+    pub(super) fn of(task: &Task, shorten: impl Fn(&str) -> String) -> Self {
+        let entry = &task.entry;
+        Self {
+            id: task.id.to_string(),
+            message: shorten(&entry.message),
+            state: entry.state.clone(),
+            outcome: entry.outcome.as_deref().map(&shorten),
+            source: entry.source.word().into(),
+            verified: task.work.verified.as_ref().map(verified),
+            created_at: time(entry.created_at),
+        }
+    }
+}
+
+impl From<&TaskStarted> for StartedTask {
+    fn from(started: &TaskStarted) -> Self {
+        Self {
+            task: TaskSummary::of(&started.task, str::to_owned),
+            agent_status: started.status.word().into(),
+            agent_name: started.name.to_string(),
+            task_description: started.task.entry.message.clone(),
+            message: started.message.clone(),
+        }
+    }
+}
+
+impl From<&TaskCanceled> for CanceledTask {
+    fn from(canceled: &TaskCanceled) -> Self {
+        Self {
+            task: canceled.task.as_ref().map(|task| TaskSummary::of(task, str::to_owned)),
+            agent_status: canceled.status.word().into(),
+            agent_name: canceled.name.to_string(),
+            message: canceled.message.clone(),
+            reached: canceled.reached.word().into(),
+        }
+    }
+}
+
+impl From<&Reported> for ReportedStatus {
+    fn from(reported: &Reported) -> Self {
+        Self {
+            agent_name: reported.name.to_string(),
+            agent_status: reported.status.word().into(),
+            task_id: reported.task.as_ref().map(|task| task.id.to_string()),
+            message: reported.message.clone(),
+        }
+    }
+}
+
+fn verified(seen: &Verified) -> serde_json::Value {
+    json!({
+        "commit": seen.commit,
+        "new_commit": seen.is_new,
+        "pushed": seen.is_pushed,
+        "clean": seen.is_clean,
+    })
+}

@@ -1,0 +1,77 @@
+//! Tasks of an agent, its log, and the reports agents make about themselves.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{AgentPath, IdempotencyKey, Reply};
+use crate::app::Fleet;
+use crate::app::caller::Caller;
+use crate::view::log::LogPage;
+use crate::view::request::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
+use crate::view::task::{CanceledTask, ReportedStatus, StartedTask};
+use crate::web::WebState;
+use crate::web::arguments::Arguments;
+use crate::web::problem::Problem;
+
+pub(super) fn routes() -> OpenApiRouter<WebState> {
+    OpenApiRouter::default()
+        .routes(routes!(start_agent_task, cancel_agent_task))
+        .routes(routes!(show_agent_log))
+        .routes(routes!(report_status))
+}
+
+/// Gives an agent a task; it is brought there whatever happens.
+#[utoipa::path(post, path = "/agents/{name}/tasks", tag = "agents", params(AgentPath, IdempotencyKey),
+    request_body(content = StartTaskInput, example = json!({
+        "task_description": "Add a test for the login form",
+        "when_busy": "queue"
+    })),
+    responses((status = 201, body = StartedTask, description = "Accepted; the task goes on by itself.")))]
+async fn start_agent_task(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(input): Arguments<StartTaskInput>,
+) -> Result<(StatusCode, Json<StartedTask>), Problem> {
+    let started = fleet.task_start(&caller, input.into_command()?).await?;
+    Ok((StatusCode::CREATED, Json(StartedTask::from(&started))))
+}
+
+/// Ends what an agent is working on; the agent stays up unless it has to be stopped.
+#[utoipa::path(delete, path = "/agents/{name}/tasks", tag = "agents", params(AgentPath, CancelTaskInput),
+    responses((status = 200, body = CanceledTask, description = "The task, and how far it had to go.")))]
+async fn cancel_agent_task(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(input): Arguments<CancelTaskInput>,
+) -> Reply<CanceledTask> {
+    let canceled = fleet.task_cancel(&caller, input.into_command()?).await?;
+    Ok(Json(CanceledTask::from(&canceled)))
+}
+
+/// The conversation with an agent, newest first, also after its deletion.
+#[utoipa::path(get, path = "/agents/{name}/log", tag = "agents", params(AgentPath, LogInput),
+    responses((status = 200, body = LogPage, description = "A page of the log.")))]
+async fn show_agent_log(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(input): Arguments<LogInput>,
+) -> Reply<LogPage> {
+    let log = fleet.agent_log(&caller, input.into_command()?).await?;
+    Ok(Json(LogPage::from(&log)))
+}
+
+/// An agent's report about itself.
+#[utoipa::path(post, path = "/report", tag = "agents",
+    request_body(content = ReportInput, example = json!({ "state": "complete", "summary": "The form is fixed" })),
+    responses((status = 200, body = ReportedStatus, description = "Noted.")))]
+async fn report_status(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(input): Arguments<ReportInput>,
+) -> Reply<ReportedStatus> {
+    let reported = fleet.status_report(&caller, input.into_command()?).await?;
+    Ok(Json(ReportedStatus::from(&reported)))
+}

@@ -1,0 +1,250 @@
+//! Tasks: one of two callers wins, states only move forward, and every move is on record.
+
+use chrono::TimeDelta;
+use fleet_mcp::domain::task::{
+    Cancel, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskMove, TaskState, TaskWork, Verified,
+    WhenBusy,
+};
+use fleet_mcp::store::{Admission, CancelTaken, LatestTasks, RequestKey, StoreError, TaskAccepted, Which};
+
+use super::{Home, at, given, missing, page, report};
+
+const QUEUE: Admission = Admission { when_busy: WhenBusy::Queue, is_starting: false };
+const REJECT: Admission = Admission { when_busy: WhenBusy::Reject, is_starting: false };
+const INTERRUPT: Admission = Admission { when_busy: WhenBusy::Interrupt, is_starting: false };
+
+impl Home {
+    async fn queued(&self, task: &Task) {
+        assert_eq!(self.store.task_accept(task, QUEUE, None).await.unwrap(), TaskAccepted::New);
+    }
+
+    async fn moved(&self, task: &Task, to: TaskState, second: i64) -> Task {
+        let mut moved = task.clone();
+        moved.entry.state = to.word().to_owned();
+        assert!(self.store.task_save(&moved, "so", at(second)).await.unwrap(), "{to}");
+        moved
+    }
+}
+
+#[tokio::test]
+async fn of_two_tasks_at_once_one_wins_and_the_other_finds_the_agent_busy() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let (a, b) = (given(&agent, "a", 1), given(&agent, "b", 1));
+    let (first, second) =
+        tokio::join!(home.store.task_accept(&a, REJECT, None), home.store.task_accept(&b, REJECT, None));
+    let outcomes = [first.is_ok(), second.is_ok()];
+    assert_eq!(outcomes.iter().filter(|won| **won).count(), 1);
+    let lost = [first, second].into_iter().find_map(Result::err).unwrap();
+    assert!(matches!(lost, StoreError::Busy), "{lost}");
+    assert_eq!(home.store.tasks_open_count(agent.id).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_spec_on_its_way_into_a_starting_workspace_is_no_reason_to_refuse() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let mut spec = given(&agent, "spec", 1);
+    spec.work.origin = fleet_mcp::domain::task::TaskOrigin::Spec;
+    home.queued(&spec).await;
+    let starting = Admission { when_busy: WhenBusy::Reject, is_starting: true };
+    assert!(home.store.task_accept(&given(&agent, "held", 2), starting, None).await.is_ok());
+    let refused = home.store.task_accept(&given(&agent, "too much", 3), starting, None).await;
+    assert!(matches!(refused, Err(StoreError::Busy)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_task_and_other_arguments_are_refused() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let key = |fingerprint| RequestKey {
+        principal: "ann".into(),
+        tool: "start_agent_task".into(),
+        key: "k".into(),
+        fingerprint: [fingerprint; 32],
+    };
+    let first = given(&agent, "a", 1);
+    home.store.task_accept(&first, REJECT, Some(&key(1))).await.unwrap();
+    let again = home.store.task_accept(&given(&agent, "a", 2), REJECT, Some(&key(1))).await.unwrap();
+    assert_eq!(again, TaskAccepted::Repeated(Box::new(first)));
+    let other = home.store.task_accept(&given(&agent, "b", 2), REJECT, Some(&key(2))).await;
+    assert!(matches!(other, Err(StoreError::KeyReused)), "{other:?}");
+    assert_eq!(home.store.task_keys_prune(at(9)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn tasks_move_forward_only_and_every_move_is_on_record() {
+    for from in TaskState::ALL {
+        for to in TaskState::ALL {
+            let home = Home::new().await;
+            let agent = home.agent("one").await;
+            let task = given(&agent, "move", 1);
+            home.queued(&task).await;
+            let task = if *from == TaskState::Queued { task } else { home.moved(&task, *from, 2).await };
+            let mut next = task.clone();
+            next.entry.state = to.word().to_owned();
+            next.entry.outcome = Some("so".to_owned());
+            let is_saved = home.store.task_save(&next, "so", at(3)).await.unwrap();
+            let is_legal = from.may_become(*to) || (from == to && !from.is_ended());
+            assert_eq!(is_saved, is_legal, "{from} -> {to}");
+            let expected = if is_saved { next } else { task };
+            assert_eq!(
+                home.store.task_by_id(expected.id).await.unwrap(),
+                Some(expected.clone()),
+                "{from} -> {to}"
+            );
+            let moves = home.store.task_moves(&[expected.id]).await.unwrap().remove(&expected.id).unwrap();
+            let mut states = vec![TaskState::Queued, *from, *to];
+            states.truncate(if is_saved { 3 } else { 2 });
+            states.dedup();
+            assert_eq!(moves.iter().map(|moved| moved.state).collect::<Vec<_>>(), states, "{from} -> {to}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let mut task = given(&agent, "all of it", 1);
+    task.work.timeout = Some(TimeDelta::seconds(90));
+    task.work.is_urgent = true;
+    home.queued(&task).await;
+    let claim = Claim { kind: ClaimKind::Complete, text: "did it".into(), at: at(4) };
+    home.moved(&task, TaskState::Working, 2).await;
+    home.store.tasks_cancel(agent.id, Which::Current, true, at(3)).await.unwrap();
+    home.store.task_claim(&report(&agent, "did it", 4), Some((task.id, &claim))).await.unwrap();
+    task.entry.state = TaskState::Working.word().to_owned();
+    task.entry.generation = 7;
+    task.work = TaskWork {
+        delivery: Delivery::Taken { channel: Channel::AgentApi, at: at(2), base: Some(5) },
+        attempt: 2,
+        working_since: Some(at(2)),
+        last_sign: Some(at(3)),
+        silent_since: Some(at(4)),
+        parked_until: Some(at(5)),
+        reached: Reached::Interrupt,
+        head_before: Some("abc".into()),
+        verified: Some(Verified {
+            commit: Some("def".into()),
+            is_new: Some(true),
+            is_pushed: false,
+            is_clean: true,
+        }),
+        ..task.work
+    };
+    assert!(home.store.task_save(&task, "parked", at(5)).await.unwrap());
+    let expected = Task {
+        work: TaskWork {
+            cancel: Some(Cancel { at: at(3), may_stop: true }),
+            claim: Some(claim),
+            ..task.work.clone()
+        },
+        ..task.clone()
+    };
+    assert_eq!(home.store.task_by_id(task.id).await.unwrap(), Some(expected));
+    let moves = home.store.task_moves(&[task.id]).await.unwrap().remove(&task.id).unwrap();
+    let moved = |state, reason: &str, generation, second| TaskMove {
+        task: task.id,
+        state,
+        reason: reason.into(),
+        generation,
+        at: at(second),
+    };
+    let expected = [
+        moved(TaskState::Queued, "accepted", 1, 1),
+        moved(TaskState::Working, "so", 1, 2),
+        moved(TaskState::Working, "parked", 7, 5),
+    ];
+    assert_eq!(moves, expected);
+}
+
+#[tokio::test]
+async fn what_is_begun_goes_first_then_what_is_urgent_then_what_is_oldest() {
+    let home = Home::new().await;
+    let (agent, other) = (home.agent("one").await, home.agent("two").await);
+    let (a, b) = (given(&agent, "a", 1), given(&agent, "b", 2));
+    let mut urgent = given(&agent, "urgent", 3);
+    urgent.work.is_urgent = true;
+    for task in [&b, &a] {
+        home.queued(task).await;
+    }
+    let open =
+        async || home.store.tasks_latest_of(agent.id).await.unwrap().open.map(|task| task.entry.message);
+    assert_eq!(open().await.as_deref(), Some("a"));
+    let a = home.moved(&a, TaskState::Working, 4).await;
+    home.store.task_accept(&urgent, INTERRUPT, None).await.unwrap();
+    let begun = home.store.task_by_id(a.id).await.unwrap().unwrap();
+    assert_eq!(begun.work.cancel, Some(Cancel { at: at(3), may_stop: false }), "what it does is to end");
+    assert_eq!(open().await.as_deref(), Some("a"));
+    let ended = home.moved(&begun, TaskState::Canceled, 5).await;
+    let latest = home.store.tasks_latest_of(agent.id).await.unwrap();
+    let version = latest.version;
+    assert!(version > 0);
+    assert_eq!(latest, LatestTasks { open: Some(urgent), last: Some(ended), version });
+    assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
+    assert_eq!(home.store.tasks_latest_of(other.id).await.unwrap(), LatestTasks::default());
+}
+
+#[tokio::test]
+async fn a_cancel_ends_what_waits_and_marks_what_is_begun() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let tasks = [given(&agent, "a", 1), given(&agent, "b", 2), given(&agent, "c", 3)];
+    for task in &tasks {
+        home.queued(task).await;
+    }
+    let [a, b, c] = &tasks;
+    home.moved(a, TaskState::Working, 4).await;
+    let cancel = async |which| home.store.tasks_cancel(agent.id, which, false, at(5)).await.unwrap();
+    assert_eq!(cancel(Which::Current).await, CancelTaken { ended: vec![], in_hand: Some(a.id) });
+    assert_eq!(cancel(Which::All).await, CancelTaken { ended: vec![b.id, c.id], in_hand: Some(a.id) });
+    let states = async |task: &Task| home.store.task_by_id(task.id).await.unwrap().unwrap().state();
+    assert_eq!(
+        [states(a).await, states(b).await, states(c).await],
+        [TaskState::Working, TaskState::Canceled, TaskState::Canceled]
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_agent_leaves_no_task_open_and_its_history_stays() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let task = given(&agent, "a", 1);
+    home.queued(&task).await;
+    home.store.agent_delete(agent.id, at(2)).await.unwrap();
+    let history = home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap().items;
+    let shown: Vec<_> =
+        history.iter().map(|entry| (entry.state.as_str(), entry.outcome.as_deref())).collect();
+    assert_eq!(shown, [("canceled", Some("the agent was deleted"))]);
+}
+
+#[tokio::test]
+async fn reports_and_unknown_ids_are_no_tasks_to_move() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let stranger = given(&agent, "never accepted", 1);
+    assert_eq!(missing(home.store.task_save(&stranger, "so", at(2)).await), "task");
+}
+
+#[tokio::test]
+async fn the_log_is_paged_newest_first_grows_in_place_and_is_bounded() {
+    use fleet_mcp::domain::log::{LogEntry, LogKind};
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let entry = |number: i64, content: &str| LogEntry {
+        conversation: 0,
+        number,
+        kind: if number % 2 == 0 { LogKind::Input } else { LogKind::Output },
+        content: content.to_owned(),
+        time: at(number),
+    };
+    home.store.log_add(agent.id, &[entry(0, "do it"), entry(1, "doing")]).await.unwrap();
+    home.store.log_add(agent.id, &[entry(0, "do it"), entry(1, "doing it")]).await.unwrap();
+    let shown = home.store.log_page(agent.id, page(1, 1)).await.unwrap();
+    assert_eq!((shown.items, shown.total_count), (vec![entry(1, "doing it")], 2));
+    let many: Vec<LogEntry> = (2..1_010).map(|number| entry(number, "x")).collect();
+    home.store.log_add(agent.id, &many).await.unwrap();
+    let last = home.store.log_page(agent.id, page(10, 100)).await.unwrap();
+    assert_eq!((last.items.last().map(|entry| entry.number), last.total_count), (Some(10), 1_000));
+}
