@@ -13,6 +13,8 @@ use crate::domain::text::printable;
 
 const TRY_HERE: &str =
     "agents create --project setup --spec 'Write a haiku about this machine into HAIKU.md'";
+/// Agents of the embedded Coder are this user's processes, whatever else keeps them apart.
+const AGENTS_HERE: &str = "run on this machine as you: your home and your keys are within their reach";
 const TRY_ON_CODER: &str = "projects";
 
 /// All there is to say.
@@ -52,8 +54,9 @@ impl Greeting<'_> {
             "pid": self.server.pid,
             "version": self.server.version,
             "data_dir": self.data_directory,
-            "engine": self.engine(),
-            "coder": self.coder(),
+            "engine": self.engine_word(),
+            "engine_version": self.version,
+            "coder_url": self.coder(),
             "connect": connect.collect::<serde_json::Map<_, _>>(),
             "try": self.trial(),
         })
@@ -63,7 +66,7 @@ impl Greeting<'_> {
         let mut facts = Vec::new();
         facts.extend(self.engine().map(|engine| ("engine", engine)));
         match self.home {
-            Home::Here { .. } => facts.push(("agents", self.who_agents_are())),
+            Home::Here { .. } => facts.push(("agents", AGENTS_HERE.to_owned())),
             Home::Coder { url } => facts.push(("agents", format!("in workspaces of {url}"))),
         }
         facts.push(("mcp", self.server.mcp_url.to_string()));
@@ -89,15 +92,18 @@ impl Greeting<'_> {
         })
     }
 
+    fn engine_word(&self) -> Option<&str> {
+        match self.home {
+            Home::Here { engine, .. } => Some(engine),
+            Home::Coder { .. } => None,
+        }
+    }
+
     fn coder(&self) -> Option<&str> {
         match self.home {
             Home::Here { .. } => None,
             Home::Coder { url } => Some(url.as_str()),
         }
-    }
-
-    fn who_agents_are(&self) -> String {
-        "run on this machine as you: your home and your keys are within their reach".to_owned()
     }
 
     fn connect_lines(&self) -> String {

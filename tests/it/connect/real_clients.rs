@@ -1,5 +1,6 @@
 //! The real Claude Code and Codex as clients, set up by `connect` alone, driven by a scripted model.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -39,11 +40,13 @@ async fn run(cli: &RealCli, program: &Program, arguments: &[&str], variables: &[
 }
 
 /// All that the model was told, against what the fleet now has.
-async fn assert_played(program: &Program, model: &ModelEndpoint, output: &Output) {
+async fn assert_played(program: &Program, model: &ModelEndpoint, output: &Output, path: &str) {
     let said =
         format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     assert_eq!(model.n_played(), 4, "{said}");
+    let paths: BTreeSet<String> = model.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths.into_iter().collect::<Vec<_>>(), [path]);
     let results: Vec<Value> = model.results().iter().map(|result| json_in(result)).collect();
     let name = &results[1]["agent"]["name"];
     let list = program.json(&["--json", "agents", "list"]).await;
@@ -71,7 +74,7 @@ async fn claude_code_connected_by_us_drives_the_fleet() {
         "mcp__fleet",
     ];
     let output = run(&cli, &program, &arguments, &variables_of_claude(&model)).await;
-    assert_played(&program, &model, &output).await;
+    assert_played(&program, &model, &output, "/v1/messages").await;
     interrupt(server).await;
 }
 
@@ -87,7 +90,7 @@ async fn codex_connected_by_us_drives_the_fleet_unasked() {
     let arguments =
         ["exec", "--json", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps", "-"];
     let output = run(&cli, &program, &arguments, &[("OPENAI_MODEL_KEY", "none")]).await;
-    assert_played(&program, &model, &output).await;
+    assert_played(&program, &model, &output, "/v1/responses").await;
     interrupt(server).await;
 }
 
