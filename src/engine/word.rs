@@ -18,6 +18,8 @@ word_enum! {
     }
 }
 
+pub const WORDS: [&str; 6] = ["auto", "claude", "codex", "cursor-agent", "custom", "demo"];
+
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no engine '{word}'; there are: {}", words())]
 pub struct UnknownEngine {
@@ -30,8 +32,7 @@ pub fn by_word(word: &str) -> Result<EngineWord, UnknownEngine> {
 
 /// All of them, for people.
 pub fn words() -> String {
-    let words: Vec<&str> = EngineWord::ALL.iter().map(|word| word.word()).collect();
-    words.join(", ")
+    WORDS.join(", ")
 }
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ mod tests {
             error,
             "there is no engine 'nope'; there are: auto, claude, codex, cursor-agent, custom, demo"
         );
+        assert_eq!(EngineWord::ALL.iter().map(|word| word.word()).collect::<Vec<_>>(), WORDS);
         for word in EngineWord::ALL {
             assert_eq!(by_word(word.word()), Ok(*word));
         }

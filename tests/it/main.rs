@@ -4,6 +4,7 @@
 mod cli;
 mod coder;
 mod contract;
+mod engines;
 mod fleet;
 mod harness;
 mod local;
