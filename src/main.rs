@@ -1,13 +1,16 @@
 //! The `fleet-mcp` program: reads the command line and hands over to `boot` or `cli`.
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use fleet_mcp::boot::{self, BootError, EmbeddedOptions};
+use fleet_mcp::boot::{self, BootError, EmbeddedOptions, Ready, StdioOptions};
 use fleet_mcp::cli::{
-    self, AgentArgs, Cli, Command, Exit, Extras, Globals, LocalCoderArgs, ServeArgs, UpArgs,
+    self, AgentArgs, Cli, CliError, Command, Demo, EngineArgs, EngineProgram, Exit, Extras, Globals, Home,
+    LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
-use fleet_mcp::engine::demo;
+use fleet_mcp::engine::{self, EngineWord, demo, found, installed};
 use fleet_mcp::runner::{self, Options};
 use fleet_mcp::{telemetry, web};
 use secrecy::SecretString;
@@ -22,7 +25,7 @@ fn main() -> ExitCode {
         match command {
             Command::Up(arguments) => finish(up(&globals, &arguments).await),
             Command::Serve(arguments) => finish(serve(&globals, &arguments).await),
-            Command::Stdio => finish(stdio(&globals).await),
+            Command::Stdio(arguments) => finish(stdio(&globals, &arguments).await),
             Command::LocalCoder(arguments) => finish(local_coder(&globals, &arguments).await),
             Command::Agent(arguments) => finish(agent(&globals, &arguments).await),
             Command::DemoEngine(arguments) if arguments.linger => demo::linger().await,
@@ -35,34 +38,88 @@ fn main() -> ExitCode {
 async fn serve(globals: &Globals, arguments: &ServeArgs) -> anyhow::Result<()> {
     let settings = Settings::load(&flags(globals, arguments), &Environment::of_process())?;
     telemetry::start(&settings.log, settings.coder.iter().map(|coder| coder.token.clone()).collect());
-    Ok(boot::serve(&settings).await?)
+    Ok(boot::serve(&settings, Box::new(|_| Box::pin(async {}))).await?)
 }
 
 async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
-    let settings = Settings::load(&flags(globals, &arguments.serve), &Environment::of_process())?;
+    let mut flags = flags(globals, &arguments.serve);
+    // On a terminal the log would bury what is said there; in a file it is all there is.
+    flags.usual_log_level = std::io::stderr().is_terminal().then(|| "warn".to_owned());
+    let settings = Settings::load(&flags, &Environment::of_process())?;
     telemetry::start(&settings.log, settings.coder.iter().map(|coder| coder.token.clone()).collect());
-    Ok(boot::up(&settings, &embedded(0, &arguments.engine.engine)).await?)
+    let demo = if arguments.demo { Demo::Wanted } else { Demo::Unwanted };
+    let engine = engine(&arguments.engine, demo)?;
+    let news = News { home: home(&settings, engine), demo, find_program };
+    let globals = globals.clone();
+    let ready: Ready = Box::new(move |server| Box::pin(cli::greet(globals, news, server)));
+    Ok(boot::up(&settings, &embedded(0, engine), ready).await?)
 }
 
 async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::Result<()> {
     let nothing = ServeArgs { port: None, bind: None };
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
     telemetry::start(&settings.log, Vec::new());
-    let options = embedded(arguments.port.unwrap_or_default(), &arguments.engine.engine);
-    Ok(boot::local_coder(&settings, &options).await?)
+    let engine = engine(&arguments.engine, Demo::Unwanted)?;
+    Ok(boot::local_coder(&settings, &embedded(arguments.port.unwrap_or_default(), engine)).await?)
 }
 
 /// The project `here` is the directory this was started in.
-fn embedded(port: u16, engine: &str) -> EmbeddedOptions {
-    EmbeddedOptions { port, engine: engine.to_owned(), here: std::env::current_dir().ok() }
+fn embedded(port: u16, engine: EngineWord) -> EmbeddedOptions {
+    EmbeddedOptions { port, engine: engine.word().to_owned(), here: std::env::current_dir().ok() }
 }
 
-async fn stdio(globals: &Globals) -> anyhow::Result<()> {
+/// The engine that is meant; demo agents cost nothing unless an engine is named.
+fn engine(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
+    let named = arguments.engine.as_deref().filter(|word| !word.is_empty());
+    let word = match (named, demo) {
+        (Some(word), _) => engine::by_word(word).map_err(BootError::Engine)?,
+        (None, Demo::Wanted) => EngineWord::Demo,
+        (None, Demo::Unwanted) => EngineWord::Auto,
+    };
+    Ok(found::meant(word, &found::found(find_program)))
+}
+
+fn home(settings: &Settings, engine: EngineWord) -> Home {
+    match &settings.coder {
+        Some(coder) => Home::Coder { url: coder.url.clone() },
+        None => Home::Here { engine: engine.word().to_owned(), program: engine_program(engine) },
+    }
+}
+
+fn engine_program(engine: EngineWord) -> EngineProgram {
+    match engine {
+        EngineWord::Demo => {
+            let found = found::found(find_program);
+            EngineProgram::Own { instead: found.first().map(|found| found.word.word()) }
+        }
+        EngineWord::Custom | EngineWord::Auto => EngineProgram::Custom,
+        EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => {
+            let missing = || EngineProgram::Missing(engine.word().to_owned());
+            find_program(engine.word()).map_or_else(missing, EngineProgram::Found)
+        }
+    }
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    installed::program(name, &std::env::var_os("PATH").unwrap_or_default())
+}
+
+async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
     let nothing = ServeArgs { port: None, bind: None };
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
     telemetry::start(&settings.log, Vec::new());
     let token = std::env::var("FLEET_TOKEN").ok().filter(|token| !token.is_empty()).map(SecretString::from);
-    Ok(boot::stdio(&settings.data_dir, token).await?)
+    let server = boot::background::server_or_start(&settings.data_dir, globals.config.as_deref()).await?;
+    let bridge =
+        |token| boot::stdio(StdioOptions { data_dir: settings.data_dir, mcp_url: server.mcp_url, token });
+    let Some(role) = &arguments.as_role else { return Ok(bridge(token).await?) };
+    anyhow::ensure!(token.is_none(), "FLEET_TOKEN and --as-role both say who calls: leave one out");
+    let own = RoleToken::mint(globals, role).await?;
+    let bridged = bridge(Some(own.token.clone())).await;
+    if let Err(error) = own.revoke().await {
+        tracing::warn!(%error, "the token of this bridge could not be revoked");
+    }
+    Ok(bridged?)
 }
 
 async fn agent(globals: &Globals, arguments: &AgentArgs) -> anyhow::Result<()> {
@@ -81,6 +138,7 @@ fn flags(globals: &Globals, arguments: &ServeArgs) -> Flags {
         bind: arguments.bind.map(|address| address.to_string()),
         port: arguments.port,
         log_level: globals.log_level.map(|level| level.word().to_owned()),
+        usual_log_level: None,
     }
 }
 
@@ -98,9 +156,12 @@ fn finish(result: anyhow::Result<()>) -> ExitCode {
 /// The whole chain of causes on one line of standard error.
 fn report(error: &anyhow::Error) -> ExitCode {
     anstream::eprintln!("error: {error:#}");
+    if let Some(error) = error.downcast_ref::<CliError>() {
+        return error.exit().into();
+    }
     match error.downcast_ref::<BootError>() {
         Some(BootError::Held { .. }) => Exit::Held.into(),
-        Some(BootError::NoCoder) => Exit::Usage.into(),
+        Some(BootError::NoCoder | BootError::Engine(_)) => Exit::Usage.into(),
         Some(_) => Exit::Failed.into(),
         None => Exit::Usage.into(),
     }

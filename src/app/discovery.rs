@@ -14,6 +14,7 @@ use super::error::Error;
 use crate::coder::wire::{Organization, Preset, RichParameter, Template};
 use crate::coder::{CoderError, ErrorKind};
 use crate::domain::access::{Action, Target};
+use crate::domain::budget::Budget;
 use crate::domain::name::name_key;
 use crate::domain::project::Project;
 use crate::domain::role::{DEFAULT_ROLE, Role, RoleKind};
@@ -312,6 +313,7 @@ fn preset_role(preset: &Preset) -> Role {
         display_name: preset.name.clone(),
         description: preset.description.clone(),
         kind: RoleKind::Coding,
+        budget: Budget::default(),
         prompt: String::new(),
     }
 }

@@ -22,6 +22,7 @@ impl Fleet {
             self.check_coder(),
             self.check_catalog(),
             self.check_operations().await,
+            self.check_identities(),
         ])
     }
 
@@ -64,6 +65,27 @@ impl Fleet {
                 Check { name: "files", finding: problem.clone(), remedy }
             }
         }
+    }
+
+    /// Have the agents that run what they need to call us?
+    fn check_identities(&self) -> Check {
+        let snapshot = self.board().now();
+        let running = snapshot.agents.values().filter(|state| state.agent.sighting.status.is_ready());
+        let (mut n_well, mut troubled) = (0, Vec::new());
+        for state in running {
+            match state.callback_reason() {
+                None => n_well += 1,
+                Some(reason) => troubled.push(format!("{}: {reason}", state.agent.name)),
+            }
+        }
+        let Some(first) = troubled.first() else {
+            return Check { name: "callbacks", finding: format!("{n_well} agents can call"), remedy: None };
+        };
+        let finding =
+            format!("{} of {} agents cannot call; {first}", troubled.len(), n_well + troubled.len());
+        let remedy =
+            "Do what is said there; each is tried again by itself, and at once when it is restarted.";
+        Check { name: "callbacks", finding, remedy: Some(remedy.to_owned()) }
     }
 
     async fn check_operations(&self) -> Check {

@@ -15,13 +15,16 @@ pub mod health;
 pub mod history;
 pub mod hooks;
 mod metadata_reader;
+mod provision;
 pub mod reconcile;
+pub mod rescue;
 mod shutdown;
 mod slots;
 pub mod snapshot;
 pub mod tokens;
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +33,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::coder::Client;
+use crate::domain::budget::Budget;
 use crate::store::Store;
 use catalog::Catalog;
 use discovery::Discovery;
@@ -50,8 +54,14 @@ pub struct FleetOptions {
     pub stuck_after: TimeDelta,
     /// A build that takes longer than this has failed for us.
     pub build_timeout: Duration,
-    /// Base of links into Coder for people, and of the address agents call.
+    /// Where templates are told that we can be reached.
     pub public_url: Option<String>,
+    /// Where agents call us; without it they are given nothing.
+    pub callback_url: Option<String>,
+    /// What an agent may spend, unless its role says less.
+    pub budget: Budget,
+    /// Where the work of deleted agents is kept.
+    pub rescue_dir: PathBuf,
 }
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.

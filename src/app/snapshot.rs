@@ -10,12 +10,15 @@ use uuid::Uuid;
 
 use super::Fleet;
 use super::error::Error;
+use super::provision::Identity;
 use crate::domain::agent::{Agent, AgentStatus};
 use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::metadata::{self, AGENT_SPEC, Dated, Metadata, PULL_REQUEST_URL};
 use crate::domain::name::name_key;
+use crate::domain::provision::Provision;
 use crate::domain::role::RoleKind;
 use crate::domain::task::TaskState;
+use crate::domain::words::Transition;
 use crate::store::LatestTasks;
 
 /// One agent: its row, its tasks, and what Coder showed of it last.
@@ -27,6 +30,8 @@ pub struct AgentState {
     /// The merged view of all sources.
     pub metadata: Metadata,
     pub workspace_url: Option<String>,
+    /// What the agent was given to call us with.
+    pub identity: Identity,
     pub(super) own_metadata: Metadata,
     pub(super) live: Live,
 }
@@ -38,6 +43,8 @@ pub(super) struct Live {
     /// The newest report of the current build, while it says `working`.
     pub(super) working_on: Option<String>,
     pub(super) workspace_agent: Option<Uuid>,
+    /// Of the newest build.
+    pub(super) transition: Option<Transition>,
     /// When this was looked at; an older look never overwrites a newer one.
     pub(super) looked_at: Option<DateTime<Utc>>,
     /// App statuses already in the journal.
@@ -53,6 +60,7 @@ impl AgentState {
             own_metadata,
             metadata: Metadata::new(),
             workspace_url: None,
+            identity: Identity::default(),
             live: Live::default(),
         };
         state.merge_metadata();
@@ -174,15 +182,17 @@ impl Fleet {
             self.store().tasks_latest().await?.into_iter().collect();
         let mut metadata: HashMap<AgentId, Metadata> =
             self.store().metadata_live().await?.into_iter().collect();
+        let mut given: HashMap<AgentId, Provision> =
+            self.store().provisions_live().await?.into_iter().map(|given| (given.agent_id, given)).collect();
         let revision = self.store().revision().await?;
         self.board().update(|snapshot| {
             for agent in agents {
                 let tasks = tasks.remove(&agent.id).unwrap_or_default();
                 let own = metadata.remove(&agent.id).unwrap_or_default();
                 let kind = self.role_kind_or_coding(&agent.role);
-                snapshot
-                    .agents
-                    .insert(agent.name.key().into(), Arc::new(AgentState::new(agent, kind, tasks, own)));
+                let identity = Identity { given: given.remove(&agent.id), trouble: None };
+                let state = AgentState { identity, ..AgentState::new(agent, kind, tasks, own) };
+                snapshot.agents.insert(state.agent.name.key().into(), Arc::new(state));
             }
         });
         self.board().raise(revision);
@@ -205,6 +215,7 @@ impl Fleet {
             if let Some(known) = snapshot.by_id(id) {
                 fresh.live = known.live.clone();
                 fresh.workspace_url = known.workspace_url.clone();
+                fresh.identity = known.identity.clone();
                 fresh.agent.sighting.observed_at =
                     fresh.agent.sighting.observed_at.max(known.agent.sighting.observed_at);
                 fresh.merge_metadata();

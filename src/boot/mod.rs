@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::app;
 use crate::coder::CoderError;
+use crate::engine::UnknownEngine;
 use crate::local::LocalError;
 use crate::mcp::bridge::BridgeError;
 use crate::mcp::tools::UnknownToolset;
@@ -21,8 +22,8 @@ use crate::runner::RunnerError;
 use crate::store::StoreError;
 
 pub use local_coder::{EmbeddedOptions, local_coder};
-pub use server::{serve, up};
-pub use stdio::stdio;
+pub use server::{Ready, serve, up};
+pub use stdio::{StdioOptions, stdio};
 
 /// Why a server could not start or go on.
 #[derive(Debug, Error)]
@@ -64,6 +65,8 @@ pub enum BootError {
     },
     #[error("the server stopped unexpectedly")]
     Serve(#[source] std::io::Error),
+    #[error("{0}")]
+    Engine(#[source] UnknownEngine),
     #[error("the bridge between the client and the server broke")]
     Bridge(#[source] BridgeError),
     #[error("the agent of this workspace cannot go on")]

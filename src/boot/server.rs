@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
 use crate::coder::{Client, ClientOptions, RetryPolicy};
 use crate::config::{CoderSettings, Settings};
+use crate::domain::budget::{Budget, Usd};
 use crate::domain::role::RoleKind;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
@@ -50,19 +52,30 @@ struct Bound {
     url: String,
 }
 
+/// What is done once the server serves, while it serves.
+pub type Ready = Box<dyn FnOnce(ServerFile) -> BoxFuture<'static, ()> + Send>;
+
+/// Where a server works: its directory, its port, and whom to tell.
+struct Site<'a> {
+    dir: &'a DataDir,
+    bound: Bound,
+    ready: Ready,
+}
+
 /// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
-pub async fn serve(settings: &Settings) -> Result<(), BootError> {
+pub async fn serve(settings: &Settings, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
-    let served = run(settings, coder, bind(settings).await?, &dir).await;
+    let site = Site { dir: &dir, bound: bind(settings).await?, ready };
+    let served = run(settings, coder, site).await;
     dir.withdraw();
     served
 }
 
 /// Like `serve`, with an embedded Coder when no deployment is set.
-pub async fn up(settings: &Settings, options: &EmbeddedOptions) -> Result<(), BootError> {
+pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) -> Result<(), BootError> {
     if settings.coder.is_some() {
-        return serve(settings).await;
+        return serve(settings, ready).await;
     }
     let dir = DataDir::hold(&settings.data_dir)?;
     let bound = bind(settings).await?;
@@ -70,7 +83,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions) -> Result<(), Bo
     let mut settings = settings.clone();
     // Agents on this machine reach us where we listen.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
-    let served = run(&settings, &local_coder::settings_of(&local), bound, &dir).await;
+    let site = Site { dir: &dir, bound, ready };
+    let served = run(&settings, &local_coder::settings_of(&local), site).await;
     local.stop().await;
     dir.withdraw();
     served
@@ -84,14 +98,10 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
     Ok(Bound { listener, url: format!("http://{bound}") })
 }
 
-async fn run(
-    settings: &Settings,
-    coder: &CoderSettings,
-    bound: Bound,
-    dir: &DataDir,
-) -> Result<(), BootError> {
+async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Result<(), BootError> {
+    let Site { dir, bound, ready } = site;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
-    let running = start_fleet(settings, coder).await?;
+    let running = start_fleet(settings, coder, &bound.url).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
@@ -101,6 +111,8 @@ async fn run(
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder.url, "serving");
+    let stop = running.stop.clone();
+    running.tasks.spawn(async move { stop.run_until_cancelled(ready(file)).await });
     let ended = tokio::select! {
         ended = serving => ended,
         () = running.stop.cancelled() => Ok(Ok(())),
@@ -109,7 +121,11 @@ async fn run(
     ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
 }
 
-async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Running, BootError> {
+async fn start_fleet(
+    settings: &Settings,
+    coder: &CoderSettings,
+    bound_url: &str,
+) -> Result<Running, BootError> {
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
     let store = Store::open(&options).await.map_err(BootError::Store)?;
@@ -119,7 +135,8 @@ async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Runni
         projects: settings.fleet.project_dirs.clone(),
     };
     let catalog = Catalog::open(dirs);
-    let fleet = Fleet::open(store.clone(), client.clone(), catalog, fleet_options(settings)).await;
+    let options = fleet_options(settings, bound_url);
+    let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     fleet.start(&stop, &tasks);
@@ -140,13 +157,20 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
     Client::new(options).map_err(BootError::Coder)
 }
 
-fn fleet_options(settings: &Settings) -> FleetOptions {
+fn fleet_options(settings: &Settings, bound_url: &str) -> FleetOptions {
+    let public_url = settings.server.public_url.clone();
     FleetOptions {
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
         build_timeout: settings.fleet.build_timeout,
-        public_url: settings.server.public_url.clone(),
+        callback_url: Some(public_url.clone().unwrap_or_else(|| bound_url.to_owned())),
+        public_url,
+        budget: Budget {
+            max_cost: settings.fleet.max_cost_usd.and_then(Usd::parse),
+            max_tokens: settings.fleet.max_tokens,
+        },
+        rescue_dir: settings.data_dir.join("rescued"),
     }
 }
 

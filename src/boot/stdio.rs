@@ -1,21 +1,47 @@
-//! MCP on standard input and output: finds or starts the server, then bridges to it.
+//! MCP on standard input and output: bridges to the server of a data directory, wherever that is just now.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use secrecy::SecretString;
+use url::Url;
 
 use super::BootError;
-use super::background::server_or_start;
-use crate::mcp::bridge::{BridgeOptions, bridge};
+use super::data_dir::{is_held, server_of};
+use crate::mcp::bridge::{BridgeOptions, Locator, Whereabouts, bridge};
 
-/// Bridges as the given token says, or as the manager that owns the data directory.
-pub async fn stdio(data_dir: &Path, token: Option<SecretString>) -> Result<(), BootError> {
-    let server = server_or_start(data_dir).await?;
+#[derive(Debug)]
+pub struct StdioOptions {
+    pub data_dir: PathBuf,
+    /// Where the server speaks MCP as the bridge starts.
+    pub mcp_url: Url,
+    /// Who calls; none: the manager who owns the data directory.
+    pub token: Option<SecretString>,
+}
+
+/// Bridges until the client closes its end.
+pub async fn stdio(options: StdioOptions) -> Result<(), BootError> {
+    let StdioOptions { data_dir, mcp_url, token } = options;
     let token = match token {
         Some(token) => token,
-        None => manager_token(data_dir)?,
+        None => manager_token(&data_dir)?,
     };
-    bridge(BridgeOptions { url: server.mcp_url, token }).await.map_err(BootError::Bridge)
+    let options = BridgeOptions { url: mcp_url, token, locator: Arc::new(ByDirectory(data_dir)) };
+    bridge(options).await.map_err(BootError::Bridge)
+}
+
+/// The server of a data directory may be restarted, and then serve elsewhere.
+#[derive(Debug)]
+struct ByDirectory(PathBuf);
+
+impl Locator for ByDirectory {
+    fn whereabouts(&self) -> Whereabouts {
+        match (is_held(&self.0), server_of(&self.0)) {
+            (true, Some(server)) => Whereabouts::At(server.mcp_url),
+            (true, None) => Whereabouts::OnItsWay,
+            (false, _) => Whereabouts::Nowhere,
+        }
+    }
 }
 
 fn manager_token(data_dir: &Path) -> Result<SecretString, BootError> {

@@ -68,6 +68,21 @@ impl Client {
         }
     }
 
+    /// The same server with another token.
+    pub(crate) fn connect_as(globals: &Globals, token: &SecretString) -> Result<Self, CliError> {
+        let Self { base, found, .. } = Self::connect(globals)?;
+        Self::new(base, token, found)
+    }
+
+    /// Where this server speaks MCP.
+    pub(crate) fn mcp_url(&self) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("mcp");
+        }
+        url
+    }
+
     fn new(url: Url, token: &SecretString, found: Found) -> Result<Self, CliError> {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
             .map_err(|_| CliError::BadToken)?;

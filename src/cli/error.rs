@@ -13,7 +13,7 @@ use super::wording;
 use crate::view::error::ErrorBody;
 
 #[derive(Debug, Error)]
-pub(crate) enum CliError {
+pub enum CliError {
     #[error("no server runs for this data directory")]
     NoServer,
     #[error("the server at {url} cannot be reached")]
@@ -35,6 +35,13 @@ pub(crate) enum CliError {
     NoHome,
     #[error("read {}", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("write {}", path.display())]
+    Save { path: PathBuf, source: io::Error },
+    /// A file of another program's that we do not dare to change.
+    #[error("{}, line {line}: {problem}; nothing was changed", path.display())]
+    Malformed { path: PathBuf, line: usize, problem: String },
+    #[error("the path of this program is not known: it was moved or replaced since it started")]
+    NoProgram,
     #[error("read server.json")]
     ServerFile(#[source] serde_json::Error),
     #[error("{message}")]
@@ -43,6 +50,8 @@ pub(crate) enum CliError {
     NotReady { name: String, status: String, reason: String },
     #[error("the server was asked to stop and still runs after {seconds} s")]
     StillRuns { seconds: u64 },
+    #[error("git could not {doing}: {said}")]
+    Git { doing: &'static str, said: String, next: String },
     #[error("prepare the HTTP client")]
     Client(#[source] reqwest::Error),
     #[error("write the output")]
@@ -54,7 +63,7 @@ impl CliError {
         Self::Usage { message: message.into(), next: next.into() }
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
             Self::NoServer | Self::Unreachable { .. } | Self::Cut { .. } => Exit::Unavailable,
             Self::Answered { body, .. } => Exit::of_code(&body.code),
@@ -65,7 +74,8 @@ impl CliError {
             Self::Foreign { .. } | Self::Undecodable(_) | Self::File { .. } | Self::ServerFile(_) => {
                 Exit::Failed
             }
-            Self::Client(_) | Self::Output(_) => Exit::Failed,
+            Self::Save { .. } | Self::Malformed { .. } | Self::NoProgram => Exit::Failed,
+            Self::Git { .. } | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -95,7 +105,12 @@ impl CliError {
             }
             Self::NoHome => "Name a directory with --data-dir.".into(),
             Self::File { .. } => "Check that the file is there and that you may read it.".into(),
-            Self::Usage { next, .. } => next.clone(),
+            Self::Save { .. } => "Check that you may write the file and its directory.".into(),
+            Self::Malformed { path, line, .. } => {
+                format!("Correct line {line} of {}, then run the command again.", path.display())
+            }
+            Self::NoProgram => "Run the command again.".into(),
+            Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
             }
@@ -127,6 +142,9 @@ impl CliError {
 
     /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
     fn own_code(&self) -> &'static str {
+        if matches!(self, Self::Git { .. }) {
+            return "GIT_FAILED";
+        }
         match self.exit() {
             Exit::Unavailable => "SERVER_UNAVAILABLE",
             Exit::Usage => "INVALID_INPUT",

@@ -1,6 +1,6 @@
 //! Options every command takes: where the data directory is, which server to ask, how to print.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use etcetera::BaseStrategy;
@@ -57,13 +57,32 @@ impl Globals {
     pub fn data_directory(&self) -> Option<PathBuf> {
         match &self.data_dir {
             Some(directory) => Some(directory.clone()),
-            None => etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join(DIRECTORY)),
+            None => Self::usual_data_directory(),
         }
+    }
+
+    /// What another command of ours must be given to mean the same server; nothing where all is as usual.
+    pub(super) fn own_arguments(&self) -> Result<Vec<String>, CliError> {
+        let usual = Self::usual_data_directory();
+        let directory = absolute(&self.require_data_directory()?)?;
+        let config = self.config.as_deref().map(absolute).transpose()?;
+        let directory = (Some(&directory) != usual.as_ref()).then_some(("--data-dir", directory));
+        let named = directory.into_iter().chain(config.map(|config| ("--config", config)));
+        Ok(named.flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()]).collect())
+    }
+
+    fn usual_data_directory() -> Option<PathBuf> {
+        etcetera::choose_base_strategy().ok().map(|base| base.data_dir().join(DIRECTORY))
     }
 
     pub(super) fn require_data_directory(&self) -> Result<PathBuf, CliError> {
         self.data_directory().ok_or(CliError::NoHome)
     }
+}
+
+/// Other programs start us elsewhere.
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|source| CliError::File { path: path.to_owned(), source })
 }
 
 fn web_address(text: &str) -> Result<Url, String> {

@@ -10,6 +10,7 @@ mod audit;
 mod catalog;
 mod client;
 mod completions;
+mod connect;
 mod doctor;
 mod down;
 mod error;
@@ -19,26 +20,32 @@ mod fields;
 mod globals;
 mod json;
 mod paging;
+mod rescue;
 mod screen;
 mod serve;
 mod server_file;
 mod status;
+mod stdio;
 mod table;
 mod token;
 mod tone;
+mod up;
 mod wording;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 pub use agent::{AgentArgs, DemoEngineArgs};
-use error::CliError;
+pub use error::CliError;
 pub use exit::Exit;
 pub use globals::{Globals, LogLevel};
 use screen::Screen;
-pub use serve::{LocalCoderArgs, ServeArgs, UpArgs};
+pub use serve::{EngineArgs, LocalCoderArgs, ServeArgs, StdioArgs, UpArgs};
 pub use server_file::ServerFile;
+pub use stdio::RoleToken;
+pub use up::{Demo, EngineProgram, Home, News, greet};
 
 /// Drive a fleet of coding agents that live in Coder workspaces
 #[derive(Debug, Parser)]
@@ -62,14 +69,14 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run everything on this machine: the server, and a Coder of its own unless CODER_URL is set
-    #[command(after_help = "Example:\n  fleet-mcp up --port 3001")]
+    #[command(after_help = "Example:\n  fleet-mcp up --demo")]
     Up(UpArgs),
     /// Run the server on the Coder deployment that CODER_URL names
     #[command(after_help = "Example:\n  CODER_URL=https://coder.example fleet-mcp serve --port 3001")]
     Serve(ServeArgs),
     /// Speak MCP on standard input and output, as a bridge to the server
-    #[command(after_help = "Example:\n  claude mcp add fleet -- fleet-mcp stdio")]
-    Stdio,
+    #[command(after_help = "Example:\n  fleet-mcp stdio --as-role reviewer")]
+    Stdio(StdioArgs),
     /// Run the embedded Coder alone, for anyone who wants a Coder to test against
     #[command(after_help = "Example:\n  fleet-mcp local-coder --data-dir ./coder --port 7080")]
     LocalCoder(LocalCoderArgs),
@@ -112,12 +119,18 @@ pub enum ClientCommand {
     /// Check this machine and the server, and say how to put right what is wrong
     #[command(after_help = "Example:\n  fleet-mcp doctor")]
     Doctor,
+    /// Enter this fleet into the configuration of an MCP client, keeping what else is in it
+    #[command(after_help = "Example:\n  fleet-mcp connect claude")]
+    Connect(connect::ConnectArgs),
     /// Make, list and revoke access tokens
     #[command(
         subcommand,
         after_help = "Example:\n  fleet-mcp token create --kind manager --name ci --expires 8h"
     )]
     Token(token::TokenCommand),
+    /// List and restore the unpushed work of deleted agents
+    #[command(subcommand, after_help = "Example:\n  fleet-mcp rescue list")]
+    Rescue(rescue::RescueCommand),
     /// Show who did what, newest first, refusals included
     #[command(after_help = "Example:\n  fleet-mcp audit --page-size 20")]
     Audit(audit::AuditArgs),
@@ -166,11 +179,18 @@ async fn dispatch(
         ClientCommand::Roles(args) => catalog::roles(globals, args, screen).await,
         ClientCommand::Projects => catalog::projects(globals, screen).await,
         ClientCommand::Doctor => doctor::run(globals, screen).await,
+        ClientCommand::Connect(args) => connect::run(globals, args, screen).await,
         ClientCommand::Token(command) => token::run(globals, command, screen).await,
+        ClientCommand::Rescue(command) => rescue::run(globals, command, screen).await,
         ClientCommand::Audit(args) => audit::run(globals, args, screen).await,
         ClientCommand::Openapi => screen.line(&(extras.openapi)()).map(|()| Exit::Ok),
         ClientCommand::Completions(args) => completions::run(&args, screen),
     }
+}
+
+/// This very program, by the path others can start it with.
+fn own_program() -> Result<PathBuf, CliError> {
+    std::env::current_exe().ok().filter(|program| program.is_file()).ok_or(CliError::NoProgram)
 }
 
 #[cfg(test)]

@@ -15,11 +15,41 @@ pub(super) struct PageArgs {
     pub(super) page_size: i64,
 }
 
+/// What a list holds, for one of them and for many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Noun {
+    pub(super) one: &'static str,
+    pub(super) many: &'static str,
+}
+
+pub(super) const AGENTS: Noun = Noun { one: "agent", many: "agents" };
+pub(super) const ENTRIES: Noun = Noun { one: "entry", many: "entries" };
+
 /// Where a page stands, and how to see the next.
-pub(super) fn place(paging: &Paging, what: &str) -> String {
+pub(super) fn place(paging: &Paging, noun: Noun) -> String {
     let Paging { total_count, page, total_pages, .. } = paging;
+    let what = if *total_count == 1 { noun.one } else { noun.many };
     match paging.has_next_page {
         true => format!("page {page} of {total_pages}, {total_count} {what}; --page {} shows more", page + 1),
         false => format!("page {page} of {total_pages}, {total_count} {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_not_many_and_a_next_page_is_named() {
+        let paging = |total_count, has_next_page| Paging {
+            total_count,
+            page: 1,
+            page_size: 50,
+            total_pages: 2,
+            has_next_page,
+            has_previous_page: false,
+        };
+        assert_eq!(place(&paging(1, false), ENTRIES), "page 1 of 2, 1 entry");
+        assert_eq!(place(&paging(60, true), AGENTS), "page 1 of 2, 60 agents; --page 2 shows more");
     }
 }

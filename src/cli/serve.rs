@@ -1,4 +1,4 @@
-//! Arguments of `serve`, `up` and `local-coder`, carried out by whoever composes the program.
+//! Arguments of `serve`, `up`, `stdio` and `local-coder`, carried out by whoever composes the program.
 
 use std::net::IpAddr;
 
@@ -20,6 +20,16 @@ pub struct UpArgs {
     pub serve: ServeArgs,
     #[command(flatten)]
     pub engine: EngineArgs,
+    /// Fill the fleet with three demo agents; they are scripted unless --engine says otherwise
+    #[arg(long)]
+    pub demo: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StdioArgs {
+    /// Act with the rights of this role instead of a manager's (see 'fleet-mcp roles')
+    #[arg(long, value_name = "ROLE")]
+    pub as_role: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -33,7 +43,7 @@ pub struct LocalCoderArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
-    /// What agents of the embedded Coder run, where their project names nothing else
-    #[arg(long, value_name = "ENGINE", env = "ENGINE", default_value = "demo", hide_env_values = true)]
-    pub engine: String,
+    /// What agents of the embedded Coder run, where their project names nothing else [default: auto]
+    #[arg(long, value_name = "ENGINE", env = "ENGINE", hide_env_values = true)]
+    pub engine: Option<String>,
 }

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use secrecy::SecretString;
 use url::Url;
 
-use super::file::{Coder, Fleet, Log, Merged, Server};
+use super::file::{Agents, Coder, Log, Merged, Server};
 use super::source::Environment;
 use super::{CoderSettings, ConfigError, FleetSettings, LogFormat, LogSettings, ServerSettings, Settings};
 
@@ -26,9 +26,9 @@ pub(super) fn checked(
         return Err(ConfigError::Contradiction(problem.into()));
     }
     Ok(Settings {
+        fleet: fleet(&merged, &data_dir)?,
         database: merged.store.path.unwrap_or_else(|| data_dir.join("fleet.db")),
         server: server(merged.server)?,
-        fleet: fleet(&merged.fleet, &merged.coder, &data_dir)?,
         coder: coder(&merged.coder, environment)?,
         log: log(merged.log)?,
         toolsets: merged.mcp.toolsets,
@@ -108,7 +108,9 @@ pub(crate) fn read_token(path: &Path) -> Result<SecretString, ConfigError> {
     }
 }
 
-fn fleet(fleet: &Fleet, coder: &Coder, data_dir: &Path) -> Result<FleetSettings, ConfigError> {
+fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError> {
+    let Merged { fleet, coder, agents, .. } = merged;
+    check_budget(agents)?;
     let builds = NonZeroUsize::new(coder.parallel_builds).filter(|n| n.get() <= 100);
     if !(100..=60_000).contains(&coder.poll_interval_ms) {
         return Err(bad("coder.poll_interval_ms", "it goes from 100 to 60000"));
@@ -124,9 +126,21 @@ fn fleet(fleet: &Fleet, coder: &Coder, data_dir: &Path) -> Result<FleetSettings,
         parallel_builds: builds.ok_or_else(|| bad("coder.parallel_builds", "it goes from 1 to 100"))?,
         build_timeout: Duration::from_secs(coder.build_timeout_seconds),
         stuck_after: TimeDelta::minutes(i64::from(fleet.stuck_after_minutes.max(1))),
+        max_cost_usd: agents.max_cost_usd,
+        max_tokens: agents.max_tokens,
         role_dirs: dirs("roles", &fleet.roles_dir),
         project_dirs: dirs("projects", &fleet.projects_dir),
     })
+}
+
+fn check_budget(agents: &Agents) -> Result<(), ConfigError> {
+    if agents.max_cost_usd.is_some_and(|cost| !(0.01..=1_000_000.0).contains(&cost)) {
+        return Err(bad("agents.max_cost_usd", "it goes from 0.01 to 1000000; leave it out for no bound"));
+    }
+    if agents.max_tokens == Some(0) {
+        return Err(bad("agents.max_tokens", "it is at least 1; leave it out for no bound"));
+    }
+    Ok(())
 }
 
 fn log(log: Log) -> Result<LogSettings, ConfigError> {

@@ -11,6 +11,7 @@ pub(super) struct Merged {
     pub(super) server: Server,
     pub(super) coder: Coder,
     pub(super) fleet: Fleet,
+    pub(super) agents: Agents,
     pub(super) log: Log,
     pub(super) store: Store,
     pub(super) mcp: Mcp,
@@ -45,6 +46,14 @@ pub(super) struct Fleet {
     pub(super) stuck_after_minutes: u32,
     pub(super) roles_dir: Option<PathBuf>,
     pub(super) projects_dir: Option<PathBuf>,
+}
+
+/// What each agent may spend.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Agents {
+    pub(super) max_cost_usd: Option<f64>,
+    pub(super) max_tokens: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,6 +92,8 @@ build_timeout_seconds = 900
 
 [fleet]
 stuck_after_minutes = 30
+
+[agents]
 
 [log]
 level = "info"

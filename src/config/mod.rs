@@ -53,6 +53,9 @@ pub struct FleetSettings {
     pub parallel_builds: NonZeroUsize,
     pub build_timeout: Duration,
     pub stuck_after: TimeDelta,
+    /// What an agent may spend; amounts are positive.
+    pub max_cost_usd: Option<f64>,
+    pub max_tokens: Option<u64>,
     pub role_dirs: Vec<PathBuf>,
     pub project_dirs: Vec<PathBuf>,
 }

@@ -18,6 +18,8 @@ pub struct Flags {
     pub bind: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<String>,
+    /// For want of any other word on it.
+    pub usual_log_level: Option<String>,
 }
 
 /// The environment as text; secrets leave it as secrets.
@@ -85,6 +87,9 @@ pub(super) fn merged(
 ) -> Result<Merged, ConfigError> {
     let path = config_file(flags, environment, data_dir)?;
     let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+    if let Some(level) = &flags.usual_log_level {
+        builder = builder.add_source(File::from_str(&format!("log.level = {level:?}"), FileFormat::Toml));
+    }
     if let Some(path) = &path {
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::File { path: path.clone(), problem: error.to_string() })?;

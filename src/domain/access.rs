@@ -39,6 +39,8 @@ pub enum Action {
     RoleList,
     ProjectList,
     FleetStatus,
+    RescueList,
+    RescueFetch,
     TokenManage,
     AuditRead,
     Doctor,
@@ -80,16 +82,46 @@ pub enum Denial {
     NotItsChild,
 }
 
+impl Principal {
+    /// How agents and intents remember who asked for them. An agent signs with its id: names can be chosen, given
+    /// away and used again, and a name that equals a person's must not make their agents one's own.
+    pub fn signature(&self) -> String {
+        self.agent.map_or_else(|| self.name.clone(), agent_signature)
+    }
+
+    /// The column of the rights table that applies. What operators may belongs to people, so an agent of that
+    /// kind has a manager's rights.
+    fn rights(&self) -> RoleKind {
+        match (self.kind, self.agent) {
+            (RoleKind::Operator, Some(_)) => RoleKind::Manager,
+            (kind, _) => kind,
+        }
+    }
+}
+
+const AGENT_SIGNATURE: &str = "agent:";
+
+/// The signature of an agent.
+pub fn agent_signature(agent: AgentId) -> String {
+    format!("{AGENT_SIGNATURE}{agent}")
+}
+
+/// The agent that signed; none if it was a person.
+pub fn signing_agent(signature: &str) -> Option<AgentId> {
+    signature.strip_prefix(AGENT_SIGNATURE)?.parse().ok().map(AgentId)
+}
+
 /// The one decision. Pure, total, and walked by a test over kinds, actions and targets.
 pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> Result<(), Denial> {
     match action.class() {
         Class::Read => Ok(()),
         Class::Detail => may_inspect(principal, target),
+        Class::Oversight => may_oversee(principal),
         Class::Fleet => may_manage(principal, target),
         Class::Own => {
             may_manage(principal, target).or_else(|denial| may_act_on_itself(principal, target, denial))
         }
-        Class::People => match principal.kind {
+        Class::People => match principal.rights() {
             RoleKind::Operator => Ok(()),
             kind @ (RoleKind::Manager | RoleKind::Coding | RoleKind::Review | RoleKind::Planning) => {
                 Err(Denial::Kind(kind))
@@ -105,6 +137,8 @@ enum Class {
     Read,
     /// Spec, log and results of one agent.
     Detail,
+    /// What is left of agents, for those who manage them.
+    Oversight,
     /// Changes to the fleet.
     Fleet,
     /// Changes to one agent that it may also make to itself.
@@ -128,6 +162,8 @@ impl Action {
         Self::RoleList,
         Self::ProjectList,
         Self::FleetStatus,
+        Self::RescueList,
+        Self::RescueFetch,
         Self::TokenManage,
         Self::AuditRead,
         Self::Doctor,
@@ -150,6 +186,8 @@ impl Action {
             Self::RoleList => "list_agent_roles",
             Self::ProjectList => "list_agent_projects",
             Self::FleetStatus => "fleet_status",
+            Self::RescueList => "list_rescues",
+            Self::RescueFetch => "fetch_rescue",
             Self::TokenManage => "manage_tokens",
             Self::AuditRead => "list_audit",
             Self::Doctor => "doctor",
@@ -162,7 +200,7 @@ impl Action {
         match self.class() {
             Class::Fleet | Class::Own => true,
             Class::People => matches!(self, Self::TokenManage | Self::ServerStop),
-            Class::Read | Class::Detail => false,
+            Class::Read | Class::Detail | Class::Oversight => false,
         }
     }
 
@@ -171,8 +209,8 @@ impl Action {
         match self.class() {
             Class::Read | Class::Detail => true,
             Class::Own => principal.agent.is_some() || is_manager(principal.kind),
-            Class::Fleet => is_manager(principal.kind),
-            Class::People => principal.kind == RoleKind::Operator,
+            Class::Fleet | Class::Oversight => is_manager(principal.kind),
+            Class::People => principal.rights() == RoleKind::Operator,
         }
     }
 
@@ -181,6 +219,7 @@ impl Action {
             Self::AgentList | Self::AgentHistory | Self::AgentWait => Class::Read,
             Self::RoleList | Self::ProjectList | Self::FleetStatus => Class::Read,
             Self::AgentShow => Class::Detail,
+            Self::RescueList | Self::RescueFetch => Class::Oversight,
             Self::AgentCreate
             | Self::AgentDelete
             | Self::AgentStart
@@ -214,8 +253,12 @@ fn may_inspect(principal: &Principal, target: Target<'_>) -> Result<(), Denial> 
     }
 }
 
+fn may_oversee(principal: &Principal) -> Result<(), Denial> {
+    if is_manager(principal.kind) { Ok(()) } else { Err(Denial::Kind(principal.kind)) }
+}
+
 fn may_manage(principal: &Principal, target: Target<'_>) -> Result<(), Denial> {
-    match principal.kind {
+    match principal.rights() {
         RoleKind::Operator => Ok(()),
         RoleKind::Manager => manager_may(principal, target),
         kind @ (RoleKind::Coding | RoleKind::Review | RoleKind::Planning) => Err(Denial::Kind(kind)),
@@ -228,13 +271,13 @@ fn manager_may(principal: &Principal, target: Target<'_>) -> Result<(), Denial> 
         Target::Fleet | Target::Absent => return Ok(()),
         Target::NewAgent { project, kind } => (project, kind, true),
         Target::Agent(agent) => {
-            (agent.project, agent.kind, agent.created_by == Some(principal.name.as_str()))
+            (agent.project, agent.kind, agent.created_by == Some(principal.signature().as_str()))
         }
     };
     if !principal.projects.allow(project) {
         return Err(Denial::Project(project.to_owned()));
     }
-    if is_agent && (kind == RoleKind::Manager || !is_child) {
+    if is_agent && (is_manager(kind) || !is_child) {
         return Err(Denial::NotItsChild);
     }
     Ok(())

@@ -21,21 +21,25 @@ fn agent<'a>(id: AgentId, project: &'a str, created_by: Option<&'a str>) -> Targ
 }
 
 fn verdicts(caller: &Principal, action: Action) -> String {
+    let signature = caller.signature();
+    let own = Some(signature.as_str());
     let targets = [
         ("fleet", Target::Fleet),
         ("own", agent(OWN, "setup", None)),
-        ("child", agent(OTHER, "setup", Some("caller"))),
+        ("child", agent(OTHER, "setup", own)),
         ("other", agent(OTHER, "setup", Some("someone"))),
-        ("foreign", agent(OTHER, "dataone", Some("caller"))),
+        ("foreign", agent(OTHER, "dataone", own)),
         (
             "manager",
             Target::Agent(AgentTarget {
                 id: OTHER,
                 project: "setup",
                 kind: RoleKind::Manager,
-                created_by: Some("caller"),
+                created_by: own,
             }),
         ),
+        // Made by a person who has the caller's name.
+        ("namesake", agent(OTHER, "setup", Some("caller"))),
         ("new", Target::NewAgent { project: "setup", kind: RoleKind::Coding }),
         ("absent", Target::Absent),
     ];
@@ -49,6 +53,7 @@ fn the_decision_table_is_exactly_this() {
         ("operator", principal(RoleKind::Operator, false)),
         ("manager person", principal(RoleKind::Manager, false)),
         ("manager agent", principal(RoleKind::Manager, true)),
+        ("operator agent", principal(RoleKind::Operator, true)),
         ("coding", principal(RoleKind::Coding, true)),
         ("review", principal(RoleKind::Review, true)),
         ("planning", principal(RoleKind::Planning, true)),
@@ -80,4 +85,23 @@ fn an_empty_list_of_projects_allows_none_and_case_does_not_matter() {
     assert!(!AllowedProjects::Only(vec![]).allow("setup"));
     assert!(AllowedProjects::Only(vec!["Setup".into()]).allow("SETUP"));
     assert!(AllowedProjects::All.allow("anything"));
+}
+
+#[test]
+fn an_agent_of_any_kind_has_at_most_what_a_manager_agent_has() {
+    let manager = principal(RoleKind::Manager, true);
+    for kind in RoleKind::ALL {
+        for action in Action::ALL {
+            let most = verdicts(&manager, *action);
+            let granted = verdicts(&principal(*kind, true), *action);
+            let beyond = granted.split(' ').find(|target| !target.is_empty() && !most.contains(target));
+            assert_eq!(beyond, None, "{kind} {}", action.name());
+        }
+    }
+}
+
+#[test]
+fn a_signature_names_its_agent_and_a_persons_names_none() {
+    assert_eq!(signing_agent(&principal(RoleKind::Coding, true).signature()), Some(OWN));
+    assert_eq!(signing_agent(&principal(RoleKind::Manager, false).signature()), None);
 }

@@ -19,7 +19,7 @@ pub struct Agent {
     pub role: String,
     pub spec: String,
     pub pull_request_url: Option<String>,
-    /// Name of the principal that asked for it; none for a workspace that was there before us.
+    /// Signature of the principal that asked for it; none for a workspace that was there before us.
     pub created_by: Option<String>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,

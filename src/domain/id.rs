@@ -31,6 +31,8 @@ ids! {
     /// Coder's id of a workspace.
     WorkspaceId,
     OperationId,
+    /// Work of a deleted agent that was saved, or that it was tried to save.
+    RescueId,
     /// One process of an engine.
     RunId,
     TaskId,

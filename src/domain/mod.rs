@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod agent;
+pub mod budget;
 pub mod history;
 pub mod id;
 pub mod metadata;
@@ -10,11 +11,14 @@ pub mod operation;
 pub mod page;
 pub mod plan;
 pub mod project;
+pub mod provision;
+pub mod rescue;
 pub mod role;
 pub mod spec;
 pub mod status;
 pub mod task;
 pub mod text;
+pub mod token;
 pub mod url;
 pub(crate) mod word_enum;
 pub mod words;

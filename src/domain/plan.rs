@@ -6,12 +6,16 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::operation::{OperationKind, Progress};
+use super::rescue::RescueOutcome;
 use super::words::{JobStatus, Transition};
 
 /// After the stop of a restart Coder queues the start by itself; this long we wait for it.
 pub const RESTART_GRACE: TimeDelta = TimeDelta::seconds(5);
 /// A create that was sent and shows nothing may still be under way for this long.
 pub const SEND_LIMIT: TimeDelta = TimeDelta::seconds(35);
+
+/// An agent's work is saved within this time or not at all: a delete is never held up by it.
+pub const RESCUE_LIMIT: TimeDelta = TimeDelta::seconds(10);
 
 /// What Coder shows of the operation's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,10 @@ pub enum Step {
     /// Record that the followed build has ended, and look again.
     NoteEnd {
         build: i64,
+    },
+    /// Save the agent's work until then, and look again.
+    Rescue {
+        until: DateTime<Utc>,
     },
     /// Ask Coder to cancel the build that is in the way, then look again.
     CancelBuild,
@@ -84,6 +92,19 @@ pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, now: DateTime<
         OperationKind::Stop => plan_change(Wanted::Stopped, progress, seen),
         OperationKind::Restart => plan_restart(progress, seen, now),
         OperationKind::Delete => plan_delete(progress, seen, now),
+    }
+}
+
+/// Saves the agent's work before the build that ends it. The time for it runs from the first try, so that neither
+/// a workspace that hangs nor a restart of ours holds a delete up.
+pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, now: DateTime<Utc>) -> Step {
+    let is_delete = matches!(step, Step::Send { request: Request::Delete, .. });
+    match rescue {
+        Some(RescueOutcome::Wanted) if is_delete => Step::Rescue { until: now + RESCUE_LIMIT },
+        Some(RescueOutcome::Trying { since }) if is_delete && now - since < RESCUE_LIMIT => {
+            Step::Rescue { until: *since + RESCUE_LIMIT }
+        }
+        Some(_) | None => step,
     }
 }
 

@@ -105,6 +105,7 @@ fn run(kind: OperationKind, world: &mut World, luck: &[Luck]) -> Step {
             Step::CancelBuild => world.cancel(),
             Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
             Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
+            Step::Rescue { .. } => unreachable!("the plan alone rescues nothing"),
             Step::Send { request, base_build } => {
                 progress = Progress::Sending { sent_at: now, base_build };
                 let luck = luck.next().unwrap();
@@ -172,7 +173,7 @@ fn a_server_that_ignores_on_success_gets_its_own_start() {
             Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
             Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
             Step::Wait => {}
-            end @ (Step::Finish | Step::Fail(_) | Step::CancelBuild) => break end,
+            end @ (Step::Finish | Step::Fail(_) | Step::CancelBuild | Step::Rescue { .. }) => break end,
         }
         world.tick();
     };
@@ -241,4 +242,21 @@ fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
         plan(OperationKind::Start, older, &failed("running"), Utc::now()),
         Step::Fail(Cause::Overtaken)
     );
+}
+
+#[test]
+fn work_is_saved_before_the_delete_is_sent_and_only_within_its_time() {
+    let now = Utc::now();
+    let send = Step::Send { request: Request::Delete, base_build: 3 };
+    let first = |rescue: Option<&RescueOutcome>| rescue_first(send.clone(), rescue, now);
+    assert_eq!(first(Some(&RescueOutcome::Wanted)), Step::Rescue { until: now + RESCUE_LIMIT });
+    let trying = |age: i64| RescueOutcome::Trying { since: now - TimeDelta::seconds(age) };
+    assert_eq!(first(Some(&trying(4))), Step::Rescue { until: now + TimeDelta::seconds(6) });
+    assert_eq!(first(Some(&trying(10))), send);
+    for over in [None, Some(&RescueOutcome::Nothing)] {
+        assert_eq!(first(over), send);
+    }
+    for other in [Step::Wait, Step::CancelBuild, Step::Send { request: Request::Stop, base_build: 3 }] {
+        assert_eq!(rescue_first(other.clone(), Some(&RescueOutcome::Wanted), now), other);
+    }
 }

@@ -1,5 +1,6 @@
 //! Roles: a persona and the kind of rights that go with it.
 
+use super::budget::Budget;
 use super::word_enum::word_enum;
 use std::fmt;
 
@@ -12,6 +13,8 @@ pub struct Role {
     pub display_name: String,
     pub description: String,
     pub kind: RoleKind,
+    /// Narrows what the settings let an agent of this role spend.
+    pub budget: Budget,
     /// The persona, given to the agent as its system prompt.
     pub prompt: String,
 }

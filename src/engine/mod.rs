@@ -9,6 +9,7 @@ pub mod custom;
 pub mod demo;
 mod event;
 mod failure;
+pub mod found;
 pub(crate) mod git;
 pub mod installed;
 pub mod price;
@@ -23,7 +24,7 @@ use std::path::PathBuf;
 pub use event::{End, Event, Exit, FailureKind, Spent, Usage};
 pub use request::{FleetAccess, Invocation, Repository, Request, RolePrompt, Session, Unfit};
 pub use spending::Spending;
-pub use word::{EngineWord, UnknownEngine, WORDS, by_word, words};
+pub use word::{EngineWord, UnknownEngine, by_word, words};
 
 /// One kind of agent CLI.
 pub trait Engine: fmt::Debug + Send + Sync {

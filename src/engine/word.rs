@@ -18,8 +18,6 @@ word_enum! {
     }
 }
 
-pub const WORDS: [&str; 6] = ["auto", "claude", "codex", "cursor-agent", "custom", "demo"];
-
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no engine '{word}'; there are: {}", words())]
 pub struct UnknownEngine {
@@ -32,7 +30,8 @@ pub fn by_word(word: &str) -> Result<EngineWord, UnknownEngine> {
 
 /// All of them, for people.
 pub fn words() -> String {
-    WORDS.join(", ")
+    let words: Vec<&str> = EngineWord::ALL.iter().map(|word| word.word()).collect();
+    words.join(", ")
 }
 
 #[cfg(test)]
@@ -46,7 +45,6 @@ mod tests {
             error,
             "there is no engine 'nope'; there are: auto, claude, codex, cursor-agent, custom, demo"
         );
-        assert_eq!(EngineWord::ALL.iter().map(|word| word.word()).collect::<Vec<_>>(), WORDS);
         for word in EngineWord::ALL {
             assert_eq!(by_word(word.word()), Ok(*word));
         }

@@ -100,7 +100,8 @@ async fn a_migration_that_fails_leaves_the_old_schema_whole() {
 }
 
 #[test]
-fn steps_are_numbered_in_order_from_one() {
+fn steps_are_numbered_in_rising_order_from_one() {
     let versions: Vec<i64> = STEPS.iter().map(|step| step.version).collect();
-    assert_eq!(versions, (1..=versions.len() as i64).collect::<Vec<_>>());
+    assert_eq!(versions.first(), Some(&1));
+    assert!(versions.is_sorted_by(|one, next| one < next), "{versions:?}");
 }

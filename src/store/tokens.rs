@@ -21,6 +21,8 @@ pub struct TokenRecord {
     pub role: Option<String>,
     /// Set when it is an agent's own token.
     pub agent: Option<AgentId>,
+    /// Of an agent's token: the start it was made for. It is dead with the next stop.
+    pub generation: Option<i64>,
     pub projects: AllowedProjects,
     /// The token whose holder made this one.
     pub parent: Option<TokenId>,
@@ -32,8 +34,8 @@ pub struct TokenRecord {
 macro_rules! select_tokens {
     ($rest:literal) => {
         concat!(
-            "SELECT id, kind, name, role, agent_id, projects, parent, created_at, expires_at, revoked_at ",
-            "FROM tokens ",
+            "SELECT id, kind, name, role, agent_id, generation, projects, parent, created_at, expires_at, ",
+            "revoked_at FROM tokens ",
             $rest
         )
     };
@@ -44,7 +46,7 @@ impl Store {
     pub async fn token_insert(&self, token: &TokenRecord, hash: &[u8; 32]) -> Result<(), StoreError> {
         let inserted = sqlx::query(
             "INSERT INTO tokens (id, hash, kind, name, role, agent_id, projects, parent, created_at, expires_at, \
-             revoked_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 \
+             revoked_at, generation) SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 \
              WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE id = $8 AND revoked_at IS NOT NULL)",
         )
         .bind(token.id.0)
@@ -58,6 +60,7 @@ impl Store {
         .bind(micros(token.created_at))
         .bind(micros_if_any(token.expires_at))
         .bind(micros_if_any(token.revoked_at))
+        .bind(token.generation)
         .execute(&self.write)
         .await?;
         if inserted.rows_affected() == 0 { Err(StoreError::ParentRevoked) } else { Ok(()) }
@@ -72,6 +75,22 @@ impl Store {
     /// All tokens, oldest first.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         Ok(sqlx::query_as(select_tokens!("ORDER BY created_at, id")).fetch_all(&self.read).await?)
+    }
+
+    /// The token that was made last for this agent.
+    pub async fn token_newest_of(&self, agent: AgentId) -> Result<Option<TokenRecord>, StoreError> {
+        let query =
+            sqlx::query_as(select_tokens!("WHERE agent_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1"));
+        Ok(query.bind(agent.0).fetch_optional(&self.read).await?)
+    }
+
+    /// Forgets tokens of agents that expired before this time, unless others hang under them.
+    pub async fn tokens_prune(&self, expired_before: DateTime<Utc>) -> Result<u64, StoreError> {
+        let prune = sqlx::query(
+            "DELETE FROM tokens WHERE agent_id IS NOT NULL AND expires_at < $1 \
+             AND NOT EXISTS (SELECT 1 FROM tokens child WHERE child.parent = tokens.id)",
+        );
+        Ok(prune.bind(micros(expired_before)).execute(&self.write).await?.rows_affected())
     }
 
     /// Revokes a token and all under it; gives how many were still valid.
@@ -109,6 +128,7 @@ impl FromRow<'_, SqliteRow> for TokenRecord {
             name: row.try_get("name")?,
             role: row.try_get("role")?,
             agent: row.id_if_any("agent_id", AgentId)?,
+            generation: row.try_get("generation")?,
             projects: projects_of(row)?,
             parent: row.id_if_any("parent", TokenId)?,
             created_at: row.time("created_at")?,

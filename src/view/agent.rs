@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::paging::Paging;
 use super::time;
 use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
+use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
 use crate::domain::history::HistoryEntry;
 use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
@@ -93,8 +94,11 @@ pub struct AgentDetail {
     pub git: Option<serde_json::Value>,
     pub usage: Option<serde_json::Value>,
     pub generation: i64,
-    /// How the agent reaches this server: direct, carried, or null if it has not called yet.
+    /// How the agent reaches this server, as tried from inside: direct, unreachable, unknown, or null before it
+    /// was tried.
     pub callback: Option<String>,
+    /// Why the agent cannot call this server, and the one thing to do about it.
+    pub callback_reason: Option<String>,
     pub created_at: String,
     pub updated_at: String,
     pub observed_at: Option<String>,
@@ -152,9 +156,13 @@ pub struct DeletedAgent {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct Rescued {
+    /// The git bundle on the server's machine.
     pub path: String,
     pub bytes: i64,
+    /// The commit that holds everything, uncommitted work too.
     pub commit: String,
+    /// For `fleet-mcp rescue restore`.
+    pub id: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -237,7 +245,8 @@ impl From<&AgentState> for AgentDetail {
             git: json_of(state, "fleet_mcp_git"),
             usage: json_of(state, "fleet_mcp_usage"),
             generation: agent.sighting.generation,
-            callback: None,
+            callback: state.callback().map(|callback| callback.word().to_owned()),
+            callback_reason: state.callback_reason(),
             created_at: time(agent.created_at),
             updated_at: time(agent.updated_at),
             observed_at: agent.sighting.observed_at.map(time),
@@ -284,8 +293,19 @@ impl From<&Deletion> for AgentDeleted {
                 workspace_id: deletion.workspace.map(|id| id.to_string()),
             },
             agent_name: name,
-            rescued: None,
+            rescued: deletion.rescued.as_ref().map(Rescued::from),
             operation_id: deletion.operation.map(|id| id.to_string()),
+        }
+    }
+}
+
+impl From<&RescuedWork> for Rescued {
+    fn from(rescued: &RescuedWork) -> Self {
+        Self {
+            path: rescued.path.display().to_string(),
+            bytes: super::paging::count(rescued.work.bytes),
+            commit: rescued.work.commit.clone(),
+            id: rescued.id.to_string(),
         }
     }
 }

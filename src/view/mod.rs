@@ -8,6 +8,7 @@ pub mod fleet;
 pub mod history;
 pub mod paging;
 pub mod request;
+pub mod rescue;
 pub mod token;
 
 use chrono::{DateTime, SecondsFormat, Utc};

@@ -20,7 +20,7 @@ pub(super) struct Credential(SecretString);
 impl Credential {
     /// Would the token still be let in?
     pub(super) async fn is_alive(&self, fleet: &Fleet) -> bool {
-        fleet.token_principal(&self.0).await.is_ok_and(|principal| principal.is_some())
+        fleet.token_principal(&self.0).await.is_ok_and(|principal| principal.is_ok())
     }
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn authenticate(
     let token = bearer_token(request.headers())?;
     // Nothing further in needs the header, so nothing further in can log or forward it.
     request.headers_mut().remove(AUTHORIZATION);
-    let principal = fleet.token_principal(&token).await?.ok_or(AuthFault::InvalidToken)?;
+    let principal = fleet.token_principal(&token).await?.map_err(AuthFault::InvalidToken)?;
     request.extensions_mut().insert(principal);
     request.extensions_mut().insert(Credential(token));
     Ok(next.run(request).await)

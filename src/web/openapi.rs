@@ -23,7 +23,7 @@ const FAILURES: [Failure; 12] = [
     Failure(400, "InvalidInput", "An argument is missing, unknown or wrong: `details.field` names it."),
     Failure(401, "Unauthenticated", "No token, or none that is let in: `error` says which."),
     Failure(403, "Forbidden", "The token may not do this, or Host or Origin are foreign."),
-    Failure(404, "NotFound", "There is no such agent, project, role or token."),
+    Failure(404, "NotFound", "There is no such agent, project, role, token or rescue."),
     Failure(409, "Conflict", "ALREADY_EXISTS, KEY_REUSED or AGENT_NOT_READY."),
     Failure(413, "TooLarge", "The body is larger than 1 MiB."),
     Failure(415, "UnsupportedType", "The body is not of type application/json."),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::error::{Code, Error};
+use crate::domain::token::Refusal;
 use crate::view::error::ErrorBody;
 
 /// Seconds after which Coder is worth another try.
@@ -45,7 +46,7 @@ pub(super) struct ProblemBody {
 pub(super) enum AuthFault {
     MissingToken,
     MalformedHeader,
-    InvalidToken,
+    InvalidToken(Refusal),
 }
 
 impl Problem {
@@ -57,7 +58,7 @@ impl Problem {
     pub(super) fn unauthenticated(fault: AuthFault) -> Self {
         let body = ErrorBody {
             code: "UNAUTHENTICATED".to_owned(),
-            message: fault.message().to_owned(),
+            message: fault.message(),
             next_action: fault.next_action().to_owned(),
             ..blank()
         };
@@ -126,29 +127,35 @@ impl AuthFault {
         match self {
             Self::MissingToken => "missing_token",
             Self::MalformedHeader => "malformed_header",
-            Self::InvalidToken => "invalid_token",
+            Self::InvalidToken(_) => "invalid_token",
         }
     }
 
-    fn message(self) -> &'static str {
+    fn message(self) -> String {
         match self {
-            Self::MissingToken => "the request carries no token",
-            Self::MalformedHeader => "the Authorization header is not 'Bearer' and one token",
-            Self::InvalidToken => "the token is unknown, expired or revoked",
+            Self::MissingToken => "the request carries no token".to_owned(),
+            Self::MalformedHeader => "the Authorization header is not 'Bearer' and one token".to_owned(),
+            Self::InvalidToken(refusal) => refusal.to_string(),
         }
     }
 
     fn next_action(self) -> &'static str {
         match self {
             Self::MissingToken | Self::MalformedHeader => "Send the header 'Authorization: Bearer <token>'.",
-            Self::InvalidToken => "Ask an operator for a new token ('fleet-mcp token create').",
+            Self::InvalidToken(refusal) => match refusal {
+                Refusal::Unknown | Refusal::Revoked | Refusal::Expired | Refusal::AgentGone => {
+                    "Ask an operator for a new token ('fleet-mcp token create')."
+                }
+                Refusal::AgentStopped => "Ask an operator to start the agent: it gets a new token then.",
+                Refusal::StartedAnew => "Read the agent's token anew from $FLEET_AGENT_DIR/token.",
+            },
         }
     }
 
     fn challenge(self) -> HeaderValue {
         match self {
             Self::MissingToken | Self::MalformedHeader => HeaderValue::from_static("Bearer"),
-            Self::InvalidToken => HeaderValue::from_static(r#"Bearer error="invalid_token""#),
+            Self::InvalidToken(_) => HeaderValue::from_static(r#"Bearer error="invalid_token""#),
         }
     }
 }

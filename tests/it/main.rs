@@ -3,14 +3,18 @@
 
 mod cli;
 mod coder;
+mod connect;
 mod contract;
 mod engines;
+mod exec;
 mod fleet;
 mod harness;
+mod identity;
 mod local;
 mod local_blocks;
 mod mcp;
 mod process;
+mod rescue;
 mod rest;
 mod runner;
 mod store;

@@ -18,7 +18,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cli", &["view", "domain"]),
     ("config", &[]),
     ("telemetry", &["config"]),
-    ("boot", &["app", "cli", "coder", "config", "domain", "local", "mcp", "runner", "store", "view", "web"]),
+    (
+        "boot",
+        &[
+            "app", "cli", "coder", "config", "domain", "engine", "local", "mcp", "runner", "store", "view",
+            "web",
+        ],
+    ),
 ];
 
 /// Crates that stay behind one edge.
@@ -32,6 +38,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("comfy_table", &["cli"]),
     ("serde_saphyr", &["app"]),
     ("toml", &["app", "config", "engine"]),
+    ("toml_edit", &["cli"]),
     ("config", &["config"]),
     ("governor", &["coder"]),
     ("backon", &["coder"]),

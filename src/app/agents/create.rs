@@ -50,11 +50,12 @@ impl Fleet {
         self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
         let key = request_key(deed.caller, deed.action, request.request.as_ref());
         let warnings = warnings_of(&request);
+        let signature = deed.caller.principal.signature();
         let mut n_tries = 0;
         loop {
             n_tries += 1;
             let name = self.name_for(&request)?;
-            let agent = new_agent(&request, &info, &role, Named { name, by: &deed.caller.principal.name });
+            let agent = new_agent(&request, &info, &role, Named { name, by: &signature });
             self.check_buildable(&agent, &info, &role)?;
             let operation = Operation::accepted(
                 agent.id,

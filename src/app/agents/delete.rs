@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{DeleteAgent, Deletion, deed, request_key};
+use super::{DeleteAgent, Deletion, Work, deed, request_key};
 use crate::app::Fleet;
 use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
@@ -13,6 +13,7 @@ use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::operation::{Operation, OperationKind, OperationState};
+use crate::domain::rescue::Rescue;
 use crate::domain::status::Verdict;
 use crate::store::{Accepted, Seen};
 
@@ -31,7 +32,14 @@ impl Fleet {
             Some((OperationState::Failed, Some(failure))) => return Err(Error::Operation(failure)),
             Some(_) | None => format!("agent '{name}' is being deleted"),
         };
-        Ok(Deletion { name, workspace: state.agent.workspace_id, message, operation: Some(operation.id) })
+        let rescue = self.store().rescue_of(operation.id).await?;
+        Ok(Deletion {
+            name,
+            workspace: state.agent.workspace_id,
+            message: with_rescue(message, rescue.as_ref()),
+            operation: Some(operation.id),
+            rescued: rescue.and_then(|rescue| self.rescued_work(rescue)),
+        })
     }
 
     async fn delete_accept(
@@ -49,7 +57,8 @@ impl Fleet {
         let operation =
             Operation::accepted(agent, OperationKind::Delete, &deed.caller.principal.name, Utc::now());
         let key = request_key(deed.caller, deed.action, request.request.as_ref());
-        match self.store().operation_accept(&operation, key.as_ref()).await? {
+        let rescue = rescue_wanted(&state, &operation, request.work);
+        match self.store().delete_accept(&operation, rescue.as_ref(), key.as_ref()).await? {
             Accepted::New => {}
             Accepted::Repeated(earlier) => return Ok((state, earlier)),
         }
@@ -59,5 +68,24 @@ impl Fleet {
         self.store().agent_sight(agent, &seen).await?;
         self.board_refresh(agent).await?;
         Ok((state, operation))
+    }
+}
+
+/// What has no workspace yet has no work either.
+fn rescue_wanted(state: &AgentState, operation: &Operation, work: Work) -> Option<Rescue> {
+    let agent = &state.agent;
+    match work {
+        Work::Keep if agent.workspace_id.is_some() => {
+            Some(Rescue::of(operation.id, (agent.id, &agent.name), &agent.project, operation.created_at))
+        }
+        Work::Keep | Work::Discard => None,
+    }
+}
+
+/// Says what became of the work once that is known.
+fn with_rescue(message: String, rescue: Option<&Rescue>) -> String {
+    match rescue.filter(|rescue| rescue.outcome.is_over()) {
+        Some(rescue) => format!("{message}; {}", rescue.outcome),
+        None => message,
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
+use super::rescue::RescuedWork;
 use super::snapshot::AgentState;
 use crate::domain::access::{Action, AgentTarget, Target};
 use crate::domain::agent::AgentStatus;
@@ -120,6 +121,8 @@ pub struct Deletion {
     pub workspace: Option<WorkspaceId>,
     pub message: String,
     pub operation: Option<OperationId>,
+    /// Where the agent's work is, if it was saved by now.
+    pub rescued: Option<RescuedWork>,
 }
 
 #[derive(Debug, Clone)]
@@ -177,7 +180,7 @@ fn deed<'a>(caller: &'a Caller, action: Action, target: &str) -> Deed<'a> {
 fn request_key(caller: &Caller, action: Action, token: Option<&RequestToken>) -> Option<RequestKey> {
     let token = token?;
     Some(RequestKey {
-        principal: caller.principal.name.clone(),
+        principal: caller.principal.signature(),
         tool: action.name().to_owned(),
         key: token.key.clone(),
         fingerprint: token.fingerprint,

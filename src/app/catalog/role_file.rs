@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{CatalogError, stem};
+use crate::domain::budget::{Budget, Usd};
 use crate::domain::role::{Role, RoleKind};
 
 #[derive(Debug, Default, Deserialize)]
@@ -12,6 +13,8 @@ struct FrontMatter {
     display_name: Option<String>,
     description: Option<String>,
     kind: Option<String>,
+    max_cost_usd: Option<f64>,
+    max_tokens: Option<u64>,
 }
 
 pub(super) fn parse(path: &str, text: &str) -> Result<Role, CatalogError> {
@@ -29,6 +32,7 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Role, CatalogError> {
     if prompt.trim().is_empty() {
         return Err(problem("the prompt below the front matter is empty".into()));
     }
+    let budget = budget_of(&matter).map_err(|key| problem(format!("{key} is a positive number")))?;
     let id = stem(path);
     let name = matter.name.unwrap_or_else(|| id.clone());
     Ok(Role {
@@ -38,7 +42,17 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Role, CatalogError> {
         id,
         name,
         kind,
+        budget,
     })
+}
+
+/// The budget, or the key that is no amount.
+fn budget_of(matter: &FrontMatter) -> Result<Budget, &'static str> {
+    let max_cost = matter.max_cost_usd.map(|cost| Usd::parse(cost).ok_or("max_cost_usd")).transpose()?;
+    match matter.max_tokens {
+        Some(0) => Err("max_tokens"),
+        max_tokens => Ok(Budget { max_cost, max_tokens }),
+    }
 }
 
 /// Front matter and body; a file without front matter is all body, one that is never closed is none.
@@ -68,13 +82,14 @@ mod tests {
 
     #[test]
     fn a_role_is_its_front_matter_and_its_prompt() {
-        let text = "---\nname: Tester\ndescription: Breaks things.\nkind: review\n---\n\nYou test.\n---\nStill prompt.\n";
+        let text = "---\nname: Tester\ndescription: Breaks things.\nkind: review\nmax_cost_usd: 2.5\nmax_tokens: 1000\n---\n\nYou test.\n---\nStill prompt.\n";
         let expected = Role {
             id: "qa".into(),
             name: "Tester".into(),
             display_name: "Tester".into(),
             description: "Breaks things.".into(),
             kind: RoleKind::Review,
+            budget: Budget { max_cost: Usd::parse(2.5), max_tokens: Some(1_000) },
             prompt: "You test.\n---\nStill prompt.".into(),
         };
         assert_eq!(parse("some/qa.md", text).unwrap(), expected);
@@ -97,6 +112,8 @@ mod tests {
                 "---\nkind: boss\n---\nx",
                 "kind 'boss' is not one of operator, manager, coding, review, planning",
             ),
+            ("---\nmax_cost_usd: -1\n---\nx", "max_cost_usd is a positive number"),
+            ("---\nmax_tokens: 0\n---\nx", "max_tokens is a positive number"),
             ("---\nname: x\n---\n \n", "the prompt below the front matter is empty"),
         ];
         for (text, problem) in cases {

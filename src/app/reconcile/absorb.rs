@@ -20,7 +20,7 @@ use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::metadata::{self, AGENT_SPEC};
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
-use crate::domain::words::{AppState, BuildStatus};
+use crate::domain::words::{AppState, BuildStatus, Transition};
 use crate::store::{LatestTasks, Seen, StoreError};
 
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
@@ -254,6 +254,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
         metadata: dated,
         working_on: is_working.map(|status| status.message.clone()).filter(|text| !text.is_empty()),
         workspace_agent: first_agent(workspace),
+        transition: Some(Transition::from_word(&workspace.latest_build.transition)),
         looked_at: Some(looked_at),
         journaled: Arc::new(journaled),
     }

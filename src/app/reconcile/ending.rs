@@ -16,6 +16,7 @@ impl Fleet {
     /// Records the end; a delete that is done takes the agent with it, a create that failed says why.
     pub(super) async fn conclude(&self, work: &mut Work, end: &OperationEnd) -> Result<(), Error> {
         point("end.reached");
+        self.rescue_close(work).await?;
         if work.operation.kind == OperationKind::Delete && *end == OperationEnd::Done {
             self.agent_gone(work.agent.id).await?;
         }

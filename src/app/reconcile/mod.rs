@@ -8,6 +8,8 @@ mod observe;
 mod operations;
 mod perform;
 mod poll;
+mod provisions;
+mod rescue;
 mod send;
 
 use tokio_util::sync::CancellationToken;
@@ -27,5 +29,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.poll_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.operations_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.provisions_until(token).await });
     }
 }

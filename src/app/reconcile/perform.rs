@@ -16,7 +16,8 @@ use crate::coder::{CoderError, Deleted, ErrorKind, Outcome};
 use crate::domain::agent::Agent;
 use crate::domain::id::WorkspaceId;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
-use crate::domain::plan::{BuildState, Seen, Step, plan};
+use crate::domain::plan::{BuildState, Seen, Step, plan, rescue_first};
+use crate::domain::rescue::Rescue;
 use crate::domain::words::{JobStatus, Transition};
 use crate::store::{OperationEnd, StoreError};
 
@@ -31,6 +32,8 @@ pub(super) struct Work {
     pub(super) operation: Operation,
     pub(super) agent: Agent,
     pub(super) slot: Option<Slot>,
+    /// Of a delete that keeps work.
+    pub(super) rescue: Option<Rescue>,
     began: Instant,
     n_quiet: u32,
 }
@@ -52,7 +55,13 @@ impl Fleet {
             Ok(None) => return,
             Err(error) => return tracing::error!(parent: &span, %error, "the agent's row could not be read"),
         };
-        let mut work = Work { operation, agent, slot: None, began: Instant::now(), n_quiet: 0 };
+        let rescue = match self.store().rescue_of(id).await {
+            Ok(rescue) => rescue,
+            Err(error) => {
+                return tracing::error!(parent: &span, %error, "the rescue's row could not be read");
+            }
+        };
+        let mut work = Work { operation, agent, slot: None, rescue, began: Instant::now(), n_quiet: 0 };
         while !stop.is_cancelled() {
             let turn = match self.turn(&mut work, &stop).await {
                 Ok(Turn::End(end)) => self.conclude(&mut work, &end).await.map(|()| Turn::End(end)),
@@ -104,6 +113,7 @@ impl Fleet {
             self.sight_now(work.agent.id, workspace).await?;
         }
         let step = plan(work.operation.kind, work.operation.progress, &seen, Utc::now());
+        let step = rescue_first(step, work.rescue.as_ref().map(|rescue| &rescue.outcome), Utc::now());
         self.take(work, step, workspace.as_ref(), stop).await
     }
 
@@ -202,6 +212,7 @@ impl Fleet {
             Step::NoteEnd { build } => {
                 self.progress(work, Progress::Following { build, ended_at: Some(Utc::now()) }).await
             }
+            Step::Rescue { until } => self.rescue(work, workspace, until, stop).await,
             Step::CancelBuild => self.cancel_build(workspace).await,
             Step::Send { request, base_build } => {
                 if work.slot.is_none() {

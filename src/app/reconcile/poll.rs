@@ -18,6 +18,8 @@ const GAP_PER_PAGE: Duration = Duration::from_millis(250);
 const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 const KEYS_KEPT: TimeDelta = TimeDelta::days(7);
+/// After its end a token is known this long, so that its bearer is told what happened to it.
+const TOKENS_KEPT: TimeDelta = TimeDelta::days(30);
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// All workspaces of our user, as one look showed them.
@@ -63,7 +65,7 @@ impl Fleet {
         }
         if pace.is_discovery_due() {
             self.discovery_refresh().await?;
-            self.forget_old_keys().await;
+            self.forget_old().await;
             pace.discovered_at = Some(Instant::now());
         }
         let listing = self.list_all(pace).await?;
@@ -74,10 +76,13 @@ impl Fleet {
         Ok(n_pages)
     }
 
-    /// Request keys are promised for a day and kept for a week.
-    async fn forget_old_keys(&self) {
+    /// Request keys are promised for a day and kept for a week; an agent's tokens are many and short-lived.
+    async fn forget_old(&self) {
         if let Err(error) = self.store().request_keys_prune(Utc::now() - KEYS_KEPT).await {
             tracing::warn!(%error, "old request keys could not be removed");
+        }
+        if let Err(error) = self.store().tokens_prune(Utc::now() - TOKENS_KEPT).await {
+            tracing::warn!(%error, "old tokens of agents could not be removed");
         }
     }
 

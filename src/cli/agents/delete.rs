@@ -44,6 +44,7 @@ pub(super) async fn run(globals: &Globals, args: DeleteArgs, screen: &Screen) ->
         screen.line(&wording::for_operators(&deleted.message))?;
         if let Some(rescued) = &deleted.rescued {
             screen.hint(&format!("unpushed work is kept in {}", rescued.path));
+            screen.hint(&format!("fleet-mcp rescue restore {} brings it back as a branch", rescued.id));
         }
         Ok(())
     })?;

@@ -9,7 +9,7 @@ use crate::cli::age::relative;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::paging::place;
+use crate::cli::paging::{ENTRIES, place};
 use crate::cli::screen::Screen;
 use crate::cli::table::{Column, Table, column, column_from, text};
 use crate::view::history::{HistoryRow, TaskHistory};
@@ -56,7 +56,7 @@ pub(super) async fn run(client: &Client, args: HistoryArgs, screen: &Screen) -> 
         let mut table = Table::new(COLUMNS);
         history.tasks.iter().for_each(|entry| table.row(row(entry)));
         screen.table(&table)?;
-        screen.hint(&place(&history.paging, "entries"));
+        screen.hint(&place(&history.paging, ENTRIES));
         Ok(())
     })?;
     Ok(Exit::Ok)

@@ -45,6 +45,8 @@ fn facts(agent: &AgentDetail) -> Vec<Field> {
         optional("git", agent.git.as_ref().map(ToString::to_string).as_deref()),
         optional("usage", agent.usage.as_ref().map(ToString::to_string).as_deref()),
         field("starts", agent.generation.to_string()),
+        optional("callback", agent.callback.as_deref()),
+        toned("no callback", Some(Tone::Bad), agent.callback_reason.as_deref().unwrap_or_default()),
         field("created", age(&agent.created_at)),
         field("seen", agent.observed_at.as_deref().map_or("never".to_owned(), age)),
     ]

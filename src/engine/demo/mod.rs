@@ -17,7 +17,6 @@ use super::{
 pub use play::{linger, play};
 use said::Said;
 
-pub const WORD: &str = "demo";
 /// Tells the engine's process that it judges the work of others.
 const REVIEWER: &str = "FLEET_DEMO_REVIEWER";
 /// The hidden command of this binary that is the engine.

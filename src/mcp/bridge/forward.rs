@@ -1,6 +1,6 @@
 //! One message on its way: posted to the endpoint, its answer's messages handed on as they come.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -11,22 +11,27 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use sse_stream::SseStream;
 use tokio::sync::mpsc::Sender;
+use tokio::time::Instant;
 use url::Url;
 
-use super::{BridgeOptions, headers, refusal};
+use super::{BridgeOptions, Locator, Whereabouts, headers, refusal};
 use crate::domain::text::cut;
 use crate::domain::url::is_loopback;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that vanished without a word is noticed by this; answers themselves may take their time.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
+/// How long a call waits for a server that is being restarted.
+const RESTART_LIMIT: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const SHOWN_BODY_CHARS: usize = 200;
 
 /// The server and what was agreed with it.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     http: reqwest::Client,
-    url: Url,
+    url: RwLock<Url>,
+    locator: Arc<dyn Locator>,
     token: SecretString,
     negotiated: RwLock<Option<String>>,
 }
@@ -38,17 +43,23 @@ impl Endpoint {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(TCP_KEEPALIVE);
         let builder = if is_loopback(&options.url) { builder.no_proxy() } else { builder };
-        let BridgeOptions { url, token } = options;
-        Ok(Self { http: builder.build()?, url, token, negotiated: RwLock::new(None) })
+        let BridgeOptions { url, token, locator } = options;
+        Ok(Self {
+            http: builder.build()?,
+            url: RwLock::new(url),
+            locator,
+            token,
+            negotiated: RwLock::new(None),
+        })
     }
 
     /// Posts a message and hands on what comes back; a request always gets exactly one answer.
     pub(super) async fn carry(&self, message: Value, answers: &Sender<String>) {
         let is_request = message.get("method").is_some();
         let id = message.get("id").filter(|_| is_request).cloned();
-        let failure = match self.post(&message).await {
+        let failure = match self.deliver(&message).await {
             Ok(response) => self.relay(response, id.as_ref(), answers).await,
-            Err(error) if error.is_connect() => id.as_ref().map(|id| refusal::unreachable(id, &self.url)),
+            Err(error) if error.is_connect() => id.as_ref().map(|id| refusal::unreachable(id, &self.url())),
             Err(_) => id.as_ref().map(refusal::lost),
         };
         if let Some(failure) = failure {
@@ -56,9 +67,37 @@ impl Endpoint {
         }
     }
 
-    async fn post(&self, message: &Value) -> Result<Response, reqwest::Error> {
+    /// Posts to the server where it is; while it is restarted, nothing has been sent and a later try is safe.
+    async fn deliver(&self, message: &Value) -> Result<Response, reqwest::Error> {
+        let deadline = Instant::now() + RESTART_LIMIT;
+        loop {
+            let url = self.url();
+            let error = match self.post(url.clone(), message).await {
+                Err(error) if error.is_connect() => error,
+                answer => return answer,
+            };
+            match self.locator.whereabouts() {
+                Whereabouts::Nowhere => return Err(error),
+                Whereabouts::At(_) | Whereabouts::OnItsWay if Instant::now() >= deadline => {
+                    return Err(error);
+                }
+                Whereabouts::At(moved) if moved != url => self.move_to(moved),
+                Whereabouts::At(_) | Whereabouts::OnItsWay => tokio::time::sleep(LOOK_INTERVAL).await,
+            }
+        }
+    }
+
+    fn url(&self) -> Url {
+        self.url.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn move_to(&self, url: Url) {
+        *self.url.write().unwrap_or_else(PoisonError::into_inner) = url;
+    }
+
+    async fn post(&self, url: Url, message: &Value) -> Result<Response, reqwest::Error> {
         let negotiated = self.negotiated.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let request = self.http.post(self.url.clone()).bearer_auth(self.token.expose_secret());
+        let request = self.http.post(url).bearer_auth(self.token.expose_secret());
         let request = request.header(ACCEPT, "application/json, text/event-stream");
         request.headers(headers::of(message, negotiated.as_deref())).json(message).send().await
     }

@@ -9,6 +9,7 @@ mod lines;
 mod refusal;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -31,6 +32,21 @@ pub struct BridgeOptions {
     /// The endpoint, such as `http://127.0.0.1:3001/mcp`.
     pub url: Url,
     pub token: SecretString,
+    /// Asked when nobody answers there any more.
+    pub locator: Arc<dyn Locator>,
+}
+
+/// Knows where the server is now.
+pub trait Locator: fmt::Debug + Send + Sync {
+    fn whereabouts(&self) -> Whereabouts;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whereabouts {
+    At(Url),
+    /// It starts or stops; a moment later there is more to say.
+    OnItsWay,
+    Nowhere,
 }
 
 #[derive(Debug, Error)]

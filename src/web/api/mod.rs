@@ -5,6 +5,7 @@ mod agents;
 mod catalog;
 mod events;
 mod life_cycle;
+mod rescues;
 mod server;
 
 use axum::Json;
@@ -21,6 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .merge(agents::routes())
         .merge(life_cycle::routes())
         .merge(events::routes())
+        .merge(rescues::routes())
         .merge(catalog::routes())
         .merge(access::routes())
         .merge(server::routes())

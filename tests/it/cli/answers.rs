@@ -74,6 +74,7 @@ pub(super) fn detail(name: &str, status: &str) -> AgentDetail {
         usage: None,
         generation: 2,
         callback: None,
+        callback_reason: None,
         created_at: days_ago(5),
         updated_at: days_ago(3),
         observed_at: Some(days_ago(3)),

@@ -97,7 +97,12 @@ async fn delete_says_where_unpushed_work_went() {
         message: "agent 'fix-login' is being deleted".into(),
         deleted_agent: DeletedAgent { name: "fix-login".into(), workspace_id: None },
         agent_name: "fix-login".into(),
-        rescued: Some(Rescued { path: "rescued/fix-login.bundle".into(), bytes: 12, commit: "abc".into() }),
+        rescued: Some(Rescued {
+            path: "rescued/fix-login.bundle".into(),
+            bytes: 12,
+            commit: "abc".into(),
+            id: "0190e1a2-0000-7000-8000-000000000001".into(),
+        }),
         operation_id: None,
     };
     rig.answers("DELETE /agents/fix-login", &deleted).await;

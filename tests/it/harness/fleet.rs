@@ -1,6 +1,7 @@
 //! A running fleet on a Coder stub: what most tests of use cases start from.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::budget::Budget;
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
@@ -87,6 +89,7 @@ impl RunningFleet {
         };
         let store = Store::open(&paths).await.unwrap();
         let catalog = Catalog::open(CatalogDirs::default());
+        let options = FleetOptions { rescue_dir: directory.path().join("rescued"), ..options };
         let fleet = Fleet::open(store.clone(), coder, catalog, options).await.unwrap();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         fleet.start(&stop, &tasks);
@@ -176,6 +179,9 @@ pub(crate) fn fleet_options() -> FleetOptions {
         stuck_after: TimeDelta::minutes(30),
         build_timeout: Duration::from_secs(60),
         public_url: None,
+        callback_url: None,
+        budget: Budget::default(),
+        rescue_dir: PathBuf::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fleet_mcp::coder::Client;
 use fleet_mcp::coder::wire::Workspace;
+use fleet_mcp::domain::budget::Budget;
 use fleet_mcp::domain::project::Project;
 use fleet_mcp::domain::role::{Role, RoleKind};
 use fleet_mcp::local::{LocalCoder, LocalError, LocalOptions, RunnerCommand};
@@ -194,6 +195,7 @@ fn role(id: &str, prompt: &str) -> Role {
         display_name: id.to_owned(),
         description: String::new(),
         kind: RoleKind::Coding,
+        budget: Budget::default(),
         prompt: prompt.to_owned(),
     }
 }

@@ -8,19 +8,23 @@
 
 mod api;
 mod capture;
+mod clis;
 mod coder_stub;
 mod eventually;
 mod fault_proxy;
 mod fixtures;
 mod fleet;
 mod local;
+mod model;
 mod path;
 mod process;
 mod rule;
+mod up;
 mod watched;
 
 pub(crate) use api::{Api, Reply, read};
 pub(crate) use capture::Capture;
+pub(crate) use clis::{RealCli, real_cli};
 pub(crate) use coder_stub::{
     AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
 };
@@ -33,6 +37,8 @@ pub(crate) use fleet::{
 pub(crate) use local::{
     LocalSite, RunningLocal, TEMPLATE, is_over, is_ready, kill, processes_under, project,
 };
+pub(crate) use model::{ModelEndpoint, Turn, json_in};
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};
+pub(crate) use up::Up;
 pub(crate) use watched::watched;

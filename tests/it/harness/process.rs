@@ -58,6 +58,8 @@ impl Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
         command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.directory.path()).env("FLEET_DATA_DIR", self.data_dir());
+        // A CLI that happens to be on this machine is not what a test means.
+        command.env("ENGINE", "demo");
         command.env("FLEET_POLL_INTERVAL_MS", "100").envs(self.variables.iter().cloned());
         command
     }

@@ -1,6 +1,7 @@
 //! The bridge between stdio and HTTP: several calls at once, taking back, trouble and recovery.
 
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::mcp::bridge::Whereabouts;
 use fleet_mcp::mcp::tools::Toolsets;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -110,4 +111,18 @@ async fn a_server_that_goes_down_in_the_middle_of_a_call_leaves_no_call_unanswer
     drop(serving);
     let answer = client.next().await;
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(9), &json!(-32000)));
+}
+
+#[tokio::test]
+async fn a_call_made_while_the_server_is_restarted_waits_and_goes_where_the_server_then_is() {
+    let server = McpServer::start(Pace::Instant).await;
+    // A port that was somebody's a moment ago.
+    let old = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let old = format!("http://{old}/mcp");
+    let moved = Whereabouts::At(server.url.parse().unwrap());
+    let looks = vec![Whereabouts::OnItsWay, Whereabouts::At(old.parse().unwrap()), moved];
+    let mut client = Stdio::start_with(&old, "manager", Era::Stateless, looks);
+    assert!(client.call("fleet_status", json!({})).await["counts"].is_object());
+    assert!(client.call("fleet_status", json!({})).await["counts"].is_object());
+    assert_eq!(client.finish().await, Vec::<Value>::new());
 }

@@ -1,8 +1,9 @@
 //! Ways to call the server: raw HTTP in either era, rmcp's own client, and stdio through the bridge.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
-use fleet_mcp::mcp::bridge::{BridgeError, BridgeOptions, bridge_between};
+use fleet_mcp::mcp::bridge::{BridgeError, BridgeOptions, Locator, Whereabouts, bridge_between};
 use reqwest::RequestBuilder;
 use rmcp::model::{CallToolRequestParams, ClientConfig, ProtocolVersion};
 use rmcp::service::RunningService;
@@ -126,6 +127,16 @@ impl Rmcp {
     }
 }
 
+/// What is known of the server's place, look by look; after that it is nowhere.
+#[derive(Debug)]
+struct Looks(Mutex<VecDeque<Whereabouts>>);
+
+impl Locator for Looks {
+    fn whereabouts(&self) -> Whereabouts {
+        self.0.lock().unwrap().pop_front().unwrap_or(Whereabouts::Nowhere)
+    }
+}
+
 /// A program's standard input and output, joined to the server by the bridge.
 pub(super) struct Stdio {
     input: Option<WriteHalf<DuplexStream>>,
@@ -137,10 +148,19 @@ pub(super) struct Stdio {
 
 impl Stdio {
     pub(super) fn start(url: &str, token: &str, era: Era) -> Self {
+        Self::start_with(url, token, era, Vec::new())
+    }
+
+    /// The same for a server that may be found elsewhere later.
+    pub(super) fn start_with(url: &str, token: &str, era: Era, looks: Vec<Whereabouts>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (output, input) = tokio::io::split(ours);
         let (read, write) = tokio::io::split(theirs);
-        let options = BridgeOptions { url: url.parse().unwrap(), token: token.to_owned().into() };
+        let options = BridgeOptions {
+            url: url.parse().unwrap(),
+            token: token.to_owned().into(),
+            locator: Arc::new(Looks(Mutex::new(looks.into()))),
+        };
         let bridge = tokio::spawn(async move { bridge_between(options, read, write).await });
         Self { input: Some(input), output: BufReader::new(output).lines(), bridge, era, n_sent: 0 }
     }

@@ -61,6 +61,7 @@ fn token(name: &str, second: i64, parent: Option<TokenId>) -> TokenRecord {
         name: name.into(),
         role: None,
         agent: None,
+        generation: None,
         projects: AllowedProjects::All,
         parent,
         created_at: at(second),

@@ -1,27 +1,28 @@
 //! Tokens: minted once, kept as a hash, looked up at every request.
 
+mod check;
+mod secret;
+
 use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
 
 use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
-use crate::domain::access::{Action, AllowedProjects, Principal, Target};
+use super::snapshot::AgentState;
+use crate::domain::access::{Action, AllowedProjects, Target};
 use crate::domain::id::TokenId;
-use crate::domain::name::name_key;
 use crate::domain::role::RoleKind;
 use crate::store::TokenRecord;
 
-/// Every token of ours starts so: recognisable in a leak, refused early elsewhere.
-const PREFIX: &str = "fleet_";
-const RANDOM_BYTES: usize = 32;
+pub(super) use secret::{fresh_text, hash_of};
 
 #[derive(Debug, Clone)]
 pub struct CreateToken {
-    /// None: the kind of the agent's role.
+    /// None: the kind of the role given, or of the agent's own.
     pub kind: Option<RoleKind>,
     pub name: Option<String>,
     pub role: Option<String>,
@@ -51,15 +52,6 @@ impl Minted {
 }
 
 impl Fleet {
-    /// The principal of a token; none if it is unknown, expired or revoked.
-    pub async fn token_principal(&self, text: &SecretString) -> Result<Option<Principal>, Error> {
-        if !text.expose_secret().starts_with(PREFIX) {
-            return Ok(None);
-        }
-        let token = self.store().token_by_hash(&hash_of(text)).await?;
-        Ok(token.filter(|token| is_alive(token, Utc::now())).map(principal_of))
-    }
-
     pub async fn token_create(&self, caller: &Caller, request: CreateToken) -> Result<Minted, Error> {
         let deed = Deed { caller, action: Action::TokenManage, target: request.name.clone() };
         self.permit(&deed, Target::Fleet).await?;
@@ -95,7 +87,7 @@ impl Fleet {
     ) -> Result<SecretString, std::io::Error> {
         if let Ok(text) = std::fs::read_to_string(file) {
             let text = SecretString::from(text.trim().to_owned());
-            if self.token_principal(&text).await.is_ok_and(|found| found.is_some()) {
+            if self.token_principal(&text).await.is_ok_and(|found| found.is_ok()) {
                 return Ok(text);
             }
         }
@@ -104,36 +96,27 @@ impl Fleet {
             .token_insert(&record(kind, name), &hash_of(&text))
             .await
             .map_err(std::io::Error::other)?;
-        write_private(file, text.expose_secret())?;
+        secret::write_private(file, text.expose_secret())?;
         Ok(text)
     }
 
     async fn token_mint(&self, caller: &Caller, request: CreateToken) -> Result<Minted, Error> {
-        let agent = match &request.agent {
-            Some(name) => {
-                let found = self.store().agent_by_name(&name_key(name)).await?;
-                Some(found.ok_or_else(|| Error::AgentNotFound(name.clone()))?)
+        let agent = request.agent.as_deref().map(|name| self.agent_running(name)).transpose()?;
+        let kind = match (request.kind, &request.role, &agent) {
+            (Some(kind), _, _) => kind,
+            (None, Some(role), _) => self.role_kind(role)?,
+            (None, None, Some(agent)) => agent.kind,
+            (None, None, None) => {
+                let message = "a token of kind agent names its agent, or at least a role";
+                return Err(Error::invalid("agent", message));
             }
-            None if request.kind.is_none() && request.role.is_none() => {
-                return Err(Error::invalid(
-                    "agent",
-                    "a token of kind agent names its agent, or at least a role",
-                ));
-            }
-            None => None,
         };
-        let role = request.role.or_else(|| agent.as_ref().map(|agent| agent.role.clone()));
-        let kind = match (request.kind, &role) {
-            (Some(kind), _) => kind,
-            (None, Some(role)) => self.role_kind(role)?,
-            (None, None) => RoleKind::Coding,
-        };
-        let default_name =
-            agent.as_ref().map_or_else(|| kind.word().to_owned(), |agent| agent.name.to_string());
-        let name = request.name.unwrap_or(default_name);
+        let agent_name = agent.as_ref().map(|agent| agent.agent.name.to_string());
+        let name = request.name.or_else(|| agent_name.clone()).unwrap_or_else(|| kind.word().to_owned());
         let token = TokenRecord {
-            role,
-            agent: agent.as_ref().map(|agent| agent.id),
+            role: request.role.or_else(|| agent.as_ref().map(|agent| agent.agent.role.clone())),
+            agent: agent.as_ref().map(|agent| agent.agent.id),
+            generation: agent.as_ref().map(|agent| agent.standing().coming_generation()),
             projects: request.projects,
             parent: caller.principal.token_id,
             expires_at: request.expires_at,
@@ -141,7 +124,18 @@ impl Fleet {
         };
         let text = fresh_text();
         self.store().token_insert(&token, &hash_of(&text)).await?;
-        Ok(Minted { info: TokenInfo { token, agent_name: agent.map(|agent| agent.name.to_string()) }, text })
+        Ok(Minted { info: TokenInfo { token, agent_name }, text })
+    }
+
+    /// An agent that a token can be made for: one that is stopped would have a dead one.
+    fn agent_running(&self, name: &str) -> Result<Arc<AgentState>, Error> {
+        let snapshot = self.board().now();
+        let state = snapshot.by_name(name).ok_or_else(|| Error::AgentNotFound(name.to_owned()))?;
+        if state.standing().is_stopped() {
+            let (name, status) = (state.agent.name.to_string(), state.agent.sighting.status);
+            return Err(Error::NotReady { name, status });
+        }
+        Ok(Arc::clone(state))
     }
 
     async fn token_revoke_by_id(&self, id: &str) -> Result<u64, Error> {
@@ -158,54 +152,19 @@ impl Fleet {
     }
 }
 
-fn record(kind: RoleKind, name: &str) -> TokenRecord {
+/// A person's token without bounds; what makes it another is set on top.
+pub(super) fn record(kind: RoleKind, name: &str) -> TokenRecord {
     TokenRecord {
         id: TokenId::fresh(),
         kind,
         name: name.to_owned(),
         role: None,
         agent: None,
+        generation: None,
         projects: AllowedProjects::All,
         parent: None,
         created_at: Utc::now(),
         expires_at: None,
         revoked_at: None,
     }
-}
-
-fn is_alive(token: &TokenRecord, now: DateTime<Utc>) -> bool {
-    token.revoked_at.is_none() && token.expires_at.is_none_or(|at| now < at)
-}
-
-fn principal_of(token: TokenRecord) -> Principal {
-    Principal {
-        kind: token.kind,
-        name: token.name,
-        role: token.role,
-        token_id: Some(token.id),
-        agent: token.agent,
-        projects: token.projects,
-    }
-}
-
-fn fresh_text() -> SecretString {
-    let bytes: [u8; RANDOM_BYTES] = rand::random();
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    SecretString::from(format!("{PREFIX}{hex}"))
-}
-
-fn hash_of(text: &SecretString) -> [u8; 32] {
-    Sha256::digest(text.expose_secret().as_bytes()).into()
-}
-
-/// Written whole beside its place first, readable by its owner alone from the start.
-fn write_private(file: &Path, text: &str) -> Result<(), std::io::Error> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let fresh = file.with_extension("fresh");
-    let mut options = std::fs::OpenOptions::new();
-    let mut handle = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    handle.write_all(text.as_bytes())?;
-    handle.sync_all()?;
-    std::fs::rename(&fresh, file)
 }

@@ -1,0 +1,94 @@
+//! What is written into an agent's directory, file by file, and how it travels there.
+
+use bytes::Bytes;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+
+use crate::domain::budget::{Budget, Usd};
+
+/// The variable from which Codex takes the token; it reads none from its configuration.
+const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
+/// Tools that wait answer within 45 seconds; runs that block may take minutes.
+const TOOL_SECONDS: i64 = 600;
+
+/// Everything an agent is given at a start.
+#[derive(Debug)]
+pub(super) struct Belongings<'a> {
+    pub(super) token: &'a SecretString,
+    pub(super) url: &'a str,
+    pub(super) prompt: &'a str,
+    pub(super) budget: Budget,
+}
+
+impl Belongings<'_> {
+    /// The input of the script that puts the files in place: a head for each with its number of lines, then those
+    /// lines. The last line tells that nothing was cut off on the way.
+    pub(super) fn input(&self) -> Bytes {
+        let mut input = String::new();
+        for (name, text) in self.files() {
+            let text = text.trim_end_matches('\n');
+            input.push_str(&format!("file {name} {}\n{text}\n", text.split('\n').count()));
+        }
+        input.push_str("end\n");
+        Bytes::from(input)
+    }
+
+    fn files(&self) -> [(&'static str, String); 6] {
+        [
+            ("token", self.token.expose_secret().to_owned()),
+            ("url", self.url.to_owned()),
+            ("role.md", self.prompt.to_owned()),
+            ("mcp.json", self.mcp_json()),
+            ("config.toml", self.config_toml()),
+            ("budget.json", self.budget_json()),
+        ]
+    }
+
+    /// In the form of Claude Code.
+    fn mcp_json(&self) -> String {
+        let bearer = format!("Bearer {}", self.token.expose_secret());
+        let server = json!({ "type": "http", "url": self.mcp_url(), "headers": { "Authorization": bearer } });
+        json!({ "mcpServers": { "fleet": server } }).to_string()
+    }
+
+    /// In the form of Codex, to which a tool that asks for approval is a tool that fails, and a server that is
+    /// missing goes unnoticed unless it is required.
+    fn config_toml(&self) -> String {
+        let mut fleet = toml::Table::new();
+        fleet.insert("url".to_owned(), self.mcp_url().into());
+        fleet.insert("bearer_token_env_var".to_owned(), TOKEN_VARIABLE.into());
+        fleet.insert("default_tools_approval_mode".to_owned(), "approve".into());
+        fleet.insert("required".to_owned(), true.into());
+        fleet.insert("tool_timeout_sec".to_owned(), TOOL_SECONDS.into());
+        let servers = toml::Table::from_iter([("fleet".to_owned(), fleet.into())]);
+        toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]).to_string()
+    }
+
+    fn budget_json(&self) -> String {
+        let Budget { max_cost, max_tokens } = self.budget;
+        json!({ "max_cost_usd": max_cost.map(Usd::dollars), "max_tokens": max_tokens }).to_string()
+    }
+
+    fn mcp_url(&self) -> String {
+        format!("{}/mcp", self.url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_files_are_exactly_these() {
+        let token = SecretString::from("fleet_secret");
+        let budget = Budget { max_cost: Usd::parse(2.5), max_tokens: None };
+        let belongings = Belongings {
+            token: &token,
+            url: "http://127.0.0.1:3001",
+            prompt: "You code.\n\nWell.\n",
+            budget,
+        };
+        let text = String::from_utf8(belongings.input().to_vec()).unwrap();
+        insta::assert_snapshot!(text);
+    }
+}

@@ -1,0 +1,158 @@
+//! Gives an agent its identity at each start: token, role, engine configuration, our address and its budget.
+
+mod files;
+mod write;
+
+use chrono::{DateTime, Utc};
+use secrecy::SecretString;
+use uuid::Uuid;
+
+use super::Fleet;
+use super::error::Error;
+use super::snapshot::AgentState;
+use super::tokens::{self, fresh_text, hash_of};
+use crate::coder::exec::ExecError;
+use crate::domain::access::{AllowedProjects, signing_agent};
+use crate::domain::id::TokenId;
+use crate::domain::provision::{Callback, Provision, TOKEN_LIFETIME};
+use crate::domain::role::Role;
+use crate::store::{StoreError, TokenRecord};
+use files::Belongings;
+
+/// What an agent has been given, and why it could not be given what it should have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub given: Option<Provision>,
+    pub trouble: Option<String>,
+}
+
+/// Why an agent could not be given its things, in a sentence for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble(pub(super) String);
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::ParentRevoked => {
+                Self("the token of the manager that made it is revoked: start that manager anew".to_owned())
+            }
+            other => Self(other.to_string()),
+        }
+    }
+}
+
+impl From<ExecError> for Trouble {
+    fn from(error: ExecError) -> Self {
+        Self(format!("its workspace could not be written to: {error}"))
+    }
+}
+
+impl AgentState {
+    /// How this start of the agent reaches us, as far as it was tried.
+    pub fn callback(&self) -> Option<Callback> {
+        let given = self.identity.given.as_ref()?;
+        let is_current = given.generation == self.agent.sighting.generation;
+        (is_current && !self.standing().is_stopped()).then_some(given.callback)
+    }
+
+    /// Why the agent cannot call us or has not what it needs for it, with the one thing to do.
+    pub fn callback_reason(&self) -> Option<String> {
+        if self.standing().is_stopped() {
+            return None;
+        }
+        if let Some(trouble) = &self.identity.trouble {
+            return Some(trouble.clone());
+        }
+        match self.callback()? {
+            Callback::Unreachable => {
+                let url = self.identity.given.as_ref().map(|given| given.url.as_str()).unwrap_or_default();
+                Some(format!(
+                    "the workspace cannot reach {url}: set FLEET_PUBLIC_URL to an address that it can reach, \
+                     and restart the server"
+                ))
+            }
+            Callback::Direct | Callback::Unknown => None,
+        }
+    }
+}
+
+impl Fleet {
+    /// Writes everything anew and records it. A token that may not have arrived is revoked.
+    pub(super) async fn agent_provision(
+        &self,
+        state: &AgentState,
+        workspace_agent: Uuid,
+        url: &str,
+    ) -> Result<Provision, Trouble> {
+        let role = self.role_for(state)?;
+        let expires_at = Utc::now() + TOKEN_LIFETIME;
+        let (id, token) = self.agent_token(state, expires_at).await?;
+        let belongings = Belongings {
+            token: &token,
+            url,
+            prompt: &role.prompt,
+            budget: self.options().budget.narrowed_by(role.budget),
+        };
+        let generation = state.agent.sighting.generation;
+        let callback = match self.belongings_write(workspace_agent, &belongings, generation).await {
+            Ok(callback) => callback,
+            Err(trouble) => {
+                self.store().token_revoke(id, Utc::now()).await?;
+                return Err(trouble);
+            }
+        };
+        let provision = Provision {
+            agent_id: state.agent.id,
+            generation,
+            url: url.to_owned(),
+            callback,
+            token_expires_at: expires_at,
+            at: Utc::now(),
+        };
+        self.store().provision_set(&provision).await?;
+        Ok(provision)
+    }
+
+    fn role_for(&self, state: &AgentState) -> Result<Role, Error> {
+        let found = self.found()?;
+        let project = found.project(&state.agent.project).ok_or_else(|| Error::CatalogNotFound {
+            what: "project",
+            name: state.agent.project.clone(),
+            known: "those of list_agent_projects".to_owned(),
+        })?;
+        self.role_of_project(project, &state.agent.role)
+    }
+
+    /// A token for this start alone. It hangs under the newest token of the manager agent that made the agent.
+    async fn agent_token(
+        &self,
+        state: &AgentState,
+        expires_at: DateTime<Utc>,
+    ) -> Result<(TokenId, SecretString), Trouble> {
+        let agent = &state.agent;
+        let maker = agent.created_by.as_deref().and_then(signing_agent);
+        let parent = match maker {
+            Some(maker) => self.store().token_newest_of(maker).await?.map(|token| token.id),
+            None => None,
+        };
+        let token = TokenRecord {
+            role: Some(agent.role.clone()),
+            agent: Some(agent.id),
+            generation: Some(agent.sighting.generation),
+            // A manager among the agents manages where it lives; people may give it a wider token.
+            projects: AllowedProjects::Only(vec![agent.project.clone()]),
+            parent,
+            expires_at: Some(expires_at),
+            ..tokens::record(state.kind, agent.name.as_str())
+        };
+        let text = fresh_text();
+        self.store().token_insert(&token, &hash_of(&text)).await?;
+        Ok((token.id, text))
+    }
+}

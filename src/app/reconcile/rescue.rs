@@ -1,0 +1,142 @@
+//! The step of a delete that saves the agent's work: bounded in time, repeated after a crash, never in the way.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio_util::sync::CancellationToken;
+
+use super::observe::agents_of;
+use super::perform::{Turn, Work};
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::app::rescue::{Brought, Shelf, bring_out};
+use crate::coder::wire::Workspace;
+use crate::domain::history::{HistoryEntry, HistoryKind};
+use crate::domain::plan::RESCUE_LIMIT;
+use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
+use crate::domain::task::TaskSource;
+use crate::domain::words::{AppState, Connection};
+
+impl Fleet {
+    /// Tries until then; whatever comes of it is recorded and the delete goes on.
+    pub(super) async fn rescue(
+        &self,
+        work: &mut Work,
+        workspace: Option<&Workspace>,
+        until: DateTime<Utc>,
+        stop: &CancellationToken,
+    ) -> Result<Turn, Error> {
+        let Some(rescue) = work.rescue.clone() else { return Ok(Turn::Again) };
+        self.rescue_begin(work, &rescue).await?;
+        point("rescue.begun");
+        // A clock that was set back must not make the time longer.
+        let limit = (until - Utc::now()).min(RESCUE_LIMIT).to_std().unwrap_or(Duration::ZERO);
+        let saving = tokio::time::timeout(limit, self.rescue_try(&rescue, workspace));
+        let outcome = tokio::select! {
+            saved = saving => saved.unwrap_or_else(|_| failed("the workspace took too long")),
+            () = stop.cancelled() => return Ok(Turn::Again),
+        };
+        point("rescue.tried");
+        self.rescue_end(work, outcome).await?;
+        point("rescue.recorded");
+        Ok(Turn::Again)
+    }
+
+    /// Closes a rescue that its delete has left behind: the time was over, or the workspace was gone.
+    pub(super) async fn rescue_close(&self, work: &mut Work) -> Result<(), Error> {
+        let left = match work.rescue.as_ref().map(|rescue| &rescue.outcome) {
+            Some(RescueOutcome::Wanted) => failed("the workspace was gone or could not be read"),
+            Some(RescueOutcome::Trying { .. }) => self.rescue_left(work),
+            Some(RescueOutcome::Saved(_) | RescueOutcome::Nothing | RescueOutcome::Failed { .. }) | None => {
+                return Ok(());
+            }
+        };
+        self.rescue_end(work, left).await
+    }
+
+    /// What a try that we did not live to record has brought.
+    fn rescue_left(&self, work: &Work) -> RescueOutcome {
+        let kept = work.rescue.as_ref().and_then(|rescue| self.shelf().found(rescue));
+        kept.map_or_else(|| failed("it was not done in time"), RescueOutcome::Saved)
+    }
+
+    async fn rescue_begin(&self, work: &mut Work, rescue: &Rescue) -> Result<(), Error> {
+        if rescue.outcome != RescueOutcome::Wanted {
+            return Ok(());
+        }
+        let trying = RescueOutcome::Trying { since: Utc::now() };
+        let untold = None;
+        self.store().rescue_move(rescue.id, &trying, untold).await?;
+        work.rescue = Some(Rescue { outcome: trying, ..rescue.clone() });
+        Ok(())
+    }
+
+    async fn rescue_try(&self, rescue: &Rescue, workspace: Option<&Workspace>) -> RescueOutcome {
+        if let Some(kept) = self.shelf().found(rescue) {
+            return RescueOutcome::Saved(kept);
+        }
+        let is_connected = |word: &str| Connection::from_word(word) == Connection::Connected;
+        let mut agents = workspace.into_iter().flat_map(agents_of);
+        let Some(agent) = agents.find(|agent| is_connected(&agent.status)) else {
+            return failed("the workspace is not running");
+        };
+        let mut parcel = match self.shelf().begin(rescue) {
+            Ok(parcel) => parcel,
+            Err(error) => return failed(&format!("there is no place to keep it: {error}")),
+        };
+        match bring_out(self.coder(), agent.id, &mut parcel).await {
+            Ok(Brought::Bundle(bundle)) => match parcel.finish() {
+                Ok(()) => RescueOutcome::Saved(SavedWork {
+                    file: Shelf::name_for(rescue),
+                    bytes: bundle.bytes,
+                    commit: bundle.commit,
+                    note: bundle.note,
+                }),
+                Err(error) => failed(&format!("it could not be kept: {error}")),
+            },
+            Ok(Brought::Nothing) => RescueOutcome::Nothing,
+            Ok(Brought::Failed(reason)) => failed(&reason),
+            Err(error) => failed(&error.to_string()),
+        }
+    }
+
+    async fn rescue_end(&self, work: &mut Work, outcome: RescueOutcome) -> Result<(), Error> {
+        let Some(rescue) = work.rescue.clone() else { return Ok(()) };
+        self.shelf().clear(&rescue);
+        let over = Rescue { outcome, ..rescue };
+        tracing::info!(agent.name = %over.agent_name, rescue.outcome = %over.outcome, "an agent's work before its end");
+        let entry = entry_of(&over, work.agent.sighting.generation);
+        self.store().rescue_move(over.id, &over.outcome, Some(&entry)).await?;
+        work.rescue = Some(over);
+        self.nudge_operations();
+        Ok(())
+    }
+}
+
+fn failed(reason: &str) -> RescueOutcome {
+    RescueOutcome::Failed { reason: reason.to_owned() }
+}
+
+/// One line of the agent's history, which outlives the agent.
+fn entry_of(rescue: &Rescue, generation: i64) -> HistoryEntry {
+    let state = match rescue.outcome {
+        RescueOutcome::Failed { .. } => AppState::Failure,
+        RescueOutcome::Saved(_) | RescueOutcome::Nothing => AppState::Complete,
+        RescueOutcome::Wanted | RescueOutcome::Trying { .. } => AppState::Working,
+    };
+    HistoryEntry {
+        id: rescue.id.0,
+        agent_id: rescue.agent_id,
+        kind: HistoryKind::Report,
+        message: format!("agent '{}' is being deleted; {}", rescue.agent_name, rescue.outcome),
+        state: state.word().to_owned(),
+        outcome: None,
+        source: TaskSource::Manager,
+        task_id: None,
+        uri: None,
+        needs_user_attention: false,
+        generation,
+        created_at: rescue.created_at,
+    }
+}

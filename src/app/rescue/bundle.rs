@@ -1,0 +1,119 @@
+//! Brings an agent's unpushed work out of its workspace as a git bundle, in pieces that fit into memory.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::shelf::Parcel;
+use crate::coder::Client;
+use crate::coder::exec::{Command, ExecError, Output};
+use crate::domain::rescue::MAX_BYTES;
+use crate::domain::text::{cut, one_line};
+
+/// Makes the bundle and prints its first piece.
+const MAKE: &str = include_str!("bundle.sh");
+/// Prints a further piece; behind the last one nothing of it is left in the workspace.
+const NEXT: &str = r#"shelf=${FLEET_AGENT_DIR:-$HOME/.fleet}/rescue
+dd if="$shelf/work.bundle" bs="$1" skip="$2" count=1 2> /dev/null
+[ "$3" = last ] && rm -rf "$shelf"
+exit 0"#;
+const PIECE: usize = 4 * 1024 * 1024;
+/// The whole rescue has its own limit: this one only ends what a lost connection leaves behind.
+const COMMAND_LIMIT: Duration = Duration::from_secs(10);
+const LONGEST_REASON: usize = 200;
+
+/// What was found in the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::app) enum Brought {
+    Bundle(Bundle),
+    /// Everything is on a remote.
+    Nothing,
+    Failed(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::app) struct Bundle {
+    pub(in crate::app) commit: String,
+    pub(in crate::app) bytes: u64,
+    pub(in crate::app) note: Option<String>,
+}
+
+/// Makes the bundle, brings it out and puts it into the parcel.
+pub(in crate::app) async fn bring_out(
+    coder: &Client,
+    workspace_agent: Uuid,
+    parcel: &mut Parcel,
+) -> Result<Brought, ExecError> {
+    let (max, piece) = (MAX_BYTES.to_string(), PIECE.to_string());
+    let output = run(coder, workspace_agent, ["sh", "-c", MAKE, "rescue", &max, &piece]).await?;
+    let (brought, first) = read_made(&output);
+    let Brought::Bundle(bundle) = &brought else { return Ok(brought) };
+    let mut missing = match add(parcel, &first, bundle.bytes) {
+        Ok(missing) => missing,
+        Err(failed) => return Ok(failed),
+    };
+    let mut n_pieces = 1;
+    while missing > 0 {
+        let place = if missing <= PIECE as u64 { "last" } else { "more" };
+        let argv = ["sh", "-c", NEXT, "rescue", &piece, &n_pieces.to_string(), place];
+        let next = run(coder, workspace_agent, argv).await?.stdout;
+        missing = match add(parcel, &next, missing) {
+            Ok(missing) => missing,
+            Err(failed) => return Ok(failed),
+        };
+        n_pieces += 1;
+    }
+    Ok(brought)
+}
+
+async fn run<const N: usize>(
+    coder: &Client,
+    workspace_agent: Uuid,
+    argv: [&str; N],
+) -> Result<Output, ExecError> {
+    let command = Command { timeout: COMMAND_LIMIT, output_limit: 2 * PIECE, ..Command::new(argv) };
+    coder.exec(workspace_agent, &command).await
+}
+
+/// Keeps a piece; gives how much is still missing.
+fn add(parcel: &mut Parcel, piece: &[u8], missing: u64) -> Result<u64, Brought> {
+    let left = missing.checked_sub(piece.len() as u64).filter(|_| !piece.is_empty());
+    let left = left.ok_or_else(|| Brought::Failed("the bundle did not arrive whole".to_owned()))?;
+    parcel.add(piece).map_err(|error| Brought::Failed(format!("the bundle could not be kept: {error}")))?;
+    Ok(left)
+}
+
+/// The first line of the output says what was made; the bundle's first piece follows it.
+fn read_made(output: &Output) -> (Brought, Vec<u8>) {
+    let mut parts = output.stdout.splitn(2, |byte| *byte == b'\n');
+    let head = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    let piece = parts.next().unwrap_or_default().to_vec();
+    let brought = match head.split_once(' ').unwrap_or((&head, "")) {
+        ("saved", rest) => saved(rest).unwrap_or_else(|| Brought::Failed(shortened(&head))),
+        ("nothing", _) => Brought::Nothing,
+        ("failed", reason) => Brought::Failed(shortened(reason)),
+        _ => Brought::Failed(unexpected(&head, output)),
+    };
+    (brought, piece)
+}
+
+/// `COMMIT BYTES [NOTE]`
+fn saved(text: &str) -> Option<Brought> {
+    let mut words = text.splitn(3, ' ');
+    let commit = words.next().filter(|id| matches!(id.len(), 40 | 64))?;
+    let is_id = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let bytes = words.next()?.parse().ok().filter(|bytes| (1..=MAX_BYTES).contains(bytes))?;
+    let note = words.next().map(shortened).filter(|note| !note.is_empty());
+    is_id.then(|| Brought::Bundle(Bundle { commit: commit.to_owned(), bytes, note }))
+}
+
+fn unexpected(head: &str, output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let said = if stderr.trim().is_empty() { head } else { stderr.trim() };
+    shortened(&format!("git did not get to its end ({:?}): {said}", output.exit))
+}
+
+/// Words out of a workspace are anyone's words.
+fn shortened(text: &str) -> String {
+    cut(&one_line(text), LONGEST_REASON)
+}

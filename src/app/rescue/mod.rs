@@ -1,0 +1,85 @@
+//! The work of deleted agents: what was saved, where it lies, and how it is handed out again.
+
+mod bundle;
+mod shelf;
+
+use std::path::PathBuf;
+
+use tokio::fs::File;
+
+use super::Fleet;
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use crate::domain::access::{Action, Target};
+use crate::domain::id::RescueId;
+use crate::domain::page::{Page, PageRequest};
+use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
+
+pub(super) use bundle::{Brought, bring_out};
+pub(super) use shelf::Shelf;
+
+/// Saved work and where it is.
+#[derive(Debug, Clone)]
+pub struct RescuedWork {
+    pub id: RescueId,
+    pub path: PathBuf,
+    pub work: SavedWork,
+}
+
+/// One rescue as people see it.
+#[derive(Debug, Clone)]
+pub struct RescueInfo {
+    pub rescue: Rescue,
+    /// None when nothing was saved.
+    pub path: Option<PathBuf>,
+}
+
+impl Fleet {
+    /// What became of the work of agents that were deleted, the newest first.
+    pub async fn rescue_list(&self, caller: &Caller, page: PageRequest) -> Result<Page<RescueInfo>, Error> {
+        let deed = Deed { caller, action: Action::RescueList, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        let found = self.store().rescues_page(page).await?;
+        let items = found.items.into_iter().map(|rescue| self.rescue_info(rescue)).collect();
+        Ok(Page { items, total_count: found.total_count, request: found.request })
+    }
+
+    pub async fn rescue_show(&self, caller: &Caller, id: &str) -> Result<RescueInfo, Error> {
+        let deed = Deed { caller, action: Action::RescueFetch, target: Some(id.to_owned()) };
+        self.permit(&deed, Target::Fleet).await?;
+        let not_found = || Error::RescueNotFound(id.to_owned());
+        let parsed = id.parse().map(RescueId).map_err(|_| not_found())?;
+        let rescue = self.store().rescue_by_id(parsed).await?.ok_or_else(not_found)?;
+        Ok(self.rescue_info(rescue))
+    }
+
+    /// The bundle of one rescue, opened, for whoever restores it.
+    pub async fn rescue_fetch(&self, caller: &Caller, id: &str) -> Result<(RescuedWork, File), Error> {
+        let RescueInfo { rescue, .. } = self.rescue_show(caller, id).await?;
+        let outcome = rescue.outcome.to_string();
+        let nothing = |outcome| Error::NothingRescued { id: id.to_owned(), outcome };
+        let work = self.rescued_work(rescue).ok_or_else(|| nothing(outcome))?;
+        let file = File::open(&work.path).await;
+        let file =
+            file.map_err(|error| nothing(format!("{} cannot be read: {error}", work.path.display())))?;
+        Ok((work, file))
+    }
+
+    pub(super) fn rescued_work(&self, rescue: Rescue) -> Option<RescuedWork> {
+        match rescue.outcome {
+            RescueOutcome::Saved(work) => {
+                Some(RescuedWork { id: rescue.id, path: self.shelf().path(&work.file), work })
+            }
+            RescueOutcome::Wanted | RescueOutcome::Trying { .. } => None,
+            RescueOutcome::Nothing | RescueOutcome::Failed { .. } => None,
+        }
+    }
+
+    pub(super) fn shelf(&self) -> Shelf<'_> {
+        Shelf { directory: &self.options().rescue_dir }
+    }
+
+    fn rescue_info(&self, rescue: Rescue) -> RescueInfo {
+        RescueInfo { path: self.rescued_work(rescue.clone()).map(|work| work.path), rescue }
+    }
+}

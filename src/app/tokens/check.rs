@@ -1,0 +1,58 @@
+//! From a token's text to the principal it stands for, or to the reason why it stands for nobody any more.
+
+use chrono::Utc;
+use secrecy::SecretString;
+
+use super::secret::{hash_of, looks_like_ours};
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::domain::access::Principal;
+use crate::domain::token::{Holder, Refusal, Standing, TokenLife};
+use crate::store::TokenRecord;
+
+impl Fleet {
+    /// The principal of a token, or why it is refused.
+    pub async fn token_principal(&self, text: &SecretString) -> Result<Result<Principal, Refusal>, Error> {
+        if !looks_like_ours(text) {
+            return Ok(Err(Refusal::Unknown));
+        }
+        let Some(token) = self.store().token_by_hash(&hash_of(text)).await? else {
+            return Ok(Err(Refusal::Unknown));
+        };
+        Ok(self.life_of(&token).check(Utc::now()).map(|()| principal_of(token)))
+    }
+
+    fn life_of(&self, token: &TokenRecord) -> TokenLife {
+        let holder = match token.agent {
+            None => Holder::Person,
+            Some(agent) => Holder::Agent {
+                generation: token.generation,
+                standing: self.board().now().by_id(agent).map(|state| state.standing()),
+            },
+        };
+        TokenLife { expires_at: token.expires_at, revoked_at: token.revoked_at, holder }
+    }
+}
+
+impl AgentState {
+    /// What the life of the agent's tokens depends on.
+    pub(in crate::app) fn standing(&self) -> Standing {
+        Standing {
+            status: self.agent.sighting.status,
+            generation: self.agent.sighting.generation,
+            transition: self.live.transition.clone(),
+        }
+    }
+}
+
+fn principal_of(token: TokenRecord) -> Principal {
+    Principal {
+        kind: token.kind,
+        name: token.name,
+        role: token.role,
+        token_id: Some(token.id),
+        agent: token.agent,
+        projects: token.projects,
+    }
+}

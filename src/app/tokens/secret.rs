@@ -1,0 +1,37 @@
+//! The text of a token: how it is made, what is kept of it, and how it lies in a file.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+
+/// Every token of ours starts so: recognisable in a leak, refused early elsewhere.
+const PREFIX: &str = "fleet_";
+const RANDOM_BYTES: usize = 32;
+
+pub(in crate::app) fn fresh_text() -> SecretString {
+    let bytes: [u8; RANDOM_BYTES] = rand::random();
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    SecretString::from(format!("{PREFIX}{hex}"))
+}
+
+pub(in crate::app) fn hash_of(text: &SecretString) -> [u8; 32] {
+    Sha256::digest(text.expose_secret().as_bytes()).into()
+}
+
+/// Could it be one of ours at all?
+pub(super) fn looks_like_ours(text: &SecretString) -> bool {
+    text.expose_secret().starts_with(PREFIX)
+}
+
+/// Written whole beside its place first, readable by its owner alone from the start.
+pub(super) fn write_private(file: &Path, text: &str) -> Result<(), std::io::Error> {
+    let fresh = file.with_extension("fresh");
+    let mut options = std::fs::OpenOptions::new();
+    let mut handle = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    handle.write_all(text.as_bytes())?;
+    handle.sync_all()?;
+    std::fs::rename(&fresh, file)
+}

@@ -1,0 +1,21 @@
+//! Claude Desktop: its developer settings, which know programs to start and nothing else.
+
+use super::entry::{Entry, Server, command_fields};
+use super::json_text::Comments;
+use super::{McpClient, Syntax};
+
+pub(super) const CLIENT: McpClient = McpClient {
+    word: "claude-desktop",
+    title: "Claude Desktop",
+    program: "claude-desktop",
+    directory: |places| places.applications().join("Claude"),
+    file: |places| places.applications().join("Claude").join("claude_desktop_config.json"),
+    syntax: Syntax::Json { section: "mcpServers", comments: Comments::Refused },
+    entry: |server| match server {
+        Server::Stdio { program, arguments } => {
+            Some(Entry { fields: command_fields(program, arguments).into(), obsolete: &["url", "headers"] })
+        }
+        Server::Http { .. } => None,
+    },
+    takes_effect: "quit Claude Desktop and open it again to have the tools",
+};

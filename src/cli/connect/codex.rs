@@ -1,0 +1,31 @@
+//! Codex: a table of its settings, with the rights and the time our tools need.
+
+use super::entry::{Entry, Field, Server, command_fields, header_field, text};
+use super::{McpClient, Syntax};
+
+/// Waits and runs take longer than the five minutes it grants by itself.
+const TOOL_TIMEOUT_SECONDS: i64 = 600;
+
+pub(super) const CLIENT: McpClient = McpClient {
+    word: "codex",
+    title: "Codex",
+    program: "codex",
+    directory: |places| places.variable("CODEX_HOME").unwrap_or_else(|| places.home().join(".codex")),
+    file: |places| (CLIENT.directory)(places).join("config.toml"),
+    syntax: Syntax::Toml { section: "mcp_servers" },
+    entry: |server| {
+        let (mut fields, obsolete): (Vec<_>, &[&str]) = match server {
+            Server::Stdio { program, arguments } => {
+                (command_fields(program, arguments).into(), &["url", "http_headers"])
+            }
+            Server::Http { url, token } => {
+                (vec![("url", text(url.as_str())), header_field("http_headers", token)], &["command", "args"])
+            }
+        };
+        // Without a word on approval it refuses every tool that changes something when nobody is there to ask.
+        fields.push(("default_tools_approval_mode", text("approve")));
+        fields.push(("tool_timeout_sec", Field::Number(TOOL_TIMEOUT_SECONDS)));
+        Some(Entry { fields, obsolete })
+    },
+    takes_effect: "a new session of Codex has the tools; /mcp shows them",
+};

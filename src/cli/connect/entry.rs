@@ -1,0 +1,60 @@
+//! Our entry in a client's file: how we are reached, as fields that any syntax can write.
+
+use std::path::PathBuf;
+
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
+
+/// How a client reaches the fleet.
+#[derive(Debug)]
+pub(super) enum Server {
+    Stdio { program: PathBuf, arguments: Vec<String> },
+    Http { url: Url, token: SecretString },
+}
+
+/// May others read the file?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    Open,
+    /// It holds a token: its owner alone.
+    Private,
+}
+
+/// The fields of an entry in the order they are written.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) fields: Vec<(&'static str, Field)>,
+    /// Fields of the other way to reach us, which would contradict these.
+    pub(super) obsolete: &'static [&'static str],
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Field {
+    Text(String),
+    Number(i64),
+    List(Vec<String>),
+    Map(Vec<(&'static str, String)>),
+}
+
+impl Server {
+    pub(super) fn secrecy(&self) -> Secrecy {
+        match self {
+            Self::Stdio { .. } => Secrecy::Open,
+            Self::Http { .. } => Secrecy::Private,
+        }
+    }
+}
+
+pub(super) fn text(text: &str) -> Field {
+    Field::Text(text.to_owned())
+}
+
+/// The fields that start the bridge, as all clients write them.
+pub(super) fn command_fields(program: &std::path::Path, arguments: &[String]) -> [(&'static str, Field); 2] {
+    [("command", Field::Text(program.display().to_string())), ("args", Field::List(arguments.to_vec()))]
+}
+
+/// The header that carries the token, under the key this client has for headers.
+pub(super) fn header_field(key: &'static str, token: &SecretString) -> (&'static str, Field) {
+    (key, Field::Map(vec![("Authorization", format!("Bearer {}", token.expose_secret()))]))
+}

@@ -1,0 +1,134 @@
+//! A client's file on disk: read, changed and put back whole, with a copy of how it was before us.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Refusal;
+use super::entry::Secrecy;
+use crate::cli::error::CliError;
+
+/// The copy beside the file, made once: later changes of ours are not what one wants back.
+const BACKUP: &str = "before-fleet";
+/// The client may write its file while we do; then we read it anew.
+const TRIES: usize = 5;
+const PRIVATE_MODE: u32 = 0o600;
+const OWNER: u32 = 0o700;
+
+#[derive(Debug)]
+pub(super) struct ClientFile {
+    path: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Saved {
+    Changed,
+    Unchanged,
+}
+
+impl ClientFile {
+    /// A link is followed: what it points to is changed, and it stays a link.
+    pub(super) fn new(path: &Path) -> Self {
+        let target = || Some(path.parent()?.join(std::fs::read_link(path).ok()?));
+        let real = std::fs::canonicalize(path).ok().or_else(target);
+        Self { path: real.unwrap_or_else(|| path.to_owned()) }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its text; empty if it is not there.
+    pub(super) fn read(&self) -> Result<String, CliError> {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            Err(source) => Err(CliError::File { path: self.path.clone(), source }),
+        }
+    }
+
+    /// Changes the text; a text that cannot be understood is refused and stays.
+    pub(super) fn change(
+        &self,
+        secrecy: Secrecy,
+        change: impl Fn(&str) -> Result<String, Refusal>,
+    ) -> Result<Saved, CliError> {
+        for _ in 0..TRIES {
+            let before = self.read()?;
+            let after = change(&before).map_err(|refusal| self.refused(refusal))?;
+            if after == before {
+                return Ok(Saved::Unchanged);
+            }
+            if self.replace(&before, &after, secrecy).map_err(|source| self.unsaved(source))? {
+                return Ok(Saved::Changed);
+            }
+        }
+        Err(self.unsaved(io::Error::other("another program keeps changing it")))
+    }
+
+    pub(super) fn refused(&self, refusal: Refusal) -> CliError {
+        let Refusal { line, problem } = refusal;
+        CliError::Malformed { path: self.path.clone(), line, problem }
+    }
+
+    fn unsaved(&self, source: io::Error) -> CliError {
+        CliError::Save { path: self.path.clone(), source }
+    }
+
+    /// False if the file is no longer what was read.
+    fn replace(&self, before: &str, after: &str, secrecy: Secrecy) -> io::Result<bool> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(OWNER).create(directory)?;
+        let mode = self.mode(secrecy)?;
+        let fresh = self.beside(&format!("{}.fresh", std::process::id()));
+        write(&fresh, after, mode)?;
+        if self.read().ok().as_deref() != Some(before) {
+            std::fs::remove_file(&fresh)?;
+            return Ok(false);
+        }
+        self.back_up()?;
+        std::fs::rename(&fresh, &self.path)?;
+        File::open(directory)?.sync_all()?;
+        Ok(true)
+    }
+
+    fn back_up(&self) -> io::Result<()> {
+        let copy = self.beside(BACKUP);
+        match copy.exists() || !self.path.exists() {
+            true => Ok(()),
+            false => std::fs::copy(&self.path, copy).map(drop),
+        }
+    }
+
+    fn mode(&self, secrecy: Secrecy) -> io::Result<u32> {
+        let known = match std::fs::metadata(&self.path) {
+            Ok(metadata) => metadata.permissions().mode() & 0o777,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => PRIVATE_MODE,
+            Err(error) => return Err(error),
+        };
+        Ok(match secrecy {
+            Secrecy::Open => known,
+            Secrecy::Private => known & OWNER,
+        })
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(".");
+        name.push(ending);
+        self.path.with_file_name(name)
+    }
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(PRIVATE_MODE).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,225 @@
+//! `connect`: enters this fleet into the configuration of an MCP client, and keeps all else that is in it.
+
+mod claude;
+mod claude_desktop;
+mod codex;
+mod cursor;
+mod entry;
+mod file;
+mod http;
+mod in_json;
+mod in_toml;
+mod installed;
+mod json_object;
+mod json_text;
+mod places;
+mod vscode;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::error::CliError;
+use super::exit::Exit;
+use super::globals::Globals;
+use super::screen::{Format, Screen};
+use entry::{Entry, Secrecy, Server};
+use file::{ClientFile, Saved};
+pub(super) use installed::{Installed, installed};
+use places::Places;
+
+/// The name under which clients know us.
+const NAME: &str = "fleet";
+
+#[derive(Debug, Args)]
+pub struct ConnectArgs {
+    /// The client to connect
+    client: ClientWord,
+    /// Connect by HTTP with a manager's token of its own, instead of starting 'fleet-mcp stdio'
+    #[arg(long, conflicts_with = "remove")]
+    http: bool,
+    /// Show what belongs into the client's file and write nothing
+    #[arg(long, conflicts_with = "remove")]
+    print: bool,
+    /// Take the fleet out of the client's file again
+    #[arg(long)]
+    remove: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClientWord {
+    Claude,
+    ClaudeDesktop,
+    Codex,
+    Cursor,
+    Vscode,
+}
+
+/// What there is to know of one MCP client.
+#[derive(Debug)]
+struct McpClient {
+    word: &'static str,
+    title: &'static str,
+    /// What it is called on the PATH, if it is ever there.
+    program: &'static str,
+    /// Where it keeps its own things: there if it was ever used.
+    directory: fn(&Places) -> PathBuf,
+    /// The user's own file, never one of a project.
+    file: fn(&Places) -> PathBuf,
+    syntax: Syntax,
+    /// None for a way this client cannot go.
+    entry: fn(&Server) -> Option<Entry>,
+    /// When it reads the file.
+    takes_effect: &'static str,
+}
+
+/// How the file is written, and the key of it that holds the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Json { section: &'static str, comments: json_text::Comments },
+    Toml { section: &'static str },
+}
+
+/// Why a file's text is not changed: the place, and what stands there.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    line: usize,
+    problem: String,
+}
+
+const CLIENTS: [&McpClient; 5] =
+    [&claude::CLIENT, &claude_desktop::CLIENT, &codex::CLIENT, &cursor::CLIENT, &vscode::CLIENT];
+
+pub(super) async fn run(globals: &Globals, args: ConnectArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let client = client_of(args.client);
+    let path = (client.file)(&Places::of_process()?);
+    if args.remove {
+        return remove(client, &ClientFile::new(&path), screen);
+    }
+    if args.print {
+        return print(client, &path, &server_to_show(globals, args.http)?, screen);
+    }
+    let server = if args.http { http::server(globals, client, &path).await? } else { stdio_server(globals)? };
+    put(client, &ClientFile::new(&path), &server, screen)
+}
+
+fn put(client: &McpClient, file: &ClientFile, server: &Server, screen: &Screen) -> Result<Exit, CliError> {
+    let entry = entry_of(client, server)?;
+    let saved = file.change(server.secrecy(), |text| client.syntax.with(text, &entry))?;
+    let message = match saved {
+        Saved::Changed => format!("{} is connected by {}", client.title, file.path().display()),
+        Saved::Unchanged => format!("{} was connected already by {}", client.title, file.path().display()),
+    };
+    tell(&Told { client, file, saved, message }, screen)?;
+    if saved == Saved::Changed {
+        screen.hint(client.takes_effect);
+    }
+    Ok(Exit::Ok)
+}
+
+fn remove(client: &McpClient, file: &ClientFile, screen: &Screen) -> Result<Exit, CliError> {
+    let entry = client.syntax.found(&file.read()?).map_err(|refusal| file.refused(refusal))?;
+    let saved = file.change(Secrecy::Open, |text| client.syntax.without(text))?;
+    let message = match saved {
+        Saved::Changed => format!("{} is no longer connected by {}", client.title, file.path().display()),
+        Saved::Unchanged => format!("{} was not connected by {}", client.title, file.path().display()),
+    };
+    tell(&Told { client, file, saved, message }, screen)?;
+    if entry.as_deref().and_then(http::token_in).is_some() {
+        let name = http::token_name(client);
+        screen.hint(&format!(
+            "its token still opens: 'fleet-mcp token list' has it as {name}; revoke it there"
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(client: &McpClient, path: &Path, server: &Server, screen: &Screen) -> Result<Exit, CliError> {
+    let text = client.syntax.alone(&entry_of(client, server)?);
+    screen.hint(&format!("belongs into {}:", path.display()));
+    screen.line(text.trim_end())?;
+    Ok(Exit::Ok)
+}
+
+/// What was done to which file.
+struct Told<'a> {
+    client: &'a McpClient,
+    file: &'a ClientFile,
+    saved: Saved,
+    message: String,
+}
+
+fn tell(told: &Told<'_>, screen: &Screen) -> Result<(), CliError> {
+    let changed = told.saved == Saved::Changed;
+    let file = told.file.path().display().to_string();
+    match screen.format {
+        Format::Json => screen.json(&json!({ "client": told.client.word, "file": file, "changed": changed })),
+        Format::People => screen.line(&told.message),
+    }
+}
+
+fn entry_of(client: &McpClient, server: &Server) -> Result<Entry, CliError> {
+    (client.entry)(server).ok_or_else(|| {
+        let message = format!("{} takes no server by HTTP from its file", client.title);
+        CliError::usage(message, format!("Run 'fleet-mcp connect {}' without --http.", client.word))
+    })
+}
+
+/// The bridge as this very program starts it; the data directory is named only where it is not the usual one.
+fn stdio_server(globals: &Globals) -> Result<Server, CliError> {
+    if globals.url.is_some() {
+        let message = "a server at an address of its own is reached by HTTP";
+        return Err(CliError::usage(message, "Add --http."));
+    }
+    let mut arguments = vec!["stdio".to_owned()];
+    arguments.extend(globals.own_arguments()?);
+    Ok(Server::Stdio { program: super::own_program()?, arguments })
+}
+
+/// A token is made only for a file that is written.
+fn server_to_show(globals: &Globals, http: bool) -> Result<Server, CliError> {
+    if http { http::server_without_token(globals) } else { stdio_server(globals) }
+}
+
+fn client_of(word: ClientWord) -> &'static McpClient {
+    match word {
+        ClientWord::Claude => &claude::CLIENT,
+        ClientWord::ClaudeDesktop => &claude_desktop::CLIENT,
+        ClientWord::Codex => &codex::CLIENT,
+        ClientWord::Cursor => &cursor::CLIENT,
+        ClientWord::Vscode => &vscode::CLIENT,
+    }
+}
+
+impl Syntax {
+    /// The file's text with our entry in it.
+    fn with(self, text: &str, entry: &Entry) -> Result<String, Refusal> {
+        match self {
+            Self::Json { section, comments } => in_json::with(text, comments, section, entry),
+            Self::Toml { section } => in_toml::with(text, section, entry),
+        }
+    }
+
+    /// The file's text without it.
+    fn without(self, text: &str) -> Result<String, Refusal> {
+        match self {
+            Self::Json { section, comments } => in_json::without(text, comments, section),
+            Self::Toml { section } => in_toml::without(text, section),
+        }
+    }
+
+    /// Our entry as the file's text now has it.
+    fn found(self, text: &str) -> Result<Option<String>, Refusal> {
+        match self {
+            Self::Json { section, comments } => in_json::found(text, comments, section),
+            Self::Toml { section } => in_toml::found(text, section),
+        }
+    }
+
+    /// A file with our entry and nothing else.
+    fn alone(self, entry: &Entry) -> String {
+        // A text without anything in it cannot be malformed.
+        self.with("", entry).unwrap_or_default()
+    }
+}

@@ -1,0 +1,50 @@
+//! `stdio --as-role`: a token with the rights of one role, for as long as one bridge lives.
+
+use chrono::TimeDelta;
+use secrecy::SecretString;
+
+use super::client::Client;
+use super::error::CliError;
+use super::globals::Globals;
+use crate::domain::role::RoleKind;
+use crate::view::request::{CreateTokenInput, NoInput};
+use crate::view::token::{TokenCreated, TokenRevoked};
+
+/// A bridge that is killed revokes nothing; its token ends by itself.
+const LIFETIME: TimeDelta = TimeDelta::days(30);
+
+#[derive(Debug)]
+pub struct RoleToken {
+    pub token: SecretString,
+    id: String,
+    operator: Client,
+}
+
+impl RoleToken {
+    /// Made by the owner of the data directory, for the server that runs there.
+    pub async fn mint(globals: &Globals, role: &str) -> Result<Self, CliError> {
+        let operator = Client::connect(globals)?;
+        let input = CreateTokenInput {
+            kind: "agent".to_owned(),
+            name: Some(format!("stdio-{role}")),
+            role: Some(role.to_owned()),
+            agent: None,
+            projects: None,
+            expires_in_seconds: Some(LIFETIME.num_seconds()),
+        };
+        let made: TokenCreated = operator.post(&["tokens"], &input).await?.read()?;
+        let own = Self { token: SecretString::from(made.token), id: made.id, operator };
+        if made.kind != RoleKind::Operator.word() {
+            return Ok(own);
+        }
+        // The bridge is a manager's by itself: a role takes rights away and never adds any.
+        own.revoke().await?;
+        let message = format!("role '{role}' is an operator's, who may do more than a manager");
+        Err(CliError::usage(message, "Leave --as-role out, or name a role of another kind."))
+    }
+
+    /// The bridge has ended. Where the server has ended too the token waits for its own end.
+    pub async fn revoke(self) -> Result<(), CliError> {
+        self.operator.delete(&["tokens", &self.id], &NoInput {}).await?.read::<TokenRevoked>().map(drop)
+    }
+}

@@ -1,0 +1,141 @@
+//! Three agents with different roles and tasks, made like anyone's, and told of as each becomes ready.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{EngineProgram, Home};
+use crate::cli::CliError;
+use crate::cli::client::Client;
+use crate::cli::exit::Exit;
+use crate::cli::globals::Globals;
+use crate::cli::screen::{Format, Screen};
+use crate::cli::tone::Tone;
+use crate::domain::agent::AgentStatus;
+use crate::domain::text::{one_line, printable};
+use crate::view::agent::{AgentRow, AgentsWaited};
+use crate::view::request::{CreateAgentInput, WaitInput};
+
+/// A project whose agents begin with a repository of their own, so that none is needed here.
+const PROJECT: &str = "setup";
+/// Every change there ever was comes after it.
+const BEGINNING: &str = "0";
+const LONGEST_CALL_SECONDS: i64 = 40;
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(50);
+const ALREADY_EXISTS: &str = "ALREADY_EXISTS";
+
+/// One of the cast.
+struct Part {
+    name: &'static str,
+    role: &'static str,
+    /// What it does, in a few words.
+    work: &'static str,
+    spec: &'static str,
+    /// The same for the demo engine, in words it obeys: one is done soon, one is at it for a while, one asks.
+    script: &'static str,
+}
+
+const CAST: [Part; 3] = [
+    Part {
+        name: "demo-page",
+        role: "frontend-developer",
+        work: "writes a page that greets its reader",
+        spec: "## Objective\nWrite index.html, a small page that greets its reader.\n\n## Context\nThe repository is new \
+            and empty.\n\n## Constraints\nNo script, no frameworks.\n\n## Deliverables\nOne commit.\n",
+        script: "say The page greets its reader.\ncommit Add a page that greets its reader\n",
+    },
+    Part {
+        name: "demo-api",
+        role: "backend-developer",
+        work: "describes an API for greetings",
+        spec: "## Objective\nDescribe a small HTTP API for greetings in API.md.\n\n## Context\nThe repository is new and \
+            empty.\n\n## Constraints\nPlain Markdown.\n\n## Deliverables\nOne commit.\n",
+        script: "say Thinking about the routes.\nsleep 60\ncommit Describe the API of greetings\n",
+    },
+    Part {
+        name: "demo-tests",
+        role: "qa-engineer",
+        work: "plans the tests of the page",
+        spec: "## Objective\nWrite TESTS.md: how one would test a page that greets its reader.\n\n## Context\nThe \
+            repository is new and empty.\n\n## Constraints\nAt most ten cases.\n\n## Deliverables\nOne commit, or one \
+            question if something is unclear.\n",
+        script: "ask Shall the page greet in one language or in many?\n",
+    },
+];
+
+/// Makes the agents that are not there yet, then waits until each one is ready.
+pub(super) async fn fill(globals: &Globals, home: &Home, screen: &Screen) -> Result<(), CliError> {
+    let client = Client::connect(globals)?;
+    for part in &CAST {
+        make(&client, &input(part, home)).await?;
+    }
+    until_ready(&client, screen).await
+}
+
+/// A server that has just started needs a moment to learn what there is.
+async fn make(client: &Client, input: &CreateAgentInput) -> Result<(), CliError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match client.post(&["agents"], input).await {
+            Ok(_) => return Ok(()),
+            // Made by an earlier `up --demo`.
+            Err(CliError::Answered { body, .. }) if body.code == ALREADY_EXISTS => return Ok(()),
+            Err(error) if error.exit() == Exit::Unavailable && Instant::now() < deadline => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn input(part: &Part, home: &Home) -> CreateAgentInput {
+    let is_scripted = matches!(home, Home::Here { program: EngineProgram::Own { .. }, .. });
+    let script = if is_scripted { part.script } else { "" };
+    CreateAgentInput {
+        project: PROJECT.to_owned(),
+        spec: format!("{}{script}", part.spec),
+        name: Some(part.name.to_owned()),
+        role: Some(part.role.to_owned()),
+        pull_request_url: None,
+        request_key: None,
+        wait_seconds: 0,
+    }
+}
+
+async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
+    let mut waiting: BTreeSet<String> = CAST.iter().map(|part| part.name.to_owned()).collect();
+    let mut cursor = BEGINNING.to_owned();
+    while !waiting.is_empty() {
+        let input = WaitInput {
+            agent_names: waiting.iter().cloned().collect(),
+            until: "any_change".to_owned(),
+            timeout_seconds: LONGEST_CALL_SECONDS,
+            cursor: Some(cursor),
+        };
+        let waited: AgentsWaited = client.post(&["wait"], &input).await?.read()?;
+        cursor = waited.cursor;
+        for row in waited.changed.into_iter().map(|changed| changed.agent) {
+            let is_moving = AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_moving);
+            if !is_moving && waiting.remove(&row.name) {
+                tell(&row, screen)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tell(row: &AgentRow, screen: &Screen) -> Result<(), CliError> {
+    if screen.format == Format::Json {
+        return screen.json(row);
+    }
+    let is_ready = AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_ready);
+    let part = CAST.iter().find(|part| part.name == row.name).filter(|_| is_ready);
+    let (word, rest) = match part {
+        Some(part) => ("ready", part.work.to_owned()),
+        None => (row.status.as_str(), one_line(&row.reason)),
+    };
+    let word = Tone::of_check(is_ready).paint(word);
+    screen.rendered(&format!("  {:<10} {word}  {}, {rest}", printable(&row.name), printable(&row.role)))
+}

@@ -1,0 +1,156 @@
+//! The words of `up`: found engine, address, one line for each client, one command to try.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anstyle::Style;
+use serde_json::{Value, json};
+
+use super::{EngineProgram, Home};
+use crate::cli::connect::Installed;
+use crate::cli::server_file::ServerFile;
+use crate::domain::text::printable;
+
+const TRY_HERE: &str =
+    "agents create --project setup --spec 'Write a haiku about this machine into HAIKU.md'";
+/// Agents of the embedded Coder are this user's processes, whatever else keeps them apart.
+const AGENTS_HERE: &str = "run on this machine as you: your home and your keys are within their reach";
+const TRY_ON_CODER: &str = "projects";
+
+/// All there is to say.
+pub(super) struct Greeting<'a> {
+    pub(super) home: &'a Home,
+    pub(super) version: Option<String>,
+    pub(super) server: ServerFile,
+    pub(super) data_directory: PathBuf,
+    /// This binary, and what it must be given to mean this server.
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<String>,
+    pub(super) clients: Vec<Installed>,
+}
+
+impl Greeting<'_> {
+    /// For people. Nothing in it is coloured but weight, and that only on a terminal.
+    pub(super) fn text(&self) -> String {
+        let bold = Style::new().bold();
+        let url = self.server.url.as_str().trim_end_matches('/');
+        let mut text =
+            format!("\n{bold}fleet-mcp {} is up{bold:#} at {bold}{url}{bold:#}\n\n", self.server.version);
+        for (label, value) in self.facts() {
+            let faint = Style::new().dimmed();
+            // Writing to a String cannot fail.
+            let _written = writeln!(text, "  {faint}{label:<8}{faint:#} {}", printable(&value));
+        }
+        let _written = writeln!(text, "\n{bold}Connect a client{bold:#}\n{}", self.connect_lines());
+        let _written = writeln!(text, "{bold}Try{bold:#}\n  {}\n\n{}", self.trial(), self.farewell());
+        text
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let connect = self.clients.iter().map(|client| (client.word.to_owned(), json!(self.connect(client))));
+        json!({
+            "url": self.server.url,
+            "mcp_url": self.server.mcp_url,
+            "pid": self.server.pid,
+            "version": self.server.version,
+            "data_dir": self.data_directory,
+            "engine": self.engine_word(),
+            "engine_version": self.version,
+            "coder_url": self.coder(),
+            "connect": connect.collect::<serde_json::Map<_, _>>(),
+            "try": self.trial(),
+        })
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
+        facts.extend(self.engine().map(|engine| ("engine", engine)));
+        match self.home {
+            Home::Here { .. } => facts.push(("agents", AGENTS_HERE.to_owned())),
+            Home::Coder { url } => facts.push(("agents", format!("in workspaces of {url}"))),
+        }
+        facts.push(("mcp", self.server.mcp_url.to_string()));
+        facts.push(("data", self.data_directory.display().to_string()));
+        facts
+    }
+
+    fn engine(&self) -> Option<String> {
+        let Home::Here { engine, program } = self.home else { return None };
+        let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        Some(match program {
+            EngineProgram::Own { instead } => {
+                let real = instead.map_or("install claude or codex for real ones".to_owned(), |word| {
+                    format!("real ones with --engine {word}")
+                });
+                format!("demo: scripted agents that need no account; {real}")
+            }
+            EngineProgram::Found(path) => format!("{engine}{version} ({})", path.display()),
+            EngineProgram::Missing(name) => {
+                format!("{engine}, but no program '{name}' is on the PATH: install it, or use --engine demo")
+            }
+            EngineProgram::Custom => engine.clone(),
+        })
+    }
+
+    fn engine_word(&self) -> Option<&str> {
+        match self.home {
+            Home::Here { engine, .. } => Some(engine),
+            Home::Coder { .. } => None,
+        }
+    }
+
+    fn coder(&self) -> Option<&str> {
+        match self.home {
+            Home::Here { .. } => None,
+            Home::Coder { url } => Some(url.as_str()),
+        }
+    }
+
+    fn connect_lines(&self) -> String {
+        if self.clients.is_empty() {
+            return format!("  none is found here; any of them later: {}\n", self.command("connect --help"));
+        }
+        let commands: Vec<String> = self.clients.iter().map(|client| self.connect(client)).collect();
+        let width = commands.iter().map(|command| command.chars().count()).max().unwrap_or_default();
+        let lines = commands.iter().zip(&self.clients);
+        lines.map(|(command, client)| format!("  {command:<width$}  # {}\n", client.title)).collect()
+    }
+
+    fn connect(&self, client: &Installed) -> String {
+        self.command(&format!("connect {}", client.word))
+    }
+
+    fn trial(&self) -> String {
+        match self.home {
+            Home::Here { .. } => self.command(TRY_HERE),
+            Home::Coder { .. } => self.command(TRY_ON_CODER),
+        }
+    }
+
+    fn farewell(&self) -> &'static str {
+        match self.home {
+            Home::Here { .. } => "Ctrl-C stops the server and its agents; the next 'up' goes on with them.",
+            Home::Coder { .. } => "Ctrl-C stops the server; agents go on.",
+        }
+    }
+
+    /// A command line of ours that can be copied as it stands.
+    fn command(&self, rest: &str) -> String {
+        let ours = std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned());
+        let ours: Vec<String> = ours.map(|word| quoted(&word)).collect();
+        format!("{} {rest}", ours.join(" "))
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+#[path = "greeting_tests.rs"]
+mod tests;

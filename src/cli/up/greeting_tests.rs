@@ -1,0 +1,74 @@
+//! What people and programs read when a server is up.
+
+use super::*;
+
+fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
+    Greeting {
+        home,
+        version: Some("2.1.325".to_owned()),
+        server: ServerFile {
+            url: "http://127.0.0.1:3001".parse().unwrap(),
+            mcp_url: "http://127.0.0.1:3001/mcp".parse().unwrap(),
+            pid: 42,
+            version: "0.1.0".to_owned(),
+        },
+        data_directory: "/home/me/fleet data".into(),
+        program: "/opt/fleet-mcp".into(),
+        arguments: vec!["--data-dir".to_owned(), "/home/me/fleet data".to_owned()],
+        clients: clients.to_vec(),
+    }
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+const CLAUDE: Installed = Installed { title: "Claude Code", word: "claude" };
+const DESKTOP: Installed = Installed { title: "Claude Desktop", word: "claude-desktop" };
+
+#[test]
+fn a_machine_with_a_cli_and_clients_is_greeted_with_lines_to_copy() {
+    let program = EngineProgram::Found("/usr/bin/claude".into());
+    let home = Home::Here { engine: "claude".to_owned(), program };
+    insta::assert_snapshot!(plain(&greeting(&home, &[CLAUDE, DESKTOP]).text()));
+}
+
+#[test]
+fn a_bare_machine_is_told_plainly_that_agents_are_scripted() {
+    let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
+    let bare = Greeting { version: None, arguments: Vec::new(), ..greeting(&home, &[]) };
+    insta::assert_snapshot!(plain(&bare.text()));
+}
+
+#[test]
+fn an_engine_that_is_not_there_is_named_with_the_way_out() {
+    let program = EngineProgram::Missing("codex".to_owned());
+    let home = Home::Here { engine: "codex".to_owned(), program };
+    let expected = "codex, but no program 'codex' is on the PATH: install it, or use --engine demo";
+    assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+    let program = EngineProgram::Own { instead: Some("codex") };
+    let home = Home::Here { engine: "demo".to_owned(), program };
+    let expected = "demo: scripted agents that need no account; real ones with --engine codex";
+    assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+}
+
+#[test]
+fn on_a_coder_deployment_agents_go_on_without_the_server() {
+    let home = Home::Coder { url: "https://coder.example".parse().unwrap() };
+    insta::assert_snapshot!(plain(&Greeting { version: None, ..greeting(&home, &[CLAUDE]) }.text()));
+}
+
+#[test]
+fn programs_get_the_same_as_json() {
+    let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
+    insta::assert_json_snapshot!(greeting(&home, &[CLAUDE]).json());
+}
+
+#[test]
+fn words_are_quoted_for_a_shell_only_where_needed() {
+    let cases =
+        [("/a-b/c.d", "/a-b/c.d"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$x", "'$x'"), ("", "''")];
+    for (word, expected) in cases {
+        assert_eq!(quoted(word), expected);
+    }
+}

@@ -1,0 +1,92 @@
+//! What `up` says once it serves: what it found, how to connect, what to try; and the demo agents.
+
+mod demo;
+mod greeting;
+mod version;
+
+use std::path::PathBuf;
+
+use url::Url;
+
+use super::connect::installed;
+use super::globals::Globals;
+use super::screen::{Format, Screen};
+use super::server_file::ServerFile;
+use super::{CliError, own_program};
+use greeting::Greeting;
+
+/// Where the agents of this server live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Home {
+    /// On this machine, run by this engine.
+    Here {
+        engine: String,
+        program: EngineProgram,
+    },
+    Coder {
+        url: Url,
+    },
+}
+
+/// How the engine is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineProgram {
+    /// It is a part of this binary; a CLI that could be used instead, if there is one.
+    Own {
+        instead: Option<&'static str>,
+    },
+    Found(PathBuf),
+    /// A program that is not on the PATH.
+    Missing(String),
+    /// Set up by templates: nothing to look for.
+    Custom,
+}
+
+/// Shall the fleet be filled with demo agents?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demo {
+    Wanted,
+    Unwanted,
+}
+
+/// What is to be told once the server is up.
+#[derive(Debug)]
+pub struct News {
+    pub home: Home,
+    pub demo: Demo,
+    /// Finds a program as a shell would.
+    pub find_program: fn(&str) -> Option<PathBuf>,
+}
+
+/// Tells whoever reads along that the server is up. What goes wrong here is told and stops nothing.
+pub async fn greet(globals: Globals, news: News, server: ServerFile) {
+    let screen = Screen::of_process(globals.json);
+    if let Err(error) = tell(&globals, &news, server, &screen).await {
+        screen.fail(&error);
+    }
+    if news.demo == Demo::Wanted
+        && let Err(error) = demo::fill(&globals, &news.home, &screen).await
+    {
+        screen.fail(&error);
+    }
+}
+
+async fn tell(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
+    let version = match &news.home {
+        Home::Here { program: EngineProgram::Found(program), .. } => version::of(program).await,
+        Home::Here { .. } | Home::Coder { .. } => None,
+    };
+    let greeting = Greeting {
+        home: &news.home,
+        version,
+        server,
+        data_directory: globals.require_data_directory()?,
+        program: own_program()?,
+        arguments: globals.own_arguments()?,
+        clients: installed(news.find_program),
+    };
+    match screen.format {
+        Format::Json => screen.json(&greeting.json()),
+        Format::People => screen.rendered(&greeting.text()),
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether a token still lets its bearer in, and which of its conditions it fails.
+
+use chrono::{DateTime, Utc};
+use thiserror::Error;
+
+use super::agent::AgentStatus;
+use super::words::Transition;
+
+/// What a token's life depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenLife {
+    pub expires_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+    pub holder: Holder,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    Person,
+    /// Its token lives with one start of its workspace.
+    Agent {
+        /// The start it was made for; none for tokens from before starts were counted.
+        generation: Option<i64>,
+        /// How the agent is now; none if it is gone.
+        standing: Option<Standing>,
+    },
+}
+
+/// What is known of an agent at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub status: AgentStatus,
+    pub generation: i64,
+    /// Of the newest build, where it was seen: a stop that failed has ended the agent all the same.
+    pub transition: Option<Transition>,
+}
+
+/// Why a token is refused. Only who holds a token of ours is told more than that it is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Refusal {
+    #[error("the token is unknown, expired or revoked")]
+    Unknown,
+    #[error("the token was revoked")]
+    Revoked,
+    #[error("the token has expired")]
+    Expired,
+    #[error("the agent of this token is deleted")]
+    AgentGone,
+    #[error("the agent of this token is stopped")]
+    AgentStopped,
+    #[error("the agent of this token was started anew and has another token since")]
+    StartedAnew,
+}
+
+impl TokenLife {
+    pub fn check(&self, now: DateTime<Utc>) -> Result<(), Refusal> {
+        if self.revoked_at.is_some() {
+            return Err(Refusal::Revoked);
+        }
+        if self.expires_at.is_some_and(|at| at <= now) {
+            return Err(Refusal::Expired);
+        }
+        match &self.holder {
+            Holder::Person => Ok(()),
+            Holder::Agent { standing: None, .. } => Err(Refusal::AgentGone),
+            Holder::Agent { generation, standing: Some(standing) } => standing.check(*generation),
+        }
+    }
+}
+
+impl Standing {
+    /// Is the agent stopped, or about to be?
+    pub fn is_stopped(&self) -> bool {
+        let is_ending = match &self.transition {
+            Some(Transition::Stop | Transition::Delete) => true,
+            Some(Transition::Start | Transition::Unknown(_)) | None => false,
+        };
+        is_ending
+            || match self.status {
+                AgentStatus::Stopping | AgentStatus::Stopped => true,
+                AgentStatus::Deleting | AgentStatus::Deleted => true,
+                AgentStatus::Pending | AgentStatus::Starting | AgentStatus::Busy | AgentStatus::Idle => false,
+                AgentStatus::Failed | AgentStatus::Canceling | AgentStatus::Canceled => false,
+            }
+    }
+
+    /// The start that a token made now is for: of an agent about to be made, its first.
+    pub fn coming_generation(&self) -> i64 {
+        self.generation.max(1)
+    }
+
+    fn check(&self, generation: Option<i64>) -> Result<(), Refusal> {
+        if self.is_stopped() {
+            return Err(Refusal::AgentStopped);
+        }
+        match generation {
+            Some(generation) if generation >= self.generation => Ok(()),
+            Some(_) | None => Err(Refusal::StartedAnew),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    fn agent_token(generation: Option<i64>, standing: Option<Standing>) -> Result<(), Refusal> {
+        let holder = Holder::Agent { generation, standing };
+        TokenLife { expires_at: None, revoked_at: None, holder }.check(now())
+    }
+
+    fn standing(status: AgentStatus, transition: Transition) -> Option<Standing> {
+        Some(Standing { status, generation: 3, transition: Some(transition) })
+    }
+
+    #[test]
+    fn a_persons_token_lives_until_it_expires_or_is_revoked() {
+        let life = |expires_in: Option<i64>, revoked_at: Option<DateTime<Utc>>| {
+            let expires_at = expires_in.map(|seconds| now() + TimeDelta::seconds(seconds));
+            TokenLife { expires_at, revoked_at, holder: Holder::Person }.check(now())
+        };
+        assert_eq!(life(None, None), Ok(()));
+        assert_eq!(life(Some(1), None), Ok(()));
+        assert_eq!(life(Some(0), None), Err(Refusal::Expired));
+        assert_eq!(life(Some(-1), Some(now())), Err(Refusal::Revoked));
+    }
+
+    #[test]
+    fn an_agents_token_lives_with_one_start_of_it() {
+        let running = standing(AgentStatus::Idle, Transition::Start);
+        assert_eq!(agent_token(Some(3), running.clone()), Ok(()));
+        assert_eq!(agent_token(Some(2), running.clone()), Err(Refusal::StartedAnew));
+        assert_eq!(agent_token(None, running), Err(Refusal::StartedAnew));
+        assert_eq!(agent_token(Some(3), None), Err(Refusal::AgentGone));
+    }
+
+    #[test]
+    fn every_status_either_keeps_an_agents_token_alive_or_ends_it() {
+        let dead: Vec<AgentStatus> = AgentStatus::ALL
+            .iter()
+            .copied()
+            .filter(|status| agent_token(Some(3), standing(*status, Transition::Start)).is_err())
+            .collect();
+        let expected =
+            [AgentStatus::Stopping, AgentStatus::Stopped, AgentStatus::Deleting, AgentStatus::Deleted];
+        assert_eq!(dead, expected);
+        for status in AgentStatus::ALL {
+            for transition in [Transition::Stop, Transition::Delete] {
+                let refused = agent_token(Some(3), standing(*status, transition));
+                assert_eq!(refused, Err(Refusal::AgentStopped), "{status}");
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Which agent CLIs this machine has, and which engine an `auto` therefore means.
+
+use std::path::PathBuf;
+
+use super::EngineWord;
+
+/// The CLIs looked for, in the order they are preferred; each word is also the program's name.
+const CLIS: [EngineWord; 2] = [EngineWord::Claude, EngineWord::Codex];
+
+/// A CLI that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub word: EngineWord,
+    pub program: PathBuf,
+}
+
+/// All that can be found; how to find a program is the caller's business.
+pub fn found(find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Found> {
+    CLIS.iter().filter_map(|word| Some(Found { word: *word, program: find(word.word())? })).collect()
+}
+
+/// The engine a word means where these are found: for `auto` the first of them, else the demo engine.
+pub fn meant(word: EngineWord, found: &[Found]) -> EngineWord {
+    match word {
+        EngineWord::Auto => found.first().map_or(EngineWord::Demo, |found| found.word),
+        EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => word,
+        EngineWord::Custom | EngineWord::Demo => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_among(programs: &[&str]) -> Vec<Found> {
+        found(|name| programs.contains(&name).then(|| PathBuf::from("/bin").join(name)))
+    }
+
+    #[test]
+    fn auto_means_the_first_cli_there_is_and_the_demo_engine_where_there_is_none() {
+        let both = found_among(&["codex", "other", "claude"]);
+        let program = |word: EngineWord| Found { word, program: PathBuf::from("/bin").join(word.word()) };
+        assert_eq!(both, [program(EngineWord::Claude), program(EngineWord::Codex)]);
+        assert_eq!(meant(EngineWord::Auto, &both), EngineWord::Claude);
+        assert_eq!(meant(EngineWord::Auto, &both[1..]), EngineWord::Codex);
+        assert_eq!(meant(EngineWord::Auto, &[]), EngineWord::Demo);
+        for word in EngineWord::ALL.iter().filter(|word| **word != EngineWord::Auto) {
+            assert_eq!((meant(*word, &both), meant(*word, &[])), (*word, *word));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The real program on an embedded Coder of its own: a fleet whose agents are real processes in real directories.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use fleet_mcp::coder::exec::{Command, Output};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::process::Child;
+
+use super::{Api, Program, Reply, client, eventually, kill, processes_under, read, server_file};
+
+/// A server started by `up`; dropping it ends it and all its agents.
+pub(crate) struct Up {
+    pub(crate) program: Program,
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    api: Api,
+}
+
+impl Up {
+    pub(crate) async fn start(program: &Program) -> Self {
+        let mut command = tokio::process::Command::from(program.command(&["up", "--port", "0"]));
+        let path = program.directory.path().join("server.log");
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        eventually("the server announces itself", async || {
+            assert!(child.try_wait().unwrap().is_none(), "the server ended: {}", program.log());
+            server_file(&program.data_dir()).is_some_and(|file| Some(file.pid) == child.id())
+        })
+        .await;
+        let url = server_file(&program.data_dir()).unwrap().url.as_str().trim_end_matches('/').to_owned();
+        Self { program: program.clone(), child, api: Api::new(&url, ""), url }
+    }
+
+    /// Dies as `kill -9` would have it; its agents run on.
+    pub(crate) async fn killed(mut self) -> Program {
+        self.child.kill().await.unwrap();
+        let program = self.program.clone();
+        std::mem::forget(self);
+        program
+    }
+
+    /// Waits until the server has died by itself; its agents run on.
+    pub(crate) async fn died(mut self) -> Program {
+        let status = tokio::time::timeout(std::time::Duration::from_secs(30), self.child.wait()).await;
+        let status = status.expect("the server dies").unwrap();
+        assert_eq!(status.code(), None, "killed, not ended: {}", self.program.log());
+        let program = self.program.clone();
+        std::mem::forget(self);
+        program
+    }
+
+    pub(crate) fn operator_token(&self) -> String {
+        std::fs::read_to_string(self.program.data_dir().join("operator.token")).unwrap().trim().to_owned()
+    }
+
+    pub(crate) async fn call_as(&self, token: &str, method: Method, path: &str, body: &Value) -> Reply {
+        let request = self.api.bare(method.clone(), path).bearer_auth(token);
+        let request = if body.is_null() { request } else { request.json(body) };
+        read(request).await.unwrap()
+    }
+
+    pub(crate) async fn get_as(&self, token: &str, path: &str) -> Reply {
+        self.call_as(token, Method::GET, path, &Value::Null).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let reply = self.get_as(&self.operator_token(), path).await;
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        reply.body
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
+        let reply = self.call_as(&self.operator_token(), Method::POST, path, body).await;
+        assert!(reply.status < 300, "{path}: {}", reply.body);
+        reply.body
+    }
+
+    /// Deletes an agent and waits for its end.
+    pub(crate) async fn delete(&self, name: &str, query: &str) -> Value {
+        let path = format!("/api/v1/agents/{name}?wait_seconds=45{query}");
+        let reply = self.call_as(&self.operator_token(), Method::DELETE, &path, &Value::Null).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        reply.body
+    }
+
+    /// One tool called over MCP by whoever holds the token.
+    pub(crate) async fn tool_as(&self, token: &str, tool: &str, arguments: &Value) -> Value {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}
+        });
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let request = self.api.bare(Method::POST, "/mcp").bearer_auth(token);
+        let request = request.header("Accept", "application/json, text/event-stream");
+        let request = request.header("MCP-Protocol-Version", "2026-07-28");
+        let request = request.header("Mcp-Method", "tools/call").header("Mcp-Name", tool);
+        let answer = read(request.json(&body)).await.unwrap().body;
+        let events = answer.as_str().map(|text| text.lines().filter_map(|line| line.strip_prefix("data: ")));
+        let last =
+            events.and_then(|mut events| events.next_back()).map(|text| serde_json::from_str(text).unwrap());
+        let answer: Value = last.unwrap_or(answer);
+        assert!(answer["result"].is_object(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// An agent of an empty repository that is idle and has been given what it needs.
+    pub(crate) async fn agent(&self, name: &str) {
+        self.agent_with(json!({ "project": "setup", "spec": "say hello", "name": name })).await;
+    }
+
+    pub(crate) async fn agent_with(&self, mut request: Value) {
+        request["wait_seconds"] = json!(45);
+        let name = request["name"].as_str().unwrap().to_owned();
+        self.post("/api/v1/agents", &request).await;
+        self.provisioned(&name).await;
+    }
+
+    /// Waits until the agent rests and has what its newest start needs.
+    pub(crate) async fn provisioned(&self, name: &str) {
+        eventually("the agent is idle and has its files", async || {
+            let agent = self.show(name).await;
+            let written = self.agent_file(name, "provisioned.json").unwrap_or_default();
+            let written: Value = serde_json::from_str(&written).unwrap_or_default();
+            agent["status"] == "idle"
+                && !agent["callback"].is_null()
+                && written["generation"] == agent["generation"]
+        })
+        .await;
+    }
+
+    pub(crate) async fn show(&self, name: &str) -> Value {
+        self.get(&format!("/api/v1/agents/{name}")).await["agent"].clone()
+    }
+
+    /// Starts, stops or restarts an agent and waits for it.
+    pub(crate) async fn change(&self, name: &str, verb: &str) {
+        self.post(&format!("/api/v1/agents/{name}/{verb}"), &json!({ "wait_seconds": 45 })).await;
+    }
+
+    pub(crate) fn workspace(&self, name: &str) -> PathBuf {
+        self.program.data_dir().join("workspaces").join(name)
+    }
+
+    pub(crate) fn agent_file(&self, name: &str, file: &str) -> Option<String> {
+        std::fs::read_to_string(self.workspace(name).join("fleet").join(file)).ok()
+    }
+
+    pub(crate) fn token_of(&self, name: &str) -> String {
+        self.agent_file(name, "token").expect("the agent has a token").trim().to_owned()
+    }
+
+    pub(crate) fn coder_token(&self) -> String {
+        std::fs::read_to_string(self.program.data_dir().join("coder.token")).unwrap().trim().to_owned()
+    }
+
+    /// Runs a script inside an agent's workspace.
+    pub(crate) async fn exec(&self, name: &str, script: &str) -> Output {
+        let file = std::fs::read_to_string(self.program.data_dir().join("coder.json")).unwrap();
+        let file: Value = serde_json::from_str(&file).unwrap();
+        let coder = client(file["url"].as_str().unwrap(), &self.coder_token());
+        let workspace =
+            coder.workspace_by_name("me", name, fleet_mcp::coder::Deleted::Exclude).await.unwrap();
+        let mut agents = workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents);
+        let agent = agents.next().expect("the workspace runs").id;
+        let command = Command { output_limit: 64 << 20, ..Command::new(["sh", "-c", script]) };
+        coder.exec(agent, &command).await.unwrap()
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if let Some(pid) = self.child.id() {
+            kill(pid);
+        }
+        processes_under(self.program.directory.path()).into_iter().for_each(kill);
+    }
+}
