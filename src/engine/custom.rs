@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::request::ROLE;
 use super::template::{Rendered, Template, TemplateError, Values};
 use super::{End, Engine, EngineWord, Event, Exit, Invocation, Reader, Request, Session, Unfit, failure};
 
@@ -93,7 +94,7 @@ impl Engine for Custom {
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         let session = match &request.session {
             Session::Fresh { id } if self.run.inserts("newChatId") => Some(id.to_string()),
-            Session::Fresh { .. } | Session::Resume { .. } => None,
+            Session::Fresh { .. } | Session::Opened { .. } | Session::Resume { .. } => None,
         };
         Box::new(CustomReader { session, answer: String::new() })
     }
@@ -128,15 +129,11 @@ const VARIABLES: [&str; 8] =
 /// The prompt and every variable. The role comes first in a new conversation, since a CLI we do not know may have
 /// no other place for it.
 fn values(request: &Request) -> (String, Values) {
-    let prompt = match (&request.session, &request.role) {
-        (Session::Fresh { .. }, Some(role)) => {
-            format!("# Role\n\n{}\n\n---\n\n# Task\n\n{}", role.text.trim(), request.message)
-        }
-        (Session::Fresh { .. } | Session::Resume { .. }, _) => request.message.clone(),
-    };
-    let (chat, new_chat) = match &request.session {
-        Session::Fresh { id } => (String::new(), id.to_string()),
-        Session::Resume { id, .. } => (id.clone(), String::new()),
+    let prompt = request.prompt(&[(ROLE, request.role_text())]);
+    let chat = request.session.known().unwrap_or_default().to_owned();
+    let new_chat = match &request.session {
+        Session::Fresh { id } => id.to_string(),
+        Session::Opened { .. } | Session::Resume { .. } => String::new(),
     };
     let values = [
         ("prompt", prompt.clone()),

@@ -37,8 +37,8 @@ pub enum Unavailable {
     Nothing,
     #[error("{word} is not installed here; install it, or choose --engine demo")]
     Missing { word: EngineWord },
-    #[error("{word} {found} is too old; update it to {} or later, or choose --engine demo", dotted(*wanted))]
-    TooOld { word: EngineWord, found: String, wanted: [u32; 2] },
+    #[error("{word} {} is too old; update it to {} or later, or choose --engine demo", dotted(*found), dotted(*wanted))]
+    TooOld { word: EngineWord, found: [u32; 2], wanted: [u32; 2] },
     #[error("{word} does not tell its version ({reason}); install it again, or choose --engine demo")]
     Mute { word: EngineWord, reason: String },
     #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or choose --engine demo")]
@@ -108,7 +108,7 @@ async fn checked(
     let said = version(&program).await.map_err(|reason| Unavailable::Mute { word, reason })?;
     let found = parse(&said).ok_or_else(|| Unavailable::Mute { word, reason: said.trim().to_owned() })?;
     if found < minimum {
-        return Err(Unavailable::TooOld { word, found: said.trim().to_owned(), wanted: minimum });
+        return Err(Unavailable::TooOld { word, found, wanted: minimum });
     }
     Ok(program)
 }

@@ -30,6 +30,11 @@ pub use word::{EngineWord, UnknownEngine, by_word, words};
 pub trait Engine: fmt::Debug + Send + Sync {
     fn word(&self) -> EngineWord;
 
+    /// The file in which repositories tell this engine what to heed, where we have to read it in its stead.
+    fn notes_file(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What makes a conversation before its first run; it prints the id. Most engines need nothing like that.
     fn opening(&self, _request: &Request) -> Result<Option<Invocation>, Unfit> {
         Ok(None)

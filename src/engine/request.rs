@@ -10,6 +10,10 @@ use uuid::Uuid;
 use super::spending::Spending;
 use super::template::TemplateError;
 
+/// Under these titles a prompt tells who the agent is, and what its repository wants it to heed.
+pub(super) const ROLE: &str = "Role";
+pub(super) const NOTES: &str = "Notes of this repository";
+
 /// One message for an engine, with all that goes with it.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -17,7 +21,7 @@ pub struct Request {
     pub session: Session,
     /// The persona; it must hold no secret.
     pub role: Option<RolePrompt>,
-    /// What the repository tells its agents, for engines that are kept from reading it themselves.
+    /// What the repository tells its agents, for an engine that is kept from reading it itself.
     pub notes: Option<String>,
     pub model: Option<String>,
     /// Where it works.
@@ -36,6 +40,8 @@ pub struct Request {
 pub enum Session {
     /// A new one; engines that let us choose its id take this one.
     Fresh { id: Uuid },
+    /// A new one that the engine has just made, and nothing was said in yet.
+    Opened { id: String },
     /// One it knows, and what that has used so far.
     Resume { id: String, spent: Spending },
 }
@@ -87,20 +93,36 @@ impl Session {
     /// What the conversation used before this run.
     pub fn spent(&self) -> Spending {
         match self {
-            Self::Fresh { .. } => Spending::default(),
+            Self::Fresh { .. } | Self::Opened { .. } => Spending::default(),
             Self::Resume { spent, .. } => *spent,
+        }
+    }
+
+    /// The id of one that is there already.
+    pub(super) fn known(&self) -> Option<&str> {
+        match self {
+            Self::Fresh { .. } => None,
+            Self::Opened { id } | Self::Resume { id, .. } => Some(id),
         }
     }
 }
 
 impl Request {
-    /// The message with the repository's notes before it. Later runs of a conversation remember them.
-    pub(super) fn with_notes(&self) -> String {
-        match (&self.session, &self.notes) {
-            (Session::Fresh { .. }, Some(notes)) => {
-                format!("# Notes of this repository\n\n{}\n\n---\n\n# Task\n\n{}", notes.trim(), self.message)
-            }
-            (Session::Fresh { .. } | Session::Resume { .. }, _) => self.message.clone(),
+    /// The message after what a new conversation has to know first; a later run remembers it.
+    pub(super) fn prompt(&self, parts: &[(&str, Option<&str>)]) -> String {
+        if matches!(self.session, Session::Resume { .. }) {
+            return self.message.clone();
         }
+        let parts = parts.iter().filter_map(|(title, text)| Some((*title, text.as_ref()?.trim())));
+        let parts: Vec<_> = parts.map(|(title, text)| format!("# {title}\n\n{text}\n\n---\n\n")).collect();
+        if parts.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}# Task\n\n{}", parts.concat(), self.message)
+        }
+    }
+
+    pub(super) fn role_text(&self) -> Option<&str> {
+        self.role.as_ref().map(|role| role.text.as_str())
     }
 }

@@ -37,6 +37,13 @@ impl Spending {
         }
     }
 
+    /// A run's share of this count of a whole conversation: what it has grown by since before the run. A count that
+    /// lacks what was seen being used is not believed.
+    pub fn share(&self, before: &Self, seen: &Self) -> Self {
+        let grown = self.since(before);
+        if grown.usage().tokens() >= seen.usage().tokens() { grown } else { *seen }
+    }
+
     /// What was added since an earlier count; a count that went backwards added nothing.
     pub fn since(&self, before: &Self) -> Self {
         let cost_usd = self.cost_usd.map(|cost| round((cost - before.cost_usd.unwrap_or_default()).max(0.0)));
@@ -70,6 +77,13 @@ mod tests {
         assert_eq!(before.plus(&after.since(&before)), after);
         assert_eq!(before.since(&after), spending(0, Some(0.0)));
         assert_eq!(spending(1, None).since(&before), spending(0, None));
+    }
+
+    #[test]
+    fn a_count_that_lacks_what_was_seen_is_not_believed() {
+        let (total, before) = (spending(15, Some(3.0)), spending(10, Some(2.0)));
+        assert_eq!(total.share(&before, &spending(3, None)), spending(5, Some(1.0)));
+        assert_eq!(total.share(&before, &spending(6, None)), spending(6, None));
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-const FILE: &str = "CLAUDE.md";
 /// Longer notes are cut; they would only push the task out of sight.
 const MAX_NOTES: u64 = 64 * 1024;
 
 /// The notes, unless they are a way out of the repository.
-pub(super) fn read(directory: &Path) -> Option<String> {
-    let path = directory.join(FILE).canonicalize().ok()?;
+pub(super) fn read(directory: &Path, name: &str) -> Option<String> {
+    let path = directory.join(name).canonicalize().ok()?;
     let root = directory.canonicalize().ok()?;
     if !path.starts_with(root) || !path.is_file() {
         return None;
@@ -23,17 +22,19 @@ pub(super) fn read(directory: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
+    const FILE: &str = "CLAUDE.md";
+
     #[test]
     fn notes_are_read_inside_the_repository_only() {
         let directory = tempfile::tempdir().unwrap();
         let repository = directory.path().join("repo");
         std::fs::create_dir(&repository).unwrap();
-        assert_eq!(read(&repository), None);
+        assert_eq!(read(&repository, FILE), None);
         std::fs::write(directory.path().join("secret"), "key").unwrap();
         std::os::unix::fs::symlink("../secret", repository.join(FILE)).unwrap();
-        assert_eq!(read(&repository), None);
+        assert_eq!(read(&repository, FILE), None);
         std::fs::remove_file(repository.join(FILE)).unwrap();
         std::fs::write(repository.join(FILE), "Run the tests.").unwrap();
-        assert_eq!(read(&repository).as_deref(), Some("Run the tests."));
+        assert_eq!(read(&repository, FILE).as_deref(), Some("Run the tests."));
     }
 }

@@ -5,6 +5,7 @@ mod cli;
 mod coder;
 mod connect;
 mod contract;
+mod engines;
 mod exec;
 mod fleet;
 mod harness;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::engine::request::NOTES;
 use crate::engine::{Invocation, Request, Session};
 
 /// The tools there are, and that run without asking; nobody is there to be asked.
@@ -21,7 +22,7 @@ pub(super) fn of(program: &Path, request: &Request) -> Invocation {
         arguments,
         environment: environment(),
         secrets: Vec::new(),
-        stdin: request.with_notes(),
+        stdin: request.prompt(&[(NOTES, request.notes.as_deref())]),
     }
 }
 
@@ -54,7 +55,7 @@ fn conversation(request: &Request) -> Vec<OsString> {
     }
     arguments.extend(match &request.session {
         Session::Fresh { id } => ["--session-id".into(), id.to_string().into()],
-        Session::Resume { id, .. } => ["--resume".into(), OsString::from(id)],
+        Session::Opened { id } | Session::Resume { id, .. } => ["--resume".into(), OsString::from(id)],
     });
     arguments
 }

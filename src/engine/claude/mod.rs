@@ -23,6 +23,11 @@ impl Engine for Claude {
         EngineWord::Claude
     }
 
+    /// With settings from the user alone, Claude Code does not read them either.
+    fn notes_file(&self) -> Option<&'static str> {
+        Some("CLAUDE.md")
+    }
+
     fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
         Ok(invocation::of(&self.program, request))
     }

@@ -47,16 +47,15 @@ impl ClaudeReader {
             StreamEvent::MessageDelta { usage } => self.live.update(usage),
             StreamEvent::Other => return Vec::new(),
         }
-        vec![self.spent(self.live.spending())]
-    }
-
-    fn spent(&self, run: Spending) -> Event {
-        Event::Spent(Spent { run: run.usage(), session: self.before.plus(&run) })
+        // The conversation's own count moves only at the end of a run, and not at all for a run that was killed.
+        vec![Event::Spent(Spent { run: self.live.spending().usage(), session: self.before })]
     }
 
     fn outcome(&mut self, outcome: Box<Outcome>) -> Vec<Event> {
         let mut events: Vec<Event> = outcome.session_id.clone().map(Event::Session).into_iter().collect();
-        events.push(self.spent(self.share(&outcome)));
+        let total = outcome.spending();
+        let run = total.share(&self.before, &self.live.spending());
+        events.push(Event::Spent(Spent { run: run.usage(), session: total }));
         events.extend(denials(&outcome).map(Event::Text));
         let text = last_words(&outcome);
         if !text.is_empty() && text != self.last {
@@ -65,13 +64,6 @@ impl ClaudeReader {
         }
         self.outcome = Some(outcome);
         events
-    }
-
-    /// The conversation's count less what it was before. A count that lacks what we saw being used, as after a run
-    /// that was killed before it could save it, is not believed.
-    fn share(&self, outcome: &Outcome) -> Spending {
-        let (counted, seen) = (outcome.spending().since(&self.before), self.live.spending());
-        if counted.usage().tokens() >= seen.usage().tokens() { counted } else { seen }
     }
 }
 

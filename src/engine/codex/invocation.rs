@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::{Codex, Sandbox, TOKEN_VARIABLE, overrides};
-use crate::engine::{Invocation, Repository, Request, Session, Unfit};
+use crate::engine::request::{NOTES, ROLE};
+use crate::engine::{Invocation, Repository, Request, Unfit};
 
 /// Nothing a repository brings along is started or believed, and nothing asks the outside world at the start.
 const QUIET: [&str; 7] =
@@ -26,7 +27,7 @@ pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, Unfit> 
         arguments.extend(["-c".into(), setting.into()]);
     }
     // What follows `resume` may not be an option.
-    if let Session::Resume { id, .. } = &request.session {
+    if let Some(id) = request.session.known() {
         arguments.extend(["resume".into(), id.into()]);
     }
     arguments.push("-".into());
@@ -36,7 +37,8 @@ pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, Unfit> 
         arguments,
         environment: Vec::new(),
         secrets: token.collect(),
-        stdin: prompt(request),
+        // Codex takes no system prompt, so the persona comes first.
+        stdin: request.prompt(&[(ROLE, request.role_text()), (NOTES, request.notes.as_deref())]),
     })
 }
 
@@ -78,16 +80,6 @@ fn distrust(request: &Request) -> String {
     known.extend(root.filter(|root| *root != request.directory));
     let entries = known.iter().map(|path| format!("{}={{trust_level=\"untrusted\"}}", quoted(path)));
     format!("projects={{{}}}", entries.collect::<Vec<_>>().join(","))
-}
-
-/// Codex takes no system prompt, so that the persona comes first in a new conversation.
-fn prompt(request: &Request) -> String {
-    match (&request.session, &request.role) {
-        (Session::Fresh { .. }, Some(role)) => {
-            format!("# Role\n\n{}\n\n---\n\n# Task\n\n{}", role.text.trim(), request.message)
-        }
-        (Session::Fresh { .. } | Session::Resume { .. }, _) => request.message.clone(),
-    }
 }
 
 /// A TOML string.

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
 
-/// The oldest version whose flags and output we know. Measured with 0.166.0; flags compared down to this one.
-pub const MINIMUM: [u32; 2] = [0, 160];
+/// The oldest version whose flags and output we know. Measured with 0.166.0; one run tried with 0.150.0.
+pub const MINIMUM: [u32; 2] = [0, 150];
 pub const PROGRAM: &str = "codex";
 /// The variable by which Codex is given the agent's token.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
@@ -36,12 +36,17 @@ impl Engine for Codex {
         EngineWord::Codex
     }
 
+    /// Codex reads these only in repositories it trusts, and it trusts none of ours.
+    fn notes_file(&self) -> Option<&'static str> {
+        Some("AGENTS.md")
+    }
+
     fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
         invocation::of(self, request)
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         let sessions = self.home.join("sessions");
-        Box::new(reader::CodexReader::new(sessions, request.session.spent()))
+        Box::new(reader::CodexReader::new(sessions, &request.session))
     }
 }

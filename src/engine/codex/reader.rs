@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use chrono::{DateTime, SecondsFormat};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-use super::wire::{Item, Line, Recorded, Tokens};
+use super::wire::{Item, Line, Recorded};
 use crate::domain::text;
 use crate::engine::price::{self, PRICES};
-use crate::engine::{End, Event, Exit, Reader, SideFile, Spending, Spent, failure};
+use crate::engine::{End, Event, Exit, Reader, Session, SideFile, Spending, Spent, failure};
 
 const SESSION_LOST: &str = "no rollout found for thread id";
 /// Enough to see what a command is about to do.
@@ -19,6 +19,10 @@ pub(super) struct CodexReader {
     sessions: PathBuf,
     /// What the conversation had used before this run.
     before: Spending,
+    /// Lines of the record from before this are about earlier runs.
+    since: Option<DateTime<Utc>>,
+    /// What this run was seen to use.
+    seen: Spending,
     model: String,
     thread: Option<String>,
     last: String,
@@ -33,15 +37,36 @@ enum Told {
 }
 
 impl CodexReader {
-    pub(super) fn new(sessions: PathBuf, before: Spending) -> Self {
-        let (model, last) = (String::new(), String::new());
-        Self { sessions, before, model, thread: None, last, end: None }
+    pub(super) fn new(sessions: PathBuf, session: &Session) -> Self {
+        let since = match session {
+            Session::Fresh { .. } | Session::Opened { .. } => None,
+            Session::Resume { .. } => Some(Utc::now()),
+        };
+        Self {
+            sessions,
+            before: session.spent(),
+            since,
+            seen: Spending::default(),
+            model: String::new(),
+            thread: None,
+            last: String::new(),
+            end: None,
+        }
     }
 
-    fn spent(&self, total: Tokens) -> Event {
-        let run = total.spending().since(&self.before);
-        let run = Spending { cost_usd: price::cost(PRICES, &self.model, &run), ..run };
-        Event::Spent(Spent { run: run.usage(), session: self.before.plus(&run) })
+    /// The conversation's own count moves only at the end of a run, and not at all for a run that was killed.
+    fn see(&mut self, seen: Spending) -> Event {
+        self.seen = seen;
+        Event::Spent(Spent { run: self.priced(seen).usage(), session: self.before })
+    }
+
+    fn count(&self, total: Spending) -> Event {
+        let run = self.priced(total.share(&self.before, &self.seen));
+        Event::Spent(Spent { run: run.usage(), session: total })
+    }
+
+    fn priced(&self, spent: Spending) -> Spending {
+        Spending { cost_usd: price::cost(PRICES, &self.model, &spent), ..spent }
     }
 
     fn completed(&mut self, item: Item) -> Vec<Event> {
@@ -79,7 +104,7 @@ impl Reader for CodexReader {
             Ok(Line::ItemCompleted { item }) => self.completed(item),
             Ok(Line::TurnCompleted { usage }) => {
                 self.end = Some(Told::Completed);
-                vec![self.spent(usage)]
+                vec![self.count(usage.spending())]
             }
             Ok(Line::TurnFailed { error }) => self.failed(&error.message),
             Ok(Line::Other) | Err(_) => Vec::new(),
@@ -106,7 +131,15 @@ impl Reader for CodexReader {
         if let Some(model) = recorded.model() {
             model.clone_into(&mut self.model);
         }
-        recorded.total().map(|total| self.spent(total)).into_iter().collect()
+        if self.since.is_some_and(|since| recorded.timestamp < since) {
+            return Vec::new();
+        }
+        let run = recorded.run().map(|run| run.spending());
+        let grown = || Some(recorded.total()?.spending().since(&self.before));
+        match run.or_else(grown) {
+            Some(seen) if seen.usage().tokens() > self.seen.usage().tokens() => vec![self.see(seen)],
+            Some(_) | None => Vec::new(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The lines Codex prints and those of its own record of a conversation, as far as we read them.
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -75,13 +76,14 @@ pub(super) struct Tokens {
     output_tokens: u64,
 }
 
-/// A line of the record: the model in use, or the count after a step.
+/// A line of the record: the model in use, or a count.
 #[derive(Debug, Deserialize)]
 pub(super) struct Recorded {
     #[serde(rename = "type")]
-    pub(super) kind: String,
+    kind: String,
+    pub(super) timestamp: DateTime<Utc>,
     #[serde(default)]
-    pub(super) payload: Value,
+    payload: Value,
 }
 
 impl Tokens {
@@ -102,7 +104,13 @@ impl Recorded {
         (self.kind == "turn_context").then(|| self.payload.get("model")?.as_str())?
     }
 
-    /// What the whole conversation has used by now.
+    /// What this run has used, told as soon as the model has answered and before its tools run.
+    pub(super) fn run(&self) -> Option<Tokens> {
+        let told = (self.kind == "token_usage_record").then(|| self.payload.get("turn_token_usage"))??;
+        serde_json::from_value(told.clone()).ok()
+    }
+
+    /// What the whole conversation has used, told after the tools have run.
     pub(super) fn total(&self) -> Option<Tokens> {
         if self.payload.get("type")? != "token_count" {
             return None;

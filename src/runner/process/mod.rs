@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::budget::Budget;
 use super::options::Ladder;
 use crate::domain::id::RunId;
-use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spending, Spent};
+use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent};
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
 use hearing::Hearing;
@@ -66,7 +66,7 @@ pub(crate) async fn run(
         Ok(None) => {}
         Ok(Some(chat)) => {
             heard(Heard::Session(chat.clone()));
-            launch.request.session = Session::Resume { id: chat, spent: Spending::default() };
+            launch.request.session = Session::Opened { id: chat };
         }
         Err(finish) => return Finished { finish, spent: Spent::default() },
     }

@@ -77,7 +77,7 @@ impl Job {
             message: self.message.clone(),
             session: self.session_for(engine.word()),
             role: briefing::role(directory),
-            notes: notes::read(&self.options.work_directory),
+            notes: engine.notes_file().and_then(|name| notes::read(&self.options.work_directory, name)),
             model: self.options.model.clone(),
             directory: self.options.work_directory.clone(),
             repository: git::repository(&self.options.work_directory).await,

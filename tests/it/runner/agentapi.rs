@@ -187,3 +187,47 @@ async fn on_a_port_foreign_pages_are_refused() {
     assert_eq!(runner.state().await["turns"], json!([]));
     assert_eq!(origin("http://localhost:3000").await, 200);
 }
+
+/// The schemas of a document without prose, where `ours` may have more properties than the original.
+fn differences(original: &Value, ours: &Value) -> Vec<String> {
+    let schemas = original["components"]["schemas"].as_object().unwrap();
+    let differs = |name: &String| {
+        let (theirs, ours) = (&schemas[name], &ours["components"]["schemas"][name]);
+        let properties = |schema: &Value| -> Vec<String> {
+            schema["properties"].as_object().map(|known| known.keys().cloned().collect()).unwrap_or_default()
+        };
+        let has_all =
+            properties(theirs).iter().all(|key| properties(ours).contains(key) || is_optional(theirs, key));
+        let is_same = ["type", "enum", "required"].iter().all(|key| theirs[key] == ours[key]);
+        !(has_all && is_same)
+    };
+    schemas.keys().filter(|name| differs(name)).cloned().collect()
+}
+
+/// What is never there need not be described.
+fn is_optional(schema: &Value, key: &str) -> bool {
+    let required = schema["required"].as_array();
+    !required.is_some_and(|required| required.contains(&json!(key)))
+}
+
+#[tokio::test]
+async fn the_document_describes_the_same_requests_and_answers_as_the_original() {
+    let original: Value = serde_json::from_str(include_str!("../../fixtures/agentapi/openapi.json")).unwrap();
+    let original = &original["openapi"];
+    let workspace = Workspace::new();
+    let runner = workspace.start().await;
+    let ours = runner.get("/openapi.json").await;
+    for (path, methods) in original["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            assert_eq!(
+                ours["paths"][path][method]["operationId"], operation["operationId"],
+                "{method} {path}"
+            );
+        }
+    }
+    assert_eq!(differences(original, &ours), Vec::<String>::new());
+    let status = runner.get("/status").await;
+    let schema =
+        json!({ "$ref": "#/components/schemas/StatusResponseBody", "components": ours["components"] });
+    assert!(jsonschema::is_valid(&schema, &status), "{status}");
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::workspace::{Runner, Workspace};
+use crate::harness::eventually;
 
 fn complete(text: &str) -> Value {
     json!({ "outcome": "complete", "text": text })
@@ -54,6 +55,21 @@ async fn prose_alone_and_commit_each_make_one_commit_of_a_real_file() {
     let written = std::fs::read_to_string(workspace.repo().join(changed.trim())).unwrap();
     assert_eq!(written, "# Objective\n\nMake it work.\n");
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+}
+
+#[tokio::test]
+async fn a_reviewer_waits_until_it_is_told_something() {
+    let workspace = Workspace::new();
+    std::fs::create_dir_all(workspace.fleet().join("metadata")).unwrap();
+    workspace.leave("metadata/fleet_mcp_role", "reviewer\n");
+    let runner = workspace.start().await;
+    runner.say("Please review this branch.").await;
+    let waiting = "waiting to be told what to do";
+    eventually("it waits", async || runner.get("/messages").await["messages"][1]["content"] == waiting).await;
+    runner.escape().await;
+    runner.stable().await;
+    assert_eq!(workspace.commits(), Vec::<String>::new());
+    assert_eq!(runner.ask("say reviewed").await.0, complete("reviewed"));
 }
 
 #[tokio::test]

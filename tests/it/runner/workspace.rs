@@ -47,6 +47,22 @@ impl Workspace {
         self
     }
 
+    /// A file of the agent's directory, as the control plane would leave it.
+    pub(super) fn leave(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.fleet()).unwrap();
+        std::fs::write(self.fleet().join(name), text).unwrap();
+    }
+
+    /// An engine that is a shell script: it gets the template's further lines as arguments.
+    pub(super) fn script(self, script: &str, more: &str) -> Self {
+        let path = self.directory.path().join("agent.sh");
+        std::fs::write(&path, script).unwrap();
+        let template = self.directory.path().join("run.template");
+        std::fs::write(&template, format!("/bin/sh\n{}\n{more}\n", path.display())).unwrap();
+        let template = template.to_str().unwrap().to_owned();
+        self.variable("FLEET_ENGINE", "custom").variable("RUN_TEMPLATE_PATH", &template)
+    }
+
     pub(super) fn repo(&self) -> PathBuf {
         self.directory.path().join("repo")
     }

@@ -1,0 +1,83 @@
+//! A budget ends a run in the middle, and nothing more is run until it is raised.
+
+use serde_json::json;
+
+use super::workspace::Workspace;
+use crate::harness::eventually;
+
+const SPENDING: &str = "say one two three four five six seven\nsleep 600\ncommit never";
+
+fn tokens(max: u64) -> String {
+    json!({ "max_cost_usd": null, "max_tokens": max }).to_string()
+}
+
+#[tokio::test]
+async fn a_run_that_crosses_the_budget_is_stopped_while_it_goes() {
+    let workspace = Workspace::new();
+    workspace.leave("budget.json", &tokens(20));
+    let runner = workspace.start().await;
+    let (outcome, said) = runner.ask(&format!("fork\n{SPENDING}")).await;
+    let text = "stopped: this agent's budget is used up; raise it to go on";
+    assert_eq!(outcome, json!({ "outcome": "failed", "kind": "budget", "text": text }));
+    assert_eq!(said, format!("one two three four five six seven\n{text}"));
+    assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
+    assert_eq!(workspace.commits(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn nothing_more_is_taken_or_run_until_the_budget_is_raised() {
+    let workspace = Workspace::new();
+    workspace.leave("budget.json", &tokens(20));
+    let runner = workspace.start().await;
+    runner.task("first", SPENDING).await;
+    runner.task("second", "say never").await;
+    runner.stable().await;
+    let state = runner.state().await;
+    let used =
+        state["usage"]["input_tokens"].as_u64().unwrap() + state["usage"]["output_tokens"].as_u64().unwrap();
+    let problem = format!("this agent's budget is used up ({used} of 20 tokens used); raise it to go on");
+    let not_run = json!({ "outcome": "failed", "kind": "budget", "text": format!("not run: {problem}") });
+    assert_eq!(runner.outcomes().await.pop().unwrap(), (json!("second"), not_run));
+    assert_eq!(state["budget"], json!({ "max_cost_usd": null, "max_tokens": 20, "is_used_up": true }));
+    let third = json!({ "content": "say third", "type": "user", "task_id": "third" });
+    let refused = runner.post(&third).await;
+    assert_eq!((refused.status, &refused.body["detail"]), (402, &json!(problem)));
+    // What was taken before stays taken, whatever is left.
+    runner.task("second", "say never").await;
+    workspace.leave("budget.json", &tokens(10_000));
+    runner.taken(&third).await;
+    runner.stable().await;
+    let complete = json!({ "outcome": "complete", "text": "third" });
+    assert_eq!(runner.outcomes().await.pop().unwrap(), (json!("third"), complete));
+}
+
+#[tokio::test]
+async fn a_kill_in_the_middle_forgets_neither_the_budget_nor_what_was_spent() {
+    let workspace = Workspace::new();
+    workspace.leave("budget.json", &tokens(1_000));
+    let runner = workspace.start().await;
+    // What was used is written down when it changes and some time has passed since the last time.
+    runner.say("print 8KB\nsleep 2.5\nsay more\nsleep 600").await;
+    eventually("its use is in the journal", async || {
+        let journal = std::fs::read_to_string(workspace.fleet().join("journal.jsonl")).unwrap();
+        journal.contains(r#""entry":"spent""#) || runner.get("/status").await["status"] == "stable"
+    })
+    .await;
+    runner.kill().await;
+    let runner = workspace.start().await;
+    let used = runner.state().await["usage"]["output_tokens"].as_u64().unwrap();
+    assert!(used >= 1_000, "{used}");
+    let refused = runner.post(&json!({ "content": "say x", "type": "user" })).await;
+    assert_eq!(refused.status, 402);
+}
+
+#[tokio::test]
+async fn a_budget_that_cannot_be_read_stops_the_spending() {
+    let workspace = Workspace::new();
+    workspace.leave("budget.json", "{");
+    let runner = workspace.start().await;
+    let refused = runner.post(&json!({ "content": "say x", "type": "user" })).await;
+    assert_eq!(refused.status, 402);
+    assert!(refused.body["detail"].as_str().unwrap().starts_with("this agent's budget cannot be read ("));
+    assert_eq!(runner.state().await["budget"]["is_used_up"], json!(true));
+}

@@ -1,0 +1,130 @@
+//! Engines known by a template: what they get, how their conversation goes on, and what they wait for.
+
+use serde_json::{Value, json};
+
+use super::workspace::Workspace;
+use crate::harness::eventually;
+
+const WITHOUT: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
+/// Tells what it got; the marker of the run is the one variable that must be there.
+const DUMP: &str = "printf 'arguments: %s\\n' \"$*\"\nprintf 'token: %s\\n' \"${FLEET_TOKEN-none}${CODER_AGENT_TOKEN-none}\"\n\
+    printf 'marked: %s\\n' \"${FLEET_RUN:+yes}\"\ncat\n";
+
+fn complete(text: &str) -> Value {
+    json!({ "outcome": "complete", "text": text })
+}
+
+/// As the control plane leaves it for the generation that the tests' runner is told.
+fn provision(workspace: &Workspace) {
+    workspace.leave("token", "agent-token\n");
+    workspace.leave("mcp.json", "{}");
+    workspace.leave("provisioned.json", r#"{"generation":7}"#);
+}
+
+#[tokio::test]
+async fn it_gets_its_role_once_and_its_conversation_goes_on_after_a_restart() {
+    let workspace = Workspace::new().script(DUMP, "--new=<% newChatId %>\n--chat=<% chatId %>");
+    workspace.leave("system_prompt", "You test things.");
+    provision(&workspace);
+    let runner = workspace.start().await;
+    let (_, first) = runner.ask("One.").await;
+    let session = runner.state().await["session"].clone();
+    let id = session["id"].as_str().unwrap();
+    let got = |arguments: String, stdin: &str| {
+        format!("arguments: {arguments}\ntoken: nonenone\nmarked: yes\n{stdin}")
+    };
+    assert_eq!(session, json!({ "engine": "custom", "id": id }));
+    assert_eq!(
+        first,
+        got(format!("--new={id} --chat="), "# Role\n\nYou test things.\n\n---\n\n# Task\n\nOne.")
+    );
+    runner.kill().await;
+    let runner = workspace.start().await;
+    assert_eq!(runner.ask("Two.").await.1, got(format!("--new= --chat={id}"), "Two."));
+}
+
+#[tokio::test]
+async fn a_chat_is_made_first_where_the_engine_wants_one() {
+    let script = "[ \"$1\" = make ] && echo chat-7 && exit\necho \"in $1\"\ncat\n";
+    let workspace = Workspace::new().script(script, "<% chatId %>");
+    let create = workspace.fleet().with_file_name("create.template");
+    let program = create.with_file_name("agent.sh");
+    std::fs::write(&create, format!("/bin/sh\n{}\nmake\n", program.display())).unwrap();
+    let workspace = workspace.variable("CREATE_CHAT_TEMPLATE_PATH", create.to_str().unwrap());
+    workspace.leave("role.md", "You test things.");
+    provision(&workspace);
+    let runner = workspace.start().await;
+    let first = "in chat-7\n# Role\n\nYou test things.\n\n---\n\n# Task\n\nOne.";
+    assert_eq!(runner.ask("One.").await.0, complete(first));
+    assert_eq!(runner.ask("Two.").await.0, complete("in chat-7\nTwo."));
+}
+
+#[tokio::test]
+async fn the_first_run_waits_for_the_fleet_and_goes_on_without_it() {
+    let workspace = Workspace::new().script("echo done\n", "").variable("FLEET_BRIEFING_MS", "300");
+    workspace.leave("token", "of an earlier start\n");
+    workspace.leave("provisioned.json", r#"{"generation":6}"#);
+    let runner = workspace.start().await;
+    assert_eq!(runner.ask("One.").await, (complete("done"), format!("{WITHOUT}\ndone")));
+    provision(&workspace);
+    assert_eq!(runner.ask("Two.").await, (complete("done"), "done".to_owned()));
+}
+
+#[tokio::test]
+async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
+    let workspace = Workspace::new().script("echo done\n", "").variable("FLEET_BRIEFING_MS", "600000");
+    let runner = workspace.start().await;
+    runner.say("One.").await;
+    runner.escape().await;
+    runner.stable().await;
+    let interrupted = json!({ "outcome": "interrupted", "by": "request" });
+    assert_eq!(runner.outcomes().await.pop().unwrap().1, interrupted);
+    drop(runner);
+    let runner = workspace.start().await;
+    runner.say("Two.").await;
+    eventually("it is under way", async || runner.state().await["turns"][1]["state"] == "working").await;
+    provision(&workspace);
+    runner.stable().await;
+    assert_eq!(runner.outcomes().await.pop().unwrap().1, complete("done"));
+}
+
+#[tokio::test]
+async fn failures_are_told_by_exit_code_and_last_words() {
+    let script = "read -r line\ncase $line in\nkey) echo 'Error: invalid API key' >&2; exit 1;;\n\
+        limit) echo 'error: usage limit reached, try again at 5 PM' >&2; exit 1;;\n\
+        die) kill -9 $$;;\n*) echo odd >&2; exit 3;;\nesac\n";
+    let workspace = Workspace::new().script(script, "");
+    provision(&workspace);
+    let runner = workspace.start().await;
+    let failed = |kind: &str, text: &str| json!({ "outcome": "failed", "kind": kind, "text": text });
+    for (message, outcome) in [
+        ("key", failed("auth", "invalid API key")),
+        ("limit", failed("usage_limit", "usage limit reached, try again at 5 PM")),
+        ("die", failed("crashed", "the engine ended with signal: 9 (SIGKILL)")),
+        ("else", failed("crashed", "the engine ended with exit status: 3: odd")),
+    ] {
+        assert_eq!(runner.ask(message).await.0, outcome, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_is_not_there_fails_the_run_and_is_found_once_it_is() {
+    let workspace = Workspace::new().variable("FLEET_ENGINE", "auto").variable("FLEET_BRIEFING_MS", "1");
+    let programs = workspace.fleet().with_file_name("programs");
+    std::fs::create_dir(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let git = fleet_mcp::engine::installed::program("git", &path).unwrap();
+    std::os::unix::fs::symlink(git, programs.join("git")).unwrap();
+    let workspace = workspace.variable("PATH", programs.to_str().unwrap());
+    let runner = workspace.start().await;
+    let text = "neither claude nor codex is installed here; install one of them, or choose --engine demo";
+    let missing = json!({ "outcome": "failed", "kind": "engine_missing", "text": text });
+    assert_eq!(runner.ask("Do it.").await.0, missing);
+    let claude = "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)' && exit\n\
+        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"did it\",\"session_id\":\"s\"}'\n";
+    std::fs::write(programs.join("claude"), claude).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(programs.join("claude"), mode).unwrap();
+    assert_eq!(runner.ask("Do it.").await.0, complete("did it"));
+    assert_eq!(runner.get("/status").await["agent_type"], "claude");
+}
