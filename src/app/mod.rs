@@ -30,6 +30,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::coder::Client;
+use crate::domain::hosting::Hosting;
 use crate::store::Store;
 use catalog::Catalog;
 use discovery::Discovery;
@@ -52,6 +53,8 @@ pub struct FleetOptions {
     pub build_timeout: Duration,
     /// Base of links into Coder for people, and of the address agents call.
     pub public_url: Option<String>,
+    /// Where the agents live.
+    pub hosting: Hosting,
 }
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.
@@ -109,6 +112,11 @@ impl Fleet {
 
     pub fn health(&self) -> &Health {
         &self.0.health
+    }
+
+    /// Where the agents live, and so what becomes of them when the server stops.
+    pub fn hosting(&self) -> &Hosting {
+        &self.options().hosting
     }
 
     pub fn board(&self) -> &Board {

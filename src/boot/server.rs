@@ -19,6 +19,7 @@ use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
 use crate::coder::{Client, ClientOptions, RetryPolicy};
 use crate::config::{CoderSettings, Settings};
+use crate::domain::hosting::Hosting;
 use crate::domain::role::RoleKind;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
@@ -50,11 +51,18 @@ struct Bound {
     url: String,
 }
 
+/// The Coder on which a fleet is served.
+struct Host<'a> {
+    coder: &'a CoderSettings,
+    hosting: Hosting,
+}
+
 /// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
 pub async fn serve(settings: &Settings) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
-    let served = run(settings, coder, bind(settings).await?, &dir).await;
+    let host = Host { coder, hosting: Hosting::Deployment };
+    let served = run(settings, host, bind(settings).await?, &dir).await;
     dir.withdraw();
     served
 }
@@ -70,7 +78,9 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions) -> Result<(), Bo
     let mut settings = settings.clone();
     // Agents on this machine reach us where we listen.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
-    let served = run(&settings, &local_coder::settings_of(&local), bound, &dir).await;
+    let coder = local_coder::settings_of(&local);
+    let host = Host { coder: &coder, hosting: Hosting::Embedded(local.isolation().clone()) };
+    let served = run(&settings, host, bound, &dir).await;
     local.stop().await;
     dir.withdraw();
     served
@@ -84,14 +94,10 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
     Ok(Bound { listener, url: format!("http://{bound}") })
 }
 
-async fn run(
-    settings: &Settings,
-    coder: &CoderSettings,
-    bound: Bound,
-    dir: &DataDir,
-) -> Result<(), BootError> {
+async fn run(settings: &Settings, host: Host<'_>, bound: Bound, dir: &DataDir) -> Result<(), BootError> {
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
-    let running = start_fleet(settings, coder).await?;
+    let coder_url = host.coder.url.clone();
+    let running = start_fleet(settings, host).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
@@ -100,7 +106,7 @@ async fn run(
     let served = axum::serve(bound.listener, router).with_graceful_shutdown(stop.cancelled_owned());
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;
-    tracing::info!(server.url = %file.url, coder.url = %coder.url, "serving");
+    tracing::info!(server.url = %file.url, coder.url = %coder_url, "serving");
     let ended = tokio::select! {
         ended = serving => ended,
         () = running.stop.cancelled() => Ok(Ok(())),
@@ -109,7 +115,8 @@ async fn run(
     ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
 }
 
-async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Running, BootError> {
+async fn start_fleet(settings: &Settings, host: Host<'_>) -> Result<Running, BootError> {
+    let Host { coder, hosting } = host;
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
     let store = Store::open(&options).await.map_err(BootError::Store)?;
@@ -119,7 +126,7 @@ async fn start_fleet(settings: &Settings, coder: &CoderSettings) -> Result<Runni
         projects: settings.fleet.project_dirs.clone(),
     };
     let catalog = Catalog::open(dirs);
-    let fleet = Fleet::open(store.clone(), client.clone(), catalog, fleet_options(settings)).await;
+    let fleet = Fleet::open(store.clone(), client.clone(), catalog, fleet_options(settings, hosting)).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     fleet.start(&stop, &tasks);
@@ -140,13 +147,14 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
     Client::new(options).map_err(BootError::Coder)
 }
 
-fn fleet_options(settings: &Settings) -> FleetOptions {
+fn fleet_options(settings: &Settings, hosting: Hosting) -> FleetOptions {
     FleetOptions {
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
         build_timeout: settings.fleet.build_timeout,
         public_url: settings.server.public_url.clone(),
+        hosting,
     }
 }
 

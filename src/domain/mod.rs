@@ -3,6 +3,7 @@
 pub mod access;
 pub mod agent;
 pub mod history;
+pub mod hosting;
 pub mod id;
 pub mod metadata;
 pub mod name;

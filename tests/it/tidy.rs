@@ -18,7 +18,23 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cli", &["view", "domain"]),
     ("config", &[]),
     ("telemetry", &["config"]),
-    ("boot", &["app", "cli", "coder", "config", "domain", "local", "mcp", "runner", "store", "view", "web"]),
+    (
+        "boot",
+        &[
+            "app",
+            "cli",
+            "coder",
+            "config",
+            "domain",
+            "local",
+            "mcp",
+            "runner",
+            "store",
+            "telemetry",
+            "view",
+            "web",
+        ],
+    ),
 ];
 
 /// Crates that stay behind one edge.

@@ -14,6 +14,7 @@ use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::hosting::Hosting;
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
@@ -176,6 +177,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
         stuck_after: TimeDelta::minutes(30),
         build_timeout: Duration::from_secs(60),
         public_url: None,
+        hosting: Hosting::Deployment,
     }
 }
 
