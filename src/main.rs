@@ -4,19 +4,26 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use fleet_mcp::boot::{self, BootError, EmbeddedOptions, Ready, StdioOptions};
 use fleet_mcp::cli::{
-    self, AgentArgs, Cli, CliError, Command, Demo, EngineArgs, EngineProgram, Exit, Extras, Globals, Home,
-    LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
+    self, AgentArgs, Cli, CliError, Command, Demo, EncloseArgs, EngineArgs, EngineProgram, Exit, Extras,
+    Globals, Home, LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::{self, EngineWord, demo, found, installed};
+use fleet_mcp::local::enclosure::{self, Order, Terminals};
 use fleet_mcp::runner::{self, Options};
+use fleet_mcp::telemetry::Secrets;
 use fleet_mcp::{telemetry, web};
 use secrecy::SecretString;
 
 fn main() -> ExitCode {
     let Cli { globals, command } = Cli::parse();
+    // Before the runtime, because its threads could not follow.
+    if let Command::Enclose(arguments) = command {
+        return enclose(arguments);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&anyhow::Error::new(error).context("cannot start the runtime")),
@@ -30,14 +37,31 @@ fn main() -> ExitCode {
             Command::Agent(arguments) => finish(agent(&globals, &arguments).await),
             Command::DemoEngine(arguments) if arguments.linger => demo::linger().await,
             Command::DemoEngine(_) => demo::play().await,
+            Command::Enclose(arguments) => enclose(arguments),
             Command::Client(command) => cli::run(globals, command, Extras { openapi }).await,
         }
     })
 }
 
+fn enclose(arguments: EncloseArgs) -> ExitCode {
+    let EncloseArgs { hide, keep, own_terminals, map_users, command } = arguments;
+    if let Some(process) = map_users {
+        return finish(enclosure::map_users(process).context("cannot write down the users"));
+    }
+    let terminals = if own_terminals { Terminals::Own } else { Terminals::Shared };
+    match enclosure::enter(&Order { hide, keep, terminals, command }) {
+        Ok(()) => Exit::Ok.into(),
+        Err(error) => {
+            let code = ExitCode::from(error.exit_code());
+            anstream::eprintln!("error: {:#}", anyhow::Error::new(error));
+            code
+        }
+    }
+}
+
 async fn serve(globals: &Globals, arguments: &ServeArgs) -> anyhow::Result<()> {
     let settings = Settings::load(&flags(globals, arguments), &Environment::of_process())?;
-    telemetry::start(&settings.log, settings.coder.iter().map(|coder| coder.token.clone()).collect());
+    telemetry::start(&settings.log, secrets(&settings));
     Ok(boot::serve(&settings, Box::new(|_| Box::pin(async {}))).await?)
 }
 
@@ -46,26 +70,33 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     // On a terminal the log would bury what is said there; in a file it is all there is.
     flags.usual_log_level = std::io::stderr().is_terminal().then(|| "warn".to_owned());
     let settings = Settings::load(&flags, &Environment::of_process())?;
-    telemetry::start(&settings.log, settings.coder.iter().map(|coder| coder.token.clone()).collect());
+    let secrets = secrets(&settings);
+    telemetry::start(&settings.log, secrets.clone());
     let demo = if arguments.demo { Demo::Wanted } else { Demo::Unwanted };
     let engine = engine(&arguments.engine, demo)?;
     let news = News { home: home(&settings, engine), demo, find_program };
     let globals = globals.clone();
     let ready: Ready = Box::new(move |server| Box::pin(cli::greet(globals, news, server)));
-    Ok(boot::up(&settings, &embedded(0, engine), ready).await?)
+    Ok(boot::up(&settings, &embedded(0, engine, secrets), ready).await?)
 }
 
 async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::Result<()> {
     let nothing = ServeArgs { port: None, bind: None };
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
-    telemetry::start(&settings.log, Vec::new());
+    let secrets = Secrets::default();
+    telemetry::start(&settings.log, secrets.clone());
     let engine = engine(&arguments.engine, Demo::Unwanted)?;
-    Ok(boot::local_coder(&settings, &embedded(arguments.port.unwrap_or_default(), engine)).await?)
+    let options = embedded(arguments.port.unwrap_or_default(), engine, secrets);
+    Ok(boot::local_coder(&settings, &options).await?)
 }
 
 /// The project `here` is the directory this was started in.
-fn embedded(port: u16, engine: EngineWord) -> EmbeddedOptions {
-    EmbeddedOptions { port, engine: engine.word().to_owned(), here: std::env::current_dir().ok() }
+fn embedded(port: u16, engine: EngineWord, secrets: Secrets) -> EmbeddedOptions {
+    EmbeddedOptions { port, engine: engine.word().to_owned(), here: std::env::current_dir().ok(), secrets }
+}
+
+fn secrets(settings: &Settings) -> Secrets {
+    Secrets::new(settings.coder.iter().map(|coder| coder.token.clone()).collect())
 }
 
 /// The engine that is meant; demo agents cost nothing unless an engine is named.
@@ -107,7 +138,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
 async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
     let nothing = ServeArgs { port: None, bind: None };
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
-    telemetry::start(&settings.log, Vec::new());
+    telemetry::start(&settings.log, Secrets::default());
     let token = std::env::var("FLEET_TOKEN").ok().filter(|token| !token.is_empty()).map(SecretString::from);
     let server = boot::background::server_or_start(&settings.data_dir, globals.config.as_deref()).await?;
     let bridge =
@@ -126,7 +157,7 @@ async fn agent(globals: &Globals, arguments: &AgentArgs) -> anyhow::Result<()> {
     let options = Options::read(arguments.port, |name| std::env::var(name).ok())?;
     let level = globals.log_level.map(|level| level.word().to_owned());
     let level = level.or_else(|| std::env::var("MCP_LOG_LEVEL").ok()).unwrap_or_else(|| "info".to_owned());
-    let secrets = options.coder.iter().map(|coder| coder.agent_token.clone()).collect();
+    let secrets = Secrets::new(options.coder.iter().map(|coder| coder.agent_token.clone()).collect());
     telemetry::start(&LogSettings { level, format: LogFormat::Text }, secrets);
     Ok(runner::run(options).await.map_err(BootError::Agent)?)
 }

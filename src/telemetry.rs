@@ -1,7 +1,7 @@
 //! Tracing to stderr, with every known secret and every token of ours redacted on the way out.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use secrecy::{ExposeSecret, SecretString};
 use tracing_subscriber::EnvFilter;
@@ -14,13 +14,31 @@ const OWN_TOKEN: &str = "fleet_";
 const OWN_TOKEN_HEX: usize = 64;
 const REDACTED: &str = "[redacted]";
 
+/// What never passes into the log; more may be added while the process runs.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets(Arc<RwLock<Vec<SecretString>>>);
+
+impl Secrets {
+    pub fn new(secrets: Vec<SecretString>) -> Self {
+        Self(Arc::new(RwLock::new(secrets)))
+    }
+
+    pub fn add(&self, secret: SecretString) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(secret);
+    }
+
+    fn redact(&self, text: &str) -> String {
+        redact(text, &self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// Starts logging for the whole process. A level that cannot be read falls back to `info`, and says so.
-pub fn start(settings: &LogSettings, secrets: Vec<SecretString>) {
+pub fn start(settings: &LogSettings, secrets: Secrets) {
     // rmcp tells of every request it has served; that is our own span's to say.
     let filter = EnvFilter::try_new(format!("rmcp=warn,{}", settings.level));
     let is_unreadable = filter.is_err();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
-    let writer = Redacting { secrets: Arc::new(secrets), out: Arc::new(Mutex::new(io::stderr())) };
+    let writer = Redacting { secrets, out: Arc::new(Mutex::new(io::stderr())) };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(false);
     let started = match settings.format {
         LogFormat::Text => builder.with_target(false).try_init(),
@@ -34,19 +52,19 @@ pub fn start(settings: &LogSettings, secrets: Vec<SecretString>) {
 /// A writer that never lets a secret pass; one event comes in one piece.
 #[derive(Debug)]
 pub struct Redacting<W> {
-    pub secrets: Arc<Vec<SecretString>>,
+    pub secrets: Secrets,
     pub out: Arc<Mutex<W>>,
 }
 
 impl<W> Clone for Redacting<W> {
     fn clone(&self) -> Self {
-        Self { secrets: Arc::clone(&self.secrets), out: Arc::clone(&self.out) }
+        Self { secrets: self.secrets.clone(), out: Arc::clone(&self.out) }
     }
 }
 
 impl<W: Write> Write for Redacting<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = redact(&String::from_utf8_lossy(bytes), &self.secrets);
+        let text = self.secrets.redact(&String::from_utf8_lossy(bytes));
         self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes())?;
         Ok(bytes.len())
     }
@@ -93,12 +111,15 @@ mod tests {
     fn secrets_and_our_own_tokens_never_pass() {
         let own = format!("fleet_{}", "a1".repeat(32));
         let out = Arc::new(Mutex::new(Vec::new()));
-        let secrets = Arc::new(vec![SecretString::from("coder-secret"), SecretString::from("")]);
-        let mut writer = Redacting { secrets, out: Arc::clone(&out) };
+        let secrets = Secrets::new(vec![SecretString::from("coder-secret"), SecretString::from("")]);
+        let mut writer = Redacting { secrets: secrets.clone(), out: Arc::clone(&out) };
+        secrets.add(SecretString::from("late-secret"));
         writer
-            .write_all(format!("a coder-secret b {own} c fleet_mcp_key fleet_12 {own}").as_bytes())
+            .write_all(
+                format!("a coder-secret late-secret b {own} c fleet_mcp_key fleet_12 {own}").as_bytes(),
+            )
             .unwrap();
         let written = String::from_utf8(out.lock().unwrap().clone()).unwrap();
-        assert_eq!(written, "a [redacted] b [redacted] c fleet_mcp_key fleet_12 [redacted]");
+        assert_eq!(written, "a [redacted] [redacted] b [redacted] c fleet_mcp_key fleet_12 [redacted]");
     }
 }

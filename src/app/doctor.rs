@@ -4,6 +4,7 @@ use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
+use crate::domain::hosting::{Hosting, Isolation};
 
 /// One thing looked at; a remedy means it is not well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,13 +18,15 @@ impl Fleet {
     pub async fn doctor(&self, caller: &Caller) -> Result<Vec<Check>, Error> {
         let deed = Deed { caller, action: Action::Doctor, target: None };
         self.permit(&deed, Target::Fleet).await?;
-        Ok(vec![
+        let mut checks = vec![
             self.check_store().await,
             self.check_coder(),
             self.check_catalog(),
             self.check_operations().await,
             self.check_identities(),
-        ])
+        ];
+        checks.extend(isolation(self.hosting()));
+        Ok(checks)
     }
 
     async fn check_store(&self) -> Check {
@@ -99,4 +102,21 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Agents on this machine run as its user: whoever starts them must know what they can reach.
+fn isolation(hosting: &Hosting) -> Option<Check> {
+    let (finding, remedy) = match hosting {
+        Hosting::Deployment => return None,
+        Hosting::Embedded(Isolation::Enforced) => (
+            "agents see no fleet data but their own workspace; your other files are within their reach"
+                .to_owned(),
+            None,
+        ),
+        Hosting::Embedded(Isolation::Absent { reason }) => (
+            format!("agents are not isolated and can act as you: {reason}"),
+            Some("Allow user namespaces for this program, or run agents on a Coder deployment.".to_owned()),
+        ),
+    };
+    Some(Check { name: "isolation", finding, remedy })
 }

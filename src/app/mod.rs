@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::coder::Client;
 use crate::domain::budget::Budget;
+use crate::domain::hosting::Hosting;
 use crate::store::Store;
 use agent_app::AppSlugs;
 use catalog::Catalog;
@@ -66,6 +67,8 @@ pub struct FleetOptions {
     pub budget: Budget,
     /// Where the work of deleted agents is kept.
     pub rescue_dir: PathBuf,
+    /// Where the agents live.
+    pub hosting: Hosting,
 }
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.
@@ -128,6 +131,11 @@ impl Fleet {
 
     pub fn health(&self) -> &Health {
         &self.0.health
+    }
+
+    /// Where the agents live, and so what becomes of them when the server stops.
+    pub fn hosting(&self) -> &Hosting {
+        &self.options().hosting
     }
 
     pub fn board(&self) -> &Board {

@@ -98,11 +98,20 @@ fn locked_in_time(file: &File) -> bool {
 }
 
 fn held(path: &Path) -> BootError {
-    let by = match server_of(path) {
-        Some(server) => format!("process {} serving {}", server.pid, server.url),
-        None => "a process that is starting or stopping".to_owned(),
+    let by = match (server_of(path), coder_of(path)) {
+        (Some(server), _) => format!("process {} serving {}", server.pid, server.url),
+        (None, Some(pid)) => format!("process {pid}, the embedded Coder"),
+        (None, None) => "a process that is starting or stopping".to_owned(),
     };
     BootError::Held { path: path.to_owned(), by }
+}
+
+/// The process of an embedded Coder that serves here, alone or before its server does.
+fn coder_of(data_dir: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(data_dir.join("coder.json")).ok()?;
+    let pid = serde_json::from_str::<serde_json::Value>(&text).ok()?["pid"].as_u64()?;
+    // One that was killed left its file behind.
+    Path::new(&format!("/proc/{pid}")).exists().then_some(pid)
 }
 
 #[cfg(test)]

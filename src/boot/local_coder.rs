@@ -2,12 +2,15 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::data_dir::DataDir;
 use super::{BootError, signals};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::config::{CoderSettings, Settings};
-use crate::local::{LocalCoder, LocalOptions, RunnerCommand};
+use crate::domain::hosting::Isolation;
+use crate::local::{LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources};
+use crate::telemetry::Secrets;
 
 /// Well below the limit that the embedded Coder keeps like a real one.
 const REQUESTS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(400).unwrap();
@@ -19,6 +22,8 @@ pub struct EmbeddedOptions {
     pub engine: String,
     /// The directory of the project `here`.
     pub here: Option<PathBuf>,
+    /// The embedded Coder's token must not be logged either.
+    pub secrets: Secrets,
 }
 
 /// Serves a Coder and nothing else until SIGTERM or Ctrl-C.
@@ -36,25 +41,62 @@ pub async fn local_coder(settings: &Settings, options: &EmbeddedOptions) -> Resu
 }
 
 pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Result<LocalCoder, BootError> {
-    let dirs = CatalogDirs {
-        roles: settings.fleet.role_dirs.clone(),
-        projects: settings.fleet.project_dirs.clone(),
-    };
     hide_memory();
-    let files = Catalog::open(dirs).files();
     let program = std::env::current_exe().map_err(BootError::Serve)?;
     let coder = LocalCoder::start(LocalOptions {
         data_dir: settings.data_dir.clone(),
         port: options.port,
         slots: settings.fleet.parallel_builds,
-        projects: files.projects.values().cloned().collect(),
-        roles: files.roles.values().cloned().collect(),
+        files: Arc::new(Files::open(settings)),
         here: options.here.clone(),
         engine: options.engine.clone(),
-        runner: RunnerCommand { program, arguments: vec!["agent".to_owned()] },
+        runner: RunnerCommand { program: program.clone(), arguments: vec!["agent".to_owned()] },
+        encloser: program,
         build_deadline: settings.fleet.build_timeout,
+        silence_limit: SILENCE_LIMIT,
     });
-    coder.await.map_err(BootError::LocalCoder)
+    let coder = coder.await.map_err(BootError::LocalCoder)?;
+    options.secrets.add(coder.token());
+    tell(coder.isolation());
+    Ok(coder)
+}
+
+/// Whoever starts agents must know what they can reach.
+fn tell(isolation: &Isolation) {
+    match isolation {
+        Isolation::Enforced => {
+            tracing::info!(
+                "agents see no fleet data but their own workspace; your other files are within their reach"
+            );
+        }
+        Isolation::Absent { reason } => tracing::warn!(
+            reason,
+            "agents are not isolated and can act as you: they can read your tokens and each other's work; \
+             allow user namespaces for this program, or run agents on a Coder deployment"
+        ),
+    }
+}
+
+/// The catalog of the fleet, as templates.
+#[derive(Debug)]
+struct Files(Catalog);
+
+impl Files {
+    fn open(settings: &Settings) -> Self {
+        let (roles, projects) = (settings.fleet.role_dirs.clone(), settings.fleet.project_dirs.clone());
+        Self(Catalog::open(CatalogDirs { roles, projects }))
+    }
+}
+
+impl TemplateFiles for Files {
+    fn read(&self) -> TemplateSources {
+        self.0.reload();
+        let files = self.0.files();
+        TemplateSources {
+            projects: files.projects.values().cloned().collect(),
+            roles: files.roles.values().cloned().collect(),
+        }
+    }
 }
 
 /// Agents run as the same user: without this any of them could read our tokens out of our memory.

@@ -21,6 +21,7 @@ use crate::cli::ServerFile;
 use crate::coder::{Client, ClientOptions, RetryPolicy};
 use crate::config::{CoderSettings, Settings};
 use crate::domain::budget::{Budget, Usd};
+use crate::domain::hosting::Hosting;
 use crate::domain::role::RoleKind;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
@@ -62,12 +63,19 @@ struct Site<'a> {
     ready: Ready,
 }
 
+/// The Coder on which a fleet is served.
+struct Host<'a> {
+    coder: &'a CoderSettings,
+    hosting: Hosting,
+}
+
 /// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
 pub async fn serve(settings: &Settings, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
     let site = Site { dir: &dir, bound: bind(settings).await?, ready };
-    let served = run(settings, coder, site).await;
+    let host = Host { coder, hosting: Hosting::Deployment };
+    let served = run(settings, host, site).await;
     dir.withdraw();
     served
 }
@@ -84,7 +92,9 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     // Agents on this machine reach us where we listen.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
     let site = Site { dir: &dir, bound, ready };
-    let served = run(&settings, &local_coder::settings_of(&local), site).await;
+    let coder = local_coder::settings_of(&local);
+    let host = Host { coder: &coder, hosting: Hosting::Embedded(local.isolation().clone()) };
+    let served = run(&settings, host, site).await;
     local.stop().await;
     dir.withdraw();
     served
@@ -98,10 +108,11 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
     Ok(Bound { listener, url: format!("http://{bound}") })
 }
 
-async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Result<(), BootError> {
+async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), BootError> {
     let Site { dir, bound, ready } = site;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
-    let running = start_fleet(settings, coder, &bound.url).await?;
+    let coder_url = host.coder.url.clone();
+    let running = start_fleet(settings, host, &bound.url).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
@@ -110,7 +121,7 @@ async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Resu
     let served = axum::serve(bound.listener, router).with_graceful_shutdown(stop.cancelled_owned());
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;
-    tracing::info!(server.url = %file.url, coder.url = %coder.url, "serving");
+    tracing::info!(server.url = %file.url, coder.url = %coder_url, "serving");
     let stop = running.stop.clone();
     running.tasks.spawn(async move { stop.run_until_cancelled(ready(file)).await });
     let ended = tokio::select! {
@@ -121,11 +132,8 @@ async fn run(settings: &Settings, coder: &CoderSettings, site: Site<'_>) -> Resu
     ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
 }
 
-async fn start_fleet(
-    settings: &Settings,
-    coder: &CoderSettings,
-    bound_url: &str,
-) -> Result<Running, BootError> {
+async fn start_fleet(settings: &Settings, host: Host<'_>, bound_url: &str) -> Result<Running, BootError> {
+    let Host { coder, hosting } = host;
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
     let store = Store::open(&options).await.map_err(BootError::Store)?;
@@ -135,7 +143,7 @@ async fn start_fleet(
         projects: settings.fleet.project_dirs.clone(),
     };
     let catalog = Catalog::open(dirs);
-    let options = fleet_options(settings, bound_url);
+    let options = fleet_options(settings, hosting, bound_url);
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -157,7 +165,7 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
     Client::new(options).map_err(BootError::Coder)
 }
 
-fn fleet_options(settings: &Settings, bound_url: &str) -> FleetOptions {
+fn fleet_options(settings: &Settings, hosting: Hosting, bound_url: &str) -> FleetOptions {
     let public_url = settings.server.public_url.clone();
     FleetOptions {
         poll_interval: settings.fleet.poll_interval,
@@ -171,6 +179,7 @@ fn fleet_options(settings: &Settings, bound_url: &str) -> FleetOptions {
             max_tokens: settings.fleet.max_tokens,
         },
         rescue_dir: settings.data_dir.join("rescued"),
+        hosting,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::client::Client;
@@ -10,7 +11,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
 use super::screen::{Format, Screen};
-use super::server_file::ServerFile;
+use super::server_file::{ServerFile, is_alive};
 
 /// The server gives its own steps 25 s to finish, and an embedded Coder's agents ten more.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -20,27 +21,42 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const EMBEDDED_FILE: &str = "coder.json";
 
 pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
-    let is_embedded =
-        globals.data_directory().is_some_and(|directory| directory.join(EMBEDDED_FILE).exists());
+    let coder = globals.data_directory().and_then(|directory| EmbeddedCoder::of(&directory));
     let asked = match Client::connect(globals) {
         Ok(client) => client.post(&["shutdown"], &json!({})).await.map(|_| ()),
         Err(error) => Err(error),
     };
     match (asked, &globals.url) {
-        (Err(CliError::NoServer), _) => tell(screen, Outcome::NothingRuns),
+        (Err(CliError::NoServer), _) => tell(screen, coder.map_or(Outcome::NothingRuns, Outcome::OnlyCoder)),
         (Ok(()), Some(_)) => tell(screen, Outcome::Asked),
         // A server on its way out may not get its answer to us.
         (Ok(()) | Err(CliError::Cut { .. }), None) => {
             until_gone(&globals.require_data_directory()?).await?;
-            tell(screen, if is_embedded { Outcome::StoppedWithAgents } else { Outcome::Stopped })
+            tell(screen, coder.map_or(Outcome::Stopped, |_| Outcome::StoppedWithAgents))
         }
         (Err(error), _) => Err(error),
+    }
+}
+
+/// What the embedded Coder of a data directory says of itself, while it serves.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct EmbeddedCoder {
+    pid: u32,
+}
+
+impl EmbeddedCoder {
+    fn of(directory: &Path) -> Option<Self> {
+        let text = std::fs::read(directory.join(EMBEDDED_FILE)).ok()?;
+        let coder: Self = serde_json::from_slice(&text).ok()?;
+        is_alive(coder.pid).then_some(coder)
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     NothingRuns,
+    /// `local-coder` runs without a server, and takes no orders from here.
+    OnlyCoder(EmbeddedCoder),
     /// A server elsewhere, whose end we cannot see.
     Asked,
     Stopped,
@@ -50,15 +66,18 @@ enum Outcome {
 
 fn tell(screen: &Screen, outcome: Outcome) -> Result<Exit, CliError> {
     let message = match outcome {
-        Outcome::NothingRuns => "nothing runs",
-        Outcome::Asked => "the server was asked to stop",
-        Outcome::Stopped => "the server has stopped; agents go on",
+        Outcome::NothingRuns => "no server runs for this data directory".to_owned(),
+        Outcome::OnlyCoder(EmbeddedCoder { pid }) => format!(
+            "no server runs for this data directory, but 'fleet-mcp local-coder' does; stop it with 'kill {pid}'"
+        ),
+        Outcome::Asked => "the server was asked to stop".to_owned(),
+        Outcome::Stopped => "the server has stopped; its agents go on".to_owned(),
         Outcome::StoppedWithAgents => {
-            "the server and its agents have stopped; the next 'fleet-mcp up' starts them again"
+            "the server and its agents have stopped; the next 'fleet-mcp up' starts them again".to_owned()
         }
     };
     match screen.format {
-        Format::People => screen.line(message)?,
+        Format::People => screen.line(&message)?,
         Format::Json => screen.json(&json!({ "message": message }))?,
     }
     Ok(Exit::Ok)

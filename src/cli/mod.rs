@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use agent::{AgentArgs, DemoEngineArgs};
+pub use agent::{AgentArgs, DemoEngineArgs, EncloseArgs};
 pub use error::CliError;
 pub use exit::Exit;
 pub use globals::{Globals, LogLevel};
@@ -92,6 +92,12 @@ pub enum Command {
         after_help = "Example:\n  FLEET_ENGINE=demo fleet-mcp agent --port 3284"
     )]
     Agent(AgentArgs),
+    /// Become a command that sees nothing of the fleet's data but what it is left
+    #[command(
+        hide = true,
+        after_help = "Example:\n  fleet-mcp enclose --hide /data --keep /data/a -- ls /data"
+    )]
+    Enclose(EncloseArgs),
     /// Be the demo engine: obey the message on standard input
     #[command(hide = true, after_help = "Example:\n  echo 'say hello' | fleet-mcp demo-engine")]
     DemoEngine(DemoEngineArgs),
@@ -102,7 +108,7 @@ pub enum Command {
 /// What the running server is asked for, or what needs none.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
-    /// Stop the server of this data directory; agents on a Coder deployment go on
+    /// Stop the server of this data directory; agents of its own Coder stop with it, all others go on
     #[command(after_help = "Example:\n  fleet-mcp down")]
     Down,
     /// List, make, change and remove agents

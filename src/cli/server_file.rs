@@ -32,12 +32,16 @@ impl ServerFile {
 
     /// A killed server leaves its file behind.
     pub(super) fn is_alive(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-        match pid.map(rustix::process::test_kill_process) {
-            Some(Ok(())) => true,
-            // It runs as somebody else.
-            Some(Err(error)) => error == rustix::io::Errno::PERM,
-            None => false,
-        }
+        is_alive(self.pid)
+    }
+}
+
+pub(super) fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    match pid.map(rustix::process::test_kill_process) {
+        Some(Ok(())) => true,
+        // It runs as somebody else.
+        Some(Err(error)) => error == rustix::io::Errno::PERM,
+        None => false,
     }
 }

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod app;
 pub mod budget;
 pub mod history;
+pub mod hosting;
 pub mod id;
 pub mod log;
 pub mod metadata;

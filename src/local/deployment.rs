@@ -7,16 +7,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::enclosure::Enclosure;
 use super::files;
 use super::http::limit::RateLimit;
 use super::memory::Memory;
 use super::proxy::AppProxy;
 use super::pty::{IDLE_LIMIT, PtySessions};
 use super::record::Workspace;
+use super::shelf::Shelf;
 use super::site::{Kept, Layout, Site};
-use super::template::Template;
+use super::template::{Catalog, Template};
 use super::writer::{Saving, Writer};
-use super::{LocalError, LocalOptions};
+use super::{LocalError, LocalOptions, TemplateSources};
 
 /// A watcher that falls further behind looks at the whole state again.
 const CHANGES_KEPT: usize = 1_024;
@@ -26,7 +28,8 @@ pub(crate) struct Deployment {
     pub(crate) options: LocalOptions,
     pub(crate) layout: Layout,
     pub(crate) site: Site,
-    pub(crate) templates: Vec<Template>,
+    pub(crate) enclosure: Enclosure,
+    pub(crate) shelf: Shelf,
     /// One permit for each build that may work at a time.
     pub(crate) slots: Semaphore,
     pub(crate) ptys: PtySessions,
@@ -48,19 +51,21 @@ pub(crate) struct Parts {
     pub(crate) options: LocalOptions,
     pub(crate) layout: Layout,
     pub(crate) site: Site,
-    pub(crate) templates: Vec<Template>,
+    pub(crate) enclosure: Enclosure,
     pub(crate) memory: Memory,
     pub(crate) writer: Writer,
 }
 
 impl Deployment {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let templates = catalog(&parts.options, &parts.site).templates();
         Arc::new(Self {
             slots: Semaphore::new(parts.options.slots.get()),
             options: parts.options,
             layout: parts.layout,
             site: parts.site,
-            templates: parts.templates,
+            enclosure: parts.enclosure,
+            shelf: Shelf::new(templates),
             ptys: PtySessions::new(IDLE_LIMIT),
             apps: AppProxy::default(),
             limit: RateLimit::default(),
@@ -107,9 +112,11 @@ impl Deployment {
         }
     }
 
-    /// Takes a workspace back that could not be saved.
-    pub(crate) fn forget(&self, workspace: Uuid) {
-        self.memory().workspaces.remove(&workspace);
+    /// Takes a workspace out of the record, whatever became of it.
+    pub(crate) fn forget(&self, workspace: Uuid) -> Saving {
+        let mut memory = self.memory();
+        memory.workspaces.remove(&workspace);
+        self.writer.remove(self.layout.state_file(workspace))
     }
 
     /// Changes what is kept beside the workspaces.
@@ -137,19 +144,24 @@ impl Deployment {
         let _watchers = self.changes.send(workspace);
     }
 
-    pub(crate) fn template(&self, id: Uuid) -> Option<&Template> {
-        self.templates.iter().find(|template| template.id == id)
+    pub(crate) fn template(&self, id: Uuid) -> Option<Arc<Template>> {
+        self.shelf.templates().into_iter().find(|template| template.id == id)
     }
 
-    pub(crate) fn template_named(&self, name: &str) -> Option<&Template> {
-        self.templates.iter().find(|template| template.name == name)
+    pub(crate) fn template_named(&self, name: &str) -> Option<Arc<Template>> {
+        self.shelf.templates().into_iter().find(|template| template.name == name)
     }
 
-    pub(crate) fn version(&self, id: Uuid) -> Option<&Template> {
-        self.templates.iter().find(|template| template.version_id == id)
+    pub(crate) fn version(&self, id: Uuid) -> Option<Arc<Template>> {
+        self.shelf.version(id)
     }
 
-    pub(crate) fn template_of(&self, workspace: &Workspace) -> Result<&Template, LocalError> {
+    /// What the project files say at this moment.
+    pub(crate) fn read_templates(&self) -> Vec<Template> {
+        catalog(&self.options, &self.site).templates()
+    }
+
+    pub(crate) fn template_of(&self, workspace: &Workspace) -> Result<Arc<Template>, LocalError> {
         let name = &workspace.template.name;
         self.template(workspace.template.id).ok_or_else(|| LocalError::NoTemplate(name.clone()))
     }
@@ -163,5 +175,16 @@ impl Deployment {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // A reader that panicked has changed nothing; a change is one assignment after its checks.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn catalog<'a>(options: &'a LocalOptions, site: &Site) -> Catalog<'a> {
+    let TemplateSources { projects, roles } = options.files.read();
+    Catalog {
+        deployment_id: site.deployment_id,
+        created_at: site.created_at,
+        projects,
+        roles,
+        here: options.here.as_deref(),
     }
 }

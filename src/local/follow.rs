@@ -13,8 +13,6 @@ use super::record::{Agent, AppHealth, Lifecycle};
 use super::{Deployment, probe};
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// A real server gives a silent agent about as long.
-const SILENCE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Shows the agent of a start that has succeeded as connected and ready, in Coder's order of words, and follows
 /// it from then on. One found again after a crash may have been shown half of it: the rest follows.
@@ -52,7 +50,7 @@ async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
                 if is_there {
                     answered_at = Instant::now();
                 }
-                see(&deployment, workspace, agent.id, answered_at.elapsed() < SILENCE_LIMIT);
+                see(&deployment, workspace, agent.id, answered_at.elapsed() < deployment.options.silence_limit);
             }
         }
     }

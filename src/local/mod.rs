@@ -4,6 +4,7 @@ mod agent_files;
 mod build;
 mod collect;
 mod deployment;
+pub mod enclosure;
 mod environment;
 mod error;
 mod files;
@@ -15,10 +16,12 @@ mod parameters;
 mod probe;
 pub mod process;
 pub mod proxy;
+mod prune;
 pub mod pty;
 mod record;
 mod recover;
 mod shape;
+mod shelf;
 mod shutdown;
 mod site;
 mod socket;
@@ -41,17 +44,20 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use deployment::{Deployment, Parts};
+use enclosure::Enclosure;
 pub use error::LocalError;
 use memory::Memory;
+pub use shelf::{TemplateFiles, TemplateSources};
 use site::{Kept, Layout, Site};
-use template::Catalog;
 use writer::Writer;
 
-use crate::domain::project::Project;
-use crate::domain::role::Role;
+use crate::domain::hosting::Isolation;
 
 /// How long open requests may take to end once the server stops.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+
+/// About as long as a real server gives a silent agent.
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What an embedded Coder is made of.
 #[derive(Debug, Clone)]
@@ -61,14 +67,17 @@ pub struct LocalOptions {
     pub port: u16,
     /// How many builds work at a time.
     pub slots: NonZeroUsize,
-    pub projects: Vec<Project>,
-    pub roles: Vec<Role>,
+    pub files: Arc<dyn TemplateFiles>,
     /// The directory of the project `here`.
     pub here: Option<PathBuf>,
     /// The engine of agents whose project names none.
     pub engine: String,
     pub runner: RunnerCommand,
+    /// Our own program, which puts walls around what runs in workspaces.
+    pub encloser: PathBuf,
     pub build_deadline: Duration,
+    /// How long an agent's process may be silent before it counts as disconnected.
+    pub silence_limit: Duration,
 }
 
 /// How the process of a workspace is started.
@@ -96,13 +105,14 @@ impl LocalCoder {
         build::sweep(&layout)?;
         let (listener, bound) = listen(&options, &kept).await?;
         let site = Site::new(&layout, &kept, bound)?;
-        let templates = catalog(&options, &kept).templates();
         let writer_closing = CancellationToken::new();
         let (writer, writing_work) = Writer::new(writer_closing.clone());
         let writing = TaskTracker::new();
         writing.spawn(writing_work);
+        let hidden = vec![layout.root().to_owned(), socket::far_directory()];
+        let enclosure = Enclosure::probe(&options.encloser, hidden).await;
         let memory = Memory::new(kept, workspaces);
-        let deployment = Deployment::new(Parts { options, layout, site, templates, memory, writer });
+        let deployment = Deployment::new(Parts { options, layout, site, enclosure, memory, writer });
         let coder = Self { deployment, serving: TaskTracker::new(), writing, writer_closing };
         coder.serve(listener, bound).await?;
         Ok(coder)
@@ -114,6 +124,11 @@ impl LocalCoder {
 
     pub fn token(&self) -> SecretString {
         self.deployment.site.token.clone()
+    }
+
+    /// What keeps the agents from acting as this user.
+    pub fn isolation(&self) -> &Isolation {
+        &self.deployment.enclosure.isolation
     }
 
     /// Stops every running workspace, remembers which they were, and stops serving.
@@ -148,7 +163,9 @@ impl LocalCoder {
         let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
         self.serving.spawn(served.into_future());
         recover::recover(deployment).await;
+        prune::forget_deleted(deployment).await;
         deployment.tasks.spawn(collect::collect(Arc::clone(deployment)));
+        deployment.tasks.spawn(shelf::follow(Arc::clone(deployment)));
         deployment.layout.announce(self.url())
     }
 }
@@ -176,14 +193,4 @@ async fn listen(options: &LocalOptions, kept: &Kept) -> Result<(TcpListener, Soc
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
     let source = std::io::Error::other("no port to try");
     Err(refused.unwrap_or(LocalError::Listen { address, source }))
-}
-
-fn catalog<'a>(options: &'a LocalOptions, kept: &Kept) -> Catalog<'a> {
-    Catalog {
-        deployment_id: kept.deployment_id,
-        created_at: kept.created_at,
-        projects: &options.projects,
-        roles: &options.roles,
-        here: options.here.as_deref(),
-    }
 }

@@ -1,7 +1,7 @@
 //! Rich parameters of a build: which value applies, and Coder's complaints about values.
 
 use super::http::answer::{Refusal, Validation};
-use super::template::Parameter;
+use super::template::{Parameter, Rule, WEB_ADDRESS};
 use crate::coder::wire::ParameterValue;
 
 /// The value of every declared parameter: the first source that has it wins, then the default.
@@ -42,8 +42,40 @@ pub(crate) fn check_fixed(
     Ok(())
 }
 
+/// Refuses values that the template does not allow. What an earlier build was given stays good: a role whose
+/// file is gone must not keep its agents from starting.
+pub(crate) fn check_rules(parameters: &[Parameter], given: &[ParameterValue]) -> Result<(), Refusal> {
+    let values = parameters.iter().filter_map(|known| Some((known, value_of(given, known.name)?)));
+    values.into_iter().try_for_each(|(parameter, value)| check(parameter, value))
+}
+
 pub(crate) fn value_of<'a>(values: &'a [ParameterValue], name: &str) -> Option<&'a str> {
     values.iter().find(|value| value.name == name).map(|value| value.value.as_str())
+}
+
+fn check(parameter: &Parameter, value: &str) -> Result<(), Refusal> {
+    match &parameter.rule {
+        Rule::OneOf(options) if options.iter().all(|option| option != value) => {
+            let detail = format!(
+                "Value must be a valid option; the value \"{value}\" must be defined as one of options"
+            );
+            Err(refused(parameter, &detail))
+        }
+        Rule::WebAddress if !is_web_address(value) => {
+            let detail = format!(
+                "Invalid parameter value according to 'validation' block; {name} must match {WEB_ADDRESS} \
+                 (value \"{value}\" does not match \"{WEB_ADDRESS}\")",
+                name = parameter.name
+            );
+            Err(refused(parameter, &detail))
+        }
+        Rule::Any | Rule::OneOf(_) | Rule::WebAddress => Ok(()),
+    }
+}
+
+fn is_web_address(value: &str) -> bool {
+    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+    value.is_empty() || rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(' '))
 }
 
 fn refused(parameter: &Parameter, detail: &str) -> Refusal {

@@ -60,6 +60,10 @@ impl Layout {
         Ok(layout)
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn deployment_file(&self) -> PathBuf {
         self.root.join("coder/deployment.json")
     }

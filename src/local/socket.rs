@@ -27,15 +27,28 @@ pub(crate) fn remove(path: &Path) -> Result<(), LocalError> {
     }
 }
 
-fn far(workspace: Uuid) -> Result<PathBuf, LocalError> {
+/// Where sockets lie whose own directory is too far down, each in a directory of its own.
+pub(crate) fn far_directory() -> PathBuf {
     let user = rustix::process::getuid().as_raw();
-    let directory = match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
         Some(runtime) if runtime.is_dir() && runtime.as_os_str().len() < 40 => runtime.join("fleet-mcp"),
         Some(_) | None => PathBuf::from(format!("/tmp/fleet-mcp-{user}")),
-    };
+    }
+}
+
+/// Removes a socket with the directory that was made for it alone, if there was one.
+pub(crate) fn forget(workspace: Uuid) {
+    // Only sockets that lie far away have one.
+    let _absent = std::fs::remove_dir_all(far_directory().join(workspace.simple().to_string()));
+}
+
+fn far(workspace: Uuid) -> Result<PathBuf, LocalError> {
+    let directory = far_directory();
     files::private_directory(&directory)?;
-    check_private(&directory, user)?;
-    Ok(directory.join(format!("{}.sock", workspace.simple())))
+    check_private(&directory, rustix::process::getuid().as_raw())?;
+    let own = directory.join(workspace.simple().to_string());
+    files::private_directory(&own)?;
+    Ok(own.join("agent.sock"))
 }
 
 /// Anybody can make a directory in /tmp: only one that is ours alone will do.
@@ -58,7 +71,9 @@ mod tests {
         assert_eq!(path_for(Path::new("/a/fleet"), id).unwrap(), Path::new("/a/fleet/agent.sock"));
         let long = PathBuf::from(format!("/{}/fleet", "x".repeat(90)));
         let path = path_for(&long, id).unwrap();
-        assert!(path.ends_with(format!("{}.sock", id.simple())), "{}", path.display());
+        assert!(path.ends_with(format!("{}/agent.sock", id.simple())), "{}", path.display());
         assert!(path.as_os_str().len() <= LONGEST);
+        forget(id);
+        assert!(!path.parent().unwrap().exists());
     }
 }

@@ -49,7 +49,20 @@ pub(crate) struct Parameter {
     /// None: it must be given.
     pub(crate) default: Option<String>,
     pub(crate) is_mutable: bool,
+    pub(crate) rule: Rule,
 }
+
+/// Which values a parameter may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rule {
+    Any,
+    OneOf(Vec<String>),
+    /// Nothing, or an address on the web.
+    WebAddress,
+}
+
+/// What `Rule::WebAddress` stands for in a template.
+pub(crate) const WEB_ADDRESS: &str = "^(https?://[^ ]+)?$";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Preset {
@@ -61,12 +74,12 @@ pub(crate) struct Preset {
 }
 
 /// What templates are made of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Catalog<'a> {
     pub(crate) deployment_id: Uuid,
     pub(crate) created_at: DateTime<Utc>,
-    pub(crate) projects: &'a [Project],
-    pub(crate) roles: &'a [Role],
+    pub(crate) projects: Vec<Project>,
+    pub(crate) roles: Vec<Role>,
     pub(crate) here: Option<&'a Path>,
 }
 
@@ -74,7 +87,7 @@ impl Catalog<'_> {
     /// By name; of several projects with one template the first describes it.
     pub(crate) fn templates(&self) -> Vec<Template> {
         let mut templates: Vec<Template> = Vec::new();
-        for project in self.projects {
+        for project in &self.projects {
             let is_new = templates.iter().all(|known| name_key(&known.name) != name_key(&project.template));
             if is_new {
                 templates.push(self.template(project));
@@ -87,7 +100,7 @@ impl Catalog<'_> {
     fn template(&self, project: &Project) -> Template {
         let id = named(self.deployment_id, &format!("template {}", project.template));
         let source = source_of(project);
-        let parameters = self.parameters(&source);
+        let parameters = self.parameters(project, &source);
         let version_id = named(id, &self.digest(project, &parameters));
         Template {
             id,
@@ -103,22 +116,36 @@ impl Catalog<'_> {
         }
     }
 
-    fn parameters(&self, source: &Source) -> Vec<Parameter> {
+    fn parameters(&self, project: &Project, source: &Source) -> Vec<Parameter> {
         let mut parameters = vec![
             optional(PROMPT, "What the agent is told first"),
             optional(SYSTEM_PROMPT, "Who the agent is"),
             fixed("fleet_mcp_agent_name", "The agent's name in the fleet"),
-            fixed(ROLE, "The agent's role in the fleet"),
+            self.role(project),
             fixed("fleet_mcp_project", "The agent's project in the fleet"),
-            optional("fleet_mcp_url", "Where the agent reaches the fleet"),
-            optional("fleet_mcp_pull_request_url", "The pull request the agent works on"),
+            address("fleet_mcp_url", "Where the agent reaches the fleet"),
+            address("fleet_mcp_pull_request_url", "The pull request the agent works on"),
         ];
         if *source == Source::Here {
             let default = self.here.map(|path| path.display().to_string());
             let description = "The directory whose repository the agent works on";
-            parameters.push(Parameter { name: DIRECTORY, description, default, is_mutable: false });
+            let rule = Rule::Any;
+            parameters.push(Parameter { name: DIRECTORY, description, default, is_mutable: false, rule });
         }
         parameters
+    }
+
+    /// One of the roles there are; a project whose own role is not among them takes any.
+    fn role(&self, project: &Project) -> Parameter {
+        let description = "The agent's role in the fleet";
+        let ids: Vec<String> = self.roles.iter().map(|role| role.id.clone()).collect();
+        let own = ids.iter().find(|id| name_key(id) == name_key(&project.default_role)).cloned();
+        match own {
+            Some(default) => {
+                Parameter { default: Some(default), rule: Rule::OneOf(ids), ..fixed(ROLE, description) }
+            }
+            None => fixed(ROLE, description),
+        }
     }
 
     /// Two versions are the same when nothing that matters to a workspace differs.
@@ -153,7 +180,11 @@ fn source_of(project: &Project) -> Source {
 }
 
 fn optional(name: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, description, default: Some(String::new()), is_mutable: true }
+    Parameter { name, description, default: Some(String::new()), is_mutable: true, rule: Rule::Any }
+}
+
+fn address(name: &'static str, description: &'static str) -> Parameter {
+    Parameter { rule: Rule::WebAddress, ..optional(name, description) }
 }
 
 fn fixed(name: &'static str, description: &'static str) -> Parameter {

@@ -1,7 +1,7 @@
 //! Writes state files in the order of the changes; many changes of one file become one write.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -19,8 +19,16 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 struct Order {
     path: PathBuf,
-    bytes: Vec<u8>,
+    content: Content,
     done: oneshot::Sender<Written>,
+}
+
+/// What a file is to hold from now on.
+#[derive(Debug)]
+enum Content {
+    Bytes(Vec<u8>),
+    /// The file is to go.
+    Nothing,
 }
 
 /// A write under way. Whoever promised something waits for it; others may let it go.
@@ -40,12 +48,26 @@ impl Writer {
 
     /// Orders a write of what was encoded; what could not be encoded leaves the file as it is.
     pub(crate) fn save(&self, path: PathBuf, encoded: std::io::Result<Vec<u8>>) -> Saving {
-        let (answer, done) = oneshot::channel();
         match encoded {
-            // After the end nobody takes orders; the saving then says so.
-            Ok(bytes) => drop(self.orders.send(Order { path: path.clone(), bytes, done: answer })),
-            Err(error) => drop(answer.send(Err(Arc::new(error)))),
+            Ok(bytes) => self.order(path, Content::Bytes(bytes)),
+            Err(error) => {
+                let (answer, done) = oneshot::channel();
+                // The receiver is right here.
+                let _heard = answer.send(Err(Arc::new(error)));
+                Saving { path, done }
+            }
         }
+    }
+
+    /// Orders that the file goes.
+    pub(crate) fn remove(&self, path: PathBuf) -> Saving {
+        self.order(path, Content::Nothing)
+    }
+
+    fn order(&self, path: PathBuf, content: Content) -> Saving {
+        let (answer, done) = oneshot::channel();
+        // After the end nobody takes orders; the saving then says so.
+        let _taken = self.orders.send(Order { path: path.clone(), content, done: answer });
         Saving { path, done }
     }
 }
@@ -87,18 +109,28 @@ async fn work(mut orders: mpsc::UnboundedReceiver<Order>, closing: CancellationT
 
 /// Of each file only the newest order needs to be written; it answers for the older ones too.
 fn write_newest(batch: Vec<Order>) {
-    let mut files: HashMap<PathBuf, (Vec<u8>, Vec<oneshot::Sender<Written>>)> = HashMap::new();
+    let mut files: HashMap<PathBuf, (Content, Vec<oneshot::Sender<Written>>)> = HashMap::new();
     for order in batch {
-        let (bytes, waiting) = files.entry(order.path).or_default();
-        *bytes = order.bytes;
+        let (content, waiting) = files.entry(order.path).or_insert((Content::Nothing, Vec::new()));
+        *content = order.content;
         waiting.push(order.done);
     }
-    for (path, (bytes, waiting)) in files {
-        let written = files::write(&path, &bytes).map_err(Arc::new);
+    for (path, (content, waiting)) in files {
+        let written = put(&path, &content).map_err(Arc::new);
         for done in waiting {
             // Whoever does not listen does not want to know.
             let _heard = done.send(written.clone());
         }
+    }
+}
+
+fn put(path: &Path, content: &Content) -> std::io::Result<()> {
+    match content {
+        Content::Bytes(bytes) => files::write(path, bytes),
+        Content::Nothing => match std::fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        },
     }
 }
 

@@ -14,8 +14,10 @@ use crate::view::agent::ChangedAgent;
 /// Ctrl-C is how a watch is meant to end, so it ends well.
 pub(super) async fn run(globals: &Globals, args: ListArgs, screen: &Screen) -> Result<Exit, CliError> {
     tokio::select! {
-        ended = watch(globals, &args, screen) => ended,
+        biased;
+        // Looked at first, so that an interrupt right after the first line is heard already.
         _interrupted = tokio::signal::ctrl_c() => Ok(()),
+        ended = watch(globals, &args, screen) => ended,
     }?;
     Ok(Exit::Ok)
 }

@@ -35,15 +35,28 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
     }
 }
 
+/// What an agent needs of directories that are hidden from others. Taken from what was asked for when the
+/// workspace was made, and never from its files, which the agent can change.
+pub(super) fn visible(work: &Work, checkout: &Checkout) -> Vec<PathBuf> {
+    let mut visible = vec![work.place.root.clone()];
+    match checkout {
+        Checkout::None | Checkout::Own => {}
+        Checkout::Worktree { of: directory } | Checkout::Foreign { directory } => {
+            visible.push(directory.clone());
+        }
+    }
+    visible
+}
+
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     let template = work.deployment.template(work.workspace.template.id);
-    let planned = template.and_then(|template| planned(work, template).ok()).unwrap_or(Checkout::Own);
+    let planned = template.and_then(|template| planned(work, &template).ok()).unwrap_or(Checkout::Own);
     take_away(work, &planned).await?;
     if let Checkout::Worktree { of } = planned {
         // Only a branch without work of its own goes; git keeps any other.
         let arguments = ["branch", "--delete", "--end-of-options", &branch_of(&work.workspace)];
-        let _kept = Git::of(work.workspace.id).run(&of, &arguments, "delete the branch").await;
+        let _kept = Git::of(work, &[&of]).run(&of, &arguments, "delete the branch").await;
     }
     Ok(())
 }
@@ -64,7 +77,7 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
     if let Checkout::Worktree { of } = &work.workspace.checkout {
         let arguments: [OsString; 4] =
             ["worktree".into(), "repair".into(), "--end-of-options".into(), kept.join("repo").into()];
-        let repaired = Git::of(id).run(of, &arguments, "repair the worktree").await;
+        let repaired = Git::of(work, &[&kept, of]).run(of, &arguments, "repair the worktree").await;
         if let Err(error) = repaired {
             work.log("warn", "Leaving the files", &error.chain());
         }
@@ -80,7 +93,7 @@ async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
     if let Checkout::Worktree { of } = checkout
         && of.is_dir()
     {
-        Git::of(id).run(of, &["worktree", "prune"], "forget the worktree").await?;
+        Git::of(work, &[of]).run(of, &["worktree", "prune"], "forget the worktree").await?;
     }
     Ok(())
 }
@@ -102,7 +115,7 @@ fn planned(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
 }
 
 async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
-    let git = Git::of(work.workspace.id);
+    let git = Git::of(work, &[&work.place.root]);
     let (root, repo) = (&work.place.root, OsString::from(&work.place.repo));
     let Source::Clone { repo: address, branch } = source else {
         let arguments: [OsString; 5] = [
@@ -134,7 +147,7 @@ fn without_address(error: LocalError, address: &str, shown: &str) -> LocalError 
 }
 
 async fn add_worktree(work: &Work, of: &Path) -> Result<(), LocalError> {
-    let git = Git::of(work.workspace.id);
+    let git = Git::of(work, &[&work.place.root, of]);
     let not_a_repository = |error| match error {
         LocalError::GitRefused { .. } => LocalError::NotARepository { path: of.to_owned() },
         other => other,

@@ -1,19 +1,23 @@
 //! Runs git for the workspace: no hooks, no prompts, nothing of ours in its environment.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Stdio;
 
 use tokio::process::Command;
 
 use super::marker;
+use super::work::Work;
 use crate::local::LocalError;
+use crate::local::enclosure::Terminals;
 use crate::local::environment;
 
 /// Settings that a repository may not override from within.
 const SETTINGS: [&str; 4] =
     ["core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "gc.auto=0"];
+/// What the walls say of a program that is missing; git itself never ends so.
+const NOT_FOUND: i32 = 127;
 /// How much of git's complaint is worth showing.
 const LONGEST_OUTPUT: usize = 2_000;
 
@@ -21,12 +25,15 @@ const LONGEST_OUTPUT: usize = 2_000;
 #[derive(Debug)]
 pub(super) struct Git {
     environment: BTreeMap<String, String>,
+    prefix: Vec<OsString>,
 }
 
 impl Git {
-    pub(super) fn of(workspace: uuid::Uuid) -> Self {
+    /// Enclosed like all that runs in a workspace, since a repository's own settings can start programs.
+    pub(super) fn of(work: &Work, visible: &[&Path]) -> Self {
+        let prefix = work.deployment.enclosure.prefix(visible, Terminals::Own);
         let mut environment = environment::inherited(std::env::vars_os());
-        let marker = marker(workspace);
+        let marker = marker(work.workspace.id);
         environment.insert(marker.key, marker.value);
         let quiet = [
             ("GIT_TERMINAL_PROMPT", "0"),
@@ -37,7 +44,7 @@ impl Git {
             ("LC_ALL", "C"),
         ];
         environment.extend(quiet.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { environment }
+        Self { environment, prefix }
     }
 
     /// What git printed, or why it would not; `doing` completes "git could not …".
@@ -47,8 +54,9 @@ impl Git {
         arguments: &[A],
         doing: &str,
     ) -> Result<String, LocalError> {
-        let mut command = Command::new("git");
-        command.current_dir(directory).env_clear().envs(&self.environment).kill_on_drop(true);
+        let mut words = self.prefix.iter().map(OsString::as_os_str).chain([OsStr::new("git")]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).current_dir(directory).env_clear().envs(&self.environment).kill_on_drop(true);
         command
             .stdin(Stdio::null())
             .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
@@ -59,6 +67,9 @@ impl Git {
         })?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        if output.status.code() == Some(NOT_FOUND) {
+            return Err(LocalError::NoGit);
         }
         let output = shortened(&String::from_utf8_lossy(&output.stderr));
         Err(LocalError::GitRefused { doing: doing.to_owned(), output })

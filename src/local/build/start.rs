@@ -8,16 +8,17 @@ use uuid::Uuid;
 use super::checkout;
 use super::work::Work;
 use crate::local::agent_files::{self, Briefing};
+use crate::local::enclosure::Terminals;
 use crate::local::environment::{self, AgentEnvironment};
 use crate::local::process::{ProcessId, ProcessSpec, Spawned, exited, spawn};
 use crate::local::record::{Agent, AppHealth, Checkout, Connection, Lifecycle};
-use crate::local::{LocalError, probe, socket, token};
+use crate::local::{LocalError, probe, prune, socket, token};
 
 /// How much of the end of the process's output tells why it ended.
 const LAST_OUTPUT: usize = 2_000;
 
 pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
-    let template = work.deployment.template_of(&work.workspace)?.clone();
+    let template = work.deployment.template_of(&work.workspace)?;
     // What an agent that is gone, or a start without a stop, has left running.
     work.step("Ending processes", work.end_processes()).await?;
     let checkout = match &work.workspace.checkout {
@@ -26,13 +27,15 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     };
     let directory = checkout::directory(work, &checkout);
     let socket = socket::path_for(&work.place.fleet, work.workspace.id)?;
+    let mut visible = checkout::visible(work, &checkout);
+    visible.extend(socket.parent().map(Path::to_owned));
     agent_files::write(&Briefing { place: &work.place, values: &work.build.values })?;
     // Whoever sees the agent ready sees its first metadata too.
     let metadata = agent_files::read_metadata(&work.place.metadata(), &[]);
     work.deployment.adjust(|memory| memory.metadata.insert(work.workspace.id, metadata));
     let engine = template.engine.clone().unwrap_or_else(|| work.deployment.options.engine.clone());
-    let started =
-        work.step("Starting the agent", spawn_agent(work, &Launch { directory, socket, engine })).await?;
+    let launch = Launch { directory, socket, visible, engine };
+    let started = work.step("Starting the agent", spawn_agent(work, &launch)).await?;
     work.step("Waiting for the agent", answer_of(work, &started)).await?;
     record_checkout(work, checkout).await
 }
@@ -41,6 +44,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
 struct Launch {
     directory: PathBuf,
     socket: PathBuf,
+    visible: Vec<PathBuf>,
     engine: String,
 }
 
@@ -54,9 +58,11 @@ struct Started {
 async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError> {
     let token = Uuid::new_v4().to_string();
     let options = &work.deployment.options;
+    prune::turn_log(&work.place)?;
     let log = work.place.log();
     let log_start = std::fs::metadata(&log).map_or(0, |known| known.len());
     let spec = ProcessSpec {
+        prefix: work.deployment.enclosure.prefix(&launch.visible, Terminals::Own),
         program: options.runner.program.clone(),
         arguments: options.runner.arguments.iter().map(Into::into).collect(),
         directory: launch.directory.clone(),
@@ -89,6 +95,7 @@ fn agent(launch: &Launch, token: &str, log_start: u64) -> Agent {
         created_at: Utc::now(),
         directory: launch.directory.clone(),
         socket: launch.socket.clone(),
+        visible: launch.visible.clone(),
         process: None,
         log_start,
         connection: Connection::Connecting,

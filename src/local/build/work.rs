@@ -11,7 +11,7 @@ use crate::coder::wire::Transition;
 use crate::local::process::{EndLimits, end_tree};
 use crate::local::record::{Build, Checkout, Outcome, Reason, Workspace};
 use crate::local::writer::Saving;
-use crate::local::{Deployment, LocalError, follow};
+use crate::local::{Deployment, LocalError, follow, prune};
 
 /// TERM, then KILL: together well within the ten seconds in which a stop has to be over.
 pub(crate) const END_LIMITS: EndLimits =
@@ -148,9 +148,13 @@ impl Work {
             if let Some(build) = workspace.build_mut(id) {
                 build.end(outcome);
             }
+            prune::trim_builds(workspace);
         });
         if let Some(saving) = amended {
             saving.logged().await;
+        }
+        if transition == Transition::Delete {
+            prune::forget_deleted(&self.deployment).await;
         }
     }
 

@@ -12,9 +12,9 @@ use uuid::Uuid;
 use super::answer::{Answer, Refusal, Validation, object, ok};
 use super::auth::AgentCaller;
 use crate::coder::wire::AppStatus;
-use crate::local::Deployment;
 use crate::local::record::Workspace;
 use crate::local::site::APP_SLUG;
+use crate::local::{Deployment, prune};
 
 /// In bytes, whatever the words of the refusal say.
 const LONGEST_MESSAGE: usize = 160;
@@ -63,6 +63,7 @@ fn keep(workspace: &mut Workspace, caller: AgentCaller, body: &Map<String, Value
         needs_user_attention: false,
     };
     agent.statuses.insert(0, status.clone());
+    prune::trim_reports(agent);
     workspace.app_status = Some(status);
     Some(())
 }

@@ -153,6 +153,7 @@ fn checked(
     if let Some(template) = state.template(workspace.template.id) {
         let given = given_values(body)?;
         check_version(body, template.version_id)?;
+        parameters::check_rules(&template.parameters, &given)?;
         parameters::check_fixed(&template.parameters, &latest.values, &given)?;
         request.values = parameters::resolve(&template.parameters, &[&given, &latest.values])?;
         request.version_id = template.version_id;

@@ -69,7 +69,8 @@ async fn create(state: &Arc<Deployment>, body: &[u8]) -> Answer {
         Ok::<_, Refusal>((build, shape::workspace(state, memory, made)))
     })?;
     if let Err(error) = saving.done().await {
-        state.forget(id);
+        // It was never promised, and a full disk may not even take this.
+        state.forget(id).unawaited();
         return Err(error.into());
     }
     build::launch(state, id, build);
@@ -88,9 +89,10 @@ fn checked(state: &Deployment, body: &Map<String, Value>) -> Result<(Workspace, 
         return Err(name_taken(name));
     }
     let preset_id = optional_uuid(body, "template_version_preset_id")?;
-    let preset = preset_id.map(|id| preset_values(template, id)).transpose()?.unwrap_or_default();
+    let preset = preset_id.map(|id| preset_values(&template, id)).transpose()?.unwrap_or_default();
+    parameters::check_rules(&template.parameters, &given)?;
     let values = parameters::resolve(&template.parameters, &[preset, &given])?;
-    Ok((workspace(name, template), request(template, preset_id, values)))
+    Ok((workspace(name, &template), request(&template, preset_id, values)))
 }
 
 fn workspace(name: &str, template: &Template) -> Workspace {
@@ -123,7 +125,7 @@ fn request(template: &Template, preset_id: Option<Uuid>, values: Vec<ParameterVa
     }
 }
 
-fn template<'a>(state: &'a Deployment, body: &Map<String, Value>) -> Result<&'a Template, Refusal> {
+fn template(state: &Deployment, body: &Map<String, Value>) -> Result<Arc<Template>, Refusal> {
     let both = |tag: &str, template: Uuid, version: Uuid| {
         let rows = [("template_id", template), ("template_version_id", version)];
         Refusal::invalid(&rows.map(|(field, id)| Validation::tag(field, tag, &id.to_string())))

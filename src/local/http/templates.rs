@@ -18,7 +18,8 @@ pub(super) async fn list(
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
     let exact = query.get("q").and_then(|q| q.strip_prefix("exact_name:"));
-    let wanted = state.templates.iter().filter(|template| exact.is_none_or(|name| template.name == name));
+    let templates = state.shelf.templates();
+    let wanted = templates.iter().filter(|template| exact.is_none_or(|name| template.name == name));
     ok(&wanted.map(|template| shape::template(&state.site, template)).collect::<Value>())
 }
 
@@ -28,7 +29,8 @@ pub(super) async fn list_in_organization(
     Path(organization): Path<String>,
 ) -> Answer {
     check_organization(&state, &organization)?;
-    ok(&state.templates.iter().map(|template| shape::template(&state.site, template)).collect::<Value>())
+    let templates = state.shelf.templates();
+    ok(&templates.iter().map(|template| shape::template(&state.site, template)).collect::<Value>())
 }
 
 pub(super) async fn show(
@@ -37,7 +39,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Answer {
     let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
-    ok(&shape::template(&state.site, template))
+    ok(&shape::template(&state.site, &template))
 }
 
 pub(super) async fn show_by_name(
@@ -47,7 +49,7 @@ pub(super) async fn show_by_name(
 ) -> Answer {
     check_organization(&state, &organization)?;
     let template = state.template_named(&name).ok_or_else(Refusal::not_found)?;
-    ok(&shape::template(&state.site, template))
+    ok(&shape::template(&state.site, &template))
 }
 
 pub(super) async fn version(
@@ -55,7 +57,7 @@ pub(super) async fn version(
     _: SignedIn,
     Path(id): Path<String>,
 ) -> Answer {
-    ok(&shape::version(&state.site, find_version(&state, &id)?))
+    ok(&shape::version(&state.site, &*find_version(&state, &id)?))
 }
 
 pub(super) async fn parameters(
@@ -75,6 +77,6 @@ pub(super) async fn presets(
     ok(&shape::presets(&find_version(&state, &id)?.presets))
 }
 
-fn find_version<'a>(state: &'a Deployment, id: &str) -> Result<&'a Template, Refusal> {
+fn find_version(state: &Deployment, id: &str) -> Result<Arc<Template>, Refusal> {
     state.version(uuid(id)?).ok_or_else(Refusal::not_found)
 }

@@ -16,6 +16,8 @@ use super::ProcessId;
 /// What to start.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
+    /// A command that becomes the program after it has done its part; empty for none.
+    pub prefix: Vec<OsString>,
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub directory: PathBuf,
@@ -43,8 +45,14 @@ impl Spawned {
 /// tokio runtime.
 pub fn spawn(spec: &ProcessSpec) -> io::Result<Spawned> {
     let log = open_log(&spec.log)?;
-    let mut command = Command::new(&spec.program);
-    command.args(&spec.arguments).current_dir(&spec.directory).env_clear().envs(&spec.environment);
+    let mut words = spec.prefix.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
+    let mut command = Command::new(words.next().unwrap_or(spec.program.as_os_str()));
+    command
+        .args(words)
+        .args(&spec.arguments)
+        .current_dir(&spec.directory)
+        .env_clear()
+        .envs(&spec.environment);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     // The outer handle would wait for the whole group, and a child that stays behind would hide the exit.
     let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();

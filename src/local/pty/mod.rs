@@ -8,6 +8,7 @@ mod shared;
 mod socket;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use input::PtyInput;
@@ -18,6 +19,8 @@ pub use socket::serve_socket;
 /// What to run in a new terminal; an attachment to one that already runs takes only its size from here.
 #[derive(Debug, Clone)]
 pub struct PtySpec {
+    /// A command that becomes ours after it has done its part; empty for none.
+    pub prefix: Vec<OsString>,
     pub command: PtyCommand,
     pub directory: PathBuf,
     /// All of it: nothing of our own environment is inherited. `TERM` is set on top.

@@ -1,5 +1,6 @@
 //! One terminal: starts its command, moves bytes both ways and ends the whole session with it.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,12 +59,14 @@ impl Session {
 }
 
 fn command(spec: &PtySpec) -> Command {
-    let command = match &spec.command {
+    let words = match &spec.command {
         PtyCommand::LoginShell => {
-            Command::new(spec.environment.get("SHELL").map_or("/bin/sh", String::as_str)).arg("-l")
+            vec![spec.environment.get("SHELL").map_or("/bin/sh", String::as_str), "-l"]
         }
-        PtyCommand::Script(script) => Command::new("/bin/sh").arg("-c").arg(script),
+        PtyCommand::Script(script) => vec!["/bin/sh", "-c", script],
     };
+    let mut words = spec.prefix.iter().map(OsString::as_os_str).chain(words.into_iter().map(OsStr::new));
+    let command = Command::new(words.next().unwrap_or_default()).args(words);
     command.current_dir(&spec.directory).env_clear().envs(&spec.environment).env("TERM", "xterm-256color")
 }
 

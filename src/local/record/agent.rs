@@ -21,6 +21,8 @@ pub(crate) struct Agent {
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) directory: PathBuf,
     pub(crate) socket: PathBuf,
+    /// What its processes see of directories that are hidden from others.
+    pub(crate) visible: Vec<PathBuf>,
     pub(crate) process: Option<ProcessId>,
     /// Where this agent's part of the log file begins.
     pub(crate) log_start: u64,

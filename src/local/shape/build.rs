@@ -21,7 +21,7 @@ pub(crate) fn build(deployment: &Deployment, memory: &Memory, workspace: &Worksp
         "workspace_owner_id": site.user_id,
         "workspace_owner_name": USERNAME,
         "template_version_id": build.version_id,
-        "template_version_name": version.map(|version| version.version_name()).unwrap_or_default(),
+        "template_version_name": version.as_ref().map(|version| version.version_name()).unwrap_or_default(),
         "build_number": build.number,
         "transition": build.transition,
         "initiator_id": site.user_id,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{job_metadata, time};
 use crate::local::id::named;
 use crate::local::site::{ORGANIZATION, Site, USERNAME};
-use crate::local::template::{Parameter, Preset, Template};
+use crate::local::template::{Parameter, Preset, Rule, Template, WEB_ADDRESS};
 
 pub(crate) fn template(site: &Site, template: &Template) -> Value {
     json!({
@@ -81,6 +81,26 @@ pub(crate) fn version(site: &Site, template: &Template) -> Value {
 }
 
 pub(crate) fn parameter(parameter: &Parameter) -> Value {
+    let mut shape = plain_parameter(parameter);
+    match &parameter.rule {
+        Rule::Any => {}
+        Rule::OneOf(options) => {
+            shape["form_type"] = json!("dropdown");
+            shape["options"] = options.iter().map(|value| option(value)).collect();
+        }
+        Rule::WebAddress => {
+            shape["validation_regex"] = json!(WEB_ADDRESS);
+            shape["validation_error"] = json!(format!("{} must match {WEB_ADDRESS}", parameter.name));
+        }
+    }
+    shape
+}
+
+fn option(value: &str) -> Value {
+    json!({ "name": value, "description": "", "value": value, "icon": "" })
+}
+
+fn plain_parameter(parameter: &Parameter) -> Value {
     json!({
         "name": parameter.name,
         "display_name": parameter.name,

@@ -10,6 +10,7 @@ use utoipa_axum::routes;
 use super::Reply;
 use crate::app::Fleet;
 use crate::app::caller::Caller;
+use crate::domain::hosting::Hosting;
 use crate::view::doctor::DoctorReport;
 use crate::view::fleet::{FleetStatus, ShuttingDown};
 use crate::view::request::NoInput;
@@ -49,7 +50,7 @@ async fn doctor(
     Ok(Json(DoctorReport::from(&checks)))
 }
 
-/// Stops the server; agents and their work go on.
+/// Stops the server; agents of an embedded Coder stop with it, all others go on.
 #[utoipa::path(post, path = "/shutdown", tag = "server",
     responses((status = 202, body = ShuttingDown, description = "It stops once what runs is at rest.")))]
 async fn shut_down(
@@ -59,8 +60,17 @@ async fn shut_down(
 ) -> Result<(StatusCode, Json<ShuttingDown>), Problem> {
     state.fleet.server_stop(&caller).await?;
     state.shutdown.cancel();
-    let message = "the server is shutting down; its agents go on".to_owned();
+    let message = farewell(state.fleet.hosting()).to_owned();
     Ok((StatusCode::ACCEPTED, Json(ShuttingDown { message })))
+}
+
+fn farewell(hosting: &Hosting) -> &'static str {
+    match hosting {
+        Hosting::Deployment => "the server is shutting down; its agents go on",
+        Hosting::Embedded(_) => {
+            "the server is shutting down and stops its agents; the next 'fleet-mcp up' starts them again"
+        }
+    }
 }
 
 /// This document.

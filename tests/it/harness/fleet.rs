@@ -16,6 +16,7 @@ use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::budget::Budget;
+use fleet_mcp::domain::hosting::Hosting;
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
@@ -182,6 +183,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
         callback_url: None,
         budget: Budget::default(),
         rescue_dir: PathBuf::new(),
+        hosting: Hosting::Deployment,
     }
 }
 

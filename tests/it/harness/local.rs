@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fleet_mcp::coder::Client;
@@ -11,7 +11,9 @@ use fleet_mcp::coder::wire::Workspace;
 use fleet_mcp::domain::budget::Budget;
 use fleet_mcp::domain::project::Project;
 use fleet_mcp::domain::role::{Role, RoleKind};
-use fleet_mcp::local::{LocalCoder, LocalError, LocalOptions, RunnerCommand};
+use fleet_mcp::local::{
+    LocalCoder, LocalError, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -25,7 +27,29 @@ pub(crate) const TEMPLATE: &str = "fleet";
 /// Where an embedded Coder lives; whatever a failed test leaves running there dies with it.
 pub(crate) struct LocalSite {
     pub(crate) directory: Arc<TempDir>,
+    pub(crate) files: Arc<FixedFiles>,
     pub(crate) options: LocalOptions,
+}
+
+/// Projects that a test gives, and may change while a Coder runs.
+#[derive(Debug)]
+pub(crate) struct FixedFiles {
+    pub(crate) projects: Mutex<Vec<Project>>,
+}
+
+impl Default for FixedFiles {
+    fn default() -> Self {
+        Self { projects: Mutex::new(vec![project(TEMPLATE, None)]) }
+    }
+}
+
+impl TemplateFiles for FixedFiles {
+    fn read(&self) -> TemplateSources {
+        TemplateSources {
+            projects: self.projects.lock().unwrap().clone(),
+            roles: vec![role("coder", "You write code."), role("reviewer", "You read code.")],
+        }
+    }
 }
 
 /// A running embedded Coder of one site.
@@ -38,25 +62,27 @@ pub(crate) struct RunningLocal {
 impl LocalSite {
     pub(crate) fn new() -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
+        let files = Arc::new(FixedFiles::default());
         let options = LocalOptions {
             data_dir: directory.path().join("data"),
             port: 0,
             slots: NonZeroUsize::new(3).unwrap(),
-            projects: vec![project(TEMPLATE, None)],
-            roles: vec![role("coder", "You write code."), role("reviewer", "You read code.")],
+            files: Arc::clone(&files) as _,
             here: None,
             engine: "demo".to_owned(),
             runner: RunnerCommand {
                 program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
                 arguments: vec!["agent".to_owned()],
             },
+            encloser: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
             build_deadline: Duration::from_secs(60),
+            silence_limit: SILENCE_LIMIT,
         };
-        Self { directory, options }
+        Self { directory, files, options }
     }
 
-    pub(crate) fn project(mut self, project: Project) -> Self {
-        self.options.projects.push(project);
+    pub(crate) fn project(self, project: Project) -> Self {
+        self.files.projects.lock().unwrap().push(project);
         self
     }
 

@@ -79,6 +79,36 @@ async fn a_required_parameter_is_asked_for_as_recorded() {
 }
 
 #[tokio::test]
+async fn values_that_a_parameter_does_not_allow_are_refused_as_recorded() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let template = local.api().get(&format!("/api/v2/organizations/coder/templates/{TEMPLATE}")).await.body;
+    let create = async |name: &str, value: &str| {
+        let values = json!([{ "name": name, "value": value }]);
+        let body = json!({ "name": "agent", "template_id": template["id"], "rich_parameter_values": values });
+        let refused = local.api().post(CREATE, &body).await;
+        (refused.status, refused.body["message"].clone(), refused.body["validations"][0].clone())
+    };
+    // The parameters are other ones than on the recorded server, the words are the same.
+    let expected = |prefix: &str, replaced: &[(&str, &str)]| {
+        let recorded = fixture(prefix).body().to_string();
+        let text = replaced.iter().fold(recorded, |text, (old, new)| text.replace(old, new));
+        let body: Value = serde_json::from_str(&text).unwrap();
+        (400, body["message"].clone(), body["validations"][0].clone())
+    };
+    let option = [("\"role\"", "\"fleet_mcp_role\"")];
+    assert_eq!(create("fleet_mcp_role", "wizard").await, expected("234", &option));
+    let pattern = [
+        ("agent_spec", "fleet_mcp_url"),
+        ("^[a-z0-9-]{1,40}$", "^(https?://[^ ]+)?$"),
+        ("BAD SPEC", "ftp://x"),
+    ];
+    assert_eq!(create("fleet_mcp_url", "ftp://x").await, expected("235", &pattern));
+    assert_eq!(create("fleet_mcp_url", "http://127.0.0.1:3001").await.0, 201);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
 async fn app_status_reports_answer_as_recorded() {
     let site = LocalSite::new();
     let local = site.start().await;

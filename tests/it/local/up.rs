@@ -17,7 +17,11 @@ impl Drop for Left<'_> {
 }
 
 async fn up(program: &Program) -> Child {
-    let mut command = tokio::process::Command::from(program.command(&["up", "--port", "0"]));
+    up_by(program, program.command(&["up", "--port", "0"])).await
+}
+
+async fn up_by(program: &Program, command: std::process::Command) -> Child {
+    let mut command = tokio::process::Command::from(command);
     let log = std::fs::File::create(program.directory.path().join("server.log")).unwrap();
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
     let child = command.spawn().unwrap();
@@ -79,6 +83,58 @@ async fn ctrl_c_ends_everything_and_the_next_up_goes_on_where_it_was() {
         agent(&program, &["show", "one"]).await["agent"]["status"] == "idle"
     })
     .await;
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.wait().await.unwrap().success());
+}
+
+/// A user namespace that allows no more of them, as some machines are set up.
+fn without_namespaces(plain: &std::process::Command) -> std::process::Command {
+    let mut command = std::process::Command::new("unshare");
+    let script = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+    command
+        .args(["--user", "--map-root-user", "sh", "-c", script])
+        .arg(plain.get_program())
+        .args(plain.get_args());
+    command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
+fn can_forbid_namespaces() -> bool {
+    let is_able = without_namespaces(&std::process::Command::new("true"))
+        .output()
+        .is_ok_and(|ended| ended.status.success());
+    if !is_able {
+        eprintln!("SKIPPED: the program 'unshare' cannot forbid namespaces here");
+    }
+    is_able
+}
+
+#[tokio::test]
+async fn where_agents_cannot_be_isolated_up_and_doctor_say_so_and_all_works() {
+    if !can_forbid_namespaces() {
+        return;
+    }
+    let program = Program::without_coder();
+    let _left = Left(&program);
+    let command = without_namespaces(&program.command(&["up", "--port", "0"]));
+    let mut server = up_by(&program, command).await;
+    let create = ["create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
+    assert_eq!(agent(&program, &create).await["agent"]["name"], "one");
+    let reason = "cannot make namespaces: No space left on device (os error 28)";
+    let warning = "agents are not isolated and can act as you";
+    assert!(program.log().lines().any(|line| line.contains(warning) && line.contains(reason)));
+    let report = program.run(&["--json", "doctor"]).await;
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let check =
+        report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "isolation").unwrap();
+    let expected = serde_json::json!({
+        "name": "isolation",
+        "ok": false,
+        "finding": format!("{warning}: {reason}"),
+        "remedy": "Allow user namespaces for this program, or run agents on a Coder deployment.",
+    });
+    assert_eq!(check, &expected);
     assert!(program.run(&["down"]).await.status.success());
     assert!(server.wait().await.unwrap().success());
 }

@@ -42,6 +42,7 @@ impl Workspace {
 
     pub(super) fn spec(&self, script: &str) -> ProcessSpec {
         ProcessSpec {
+            prefix: Vec::new(),
             program: "/bin/sh".into(),
             arguments: ["-c", script].map(Into::into).into(),
             directory: self.folder.path().into(),
@@ -80,6 +81,7 @@ impl Workspace {
 
     pub(super) fn terminal(&self, script: &str) -> PtySpec {
         PtySpec {
+            prefix: Vec::new(),
             command: PtyCommand::Script(script.to_owned()),
             directory: self.folder.path().into(),
             environment: self.environment(),

@@ -1,0 +1,19 @@
+//! Where agents live: on a Coder deployment of its own, or on this machine beside the server that made them.
+
+/// What a server must know of its Coder to tell people the truth about their agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hosting {
+    /// Agents go on whatever becomes of the server.
+    Deployment,
+    /// Agents are processes of this machine's user, and stop with the server.
+    Embedded(Isolation),
+}
+
+/// What keeps agents on this machine from acting as its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Isolation {
+    /// They see nothing of the fleet's data but their own workspace.
+    Enforced,
+    /// This machine does not let us; they can read whatever the user can, the operator's token included.
+    Absent { reason: String },
+}

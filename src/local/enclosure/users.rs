@@ -1,0 +1,78 @@
+//! The users of this machine inside namespaces of our own: every one stays who he is.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Gid, Uid, getgid, getuid};
+
+/// The users to be kept, noted down while we still are among them.
+pub(super) enum Users {
+    /// Only ourselves: more is not for a plain user to decide.
+    Own { user: Uid, group: Gid },
+    /// All of them. Somebody who stays outside writes that down for us.
+    All { scribe: Child },
+}
+
+impl Users {
+    pub(super) fn prepare() -> io::Result<Self> {
+        if !getuid().is_root() {
+            return Ok(Self::Own { user: getuid(), group: getgid() });
+        }
+        let mut scribe = Command::new("/proc/self/exe");
+        scribe.args(["enclose", "--map-users", &std::process::id().to_string()]);
+        Ok(Self::All { scribe: scribe.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()? })
+    }
+
+    pub(super) fn keep(self) -> io::Result<()> {
+        match self {
+            Self::Own { user, group } => {
+                // A group that is given up could be what keeps this user out of something.
+                fs::write("/proc/self/setgroups", "deny")?;
+                fs::write("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
+                fs::write("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))
+            }
+            Self::All { mut scribe } => {
+                if let Some(mut stdin) = scribe.stdin.take() {
+                    stdin.write_all(b"\n")?;
+                }
+                let ended = scribe.wait()?;
+                if ended.success() { Ok(()) } else { Err(io::Error::other("they could not be written down")) }
+            }
+        }
+    }
+}
+
+/// Waits until the process has gone behind its walls, and then writes down that all users there are the same.
+pub fn map_users(process: u32) -> io::Result<()> {
+    if io::stdin().read(&mut [0])? == 0 {
+        // It could not go, and has said so itself.
+        return Ok(());
+    }
+    for map in ["uid_map", "gid_map"] {
+        let here = fs::read_to_string(format!("/proc/self/{map}"))?;
+        fs::write(format!("/proc/{process}/{map}"), same_ids(&here))?;
+    }
+    Ok(())
+}
+
+/// Each line of a map says where ids begin inside, where outside, and how many there are.
+fn same_ids(map: &str) -> String {
+    let ranges = map.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace();
+        let (inside, count) = (numbers.next()?, numbers.nth(1)?);
+        Some(format!("{inside} {inside} {count}\n"))
+    });
+    ranges.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_ids;
+
+    #[test]
+    fn every_id_there_is_stays_the_same() {
+        let map = "         0     100000       1000\n      1000       1000          1\n";
+        assert_eq!(same_ids(map), "0 0 1000\n1000 1000 1\n");
+    }
+}

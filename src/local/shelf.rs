@@ -1,0 +1,86 @@
+//! The templates there are now, put anew when their project files change, and the versions there were before.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use uuid::Uuid;
+
+use super::Deployment;
+use super::template::Template;
+use crate::domain::project::Project;
+use crate::domain::role::Role;
+
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Whoever looked a version up has that long, counted in changes, to build with it.
+const EARLIER_KEPT: usize = 100;
+
+/// Where templates come from; asked again and again, away from the threads that answer requests.
+pub trait TemplateFiles: Debug + Send + Sync {
+    fn read(&self) -> TemplateSources;
+}
+
+/// What templates are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateSources {
+    pub projects: Vec<Project>,
+    pub roles: Vec<Role>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    stock: ArcSwap<Stock>,
+}
+
+#[derive(Debug, Default)]
+struct Stock {
+    templates: Vec<Arc<Template>>,
+    /// Versions that have been replaced, the newest last.
+    earlier: Vec<Arc<Template>>,
+}
+
+impl Shelf {
+    pub(crate) fn new(templates: Vec<Template>) -> Self {
+        let templates = templates.into_iter().map(Arc::new).collect();
+        Self { stock: ArcSwap::from_pointee(Stock { templates, earlier: Vec::new() }) }
+    }
+
+    /// By name.
+    pub(crate) fn templates(&self) -> Vec<Arc<Template>> {
+        self.stock.load().templates.clone()
+    }
+
+    /// A version that is in force, or was.
+    pub(crate) fn version(&self, id: Uuid) -> Option<Arc<Template>> {
+        let stock = self.stock.load();
+        let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
+        versions.find(|template| template.version_id == id).cloned()
+    }
+
+    /// Puts other templates in force; false when they are the same.
+    pub(crate) fn replace(&self, fresh: Vec<Template>) -> bool {
+        let stock = self.stock.load_full();
+        if stock.templates.iter().map(Arc::as_ref).eq(fresh.iter()) {
+            return false;
+        }
+        let is_replaced = |old: &&Arc<Template>| fresh.iter().all(|new| new.version_id != old.version_id);
+        let replaced = stock.templates.iter().filter(is_replaced);
+        let mut earlier: Vec<Arc<Template>> = stock.earlier.iter().chain(replaced).cloned().collect();
+        earlier.drain(..earlier.len().saturating_sub(EARLIER_KEPT));
+        let templates = fresh.into_iter().map(Arc::new).collect();
+        self.stock.store(Arc::new(Stock { templates, earlier }));
+        true
+    }
+}
+
+/// Looks at the files again and again until the server stops.
+pub(crate) async fn follow(deployment: Arc<Deployment>) {
+    while deployment.stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
+        let reading = Arc::clone(&deployment);
+        let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
+        if read.is_ok_and(|fresh| deployment.shelf.replace(fresh)) {
+            tracing::info!("project or role files have changed; the templates follow them");
+        }
+    }
+}

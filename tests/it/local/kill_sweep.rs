@@ -1,0 +1,134 @@
+//! A blind sweep: the server is killed at different moments of every transition, and afterwards all is true.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::crashes::Server;
+use crate::harness::{LocalSite, eventually, is_over, is_ready};
+
+/// What is under way when the server dies.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    Create,
+    Cancel,
+    Stop,
+    Start,
+    Restart,
+    Delete,
+}
+
+const DEEDS: [Deed; 6] = [Deed::Create, Deed::Cancel, Deed::Stop, Deed::Start, Deed::Restart, Deed::Delete];
+
+impl Deed {
+    fn name(self, round: usize) -> String {
+        format!("{self:?}-{round}")
+    }
+
+    /// The words with which a workspace may come out of it.
+    fn ends(self) -> &'static [&'static str] {
+        match self {
+            Self::Create | Self::Start => &["running", "failed"],
+            // A cancel may come too late.
+            Self::Cancel => &["running", "failed", "canceled"],
+            Self::Stop => &["stopped", "failed"],
+            Self::Restart => &["running", "stopped", "failed"],
+            Self::Delete => &["deleted", "failed"],
+        }
+    }
+}
+
+async fn build(server: &Server, id: Uuid, body: Value) -> Value {
+    let reply = server.api().post(&format!("/api/v2/workspaces/{id}/builds"), &body).await;
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    reply.body
+}
+
+/// Brings a workspace to where its deed can begin; nothing for those that begin with a create.
+async fn prepare(server: &Server, deed: Deed, round: usize) -> Option<Uuid> {
+    match deed {
+        Deed::Create | Deed::Cancel => None,
+        Deed::Stop | Deed::Restart | Deed::Delete | Deed::Start => {
+            let id = server.create("setup", &deed.name(round)).await;
+            server.until(id, is_ready).await;
+            if matches!(deed, Deed::Start) {
+                build(server, id, json!({ "transition": "stop" })).await;
+                server.until(id, |now| now.latest_build.status == "stopped").await;
+            }
+            Some(id)
+        }
+    }
+}
+
+async fn begin(server: &Server, deed: Deed, round: usize, prepared: Option<Uuid>) -> Uuid {
+    let id = match prepared {
+        Some(id) => id,
+        None => server.create("setup", &deed.name(round)).await,
+    };
+    let body = match deed {
+        Deed::Create => return id,
+        Deed::Cancel => {
+            let made = server.api().get(&format!("/api/v2/workspaces/{id}")).await.body;
+            let build = made["latest_build"]["id"].as_str().unwrap().to_owned();
+            server.api().patch(&format!("/api/v2/workspacebuilds/{build}/cancel"), &json!({})).await;
+            return id;
+        }
+        Deed::Stop => json!({ "transition": "stop" }),
+        Deed::Start => json!({ "transition": "start" }),
+        Deed::Restart => json!({ "transition": "stop", "on_success": { "transition": "start" } }),
+        Deed::Delete => json!({ "transition": "delete" }),
+    };
+    build(server, id, body).await;
+    id
+}
+
+/// The word a workspace has come to rest with; one that is to start again has not until it has.
+async fn rest(server: &Server, id: Uuid) -> String {
+    let shown = format!("/api/v2/workspaces/{id}?include_deleted=true");
+    server.until(id, is_over).await;
+    let mut now = Value::Null;
+    eventually("it is at rest", async || {
+        now = server.api().get(&shown).await.body;
+        now["latest_build"]["job"]["completed_at"].is_string()
+    })
+    .await;
+    now["latest_build"]["status"].as_str().unwrap().to_owned()
+}
+
+async fn one_round(site: &LocalSite, round: usize, moment: Duration) {
+    let server = Server::start(site, &[]).await;
+    let prepared = join_all(DEEDS.map(|deed| prepare(&server, deed, round))).await;
+    let begun = DEEDS.into_iter().zip(prepared).map(|(deed, id)| begin(&server, deed, round, id));
+    let ids = join_all(begun).await;
+    // Not a wait for something: the moment of the kill is what varies.
+    tokio::time::sleep(moment).await;
+    server.kill().await;
+
+    let server = Server::start(site, &[]).await;
+    let mut n_running = 0;
+    for (deed, id) in DEEDS.into_iter().zip(&ids) {
+        let end = rest(&server, *id).await;
+        assert!(deed.ends().contains(&end.as_str()), "{deed:?} after {moment:?}: {end}");
+        n_running += usize::from(end == "running");
+    }
+    eventually("there is a process for each that runs", async || site.processes().len() == n_running).await;
+    for id in ids {
+        let shown = server.api().get(&format!("/api/v2/workspaces/{id}")).await;
+        if shown.status != 410 {
+            build(&server, id, json!({ "transition": "delete" })).await;
+            server.until(id, |now| now.latest_build.status == "deleted").await;
+        }
+    }
+    assert_eq!((site.workspace_names(), site.processes()), (Vec::new(), Vec::new()));
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn whatever_is_under_way_when_the_server_is_killed_ends_in_a_true_state() {
+    let site = LocalSite::new();
+    for (round, milliseconds) in [0_u64, 4, 12, 40, 120].into_iter().enumerate() {
+        one_round(&site, round, Duration::from_millis(milliseconds)).await;
+    }
+}
