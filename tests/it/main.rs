@@ -14,4 +14,5 @@ mod rest;
 mod runner;
 mod store;
 mod stub;
+mod tasks;
 mod tidy;

@@ -9,6 +9,7 @@
 mod api;
 mod capture;
 mod coder_stub;
+mod crew;
 mod eventually;
 mod fault_proxy;
 mod fixtures;
@@ -24,6 +25,7 @@ pub(crate) use capture::Capture;
 pub(crate) use coder_stub::{
     AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
 };
+pub(crate) use crew::{Crew, taken_in};
 pub(crate) use eventually::eventually;
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
