@@ -181,7 +181,7 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
     );
     task.work.parked_until = Some(until);
     assert_eq!(plan(&facts(&task, &known)), Step::Wait);
-    let later = |task| plan(&Facts { now: until, ..facts(task, &known) });
+    let later = |task: &Task| plan(&Facts { now: until, ..facts(task, &known) });
     assert_eq!(later(&task), Step::Resume);
     task.resume();
     assert_eq!(later(&task), Step::Send { channel: Channel::Runner, base: None }, "under another key");

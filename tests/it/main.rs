@@ -19,4 +19,5 @@ mod rest;
 mod runner;
 mod store;
 mod stub;
+mod tasks;
 mod tidy;

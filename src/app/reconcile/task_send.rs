@@ -40,7 +40,8 @@ impl Fleet {
         match told {
             Told::Accepted => {
                 task.answered();
-                self.task_record(&task, "").await
+                self.task_record(&task, "").await?;
+                Ok(Turn::Look)
             }
             Told::NotNow => {
                 task.unsent();

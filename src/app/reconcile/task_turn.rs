@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::tasks::{Turn, Worker};
+use super::tasks::{Mark, Turn, Worker};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -19,6 +19,8 @@ use crate::domain::task_plan::{Ending, Facts, Reach, Step, plan, strays};
 
 /// An interruption that was not heard is repeated after this.
 const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
+/// One look leads to so many decisions at most: the end of one task, and the next one on its way.
+const DECISIONS: usize = 4;
 /// Signs of life are written no more often.
 const SIGN_INTERVAL: TimeDelta = TimeDelta::seconds(20);
 
@@ -27,22 +29,28 @@ impl Fleet {
         let reach = reach_of(state.agent.sighting.status);
         let app = self.looked_at(worker, state, reach).await;
         self.end_strays(state, &app).await?;
-        // Read anew: somebody may have canceled it while we looked.
-        let Some(mut task) = self.store().tasks_latest_of(worker.agent).await?.open else {
-            return self.doubted(state, &app).await;
-        };
         worker.note(&app);
-        self.note_signs(worker, &mut task, &app).await?;
-        let step = plan(&Facts {
-            task: &task,
-            reach,
-            generation: state.agent.sighting.generation,
-            app: &app,
-            report: state.live.observation.as_deref().and_then(current_report),
-            quiet_since: worker.quiet_since,
-            now: Utc::now(),
-        });
-        self.task_step(worker, state, (task, &app), step).await
+        for _ in 0..DECISIONS {
+            // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
+            let tasks = self.store().tasks_latest_of(worker.agent).await?;
+            worker.mark = Some(Mark::of(&tasks, state));
+            let Some(mut task) = tasks.open else { return self.doubted(state, &app).await };
+            self.note_signs(worker, &mut task, &app).await?;
+            let step = plan(&Facts {
+                task: &task,
+                reach,
+                generation: state.agent.sighting.generation,
+                app: &app,
+                report: state.live.observation.as_deref().and_then(current_report),
+                quiet_since: worker.quiet_since,
+                now: Utc::now(),
+            });
+            match self.task_step(worker, state, (task, &app), step).await? {
+                Turn::Decide => {}
+                turn @ (Turn::Look | Turn::Pause) => return Ok(turn),
+            }
+        }
+        Ok(Turn::Look)
     }
 
     async fn looked_at(&self, worker: &Worker, state: &AgentState, reach: Reach) -> AppSeen {
@@ -131,7 +139,7 @@ impl Fleet {
     pub(super) async fn task_record(&self, task: &Task, reason: &str) -> Result<Turn, Error> {
         let is_written = self.store().task_save(task, reason, Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await?;
-        Ok(if is_written { Turn::Again } else { Turn::Pause })
+        Ok(if is_written { Turn::Decide } else { Turn::Pause })
     }
 
     /// Busy by its reports alone: the app itself knows whether that is still so.

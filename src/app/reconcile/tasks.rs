@@ -16,6 +16,7 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
 use crate::domain::status::current_report;
 use crate::domain::task::{Cancel, Delivery};
+use crate::store::LatestTasks;
 
 /// Looks and messages under way at once; each has its deadline, so none waits long for a turn.
 const PARALLEL: usize = 64;
@@ -34,6 +35,8 @@ pub(super) struct Worker {
     /// How much the agent had said at the last look, to see whether it goes on.
     pub(super) n_heard: usize,
     pub(super) interrupted_at: Option<Instant>,
+    /// What the last decision was made on.
+    pub(super) mark: Option<Mark>,
     n_pauses: u32,
     n_workers: u32,
 }
@@ -41,17 +44,19 @@ pub(super) struct Worker {
 /// What a turn led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    Again,
+    /// Only the record changed: what was seen still holds.
+    Decide,
+    /// Something was done to the agent: look at once.
+    Look,
     Pause,
 }
 
-/// What wakes a worker before its time: anything that a decision depends on.
+/// What wakes a worker before its time: another state of the task, a wish to end it, a new report.
 #[derive(Debug, PartialEq, Eq)]
-struct Mark {
+pub(super) struct Mark {
     version: i64,
     cancel: Option<Cancel>,
     is_claimed: bool,
-    status: AgentStatus,
     report: Option<DateTime<Utc>>,
 }
 
@@ -93,13 +98,12 @@ impl Fleet {
             if !needs_worker(&state) {
                 break;
             }
-            let mark = Mark::of(&state);
             match self.task_turn(&mut worker, &state).await {
-                Ok(Turn::Again) => worker.n_pauses = 0,
-                Ok(Turn::Pause) => self.task_pause(&mut worker, &mark, &stop).await,
+                Ok(Turn::Look | Turn::Decide) => worker.n_pauses = 0,
+                Ok(Turn::Pause) => self.task_pause(&mut worker, &stop).await,
                 Err(error) => {
                     tracing::warn!(agent.name = %state.agent.name, %error, "a task's step failed and is tried again");
-                    self.task_pause(&mut worker, &mark, &stop).await;
+                    self.task_pause(&mut worker, &stop).await;
                 }
             }
         }
@@ -107,13 +111,16 @@ impl Fleet {
     }
 
     /// Waits longer each time nothing happens, and not at all once something does.
-    async fn task_pause(&self, worker: &mut Worker, mark: &Mark, stop: &CancellationToken) {
+    async fn task_pause(&self, worker: &mut Worker, stop: &CancellationToken) {
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
         let until = Instant::now() + worker.delay();
         worker.n_pauses = worker.n_pauses.saturating_add(1);
+        // However much happens, an agent is not asked without a pause.
+        tokio::time::sleep(FIRST_PAUSE).await;
         loop {
             let state = self.board().now().by_id(worker.agent).cloned();
-            if state.is_none_or(|state| Mark::of(&state) != *mark) {
+            let mark = state.map(|state| Mark::of(&state.tasks, &state));
+            if worker.mark.is_some() && mark != worker.mark {
                 worker.n_pauses = 0;
                 return;
             }
@@ -135,6 +142,7 @@ impl Worker {
             quiet_since: None,
             n_heard: 0,
             interrupted_at: None,
+            mark: None,
             n_pauses: 0,
             n_workers: u32::try_from(n_workers).unwrap_or(u32::MAX),
         }
@@ -147,14 +155,13 @@ impl Worker {
 }
 
 impl Mark {
-    fn of(state: &AgentState) -> Self {
-        let work = state.tasks.open.as_ref().map(|task| &task.work);
+    pub(super) fn of(tasks: &LatestTasks, state: &AgentState) -> Self {
+        let work = tasks.open.as_ref().map(|task| &task.work);
         let report = state.live.observation.as_deref().and_then(current_report);
         Self {
-            version: state.tasks.version,
+            version: tasks.version,
             cancel: work.and_then(|work| work.cancel),
             is_claimed: work.is_some_and(|work| work.claim.is_some()),
-            status: state.agent.sighting.status,
             report: report.map(|report| report.at),
         }
     }

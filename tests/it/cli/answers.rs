@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::view::agent::{
-    AgentChanged, AgentDetail, AgentList, AgentRow, AgentsWaited, ChangedAgent, Links, TaskSummary,
+    AgentChanged, AgentDetail, AgentList, AgentRow, AgentsWaited, ChangedAgent, Links,
 };
 use fleet_mcp::view::paging::Paging;
+use fleet_mcp::view::task::TaskSummary;
 use serde_json::{Value, json};
 
 /// A time whose age reads the same however slow the test is: half a unit away from the next.
@@ -78,7 +79,7 @@ pub(super) fn detail(name: &str, status: &str) -> AgentDetail {
         created_at: days_ago(5),
         updated_at: days_ago(3),
         observed_at: Some(days_ago(3)),
-        links: Links { workspace: None, pull_request: Some("https://forge.example/pull/7".into()) },
+        links: Links { workspace: None, pull_request: Some("https://forge.example/pull/7".into()), pull_request_reason: None },
     }
 }
 

@@ -2,7 +2,6 @@
 
 use chrono::TimeDelta;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
-use fleet_mcp::domain::task::TaskState;
 
 use crate::harness::{Pace, Scene, eventually};
 
@@ -73,19 +72,16 @@ async fn a_lost_connection_is_first_unreachable_then_failed_and_may_come_back() 
 }
 
 #[tokio::test]
-async fn busy_and_idle_follow_the_reports_and_so_does_the_task() {
+async fn busy_and_idle_follow_the_reports_of_an_agent_without_a_task_of_ours() {
     let scene = ready().await;
     scene.coder.post_app_status("one", "working", "Reading the code");
     scene.running.becomes("one", AgentStatus::Busy).await;
     let state = scene.running.show("one").await.unwrap();
-    assert_eq!(state.current_task(), Some("## Objective\nFix the login bug"));
-    assert_eq!(state.tasks.open.as_ref().and_then(|task| task.task_state()), Some(TaskState::Working));
+    assert_eq!((state.current_task(), state.tasks.open.is_none()), (Some("Reading the code"), true));
     scene.coder.post_app_status("one", "complete", "Login fixed");
     scene.running.becomes("one", AgentStatus::Idle).await;
     let state = scene.running.show("one").await.unwrap();
-    let last = state.tasks.last.clone().unwrap();
-    assert_eq!((last.task_state(), last.outcome.as_deref()), (Some(TaskState::Done), Some("Login fixed")));
-    assert_eq!((state.current_task(), state.tasks.open.is_none()), (None, true));
+    assert_eq!((state.current_task(), state.agent.sighting.reason.as_str()), (None, "Login fixed"));
     scene.coder.post_app_status("one", "failure", "Tests do not pass");
     attention_becomes(&scene, Attention::FailedTask).await;
 }

@@ -10,6 +10,7 @@ mod api;
 mod capture;
 mod clis;
 mod coder_stub;
+mod crew;
 mod eventually;
 mod fault_proxy;
 mod fixtures;
@@ -28,6 +29,7 @@ pub(crate) use clis::{RealCli, real_cli};
 pub(crate) use coder_stub::{
     AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
 };
+pub(crate) use crew::{Crew, taken_in};
 pub(crate) use eventually::eventually;
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;

@@ -3,3 +3,4 @@
 mod kill_points;
 mod serving;
 mod stdio;
+mod task_kills;

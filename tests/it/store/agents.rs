@@ -10,11 +10,11 @@ use fleet_mcp::store::{Accepted, RequestKey, Store, StoreError};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::{Home, agent, at, missing, operation, page, task, with_revision};
+use super::{Home, agent, at, given, missing, operation, page, with_revision};
 
 async fn create(store: &Store, agent: &Agent) -> Result<Accepted, StoreError> {
     let operation = operation(agent, OperationKind::Create);
-    store.agent_create(agent, &operation, &task(agent, "first task", 1), None).await
+    store.agent_create(agent, &operation, &given(agent, "first task", 1), None).await
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn discarding_forgets_everything_of_an_agent_without_a_workspace() {
         key: "k".into(),
         fingerprint: [1; 32],
     };
-    let first_task = task(&agent, "first task", 1);
+    let first_task = given(&agent, "first task", 1);
     store.agent_create(&agent, &operation, &first_task, Some(&key)).await.unwrap();
     let dated = Dated { value: "x".into(), changed_at: at(1) };
     store.metadata_set(agent.id, &MetadataKey::parse("fleet_mcp_x").unwrap(), &dated).await.unwrap();

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use fleet_mcp::domain::agent::Agent;
 use fleet_mcp::domain::history::{HistoryEntry, HistoryKind};
-use fleet_mcp::domain::id::TaskId;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::{Home, at, page, report, task};
+use super::{Home, page, report, task};
 
 #[tokio::test]
 async fn an_entry_is_recorded_once_and_read_back_whole() {

@@ -6,7 +6,7 @@ use fleet_mcp::domain::operation::{Failure, Operation, OperationKind, OperationS
 use fleet_mcp::store::{Accepted, OperationEnd, RequestKey, StoreError};
 use tokio::task::JoinSet;
 
-use super::{Home, agent, at, missing, operation, task};
+use super::{Home, agent, at, given, missing, operation};
 
 fn key(fingerprint: u8) -> RequestKey {
     RequestKey {
@@ -160,7 +160,7 @@ async fn a_repeated_create_finds_the_first_and_makes_nothing() {
     let home = Home::new().await;
     let create = async |agent: &Agent, fingerprint| {
         let operation = operation(agent, OperationKind::Create);
-        let first_task = task(agent, "first", 1);
+        let first_task = given(agent, "first", 1);
         (
             operation.clone(),
             home.store.agent_create(agent, &operation, &first_task, Some(&key(fingerprint))).await,

@@ -1,0 +1,142 @@
+//! A fleet on an embedded Coder: agents that really work, in directories and processes of their own.
+
+use std::time::Duration;
+
+use fleet_mcp::app::error::Error;
+use fleet_mcp::app::tasks::{CancelTask, StartTask, TaskCanceled, TaskStarted};
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::history::HistoryKind;
+use fleet_mcp::domain::id::TaskId;
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::spec::Spec;
+use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
+use serde_json::Value;
+
+use super::{LocalSite, RunningFleet, RunningLocal, create_command, operator, project};
+
+/// A fleet with its embedded Coder. Fields are dropped in this order: whoever asks goes before who answers.
+pub(crate) struct Crew {
+    pub(crate) running: RunningFleet,
+    pub(crate) local: RunningLocal,
+    pub(crate) site: LocalSite,
+}
+
+impl Crew {
+    pub(crate) async fn new() -> Self {
+        let site = LocalSite::new().project(project("setup", None));
+        let local = site.start().await;
+        let running = RunningFleet::start(&local.url, &local.token).await.seen().await;
+        Self { running, local, site }
+    }
+
+    /// An agent that has done its spec and waits.
+    pub(crate) async fn with(name: &str) -> Self {
+        let crew = Self::new().await;
+        crew.agent(name).await;
+        crew
+    }
+
+    pub(crate) async fn agent(&self, name: &str) {
+        self.create(name, "say ready").await;
+        self.rests(name).await;
+    }
+
+    /// Creates an agent and returns before it is ready.
+    pub(crate) async fn create(&self, name: &str, spec: &str) {
+        let mut command = create_command(name);
+        command.spec = Spec::parse(spec).unwrap();
+        self.running.fleet.agent_create(&operator(), command).await.unwrap();
+    }
+
+    /// Waits until the agent is idle and has nothing left to do.
+    pub(crate) async fn rests(&self, name: &str) {
+        self.until(name, "it rests", |status, task| status == AgentStatus::Idle && task.is_none()).await;
+    }
+
+    pub(crate) async fn works(&self, name: &str) {
+        self.until(name, "it works", |status, task| {
+            status == AgentStatus::Busy && task.is_some_and(|task| task.state() == TaskState::Working)
+        })
+        .await;
+    }
+
+    pub(crate) async fn start(&self, name: &str, task: &str, when_busy: WhenBusy) -> Result<TaskStarted, Error> {
+        let request = StartTask {
+            name: name.to_owned(),
+            description: task.to_owned(),
+            when_busy,
+            timeout: None,
+            request: None,
+        };
+        self.running.fleet.task_start(&operator(), request).await
+    }
+
+    /// Gives a task to an agent that is free.
+    pub(crate) async fn give(&self, name: &str, task: &str) -> TaskId {
+        self.start(name, task, WhenBusy::Reject).await.unwrap().task.id
+    }
+
+    pub(crate) async fn cancel(&self, name: &str) -> Result<TaskCanceled, Error> {
+        let request = CancelTask { name: name.to_owned(), all: false, escalate: false };
+        self.running.fleet.task_cancel(&operator(), request).await
+    }
+
+    /// The task once it has ended.
+    pub(crate) async fn ended(&self, task: TaskId) -> Task {
+        let ended = async {
+            loop {
+                let found = self.running.store.task_by_id(task).await.unwrap().unwrap();
+                if found.state().is_ended() {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(120), ended).await.expect("the task ends")
+    }
+
+    /// State, text and outcome of the agent's tasks, oldest first.
+    pub(crate) async fn tasks(&self, name: &str) -> Vec<(String, String, Option<String>)> {
+        let agent = self.running.store.agent_newest_by_name(name).await.unwrap().unwrap();
+        let page = PageRequest::parse(1, 100).unwrap();
+        let page = self.running.store.journal_page(agent.id, Some(HistoryKind::Task), page).await.unwrap();
+        let row = |entry: fleet_mcp::domain::history::HistoryEntry| (entry.state, entry.message, entry.outcome);
+        page.items.into_iter().rev().map(row).collect()
+    }
+
+    /// The texts that the agent's runner took, in the order it took them.
+    pub(crate) fn taken(&self, name: &str) -> Vec<String> {
+        taken_in(&self.site.workspace(name).join("fleet/journal.jsonl"))
+    }
+
+    async fn until(&self, name: &str, what: &str, holds: impl Fn(AgentStatus, Option<&Task>) -> bool) {
+        let mut changes = self.running.fleet.board().changes();
+        let is_so = || {
+            let snapshot = self.running.fleet.board().now();
+            let state = snapshot.by_name(name);
+            state.is_some_and(|state| holds(state.agent.sighting.status, state.tasks.open.as_ref()))
+        };
+        let wanted = async {
+            while !is_so() {
+                // Tasks move without a visible change too, so the change is not waited for alone.
+                let pause = tokio::time::sleep(Duration::from_millis(50));
+                tokio::select! {
+                    _ = changes.changed() => {}
+                    () = pause => {}
+                }
+            }
+        };
+        let found = tokio::time::timeout(Duration::from_secs(90), wanted).await;
+        let snapshot = self.running.fleet.board().now();
+        let state = snapshot.by_name(name).map(|state| (&state.agent.sighting, &state.tasks));
+        assert!(found.is_ok(), "not so that {what}: {state:#?}");
+    }
+}
+
+/// The texts of a runner's journal that it took for good.
+pub(crate) fn taken_in(journal: &std::path::Path) -> Vec<String> {
+    let lines = std::fs::read_to_string(journal).unwrap_or_default();
+    let entries = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let accepted = entries.filter(|entry| entry["entry"] == "accepted");
+    accepted.map(|entry| entry["content"].as_str().unwrap_or_default().to_owned()).collect()
+}

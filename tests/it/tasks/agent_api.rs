@@ -1,0 +1,174 @@
+//! Agents that speak plain AgentAPI: told at most once, read back by text and time.
+
+use fleet_mcp::app::tasks::StartTask;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::id::TaskId;
+use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
+
+use crate::harness::{
+    AgentScript, FalseAnswer, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When, eventually,
+    operator, stub,
+};
+
+const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
+
+async fn give(running: &RunningFleet, text: &str) -> TaskId {
+    let request = StartTask {
+        name: "one".to_owned(),
+        description: text.to_owned(),
+        when_busy: WhenBusy::Reject,
+        timeout: None,
+        request: None,
+    };
+    running.fleet.task_start(&operator(), request).await.unwrap().task.id
+}
+
+async fn ended(running: &RunningFleet, task: TaskId) -> Task {
+    eventually("the task has ended", async || {
+        running.store.task_by_id(task).await.unwrap().unwrap().state().is_ended()
+    })
+    .await;
+    running.store.task_by_id(task).await.unwrap().unwrap()
+}
+
+async fn working(running: &RunningFleet, task: TaskId) {
+    eventually("the agent has it", async || {
+        running.store.task_by_id(task).await.unwrap().unwrap().state() == TaskState::Working
+    })
+    .await;
+}
+
+async fn rests(running: &RunningFleet) {
+    eventually("it rests", async || {
+        let snapshot = running.fleet.board().now();
+        let state = snapshot.by_name("one");
+        state.is_some_and(|s| s.agent.sighting.status == AgentStatus::Idle && s.tasks.open.is_none())
+    })
+    .await;
+}
+
+async fn ready() -> Scene {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    rests(&scene.running).await;
+    scene
+}
+
+/// How often the agent got this text.
+fn times_told(scene: &crate::harness::CoderStub, text: &str) -> usize {
+    let requests = scene.app_requests("one");
+    requests.iter().filter(|request| request.method == "POST" && request.body.contains(text)).count()
+}
+
+#[tokio::test]
+async fn a_text_is_told_without_a_task_id_and_ends_with_the_agents_answer() {
+    let scene = ready().await;
+    scene.coder.set_agent_script("one", AgentScript::Work);
+    let task = give(&scene.running, "Write a test").await;
+    working(&scene.running, task).await;
+    assert_eq!(scene.running.status("one"), Some(AgentStatus::Busy));
+    scene.coder.agent_finishes("one", "wrote it");
+    let task = ended(&scene.running, task).await;
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("wrote it")));
+    assert_eq!(task.work.verified, None, "nothing could be seen");
+    let told: Vec<String> = scene.coder.app_requests("one").into_iter().map(|request| request.body).collect();
+    let posted: Vec<&String> = told.iter().filter(|body| !body.is_empty()).collect();
+    assert_eq!(posted, [r#"{"content":"Write a test","type":"user"}"#]);
+}
+
+#[tokio::test]
+async fn the_spec_that_a_template_gives_its_agent_is_followed_and_not_told_again() {
+    let scene = ready().await;
+    assert_eq!(times_told(&scene.coder, "Fix the login bug"), 0);
+    let snapshot = scene.running.fleet.board().now();
+    let last = snapshot.by_name("one").unwrap().tasks.last.clone().unwrap();
+    let expected = (TaskState::Done, Some("done: ## Objective\nFix the login bug"));
+    assert_eq!((last.state(), last.entry.outcome.as_deref()), expected);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_or_false_after_the_effect_leads_to_no_second_telling() {
+    let false_500 =
+        FalseAnswer { status: 502, content_type: "text/html".into(), body: "<html>Bad Gateway</html>".into() };
+    for kind in [ProxyFault::CutAfter, ProxyFault::AnswerAfter(false_500), ProxyFault::CutInBody { bytes: 3 }] {
+        let coder = stub(Pace::Instant).await;
+        let proxy = FaultProxy::start(coder.url()).await;
+        let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
+        running.create("one").await.unwrap();
+        rests(&running).await;
+        let hits = proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Always, kind });
+        let task = give(&running, "Only once").await;
+        let task = ended(&running, task).await;
+        assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done: Only once")));
+        assert_eq!((times_told(&coder, "Only once"), proxy.fault_hits(hits)), (1, 1));
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
+    let coder = stub(Pace::Instant).await;
+    let proxy = FaultProxy::start(coder.url()).await;
+    let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
+    running.create("one").await.unwrap();
+    rests(&running).await;
+    let kind = ProxyFault::CutBefore;
+    proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Always, kind });
+    let task = give(&running, "Lost").await;
+    let task = ended(&running, task).await;
+    assert_eq!(task.state(), TaskState::Failed);
+    let outcome = "whether the message arrived cannot be told; it was not sent again, so that nothing is done twice";
+    assert_eq!(task.entry.outcome.as_deref(), Some(outcome));
+    proxy.clear_faults();
+    let next = give(&running, "Found").await;
+    assert_eq!(ended(&running, next).await.state(), TaskState::Done);
+    assert_eq!(times_told(&coder, "Lost"), 0);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_at_work_by_itself_is_waited_for() {
+    let scene = ready().await;
+    scene.coder.post_app_status("one", "working", "what a person asked for");
+    scene.running.becomes("one", AgentStatus::Busy).await;
+    let request = StartTask {
+        name: "one".to_owned(),
+        description: "After you".to_owned(),
+        when_busy: WhenBusy::Queue,
+        timeout: None,
+        request: None,
+    };
+    let task = scene.running.fleet.task_start(&operator(), request).await.unwrap().task.id;
+    scene.running.fleet.poll_now();
+    assert_eq!(times_told(&scene.coder, "After you"), 0);
+    scene.coder.post_app_status("one", "complete", "done with that");
+    assert_eq!(ended(&scene.running, task).await.state(), TaskState::Done);
+    assert_eq!(times_told(&scene.coder, "After you"), 1);
+}
+
+#[tokio::test]
+async fn a_task_in_the_middle_of_a_restart_has_failed_and_is_not_told_again() {
+    let scene = ready().await;
+    scene.coder.set_agent_script("one", AgentScript::Work);
+    let task = give(&scene.running, "Half done").await;
+    working(&scene.running, task).await;
+    scene.running.restart_agent("one").await.unwrap();
+    let task = ended(&scene.running, task).await;
+    assert!(matches!(task.state(), TaskState::Failed | TaskState::Canceled), "{task:?}");
+    assert_eq!(times_told(&scene.coder, "Half done"), 1);
+}
+
+#[tokio::test]
+async fn working_reported_for_ever_by_a_dead_process_is_not_believed() {
+    let scene = ready().await;
+    scene.coder.post_app_status_of_the_dead("one", "working", "Still at it");
+    eventually("the report is known", async || {
+        let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
+        let page = fleet_mcp::domain::page::PageRequest::parse(1, 20).unwrap();
+        let page = scene.running.store.journal_page(agent.id, None, page).await.unwrap();
+        page.items.iter().any(|entry| entry.message == "Still at it")
+    })
+    .await;
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let task = give(&scene.running, "Go on").await;
+    assert_eq!(ended(&scene.running, task).await.state(), TaskState::Done);
+}

@@ -1,0 +1,89 @@
+//! Canceling: the interruption, the harder steps, and agents that do not react.
+
+use fleet_mcp::app::error::Code;
+use fleet_mcp::app::tasks::{CancelTask, TaskCanceled};
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::task::{Reached, TaskState, WhenBusy};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Crew, operator};
+
+fn told(canceled: &TaskCanceled) -> (Option<TaskState>, AgentStatus, Reached) {
+    (canceled.task.as_ref().map(|task| task.state()), canceled.status, canceled.reached)
+}
+
+/// The runner itself, which has the lowest process id of its workspace.
+fn signal_runner(crew: &Crew, signal: Signal) {
+    let runner = crew.site.processes().into_iter().min().expect("a runner runs");
+    kill_process(Pid::from_raw(runner.cast_signed()).unwrap(), signal).unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_that_ignores_pleas_is_idle_again_and_its_history_says_canceled() {
+    let crew = Crew::with("one").await;
+    crew.give("one", "hang").await;
+    crew.works("one").await;
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Interrupt));
+    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    let last = crew.tasks("one").await.pop().unwrap();
+    assert_eq!((last.0.as_str(), last.1.as_str()), ("canceled", "hang"));
+    let next = crew.give("one", "say fine again").await;
+    assert_eq!(crew.ended(next).await.state(), TaskState::Done);
+}
+
+#[tokio::test]
+async fn without_a_task_there_is_nothing_to_cancel() {
+    let crew = Crew::with("one").await;
+    let refused = crew.cancel("one").await.unwrap_err();
+    let expected = (Code::NoTask, "agent 'one' has no task to cancel".to_owned());
+    assert_eq!((refused.code(), refused.to_string()), expected);
+}
+
+#[tokio::test]
+async fn the_queue_goes_on_unless_all_are_canceled() {
+    let crew = Crew::with("one").await;
+    crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let next = crew.start("one", "sleep 601", WhenBusy::Queue).await.unwrap().task.id;
+    let last = crew.start("one", "say never", WhenBusy::Queue).await.unwrap().task.id;
+    crew.cancel("one").await.unwrap();
+    crew.works("one").await;
+    let all = CancelTask { name: "one".to_owned(), all: true, escalate: false };
+    crew.running.fleet.task_cancel(&operator(), all).await.unwrap();
+    for task in [next, last] {
+        assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
+    }
+    crew.rests("one").await;
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "sleep 601"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_answer_is_stopped_if_that_is_allowed() {
+    let crew = Crew::with("one").await;
+    let task = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    signal_runner(&crew, Signal::STOP);
+    let request = CancelTask { name: "one".to_owned(), all: false, escalate: true };
+    let canceled = crew.running.fleet.task_cancel(&operator(), request).await.unwrap();
+    assert_eq!((canceled.task.map(|task| task.state()), canceled.reached), (Some(TaskState::Canceled), Reached::Stop));
+    assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
+    crew.running.becomes("one", AgentStatus::Stopped).await;
+    assert_eq!(crew.site.processes(), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn work_that_went_on_after_its_cancel_is_ended_once_the_agent_answers_again() {
+    let crew = Crew::with("one").await;
+    let task = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    signal_runner(&crew, Signal::STOP);
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!((canceled.task.map(|task| task.state()), canceled.reached), (Some(TaskState::Canceled), Reached::None));
+    assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
+    signal_runner(&crew, Signal::CONT);
+    crew.rests("one").await;
+    let next = crew.give("one", "say awake").await;
+    assert_eq!(crew.ended(next).await.state(), TaskState::Done);
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say awake"]);
+}

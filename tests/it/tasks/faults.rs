@@ -1,0 +1,126 @@
+//! Faults between us and agents with our runner: lost, doubled, late and cut, and yet each task is done once.
+
+use std::time::Duration;
+
+use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use fleet_mcp::domain::task::{TaskState, WhenBusy};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually, project};
+
+const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
+const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
+
+/// A crew whose every call goes through a proxy.
+async fn behind_a_proxy() -> (Crew, FaultProxy) {
+    let site = LocalSite::new().project(project("setup", None));
+    let local = site.start().await;
+    let proxy = FaultProxy::start(&local.url).await;
+    let running = RunningFleet::start(&proxy.url(), &local.token).await.seen().await;
+    let crew = Crew { running, local, site };
+    crew.agent("one").await;
+    (crew, proxy)
+}
+
+#[tokio::test]
+async fn a_message_that_is_lost_or_whose_answer_is_lost_is_sent_again_and_done_once() {
+    let (crew, proxy) = behind_a_proxy().await;
+    for (number, kind) in [ProxyFault::CutBefore, ProxyFault::CutAfter, ProxyFault::CutInBody { bytes: 4 }]
+        .into_iter()
+        .enumerate()
+    {
+        let hits = proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::First(2), kind });
+        let task = crew.give("one", &format!("say {number}")).await;
+        assert_eq!(crew.ended(task).await.state(), TaskState::Done);
+        assert!(proxy.fault_hits(hits) >= 1);
+        proxy.clear_faults();
+        crew.rests("one").await;
+    }
+    assert_eq!(crew.taken("one"), ["say ready", "say 0", "say 1", "say 2"]);
+}
+
+#[tokio::test]
+async fn half_of_everything_said_between_us_and_the_agent_may_be_cut() {
+    let (crew, proxy) = behind_a_proxy().await;
+    for (seed, kind) in [ProxyFault::CutBefore, ProxyFault::CutAfter].into_iter().enumerate() {
+        let when = When::Percent { percent: 50, seed: seed as u64 };
+        proxy.fault(Rule { matches: Matches::path(APP), when, kind });
+    }
+    let mut last = None;
+    for number in 0..8 {
+        last = Some(crew.start("one", &format!("say {number}"), WhenBusy::Queue).await.unwrap().task.id);
+    }
+    assert_eq!(crew.ended(last.unwrap()).await.state(), TaskState::Done);
+    let mut expected = vec!["say ready".to_owned()];
+    expected.extend((0..8).map(|number| format!("say {number}")));
+    assert_eq!(crew.taken("one"), expected);
+    assert!(crew.tasks("one").await.iter().all(|(state, _, _)| state == "done"));
+}
+
+#[tokio::test]
+async fn a_message_that_arrives_after_its_task_was_canceled_is_ended_in_the_workspace_too() {
+    let (crew, proxy) = behind_a_proxy().await;
+    let late = ProxyFault::Delay(Duration::from_secs(20));
+    proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Nth(1), kind: late });
+    let task = crew.give("one", "sleep 600").await;
+    eventually("it is on its way", async || {
+        crew.running.store.task_by_id(task).await.unwrap().unwrap().state() == TaskState::Delivering
+    })
+    .await;
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(canceled.task.map(|task| task.state()), Some(TaskState::Canceled));
+    eventually("the late message arrived", async || crew.taken("one").len() == 2).await;
+    crew.rests("one").await;
+    eventually("nothing runs for it", async || crew.site.processes().len() == 1).await;
+}
+
+#[tokio::test]
+async fn all_connections_cut_in_the_middle_of_a_task_lose_nothing() {
+    let (crew, mut proxy) = behind_a_proxy().await;
+    let task = crew.give("one", "sleep 2\nsay through").await;
+    crew.works("one").await;
+    proxy.down().await;
+    eventually("the cut is noticed", async || !crew.running.fleet.health().now().is_reachable()).await;
+    proxy.up().await;
+    let task = crew.ended(task).await;
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("through")));
+    assert_eq!(crew.taken("one").len(), 2);
+}
+
+#[tokio::test]
+async fn an_agent_whose_app_does_not_answer_holds_up_no_other_and_is_told_as_unreachable() {
+    let (crew, proxy) = behind_a_proxy().await;
+    crew.agent("two").await;
+    crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let stalled = Matches::path("/@{user}/one.main/apps/{slug}/**");
+    proxy.fault(Rule { matches: stalled, when: When::Always, kind: ProxyFault::Stall });
+    let other = crew.give("two", "say quick").await;
+    assert_eq!(crew.ended(other).await.state(), TaskState::Done);
+    eventually("its silence is told", async || {
+        let snapshot = crew.running.fleet.board().now();
+        let sighting = &snapshot.by_name("one").unwrap().agent.sighting;
+        (sighting.status, sighting.attention) == (AgentStatus::Busy, Attention::Unreachable)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_runner_that_is_killed_in_the_middle_fails_its_task_and_runs_it_no_second_time() {
+    let crew = Crew::with("one").await;
+    let task = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let runner = crew.site.processes().into_iter().min().unwrap();
+    kill_process(Pid::from_raw(runner.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    eventually("it is known to be gone", async || {
+        let snapshot = crew.running.fleet.board().now();
+        let sighting = &snapshot.by_name("one").unwrap().agent.sighting;
+        sighting.attention == Attention::Unreachable || sighting.status == AgentStatus::Failed
+    })
+    .await;
+    crew.running.restart_agent("one").await.unwrap();
+    let task = crew.ended(task).await;
+    assert!(matches!(task.state(), TaskState::Failed | TaskState::Canceled), "{task:?}");
+    crew.rests("one").await;
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600"]);
+}

@@ -1,0 +1,147 @@
+//! The course of a task: idle, busy, idle; over stops, deletion, restarts; many of them and many at once.
+
+use fleet_mcp::app::error::Code;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::task::{TaskMove, TaskState, WhenBusy};
+
+use crate::harness::{Crew, RunningFleet, eventually};
+
+fn row(state: &str, message: &str, outcome: &str) -> (String, String, Option<String>) {
+    (state.to_owned(), message.to_owned(), Some(outcome.to_owned()))
+}
+
+#[tokio::test]
+async fn an_agent_is_idle_then_busy_then_idle_and_every_state_is_on_record() {
+    let crew = Crew::with("one").await;
+    let started = crew.start("one", "sleep 1\nsay done with it", WhenBusy::Reject).await.unwrap();
+    assert_eq!((started.task.state(), started.status), (TaskState::Queued, AgentStatus::Busy));
+    assert_eq!(started.message, "the task is on its way to agent 'one'");
+    crew.works("one").await;
+    let state = crew.running.show("one").await.unwrap();
+    assert_eq!(state.current_task(), Some("sleep 1\nsay done with it"));
+    crew.rests("one").await;
+    let task = crew.ended(started.task.id).await;
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done with it")));
+    let moves = crew.running.store.task_moves(&[task.id]).await.unwrap().remove(&task.id).unwrap();
+    let told: Vec<(TaskState, &str, i64)> =
+        moves.iter().map(|TaskMove { state, reason, generation, .. }| (*state, reason.as_str(), *generation)).collect();
+    let expected = [
+        (TaskState::Queued, "accepted", 1),
+        (TaskState::Delivering, "being told to the agent", 1),
+        (TaskState::Working, "the agent has it (runner)", 1),
+        (TaskState::Done, "done with it", 1),
+    ];
+    assert_eq!(told, expected);
+    assert!(moves.is_sorted_by_key(|moved| moved.at));
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 1\nsay done with it"]);
+}
+
+#[tokio::test]
+async fn the_spec_is_the_first_task_and_ends_like_any_other() {
+    let crew = Crew::with("one").await;
+    assert_eq!(crew.tasks("one").await, [row("done", "say ready", "ready")]);
+    assert_eq!(crew.taken("one"), ["say ready"]);
+}
+
+#[tokio::test]
+async fn a_task_given_while_the_agent_starts_is_held_until_it_is_ready() {
+    let crew = Crew::new().await;
+    crew.create("one", "say spec").await;
+    let held = crew.start("one", "say held", WhenBusy::Reject).await.unwrap();
+    assert_eq!(held.message, "the task is held until agent 'one' is ready");
+    let refused = crew.start("one", "say too much", WhenBusy::Reject).await.unwrap_err();
+    assert_eq!((refused.code(), refused.to_string()), (Code::AgentBusy, "agent 'one' is busy".to_owned()));
+    crew.ended(held.task.id).await;
+    crew.rests("one").await;
+    assert_eq!(crew.tasks("one").await, [row("done", "say spec", "spec"), row("done", "say held", "held")]);
+    assert_eq!(crew.taken("one"), ["say spec", "say held"]);
+}
+
+#[tokio::test]
+async fn a_stopped_agent_refuses_tasks_ends_what_it_did_and_keeps_what_waits() {
+    let crew = Crew::with("one").await;
+    let busy = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let waiting = crew.start("one", "say later", WhenBusy::Queue).await.unwrap().task.id;
+    crew.running.stop_agent("one").await.unwrap();
+    let stopped = crew.ended(busy).await;
+    assert_eq!(stopped.state(), TaskState::Canceled);
+    crew.running.becomes("one", AgentStatus::Stopped).await;
+    let refused = crew.start("one", "say no", WhenBusy::Queue).await.unwrap_err();
+    let expected = (Code::AgentNotReady, "agent 'one' is not running (stopped)".to_owned());
+    assert_eq!((refused.code(), refused.to_string()), expected);
+    crew.running.start_agent("one").await.unwrap();
+    let later = crew.ended(waiting).await;
+    assert_eq!((later.state(), later.entry.generation), (TaskState::Done, 3));
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say later"]);
+}
+
+#[tokio::test]
+async fn an_agent_is_deleted_while_it_is_busy_and_its_history_says_canceled() {
+    let crew = Crew::with("one").await;
+    let busy = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    crew.running.delete("one").await.unwrap();
+    crew.running.is_gone("one").await;
+    assert_eq!(crew.ended(busy).await.state(), TaskState::Canceled);
+    assert_eq!(crew.site.processes(), Vec::<u32>::new());
+    let states: Vec<String> = crew.tasks("one").await.into_iter().map(|(state, _, _)| state).collect();
+    assert_eq!(states, ["done", "canceled"]);
+}
+
+#[tokio::test]
+async fn queued_tasks_go_on_in_order_after_a_restart_of_the_control_plane() {
+    let Crew { running, local, site } = Crew::with("one").await;
+    let crew = Crew { running, local, site };
+    crew.give("one", "sleep 1").await;
+    let mut waiting = Vec::new();
+    for number in 0..3 {
+        let text = format!("say {number}");
+        waiting.push(crew.start("one", &text, WhenBusy::Queue).await.unwrap().task.id);
+    }
+    let Crew { running, local, site } = crew;
+    let directory = running.stop().await;
+    let running = RunningFleet::start_in(directory, &local.url, &local.token).await.seen().await;
+    let crew = Crew { running, local, site };
+    for task in waiting {
+        assert_eq!(crew.ended(task).await.state(), TaskState::Done);
+    }
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 1", "say 0", "say 1", "say 2"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_tasks_on_one_agent_are_done_once_each_in_their_order() {
+    let crew = Crew::with("one").await;
+    let mut last = None;
+    for number in 0..100 {
+        let text = format!("say {number}");
+        last = Some(crew.start("one", &text, WhenBusy::Queue).await.unwrap().task.id);
+    }
+    crew.ended(last.unwrap()).await;
+    let mut expected = vec!["say ready".to_owned()];
+    expected.extend((0..100).map(|number| format!("say {number}")));
+    assert_eq!(crew.taken("one"), expected);
+    assert!(crew.tasks("one").await.iter().all(|(state, _, _)| state == "done"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_agents_are_busy_at_once_and_all_come_to_rest() {
+    let crew = Crew::new().await;
+    let names: Vec<String> = (0..10).map(|number| format!("agent-{number}")).collect();
+    for name in &names {
+        crew.create(name, "say ready").await;
+    }
+    for name in &names {
+        crew.rests(name).await;
+        crew.give(name, "sleep 8\ncommit Work").await;
+    }
+    eventually("all are busy at once", async || {
+        crew.running.fleet.board().now().counts().get(&AgentStatus::Busy) == Some(&10)
+    })
+    .await;
+    for name in &names {
+        crew.rests(name).await;
+        let last = crew.tasks(name).await.pop().unwrap();
+        assert_eq!((last.0.as_str(), last.1.as_str()), ("done", "sleep 8\ncommit Work"));
+    }
+}

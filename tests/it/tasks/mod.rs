@@ -1,0 +1,9 @@
+//! Tasks: given once, seen, stopped, never lost, on agents that really work and on ones that misbehave.
+
+mod agent_api;
+mod cancel;
+mod faults;
+mod life;
+mod outcomes;
+mod queue;
+mod reports;

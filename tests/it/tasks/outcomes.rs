@@ -1,0 +1,104 @@
+//! How tasks end: complete, failure, question, usage limit; what is claimed and what can be verified.
+
+use chrono::Utc;
+use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use fleet_mcp::domain::task::{TaskState, Verified};
+
+use crate::harness::{Crew, eventually};
+
+fn attention(crew: &Crew, name: &str) -> (AgentStatus, Attention, String) {
+    let snapshot = crew.running.fleet.board().now();
+    let sighting = &snapshot.by_name(name).unwrap().agent.sighting;
+    (sighting.status, sighting.attention, sighting.reason.clone())
+}
+
+#[tokio::test]
+async fn a_failed_task_asks_for_attention_until_the_next_one() {
+    let crew = Crew::with("one").await;
+    let failed = crew.give("one", "fail no space left").await;
+    let failed = crew.ended(failed).await;
+    assert_eq!((failed.state(), failed.entry.outcome.as_deref()), (TaskState::Failed, Some("no space left")));
+    crew.rests("one").await;
+    let told = (AgentStatus::Idle, Attention::FailedTask, "no space left".to_owned());
+    eventually("its failure is told", async || attention(&crew, "one") == told).await;
+    let next = crew.give("one", "say better").await;
+    crew.ended(next).await;
+    eventually("all is well", async || attention(&crew, "one").1 == Attention::None).await;
+}
+
+#[tokio::test]
+async fn a_question_ends_the_task_and_the_answer_is_the_next_one() {
+    let crew = Crew::with("one").await;
+    let asked = crew.give("one", "ask which branch?").await;
+    let asked = crew.ended(asked).await;
+    assert_eq!(
+        (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention),
+        (TaskState::Done, Some("which branch?"), true)
+    );
+    let told = (AgentStatus::Idle, Attention::NeedsInput, "which branch?".to_owned());
+    eventually("the question is told", async || attention(&crew, "one") == told).await;
+    let answer = crew.give("one", "say main it is").await;
+    crew.ended(answer).await;
+    eventually("nothing is asked any more", async || attention(&crew, "one").1 == Attention::None).await;
+}
+
+#[tokio::test]
+async fn a_usage_limit_parks_the_agent_and_its_end_resumes_the_task() {
+    let crew = Crew::with("one").await;
+    let task = crew.give("one", "fail usage limit reached, try again in 3 seconds").await;
+    eventually("it is parked", async || attention(&crew, "one").1 == Attention::Parked).await;
+    assert_eq!(attention(&crew, "one").0, AgentStatus::Busy);
+    eventually("it is told again", async || crew.taken("one").len() == 3).await;
+    eventually("it is parked again", async || attention(&crew, "one").1 == Attention::Parked).await;
+    let parked = crew.running.store.task_by_id(task).await.unwrap().unwrap();
+    assert_eq!((parked.state(), parked.work.attempt), (TaskState::Working, 2));
+    crew.cancel("one").await.unwrap();
+    assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
+    assert_eq!(crew.taken("one").len(), 3, "a canceled task is not told again");
+}
+
+#[tokio::test]
+async fn a_usage_limit_without_a_time_is_a_failure_with_its_text() {
+    let crew = Crew::with("one").await;
+    let task = crew.give("one", "fail usage limit reached").await;
+    let task = crew.ended(task).await;
+    let expected = (TaskState::Failed, Some("usage limit reached"));
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), expected);
+}
+
+#[tokio::test]
+async fn what_can_be_seen_of_a_claim_stands_beside_it() {
+    let crew = Crew::with("one").await;
+    let talk = crew.give("one", "say nothing was done").await;
+    let talk = crew.ended(talk).await.work.verified.unwrap();
+    assert_eq!((talk.is_new, talk.is_clean), (Some(false), true));
+    let work = crew.give("one", "commit Real work").await;
+    let seen = crew.ended(work).await.work.verified.unwrap();
+    let head = seen.commit.clone().unwrap();
+    assert_eq!(
+        seen,
+        Verified { commit: Some(head.clone()), is_new: Some(true), is_pushed: false, is_clean: true }
+    );
+    let repository = crew.site.workspace("one").join("repo");
+    let told = std::process::Command::new("git").arg("-C").arg(repository).args(["rev-parse", "HEAD"]).output();
+    assert_eq!(String::from_utf8_lossy(&told.unwrap().stdout).trim(), head);
+}
+
+#[tokio::test]
+async fn a_task_that_takes_longer_than_it_was_given_is_ended() {
+    let crew = Crew::with("one").await;
+    let request = fleet_mcp::app::tasks::StartTask {
+        name: "one".to_owned(),
+        description: "sleep 600".to_owned(),
+        when_busy: fleet_mcp::domain::task::WhenBusy::Reject,
+        timeout: Some(chrono::TimeDelta::seconds(1)),
+        request: None,
+    };
+    let started = crew.running.fleet.task_start(&crate::harness::operator(), request).await.unwrap();
+    let task = crew.ended(started.task.id).await;
+    let expected = (TaskState::TimedOut, Some("it took longer than it was given"));
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), expected);
+    assert!(task.work.working_since.is_some_and(|since| since < Utc::now()));
+    crew.rests("one").await;
+    assert_eq!(attention(&crew, "one").1, Attention::FailedTask);
+}

@@ -1,0 +1,47 @@
+//! What happens to a task for an agent that has one: refused, queued, or in its place.
+
+use fleet_mcp::app::error::Code;
+use fleet_mcp::domain::task::{TaskState, WhenBusy};
+
+use crate::harness::Crew;
+
+#[tokio::test]
+async fn of_two_starts_at_once_one_wins_and_the_other_is_told_that_the_agent_is_busy() {
+    let crew = Crew::with("one").await;
+    let (first, second) = tokio::join!(
+        crew.start("one", "sleep 1\nsay a", WhenBusy::Reject),
+        crew.start("one", "sleep 1\nsay b", WhenBusy::Reject)
+    );
+    let refused = [&first, &second].into_iter().filter_map(|result| result.as_ref().err()).collect::<Vec<_>>();
+    assert_eq!(refused.len(), 1);
+    assert_eq!((refused[0].code(), refused[0].to_string()), (Code::AgentBusy, "agent 'one' is busy".to_owned()));
+    crew.rests("one").await;
+    assert_eq!(crew.taken("one").len(), 2);
+}
+
+#[tokio::test]
+async fn a_queued_task_starts_by_itself_when_the_one_before_has_ended() {
+    let crew = Crew::with("one").await;
+    let first = crew.give("one", "sleep 1\nsay first").await;
+    crew.works("one").await;
+    let queued = crew.start("one", "say second", WhenBusy::Queue).await.unwrap();
+    assert_eq!(queued.message, "the task waits for agent 'one'; 1 before it");
+    assert_eq!(crew.ended(queued.task.id).await.state(), TaskState::Done);
+    assert_eq!(crew.ended(first).await.state(), TaskState::Done);
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 1\nsay first", "say second"]);
+}
+
+#[tokio::test]
+async fn an_urgent_task_ends_what_the_agent_does_and_goes_before_those_that_wait() {
+    let crew = Crew::with("one").await;
+    let first = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let waiting = crew.start("one", "say waiting", WhenBusy::Queue).await.unwrap().task.id;
+    let urgent = crew.start("one", "say urgent", WhenBusy::Interrupt).await.unwrap().task.id;
+    assert_eq!(crew.ended(urgent).await.state(), TaskState::Done);
+    assert_eq!(crew.ended(waiting).await.state(), TaskState::Done);
+    let first = crew.ended(first).await;
+    let expected = (TaskState::Canceled, Some("it was interrupted as asked"));
+    assert_eq!((first.state(), first.entry.outcome.as_deref()), expected);
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say urgent", "say waiting"]);
+}
