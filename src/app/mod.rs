@@ -16,6 +16,7 @@ pub mod history;
 pub mod hooks;
 mod metadata_reader;
 pub mod reconcile;
+pub mod runs;
 mod shutdown;
 mod slots;
 pub mod snapshot;
@@ -36,6 +37,7 @@ use discovery::Discovery;
 use health::Health;
 use metadata_reader::MetadataReader;
 use reconcile::failures::Failures;
+use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 
@@ -67,6 +69,7 @@ struct Parts {
     board: Board,
     health: Health,
     slots: Slots,
+    runs: ActiveRuns,
     metadata: MetadataReader,
     failures: Failures,
     options: FleetOptions,
@@ -89,6 +92,7 @@ impl Fleet {
     ) -> Result<Self, error::Error> {
         let fleet = Self(Arc::new(Parts {
             slots: Slots::new(options.parallel_builds),
+            runs: ActiveRuns::default(),
             metadata: MetadataReader::new(coder.clone()),
             failures: Failures::new(coder.clone()),
             discovery: Discovery::default(),

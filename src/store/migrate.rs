@@ -19,8 +19,10 @@ pub(crate) struct Step {
     pub(crate) sql: &'static str,
 }
 
-pub(crate) const STEPS: &[Step] =
-    &[Step { version: 1, name: "foundation", sql: include_str!("migrations/0001_foundation.sql") }];
+pub(crate) const STEPS: &[Step] = &[
+    Step { version: 1, name: "foundation", sql: include_str!("migrations/0001_foundation.sql") },
+    Step { version: 2, name: "runs", sql: include_str!("migrations/0002_runs.sql") },
+];
 
 /// Applies what is missing, each step in one transaction.
 pub(crate) async fn migrate(

@@ -8,6 +8,7 @@ mod observe;
 mod operations;
 mod perform;
 mod poll;
+mod runs;
 mod send;
 
 use tokio_util::sync::CancellationToken;
@@ -27,5 +28,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.poll_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.operations_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.runs_until(token).await });
     }
 }
