@@ -20,6 +20,7 @@ mod metadata_reader;
 mod provision;
 pub mod reconcile;
 pub mod rescue;
+pub mod runs;
 mod shutdown;
 mod slots;
 pub mod snapshot;
@@ -45,6 +46,7 @@ use discovery::Discovery;
 use health::Health;
 use metadata_reader::MetadataReader;
 use reconcile::failures::Failures;
+use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 
@@ -84,6 +86,7 @@ struct Parts {
     board: Board,
     health: Health,
     slots: Slots,
+    runs: ActiveRuns,
     metadata: MetadataReader,
     failures: Failures,
     app_slugs: AppSlugs,
@@ -109,6 +112,7 @@ impl Fleet {
     ) -> Result<Self, error::Error> {
         let fleet = Self(Arc::new(Parts {
             slots: Slots::new(options.parallel_builds),
+            runs: ActiveRuns::default(),
             metadata: MetadataReader::new(coder.clone()),
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),

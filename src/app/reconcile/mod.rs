@@ -11,6 +11,7 @@ mod perform;
 mod poll;
 mod provisions;
 mod rescue;
+mod runs;
 mod send;
 mod task_send;
 mod task_turn;
@@ -37,5 +38,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.provisions_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.tasks_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.runs_until(token).await });
     }
 }

@@ -6,8 +6,8 @@ use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
 
 use crate::harness::{
-    AgentScript, FalseAnswer, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When, eventually,
-    operator, stub,
+    AgentScript, FalseAnswer, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When,
+    eventually, operator, stub,
 };
 
 const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
@@ -88,9 +88,13 @@ async fn the_spec_that_a_template_gives_its_agent_is_followed_and_not_told_again
 
 #[tokio::test]
 async fn an_answer_that_is_lost_or_false_after_the_effect_leads_to_no_second_telling() {
-    let false_500 =
-        FalseAnswer { status: 502, content_type: "text/html".into(), body: "<html>Bad Gateway</html>".into() };
-    for kind in [ProxyFault::CutAfter, ProxyFault::AnswerAfter(false_500), ProxyFault::CutInBody { bytes: 3 }] {
+    let false_500 = FalseAnswer {
+        status: 502,
+        content_type: "text/html".into(),
+        body: "<html>Bad Gateway</html>".into(),
+    };
+    for kind in [ProxyFault::CutAfter, ProxyFault::AnswerAfter(false_500), ProxyFault::CutInBody { bytes: 3 }]
+    {
         let coder = stub(Pace::Instant).await;
         let proxy = FaultProxy::start(coder.url()).await;
         let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
@@ -117,7 +121,8 @@ async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
     let task = give(&running, "Lost").await;
     let task = ended(&running, task).await;
     assert_eq!(task.state(), TaskState::Failed);
-    let outcome = "whether the message arrived cannot be told; it was not sent again, so that nothing is done twice";
+    let outcome =
+        "whether the message arrived cannot be told; it was not sent again, so that nothing is done twice";
     assert_eq!(task.entry.outcome.as_deref(), Some(outcome));
     proxy.clear_faults();
     let next = give(&running, "Found").await;

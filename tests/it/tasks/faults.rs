@@ -6,7 +6,9 @@ use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::task::{TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually, project};
+use crate::harness::{
+    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually, project,
+};
 
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
 const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
