@@ -125,7 +125,7 @@ mod tests {
         };
         assert_eq!(
             [
-                reason(Command::new::<&str>([])),
+                reason(Command::new([""; 0])),
                 reason(Command::new(["-x"])),
                 reason(Command::new(["true", "a\0b"])),
                 reason(with_variable("A B", "")),

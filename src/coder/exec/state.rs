@@ -1,6 +1,6 @@
 //! What a workspace says about a run.
 
-use super::{Exit, ExecError, RunEnd};
+use super::{ExecError, Exit, RunEnd};
 
 /// A run as its workspace knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

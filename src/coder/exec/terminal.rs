@@ -34,7 +34,11 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) async fn open(client: &Client, agent: Uuid, container: Option<&str>) -> Result<Self, ExecError> {
+    pub(super) async fn open(
+        client: &Client,
+        agent: Uuid,
+        container: Option<&str>,
+    ) -> Result<Self, ExecError> {
         let options = PtyOptions {
             reconnect: Uuid::new_v4(),
             width: 80,

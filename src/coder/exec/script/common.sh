@@ -15,7 +15,7 @@ supervised() {
   read -r sup_pid sup_start sup_boot sup_attempt <"$run/supervisor" && [ "$sup_boot" = "$boot" ] || return 1
   read -r line <"/proc/$sup_pid/stat" || return 1
   set -- ${line##*) }
-  [ "${20}" = "$sup_start" ]
+  [ "${20}" = "$sup_start" ] && [ "$1" != Z ]
 }
 
 # Sets state. The supervisor is looked at before its result: one that ends in between has written it by then.

@@ -1,14 +1,26 @@
 # Ends every process of a run: asks once, waits for the grace, then kills until none is left. Arguments: id, seconds
 # of grace, why. Processes are known by a variable in their environment, so those in sessions of their own are too.
-id=$1 grace=$2 why=$3
-exec 2>/dev/null
-sign=FLEET_EXEC=$id
-case $why in
-timeout | cancel) [ -s why ] || printf '%s\n' "$why" >why ;;
-output) sign=FLEET_OUTPUT=$id ;;
-esac
-main=
-[ "$why" = lost ] || [ "$why" = output ] || read -r main <main
+end() {
+  sign=FLEET_EXEC=$1
+  main=
+  case $3 in
+  timeout | cancel) [ -s why ] || printf '%s\n' "$3" >why ;;
+  output) sign=FLEET_OUTPUT=$1 ;;
+  esac
+  [ "$3" = lost ] || [ "$3" = output ] || read -r main rest <main
+  members || return 0
+  # Some programs take a second request for an order to drop everything.
+  [ "$3" = leftovers ] && [ -s why ] || tell TERM
+  tries=$(($2 * 20))
+  while [ "$tries" -gt 0 ] && members; do
+    nap 0.05
+  done
+  tries=100
+  while [ "$tries" -gt 0 ] && members; do
+    tell KILL
+    nap 0.05
+  done
+}
 
 members() {
   found=
@@ -26,12 +38,14 @@ members() {
   fi
   [ -n "$found" ]
 }
+
 carries() {
   while read -r line || [ -n "$line" ]; do
     case $line in *"$sign"*) return 0 ;; esac
   done <"$1"
   return 1
 }
+
 # A stopped process hears nothing until it goes on.
 tell() {
   for pid in $found; do
@@ -40,18 +54,11 @@ tell() {
   done
   [ -z "$main" ] || kill -s "$1" -- "-$main"
 }
-nap() { sleep "$1" || { sleep 1; tries=$((tries - 19)); }; }
 
-members || exit 0
-tell TERM
-tries=$((grace * 20))
-while [ "$tries" -gt 0 ] && members; do
-  nap 0.05
+# Not every sleep knows fractions.
+nap() {
   tries=$((tries - 1))
-done
-tries=100
-while [ "$tries" -gt 0 ] && members; do
-  tell KILL
-  nap 0.05
-  tries=$((tries - 1))
-done
+  sleep "$1" && return
+  sleep 1
+  tries=$((tries - 19))
+}

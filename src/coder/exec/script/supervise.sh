@@ -1,6 +1,7 @@
 # Runs one command to its end, whoever still listens. Arguments: id, attempt, seconds to live, seconds of grace, the
-# directory to start in. The working directory is the run's.
+# directory to start in. The working directory is the run's; descriptor 5 is who waits for us.
 id=$1 attempt=$2 limit=$3 grace=$4 base=$5
+exec 2>/dev/null
 umask 077
 # Of several attempts one gets through.
 set -C
@@ -12,9 +13,10 @@ read -r boot </proc/sys/kernel/random/boot_id
 read -r line </proc/$$/stat
 set -- ${line##*) }
 printf '%s %s %s %s\n' $$ "${20}" "$boot" "$attempt" >supervisor
+echo claimed >&5
 
-# Ends the run when its time is over. A process that hides from us and holds the output open would keep a finished
-# run open; then the output is cut off instead.
+# Ends the run when its time is over. A descendant that holds the output of an ended command open is ended too; one
+# that hides from us loses the output instead.
 watch() {
   trap 'kill "$pause"; exit' TERM
   left=$limit
@@ -25,25 +27,29 @@ watch() {
     pause=$!
     wait "$pause"
     left=$((left - step))
-    [ -z "$over" ] || sh "$attempt/end" "$id" 0 output
-    [ -s "$attempt/code" ] && over=yes
+    # By now the command has what it was told.
+    rm -f "$attempt/command" "$attempt/in"
+    [ -z "$over" ] || end "$id" 0 output
+    [ -s "$attempt/code" ] && end "$id" "$grace" leftovers && over=yes
   done
-  exec sh "$attempt/end" "$id" "$grace" timeout
+  end "$id" "$grace" timeout
 }
-watch &
+watch 5>&- &
 watch=$!
 
-own=
-command -v setsid >/dev/null && own=setsid
+# By its path, since the command may bring a search path of its own.
+own=$(command -v setsid)
 # What the shell has to say about a command that died of a signal tells it from one that returned such a number.
 exec 2>"$attempt/note"
 {
   {
-    FLEET_EXEC=$id $own sh "$attempt/command" "$base" <"$attempt/in" 2>&3 3>&-
+    (. "./$attempt/command") <"$attempt/in" 2>&3 3>&- 5>&-
     echo $? >"$attempt/code"
-    sh "$attempt/end" "$id" "$grace" leftovers >/dev/null 2>&1 3>&-
-  } | FLEET_OUTPUT=$id cat >out 3>&-
-} 3>&1 | FLEET_OUTPUT=$id cat >err
+    read -r main rest <main
+    { [ -z "$own" ] || [ -s why ] || kill -s 0 -- "-$main"; } 2>/dev/null &&
+      end "$id" "$grace" leftovers >/dev/null 2>&1 3>&-
+  } | FLEET_OUTPUT=$id cat >out 3>&- 5>&-
+} 3>&1 | FLEET_OUTPUT=$id cat >err 5>&-
 exec 2>/dev/null
 
 read -r code <"$attempt/code"
@@ -52,5 +58,8 @@ word="code $code"
   word="signal $((code - 128))"
 [ -s why ] && read -r word <why
 printf '%s\n' "$word" >exit
+exec 5>&-
 kill "$watch"
 rm -rf "$attempt"
+# Whoever left the command's group and closed its output goes now; nothing outlives its run.
+end "$id" "$grace" leftovers
