@@ -1,9 +1,13 @@
 //! Checks of the running server: each says what is wrong and what to do about it.
 
+use std::sync::Arc;
+
 use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
+use super::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
+use crate::domain::provision::Callback;
 
 /// One thing looked at; a remedy means it is not well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,18 +75,16 @@ impl Fleet {
     fn check_identities(&self) -> Check {
         let snapshot = self.board().now();
         let running = snapshot.agents.values().filter(|state| state.agent.sighting.status.is_ready());
-        let (mut n_well, mut troubled) = (0, Vec::new());
-        for state in running {
-            match state.callback_reason() {
-                None => n_well += 1,
-                Some(reason) => troubled.push(format!("{}: {reason}", state.agent.name)),
-            }
-        }
+        let running: Vec<_> = running.collect();
+        let n_direct = running.iter().filter(|state| state.callback() == Some(Callback::Direct)).count();
+        let named =
+            |state: &Arc<AgentState>| Some(format!("{}: {}", state.agent.name, state.callback_reason()?));
+        let troubled: Vec<String> = running.iter().copied().filter_map(named).collect();
         let Some(first) = troubled.first() else {
-            return Check { name: "callbacks", finding: format!("{n_well} agents can call"), remedy: None };
+            let finding = format!("{n_direct} of {} agents that run can call", running.len());
+            return Check { name: "callbacks", finding, remedy: None };
         };
-        let finding =
-            format!("{} of {} agents cannot call; {first}", troubled.len(), n_well + troubled.len());
+        let finding = format!("{} of {} agents that run cannot call; {first}", troubled.len(), running.len());
         let remedy =
             "Do what is said there; each is tried again by itself, and at once when it is restarted.";
         Check { name: "callbacks", finding, remedy: Some(remedy.to_owned()) }

@@ -50,18 +50,13 @@ impl Fleet {
     pub(super) async fn perform(&self, operation: Operation, stop: CancellationToken) {
         let id = operation.id;
         let span = tracing::info_span!("operation", operation.id = %id, operation.kind = %operation.kind);
-        let agent = match self.store().agent_by_id(operation.agent_id).await {
-            Ok(Some(agent)) => agent,
+        let mut work = match self.work_of(operation).await {
+            Ok(Some(work)) => work,
             Ok(None) => return,
-            Err(error) => return tracing::error!(parent: &span, %error, "the agent's row could not be read"),
-        };
-        let rescue = match self.store().rescue_of(id).await {
-            Ok(rescue) => rescue,
             Err(error) => {
-                return tracing::error!(parent: &span, %error, "the rescue's row could not be read");
+                return tracing::error!(parent: &span, %error, "the operation's agent could not be read");
             }
         };
-        let mut work = Work { operation, agent, slot: None, rescue, began: Instant::now(), n_quiet: 0 };
         while !stop.is_cancelled() {
             let turn = match self.turn(&mut work, &stop).await {
                 Ok(Turn::End(end)) => self.conclude(&mut work, &end).await.map(|()| Turn::End(end)),
@@ -77,6 +72,17 @@ impl Fleet {
                 }
             }
         }
+    }
+
+    /// None when the agent was discarded with all that hung on it.
+    async fn work_of(&self, operation: Operation) -> Result<Option<Work>, Error> {
+        let Some(agent) = self.store().agent_by_id(operation.agent_id).await? else { return Ok(None) };
+        let rescue = match operation.kind {
+            OperationKind::Delete => self.store().rescue_of(operation.id).await?,
+            OperationKind::Create | OperationKind::Start => None,
+            OperationKind::Stop | OperationKind::Restart => None,
+        };
+        Ok(Some(Work { operation, agent, slot: None, rescue, began: Instant::now(), n_quiet: 0 }))
     }
 
     /// A create that was sent and never seen to arrive: its delete has to look for what may still come of it.

@@ -117,8 +117,13 @@ async fn history_stays_readable_by_name_after_the_deletion() {
     let page =
         scene.running.store.journal_page(agent.id, None, PageRequest::parse(1, 20).unwrap()).await.unwrap();
     let kinds: Vec<(HistoryKind, &str)> = page.items.iter().map(|e| (e.kind, e.message.as_str())).collect();
-    let expected =
-        [(HistoryKind::Report, "Reading the code"), (HistoryKind::Task, "## Objective\nFix the login bug")];
+    let unsaved = "agent 'one' is being deleted; its work was not saved: pty_connect: Coder answered 404: Route \
+                   not found.";
+    let expected = [
+        (HistoryKind::Report, unsaved),
+        (HistoryKind::Report, "Reading the code"),
+        (HistoryKind::Task, "## Objective\nFix the login bug"),
+    ];
     assert_eq!(kinds, expected);
     let error = scene.running.show("one").await.unwrap_err();
     assert_eq!((error.code(), error.to_string().as_str()), (Code::NotFound, "agent 'one' not found"));

@@ -43,6 +43,7 @@ impl Up {
     }
 
     /// Waits until the server has died by itself; its agents run on.
+    #[cfg(feature = "test-hooks")]
     pub(crate) async fn died(mut self) -> Program {
         let status = tokio::time::timeout(std::time::Duration::from_secs(30), self.child.wait()).await;
         let status = status.expect("the server dies").unwrap();

@@ -83,7 +83,7 @@ async fn an_address_that_cannot_be_reached_from_inside_is_said_with_the_remedy()
         doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == "callbacks").unwrap();
     assert_eq!(
         (&check["ok"], &check["finding"]),
-        (&json!(false), &json!(format!("1 of 1 agents cannot call; otter: {reason}")))
+        (&json!(false), &json!(format!("1 of 1 agents that run cannot call; otter: {reason}")))
     );
     assert!(up.agent_file("otter", "provisioned.json").unwrap().contains("unreachable"));
 }

@@ -37,7 +37,7 @@ async fn a_header_that_is_not_bearer_and_one_token_is_malformed() {
 }
 
 #[tokio::test]
-async fn unknown_expired_and_revoked_tokens_are_the_same_to_their_bearer() {
+async fn who_holds_a_dead_token_is_told_why_and_a_stranger_is_not() {
     let server = Server::start().await;
     let unknown = read(bare(&server).bearer_auth("fleet_0123")).await.unwrap();
     assert_reply!("invalid_token", unknown);
@@ -48,9 +48,13 @@ async fn unknown_expired_and_revoked_tokens_are_the_same_to_their_bearer() {
     let id = known["tokens"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     assert_eq!(status(bare(&server).bearer_auth(&revoked)).await, 200);
     server.delete(&format!("/api/v1/tokens/{id}")).await;
-    for token in [&expired, &revoked] {
+    for (token, message) in [(&expired, "the token has expired"), (&revoked, "the token was revoked")] {
         let reply = read(bare(&server).bearer_auth(token)).await.unwrap();
-        assert_eq!((reply.status, reply.body), (401, unknown.body.clone()));
+        let mut told = unknown.body.clone();
+        told["message"] = message.into();
+        assert_eq!((reply.status, reply.body), (401, told));
+        let stranger = read(bare(&server).bearer_auth(format!("{token}0"))).await.unwrap();
+        assert_eq!((stranger.status, stranger.body), (401, unknown.body.clone()));
     }
 }
 

@@ -85,17 +85,21 @@ async fn every_operation_is_served_under_its_name_and_needs_a_token() {
 async fn answers_fit_their_schemas() {
     let server = Server::start().await;
     server.agent("otter").await;
+    server.agent("heron").await;
+    server.delete("/api/v1/agents/heron?wait_seconds=45").await;
+    let rescues = server.get("/api/v1/rescues").await.body;
+    let rescue = rescues["rescues"][0]["id"].as_str().unwrap();
     let document = json!(web::openapi());
     let mut n_checked = 0;
     for operation in operations(&document).iter().filter(|operation| operation.method == Method::GET) {
         let Some(schema) = &operation.answer else { continue };
-        let reply = server.get(&operation.path.replace("{name}", "otter")).await;
+        let reply = server.get(&operation.path.replace("{name}", "otter").replace("{id}", rescue)).await;
         assert_fits(&document, schema, &reply.body);
         n_checked += 1;
     }
     let problem = server.get("/api/v1/agents/nobody").await.body;
     assert_fits(&document, &json!({ "$ref": "#/components/schemas/ProblemBody" }), &problem);
-    assert_eq!(n_checked, 10);
+    assert_eq!(n_checked, 12);
 }
 
 fn assert_fits(document: &Value, schema: &Value, value: &Value) {

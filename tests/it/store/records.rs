@@ -79,6 +79,7 @@ async fn a_token_is_found_by_its_hash_alone_and_read_back_whole() {
         kind: RoleKind::Coding,
         role: Some("coder".into()),
         agent: Some(agent.id),
+        generation: Some(3),
         projects: AllowedProjects::Only(vec!["setup".into(), "a \"quoted\" one".into()]),
         expires_at: Some(at(9)),
         ..token("agent one", 2, Some(plain.id))
@@ -143,4 +144,34 @@ async fn the_audit_trail_is_paged_newest_first_in_the_order_written() {
         let expected = Page { items, total_count: 3, request: page(number, 2) };
         assert_eq!(home.store.audit_page(page(number, 2)).await.unwrap(), expected);
     }
+}
+
+#[tokio::test]
+async fn tokens_of_agents_are_forgotten_long_after_their_end_unless_others_hang_under_them() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let of_agent = |name: &str, expires: i64| TokenRecord {
+        agent: Some(agent.id),
+        generation: Some(1),
+        expires_at: Some(at(expires)),
+        ..token(name, 1, None)
+    };
+    let parent = of_agent("parent", 2);
+    let persons = TokenRecord { expires_at: Some(at(2)), ..token("person", 2, None) };
+    let tokens = [
+        parent.clone(),
+        of_agent("old", 2),
+        of_agent("new", 9),
+        persons,
+        TokenRecord { agent: Some(agent.id), ..token("child", 3, Some(parent.id)) },
+    ];
+    for (token, byte) in tokens.iter().zip(1..) {
+        home.store.token_insert(token, &[byte; 32]).await.unwrap();
+    }
+    assert_eq!(home.store.tokens_prune(at(5)).await.unwrap(), 1);
+    let left: Vec<String> = home.store.tokens().await.unwrap().into_iter().map(|token| token.name).collect();
+    assert_eq!(left.len(), 4);
+    assert!(!left.contains(&"old".to_owned()), "{left:?}");
+    let newest = home.store.token_newest_of(agent.id).await.unwrap().unwrap();
+    assert_eq!(newest.name, "child");
 }
