@@ -110,11 +110,9 @@ impl Fleet {
 fn isolation(hosting: &Hosting) -> Option<Check> {
     let (finding, remedy) = match hosting {
         Hosting::Deployment => return None,
-        Hosting::Embedded(Isolation::Enforced) => (
-            "agents see no fleet data but their own workspace; your other files are within their reach"
-                .to_owned(),
-            None,
-        ),
+        Hosting::Embedded(Isolation::Enforced) => {
+            ("agents can reach your files, but not the fleet's data or each other's work".to_owned(), None)
+        }
         Hosting::Embedded(Isolation::Absent { reason }) => (
             format!("agents are not isolated and can act as you: {reason}"),
             Some("Allow user namespaces for this program, or run agents on a Coder deployment.".to_owned()),

@@ -65,9 +65,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
 fn tell(isolation: &Isolation) {
     match isolation {
         Isolation::Enforced => {
-            tracing::info!(
-                "agents see no fleet data but their own workspace; your other files are within their reach"
-            );
+            tracing::info!("agents can reach your files, but not the fleet's data or each other's work");
         }
         Isolation::Absent { reason } => tracing::warn!(
             reason,

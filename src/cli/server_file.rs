@@ -36,12 +36,19 @@ impl ServerFile {
     }
 }
 
-pub(super) fn is_alive(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+/// Does this process run?
+pub(super) fn is_alive(number: u32) -> bool {
+    let pid = i32::try_from(number).ok().and_then(rustix::process::Pid::from_raw);
     match pid.map(rustix::process::test_kill_process) {
-        Some(Ok(())) => true,
+        Some(Ok(())) => !has_ended(number),
         // It runs as somebody else.
         Some(Err(error)) => error == rustix::io::Errno::PERM,
         None => false,
     }
+}
+
+/// A process that has ended keeps its number until its parent has noticed, which some parents never do.
+fn has_ended(number: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }

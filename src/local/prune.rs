@@ -59,3 +59,80 @@ fn too_many_deleted(memory: &Memory) -> Vec<Uuid> {
 fn last_change(workspace: &Workspace) -> chrono::DateTime<chrono::Utc> {
     workspace.latest().map_or(workspace.created_at, |latest| latest.updated_at())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coder::wire::Transition;
+    use crate::local::build::BuildRequest;
+    use crate::local::record::{Checkout, Outcome, Reason, TemplateName};
+    use crate::local::site::Kept;
+
+    fn workspace(number: u128, n_builds: i64) -> Workspace {
+        let request = BuildRequest {
+            transition: Transition::Delete,
+            reason: Reason::Initiator,
+            version_id: Uuid::nil(),
+            preset_id: None,
+            values: Vec::new(),
+            then_start: false,
+            is_orphan: false,
+        };
+        let mut builds: Vec<_> = (1..=n_builds).map(|build| request.clone().into_build(build)).collect();
+        builds.iter_mut().for_each(|build| build.end(Outcome::Succeeded));
+        Workspace {
+            id: Uuid::from_u128(number),
+            name: format!("agent-{number}"),
+            template: TemplateName { id: Uuid::nil(), name: String::new(), display_name: String::new() },
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            is_deleted: true,
+            checkout: Checkout::None,
+            is_to_resume: false,
+            builds,
+            app_status: None,
+        }
+    }
+
+    #[test]
+    fn the_newest_builds_stay_with_their_numbers() {
+        let mut workspace = workspace(1, 250);
+        trim_builds(&mut workspace);
+        let numbers: Vec<i64> = workspace.builds.iter().map(|build| build.number).collect();
+        assert_eq!(numbers, (151..=250).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn of_the_deleted_the_oldest_go_and_the_living_stay() {
+        let n_deleted = DELETED_KEPT as u128 + 2;
+        let mut workspaces: Vec<Workspace> = (1..=n_deleted).map(|number| workspace(number, 1)).collect();
+        let mut living = workspace(0, 1);
+        living.is_deleted = false;
+        workspaces.push(living);
+        let kept = Kept {
+            deployment_id: Uuid::nil(),
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            port: None,
+            tokens: Vec::new(),
+        };
+        let gone = too_many_deleted(&Memory::new(kept, workspaces));
+        assert_eq!(gone, [Uuid::from_u128(1), Uuid::from_u128(2)]);
+    }
+
+    #[test]
+    fn a_log_that_has_grown_too_long_is_put_aside_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place {
+            root: directory.path().to_owned(),
+            repo: directory.path().join("repo"),
+            fleet: directory.path().to_owned(),
+        };
+        let long = std::fs::File::create(place.log()).unwrap();
+        long.set_len(LONGEST_LOG).unwrap();
+        turn_log(&place).unwrap();
+        assert!(place.log().exists());
+        long.set_len(LONGEST_LOG + 1).unwrap();
+        turn_log(&place).unwrap();
+        let old = place.log().with_added_extension("old");
+        assert_eq!((place.log().exists(), old.metadata().unwrap().len()), (false, LONGEST_LOG + 1));
+    }
+}
