@@ -78,7 +78,11 @@ pub(super) fn detail(name: &str, status: &str) -> AgentDetail {
         created_at: days_ago(5),
         updated_at: days_ago(3),
         observed_at: Some(days_ago(3)),
-        links: Links { workspace: None, pull_request: Some("https://forge.example/pull/7".into()), pull_request_reason: None },
+        links: Links {
+            workspace: None,
+            pull_request: Some("https://forge.example/pull/7".into()),
+            pull_request_reason: None,
+        },
     }
 }
 

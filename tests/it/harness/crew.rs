@@ -60,7 +60,12 @@ impl Crew {
         .await;
     }
 
-    pub(crate) async fn start(&self, name: &str, task: &str, when_busy: WhenBusy) -> Result<TaskStarted, Error> {
+    pub(crate) async fn start(
+        &self,
+        name: &str,
+        task: &str,
+        when_busy: WhenBusy,
+    ) -> Result<TaskStarted, Error> {
         let request = StartTask {
             name: name.to_owned(),
             description: task.to_owned(),
@@ -100,7 +105,8 @@ impl Crew {
         let agent = self.running.store.agent_newest_by_name(name).await.unwrap().unwrap();
         let page = PageRequest::parse(1, 100).unwrap();
         let page = self.running.store.journal_page(agent.id, Some(HistoryKind::Task), page).await.unwrap();
-        let row = |entry: fleet_mcp::domain::history::HistoryEntry| (entry.state, entry.message, entry.outcome);
+        let row =
+            |entry: fleet_mcp::domain::history::HistoryEntry| (entry.state, entry.message, entry.outcome);
         page.items.into_iter().rev().map(row).collect()
     }
 

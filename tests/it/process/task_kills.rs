@@ -21,7 +21,8 @@ impl Plant {
         let plant = Self { program, local, site };
         let server = plant.program.serve().await;
         for name in names {
-            let create = ["--json", "agents", "create", "--project", "setup", "--spec", "say ready", "--name", name];
+            let create =
+                ["--json", "agents", "create", "--project", "setup", "--spec", "say ready", "--name", name];
             plant.program.json(&create).await;
         }
         for name in names {
@@ -48,7 +49,18 @@ impl Plant {
         let mut states = Vec::new();
         for page in 1.. {
             let page = page.to_string();
-            let query = ["--json", "agents", "history", name, "--kind", "task", "--page-size", "100", "--page", &page];
+            let query = [
+                "--json",
+                "agents",
+                "history",
+                name,
+                "--kind",
+                "task",
+                "--page-size",
+                "100",
+                "--page",
+                &page,
+            ];
             let history = self.program.json(&query).await;
             let rows = history["tasks"].as_array().unwrap().iter();
             states.extend(rows.map(|row| row["state"].as_str().unwrap().to_owned()));
@@ -106,7 +118,11 @@ async fn two_hundred_kills_at_any_moment_lose_no_task_and_do_none_twice() {
     let mut wishes: Vec<Wish> = Vec::new();
     for number in 0..KILLS {
         let mut server = plant.program.serve().await;
-        wishes.push(Wish { agent: AGENTS[number % 2], text: format!("say {number}"), is_acknowledged: false });
+        wishes.push(Wish {
+            agent: AGENTS[number % 2],
+            text: format!("say {number}"),
+            is_acknowledged: false,
+        });
         let open = wishes.iter_mut().filter(|wish| !wish.is_acknowledged);
         let wanted = async {
             for wish in open {
@@ -128,7 +144,8 @@ async fn two_hundred_kills_at_any_moment_lose_no_task_and_do_none_twice() {
     for name in AGENTS {
         plant.rests(name).await;
         let mut taken = plant.taken(name);
-        let mut expected: Vec<String> = wishes.iter().filter(|w| w.agent == name).map(|w| w.text.clone()).collect();
+        let mut expected: Vec<String> =
+            wishes.iter().filter(|w| w.agent == name).map(|w| w.text.clone()).collect();
         expected.push("say ready".to_owned());
         taken.sort();
         expected.sort();
@@ -168,7 +185,8 @@ mod with_hooks {
         let plant = Plant::with_agents(&["one"]).await;
         let mut expected = vec!["say ready".to_owned()];
         for point in POINTS_OF_START {
-            let text = format!("say {point}");
+            // It takes a moment, so that it is seen at work before it is seen to have ended.
+            let text = format!("sleep 1\nsay {point}");
             killed_at(&plant, point, &["--json", "tasks", "start", "one", &text]).await;
             let server = plant.program.serve().await;
             plant.rests("one").await;

@@ -66,7 +66,10 @@ async fn an_agent_that_does_not_answer_is_stopped_if_that_is_allowed() {
     signal_runner(&crew, Signal::STOP);
     let request = CancelTask { name: "one".to_owned(), all: false, escalate: true };
     let canceled = crew.running.fleet.task_cancel(&operator(), request).await.unwrap();
-    assert_eq!((canceled.task.map(|task| task.state()), canceled.reached), (Some(TaskState::Canceled), Reached::Stop));
+    assert_eq!(
+        (canceled.task.map(|task| task.state()), canceled.reached),
+        (Some(TaskState::Canceled), Reached::Stop)
+    );
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
     crew.running.becomes("one", AgentStatus::Stopped).await;
     assert_eq!(crew.site.processes(), Vec::<u32>::new());
@@ -79,7 +82,10 @@ async fn work_that_went_on_after_its_cancel_is_ended_once_the_agent_answers_agai
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);
     let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!((canceled.task.map(|task| task.state()), canceled.reached), (Some(TaskState::Canceled), Reached::None));
+    assert_eq!(
+        (canceled.task.map(|task| task.state()), canceled.reached),
+        (Some(TaskState::Canceled), Reached::None)
+    );
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
     signal_runner(&crew, Signal::CONT);
     crew.rests("one").await;

@@ -23,8 +23,10 @@ async fn an_agent_is_idle_then_busy_then_idle_and_every_state_is_on_record() {
     let task = crew.ended(started.task.id).await;
     assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done with it")));
     let moves = crew.running.store.task_moves(&[task.id]).await.unwrap().remove(&task.id).unwrap();
-    let told: Vec<(TaskState, &str, i64)> =
-        moves.iter().map(|TaskMove { state, reason, generation, .. }| (*state, reason.as_str(), *generation)).collect();
+    let told: Vec<(TaskState, &str, i64)> = moves
+        .iter()
+        .map(|TaskMove { state, reason, generation, .. }| (*state, reason.as_str(), *generation))
+        .collect();
     let expected = [
         (TaskState::Queued, "accepted", 1),
         (TaskState::Delivering, "being told to the agent", 1),

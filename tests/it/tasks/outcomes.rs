@@ -80,7 +80,8 @@ async fn what_can_be_seen_of_a_claim_stands_beside_it() {
         Verified { commit: Some(head.clone()), is_new: Some(true), is_pushed: false, is_clean: true }
     );
     let repository = crew.site.workspace("one").join("repo");
-    let told = std::process::Command::new("git").arg("-C").arg(repository).args(["rev-parse", "HEAD"]).output();
+    let told =
+        std::process::Command::new("git").arg("-C").arg(repository).args(["rev-parse", "HEAD"]).output();
     assert_eq!(String::from_utf8_lossy(&told.unwrap().stdout).trim(), head);
 }
 

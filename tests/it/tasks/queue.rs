@@ -12,9 +12,13 @@ async fn of_two_starts_at_once_one_wins_and_the_other_is_told_that_the_agent_is_
         crew.start("one", "sleep 1\nsay a", WhenBusy::Reject),
         crew.start("one", "sleep 1\nsay b", WhenBusy::Reject)
     );
-    let refused = [&first, &second].into_iter().filter_map(|result| result.as_ref().err()).collect::<Vec<_>>();
+    let refused =
+        [&first, &second].into_iter().filter_map(|result| result.as_ref().err()).collect::<Vec<_>>();
     assert_eq!(refused.len(), 1);
-    assert_eq!((refused[0].code(), refused[0].to_string()), (Code::AgentBusy, "agent 'one' is busy".to_owned()));
+    assert_eq!(
+        (refused[0].code(), refused[0].to_string()),
+        (Code::AgentBusy, "agent 'one' is busy".to_owned())
+    );
     crew.rests("one").await;
     assert_eq!(crew.taken("one").len(), 2);
 }
