@@ -4,10 +4,13 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::agent::{AgentStatus, Attention};
+use super::text::{cut, one_line};
 use super::words::{AppState, BuildStatus, Connection, Lifecycle};
 
 /// A disconnection shorter than this keeps the last status.
 pub const GRACE: TimeDelta = TimeDelta::seconds(30);
+/// A status is explained in a few words; the task has the rest.
+const MAX_REASON: usize = 400;
 /// A build that gave no connected agent for this long has failed for us.
 pub const CONNECT_DEADLINE: TimeDelta = TimeDelta::seconds(180);
 
@@ -264,8 +267,8 @@ fn clock(at: DateTime<Utc>) -> String {
 
 /// The task's own end says more than a report that may be of another one.
 fn first_of(outcome: Option<&str>, report: Option<&ReportSeen>, otherwise: &str) -> String {
-    let outcome = outcome.map(str::trim).filter(|text| !text.is_empty());
-    outcome.map_or_else(|| said(report, otherwise), str::to_owned)
+    let outcome = outcome.map(one_line).filter(|text| !text.is_empty());
+    outcome.map_or_else(|| said(report, otherwise), |text| cut(&text, MAX_REASON))
 }
 
 fn busy(seen: &Observation, report: Option<&ReportSeen>, last_sign: Option<DateTime<Utc>>) -> Verdict {

@@ -268,6 +268,8 @@ impl TaskSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::history::NewTask;
+    use crate::domain::id::AgentId;
 
     #[test]
     fn tasks_only_move_forward_and_never_reopen() {
@@ -284,5 +286,45 @@ mod tests {
         expected.extend(ends.map(|end| (Delivering, end)));
         expected.extend(ends.map(|end| (Working, end)));
         assert_eq!(legal, expected);
+    }
+
+    fn task(state: TaskState) -> Task {
+        let entry = HistoryEntry::task(NewTask {
+            id: TaskId::fresh(),
+            agent_id: AgentId::fresh(),
+            message: "do it".into(),
+            source: TaskSource::Manager,
+            generation: 1,
+            created_at: DateTime::UNIX_EPOCH,
+        });
+        let id = TaskId(entry.id);
+        let entry = HistoryEntry { state: state.word().into(), outcome: Some("so".into()), ..entry };
+        Task { id, entry, work: TaskWork::fresh(TaskOrigin::Given) }
+    }
+
+    #[test]
+    fn an_open_task_speaks_for_the_agent_and_else_the_last_one_does() {
+        let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let failed = TaskSeen::Failed { outcome: Some("so".into()) };
+        let ended = |state| seen(None, Some(&task(state)), at(0));
+        assert_eq!(seen(None, None, at(0)), TaskSeen::None);
+        assert_eq!([TaskState::Failed, TaskState::TimedOut].map(ended), [failed.clone(), failed]);
+        assert_eq!([TaskState::Done, TaskState::Canceled].map(ended), [TaskSeen::None, TaskSeen::None]);
+        let mut asked = task(TaskState::Done);
+        asked.entry.needs_user_attention = true;
+        assert_eq!(seen(None, Some(&asked), at(0)), TaskSeen::Asking { question: Some("so".into()) });
+
+        let mut open = task(TaskState::Delivering);
+        assert_eq!(seen(Some(&open), Some(&asked), at(0)), TaskSeen::Pending);
+        open.work.silent_since = Some(at(1));
+        assert_eq!(seen(Some(&open), None, at(30)), TaskSeen::Pending);
+        assert_eq!(seen(Some(&open), None, at(31)), TaskSeen::Silent { since: at(1) });
+        let mut working = task(TaskState::Working);
+        working.work.working_since = Some(at(5));
+        assert_eq!(seen(Some(&working), None, at(9)), TaskSeen::Working { last_sign: at(5) });
+        working.work.last_sign = Some(at(7));
+        assert_eq!(seen(Some(&working), None, at(9)), TaskSeen::Working { last_sign: at(7) });
+        working.work.parked_until = Some(at(60));
+        assert_eq!(seen(Some(&working), None, at(9)), TaskSeen::Parked { until: at(60) });
     }
 }

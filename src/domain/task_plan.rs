@@ -108,10 +108,7 @@ pub fn plan(facts: &Facts<'_>) -> Step {
 }
 
 /// Turns of tasks that have ended for us and yet run: a message that came late, or a cancel that was not heard.
-pub fn strays<'a>(
-    seen: &'a RunnerSeen,
-    is_over: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = &'a TurnSeen> {
+pub fn strays(seen: &RunnerSeen, is_over: impl Fn(&str) -> bool) -> impl Iterator<Item = &TurnSeen> {
     let running = seen.turns.iter().filter(|turn| !turn.is_ended());
     running.filter(move |turn| turn.key.as_deref().is_some_and(&is_over))
 }

@@ -5,6 +5,10 @@ use chrono::{DateTime, Utc};
 use super::app::{AppSeen, GitSeen};
 use super::task::{Channel, Delivery, Task, TaskOrigin, TaskState, Verified};
 use super::task_plan::Ending;
+use super::text::cut;
+
+/// An outcome says how it went; the whole answer is in the log.
+const MAX_OUTCOME: usize = 8_000;
 
 impl Task {
     /// It is about to be sent. The first sending counts: what the agent says of the task comes after it.
@@ -48,7 +52,7 @@ impl Task {
 
     pub fn end(&mut self, ending: &Ending, app: &AppSeen) {
         self.set_state(ending.state);
-        self.entry.outcome.clone_from(&ending.outcome);
+        self.entry.outcome = ending.outcome.as_deref().map(|text| cut(text, MAX_OUTCOME));
         self.entry.needs_user_attention = ending.needs_answer;
         self.work.reached = self.work.reached.max(ending.reached);
         self.work.silent_since = None;

@@ -31,8 +31,14 @@ pub struct CancelTaken {
 }
 
 impl Store {
-    /// Records a task as it is now, with its state. False if the record has ended meanwhile or is further on.
-    pub async fn task_save(&self, task: &Task, reason: &str, at: DateTime<Utc>) -> Result<bool, StoreError> {
+    /// Records a task as it is now, and the states it went through with their reasons. False if the record has
+    /// ended meanwhile or is further on.
+    pub async fn task_save(
+        &self,
+        task: &Task,
+        moves: &[(TaskState, &str)],
+        at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
         let known = tasks::by_id(&mut tx, task.id).await?.ok_or(StoreError::Missing("task"))?;
         let (from, to) = (known.state(), task.state());
@@ -40,8 +46,9 @@ impl Store {
             return Ok(false);
         }
         write(&mut tx, task, at).await?;
-        if from != to || known.work.parked_until != task.work.parked_until {
-            note_move(&mut tx, task.entry.agent_id, &move_of(task, reason, at)).await?;
+        for (state, reason) in moves {
+            let moved = TaskMove { state: *state, ..move_of(task, reason, at) };
+            note_move(&mut tx, task.entry.agent_id, &moved).await?;
         }
         tx.commit().await?;
         Ok(true)

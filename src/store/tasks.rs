@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 use super::row::{Columns, micros};
-use super::task_moves::note_move;
+use super::task_moves::{ask_to_cancel, note_move};
 use super::task_rows::{self, select_tasks};
 use super::{RequestKey, Store, journal};
 use crate::domain::id::{AgentId, TaskId};
@@ -201,9 +201,9 @@ async fn admit(
         WhenBusy::Queue | WhenBusy::Interrupt if open.len() >= LONGEST_QUEUE => Err(StoreError::QueueFull),
         WhenBusy::Reject | WhenBusy::Queue => Ok(()),
         WhenBusy::Interrupt => {
-            let begun = open.iter().filter(|open| open.state() != TaskState::Queued);
-            for open in begun {
-                super::task_moves::ask_to_cancel(connection, open.id, task.entry.created_at, false).await?;
+            let may_stop = false;
+            for begun in open.iter().filter(|open| open.state() != TaskState::Queued) {
+                ask_to_cancel(connection, begun.id, task.entry.created_at, may_stop).await?;
             }
             Ok(())
         }

@@ -15,6 +15,7 @@ use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, OperationState};
+use crate::domain::task::{Delivery, Task, TaskOrigin};
 use crate::store::Accepted;
 
 impl Fleet {
@@ -108,10 +109,12 @@ impl Fleet {
         }
     }
 
-    /// A build's end is not yet a ready agent: one that still moves is waited for.
+    /// A build's end is not yet a ready agent: one that still moves, or has not taken its spec, is waited for.
     fn is_settled(&self, operation: &Operation, agent: AgentId) -> bool {
         let snapshot = self.board().now();
-        let is_moving = snapshot.by_id(agent).is_some_and(|state| state.agent.sighting.status.is_moving());
+        let is_moving = snapshot
+            .by_id(agent)
+            .is_some_and(|state| state.agent.sighting.status.is_moving() || waits_for_spec(state));
         match operation.state {
             OperationState::Pending | OperationState::Running => false,
             OperationState::Failed | OperationState::Canceled => true,
@@ -128,6 +131,13 @@ fn has_same_aim(under_way: OperationKind, asked: OperationKind) -> bool {
         OperationKind::Delete => AgentStatus::Deleted,
     };
     aim(under_way) == aim(asked)
+}
+
+fn waits_for_spec(state: &AgentState) -> bool {
+    let is_untold = |task: &Task| {
+        task.work.origin == TaskOrigin::Spec && !matches!(task.work.delivery, Delivery::Taken { .. })
+    };
+    state.agent.sighting.status.is_ready() && state.tasks.open.as_ref().is_some_and(is_untold)
 }
 
 fn is_so_already(kind: OperationKind, state: &AgentState) -> bool {

@@ -19,9 +19,11 @@ impl Fleet {
         &self,
         worker: &Worker,
         state: &AgentState,
-        task: Task,
+        (task, is_first): (Task, bool),
     ) -> Result<Turn, Error> {
-        if self.task_record(&task, "being told to the agent").await? == Turn::Pause {
+        // One that is told again has been in this state before.
+        let moves = [(TaskState::Delivering, "being told to the agent")];
+        if self.task_record(&task, if is_first { &moves } else { &[] }).await? == Turn::Pause {
             return Ok(Turn::Pause);
         }
         point("task.recorded");
@@ -33,25 +35,29 @@ impl Fleet {
             self.app_tell(state, words).await
         };
         point("task.answered");
-        self.task_told(task, told).await
+        match told {
+            // Our runner's own state says more than its answer.
+            Told::Accepted if is_runner => Ok(Turn::Look),
+            told => self.task_told(task, told).await,
+        }
     }
 
     async fn task_told(&self, mut task: Task, told: Told) -> Result<Turn, Error> {
         match told {
             Told::Accepted => {
                 task.answered();
-                self.task_record(&task, "").await?;
+                self.task_record(&task, &[]).await?;
                 Ok(Turn::Look)
             }
             Told::NotNow => {
                 task.unsent();
-                self.task_record(&task, "").await?;
+                self.task_record(&task, &[]).await?;
                 Ok(Turn::Pause)
             }
             Told::Refused(reason) => {
                 task.entry.state = TaskState::Failed.word().to_owned();
                 task.entry.outcome = Some(reason.clone());
-                self.task_record(&task, &reason).await
+                self.task_record(&task, &[(TaskState::Failed, &reason)]).await
             }
             Told::Unclear => Ok(Turn::Pause),
         }

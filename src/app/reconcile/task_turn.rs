@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
 use super::tasks::{Mark, Turn, Worker};
@@ -14,38 +14,47 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::app::AppSeen;
 use crate::domain::id::TaskId;
 use crate::domain::status::current_report;
-use crate::domain::task::{Task, TaskState};
+use crate::domain::task::{Channel, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, Step, plan, strays};
+use crate::domain::text::cut;
 
 /// An interruption that was not heard is repeated after this.
 const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
 /// One look leads to so many decisions at most: the end of one task, and the next one on its way.
 const DECISIONS: usize = 4;
+/// Why a task moved, in short.
+const MAX_REASON: usize = 200;
 /// Signs of life are written no more often.
 const SIGN_INTERVAL: TimeDelta = TimeDelta::seconds(20);
 
+/// One look at an agent, and what was known of it then.
+struct Sight<'a> {
+    state: &'a AgentState,
+    reach: Reach,
+    app: &'a AppSeen,
+    looked_at: DateTime<Utc>,
+}
+
 impl Fleet {
     pub(super) async fn task_turn(&self, worker: &mut Worker, state: &AgentState) -> Result<Turn, Error> {
-        let reach = reach_of(state.agent.sighting.status);
+        let reach = reach_of(state);
+        // What the app shows is at least as new as this; a report that comes later counts.
+        let looked_at = Utc::now();
         let app = self.looked_at(worker, state, reach).await;
         self.end_strays(state, &app).await?;
         worker.note(&app);
+        let sight = Sight { state, reach, app: &app, looked_at };
         for _ in 0..DECISIONS {
             // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
             let tasks = self.store().tasks_latest_of(worker.agent).await?;
             worker.mark = Some(Mark::of(&tasks, state));
-            let Some(mut task) = tasks.open else { return self.doubted(state, &app).await };
+            let Some(mut task) = tasks.open else {
+                self.note_rest_of(&sight).await?;
+                return Ok(Turn::Pause);
+            };
             self.note_signs(worker, &mut task, &app).await?;
-            let step = plan(&Facts {
-                task: &task,
-                reach,
-                generation: state.agent.sighting.generation,
-                app: &app,
-                report: state.live.observation.as_deref().and_then(current_report),
-                quiet_since: worker.quiet_since,
-                now: Utc::now(),
-            });
-            match self.task_step(worker, state, (task, &app), step).await? {
+            let step = worker.plan(&task, &sight);
+            match self.task_step(worker, &sight, task, step).await? {
                 Turn::Decide => {}
                 turn @ (Turn::Look | Turn::Pause) => return Ok(turn),
             }
@@ -64,39 +73,54 @@ impl Fleet {
     async fn task_step(
         &self,
         worker: &mut Worker,
-        state: &AgentState,
-        (task, app): (Task, &AppSeen),
+        sight: &Sight<'_>,
+        mut task: Task,
         step: Step,
     ) -> Result<Turn, Error> {
-        let mut task = task;
-        let when = (state.agent.sighting.generation, Utc::now());
+        let when = (sight.state.agent.sighting.generation, Utc::now());
         match step {
             Step::Wait => Ok(Turn::Pause),
             Step::Send { channel, base } => {
-                task.note_start(app);
+                let is_first = task.state() == TaskState::Queued;
+                task.note_start(sight.app);
                 task.send(channel, base, when);
-                self.task_send(worker, state, task).await
+                self.task_send(worker, sight.state, (task, is_first)).await
             }
             Step::Take { channel, base } => {
-                task.note_start(app);
+                task.note_start(sight.app);
                 task.take(channel, base, when);
-                point("task.taking");
-                let turn = self.task_record(&task, &format!("the agent has it ({channel})")).await;
-                point("task.taken");
-                turn
+                self.task_taken(worker, sight, task, channel).await
             }
             Step::Park { until, reason } => {
                 task.work.parked_until = Some(until);
-                self.task_record(&task, &reason).await
+                self.task_record(&task, &[(TaskState::Working, &reason)]).await
             }
             Step::Resume => {
                 task.resume();
-                self.task_record(&task, "the usage limit is over").await
+                self.task_record(&task, &[(TaskState::Working, "the usage limit is over")]).await
             }
-            Step::Interrupt => self.task_interrupt(worker, state, &task).await,
-            Step::StopWorkspace => self.task_stop_workspace(state).await,
-            Step::End(ending) => self.task_end(state, (task, app), ending).await,
+            Step::Interrupt => self.task_interrupt(worker, sight.state, &task).await,
+            Step::StopWorkspace => self.task_stop_workspace(sight.state).await,
+            Step::End(ending) => self.task_end(sight, task, (None, ending)).await,
         }
+    }
+
+    /// What is over by the time we see it is written down once.
+    async fn task_taken(
+        &self,
+        worker: &Worker,
+        sight: &Sight<'_>,
+        task: Task,
+        channel: Channel,
+    ) -> Result<Turn, Error> {
+        let reason = format!("the agent has it ({channel})");
+        if let Step::End(ending) = worker.plan(&task, sight) {
+            return self.task_end(sight, task, (Some(reason), ending)).await;
+        }
+        point("task.taking");
+        let turn = self.task_record(&task, &[(TaskState::Working, &reason)]).await;
+        point("task.taken");
+        turn
     }
 
     async fn task_interrupt(
@@ -118,36 +142,38 @@ impl Fleet {
 
     async fn task_end(
         &self,
-        state: &AgentState,
-        (mut task, app): (Task, &AppSeen),
-        ending: Ending,
+        sight: &Sight<'_>,
+        mut task: Task,
+        (taken, ending): (Option<String>, Ending),
     ) -> Result<Turn, Error> {
-        task.end(&ending, app);
-        self.log_keep(state, app).await;
+        task.end(&ending, sight.app);
+        self.log_keep(sight.state, sight.app).await;
+        self.note_rest_of(sight).await?;
         point("task.ending");
-        let reason = ending.outcome.unwrap_or_else(|| "the agent is through with it".to_owned());
-        if app.is_stable() == Some(true) {
-            self.note_rest(task.entry.agent_id, Utc::now()).await?;
-        }
-        let turn = self.task_record(&task, &reason).await;
+        let reason = cut(ending.outcome.as_deref().unwrap_or("the agent is through with it"), MAX_REASON);
+        let taken = taken.as_deref().map(|reason| (TaskState::Working, reason));
+        let moves: Vec<(TaskState, &str)> =
+            taken.into_iter().chain([(ending.state, reason.as_str())]).collect();
+        let turn = self.task_record(&task, &moves).await;
         point("task.ended");
-        tracing::info!(agent.name = %state.agent.name, task.id = %task.id, task.state = %ending.state, "a task has ended");
+        let name = &sight.state.agent.name;
+        tracing::info!(agent.name = %name, task.id = %task.id, task.state = %ending.state, "a task has ended");
         turn
     }
 
     /// Writes the task down and shows it; a record that has moved on meanwhile stays as it is.
-    pub(super) async fn task_record(&self, task: &Task, reason: &str) -> Result<Turn, Error> {
-        let is_written = self.store().task_save(task, reason, Utc::now()).await?;
+    pub(super) async fn task_record(&self, task: &Task, moves: &[(TaskState, &str)]) -> Result<Turn, Error> {
+        let is_written = self.store().task_save(task, moves, Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await?;
         Ok(if is_written { Turn::Decide } else { Turn::Pause })
     }
 
-    /// Busy by its reports alone: the app itself knows whether that is still so.
-    async fn doubted(&self, state: &AgentState, app: &AppSeen) -> Result<Turn, Error> {
-        if app.is_stable() == Some(true) {
-            self.note_rest(state.agent.id, Utc::now()).await?;
+    /// The app itself knows whether the agent still works; its reports may be late, or of a process that died.
+    async fn note_rest_of(&self, sight: &Sight<'_>) -> Result<(), Error> {
+        if sight.app.is_stable() != Some(true) {
+            return Ok(());
         }
-        Ok(Turn::Pause)
+        self.note_rest(sight.state.agent.id, sight.looked_at).await
     }
 
     /// Work for a task that has ended for us is ended in the workspace too.
@@ -185,7 +211,7 @@ impl Fleet {
             task.work.last_sign = Some(now);
         }
         if was_silent != is_silent || (is_speaking && is_sign_due) {
-            self.task_record(task, "").await?;
+            self.task_record(task, &[]).await?;
         } else if is_silent {
             self.judge_again(task.entry.agent_id).await?;
         }
@@ -194,6 +220,18 @@ impl Fleet {
 }
 
 impl Worker {
+    fn plan(&self, task: &Task, sight: &Sight<'_>) -> Step {
+        plan(&Facts {
+            task,
+            reach: sight.reach,
+            generation: sight.state.agent.sighting.generation,
+            app: sight.app,
+            report: sight.state.live.observation.as_deref().and_then(current_report),
+            quiet_since: self.quiet_since,
+            now: Utc::now(),
+        })
+    }
+
     /// Counts the time in which the agent waits and nobody has said anything.
     fn note(&mut self, app: &AppSeen) {
         let is_answer = matches!(app, AppSeen::Absent | AppSeen::Runner(_) | AppSeen::AgentApi(_));
@@ -209,8 +247,12 @@ impl Worker {
     }
 }
 
-fn reach_of(status: AgentStatus) -> Reach {
-    match status {
+/// Only what Coder has shown since we started counts.
+fn reach_of(state: &AgentState) -> Reach {
+    if state.live.observation.is_none() {
+        return Reach::Away;
+    }
+    match state.agent.sighting.status {
         AgentStatus::Busy | AgentStatus::Idle => Reach::Ready,
         AgentStatus::Stopped => Reach::Down,
         AgentStatus::Pending | AgentStatus::Starting | AgentStatus::Stopping => Reach::Away,

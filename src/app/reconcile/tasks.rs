@@ -1,11 +1,11 @@
 //! Brings tasks to agents: one worker an agent that has something to do, none for the others.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,8 @@ const LOOKS_PER_SECOND: u32 = 50;
 /// One agent's worker between two turns.
 pub(super) struct Worker {
     pub(super) agent: AgentId,
+    /// Told when something changed that its decisions depend on.
+    wake: Arc<Notify>,
     pub(super) places: Arc<Semaphore>,
     /// Since when the agent waits for input without anything having been said.
     pub(super) quiet_since: Option<DateTime<Utc>>,
@@ -39,6 +41,21 @@ pub(super) struct Worker {
     pub(super) mark: Option<Mark>,
     n_pauses: u32,
     n_workers: u32,
+}
+
+/// All workers there are.
+struct Crew {
+    working: JoinSet<AgentId>,
+    /// How each is woken, and what it was last woken for.
+    by_agent: HashMap<AgentId, (Arc<Notify>, Mark)>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Crew {
+    fn default() -> Self {
+        let places = Arc::new(Semaphore::new(PARALLEL));
+        Self { working: JoinSet::new(), by_agent: HashMap::new(), places }
+    }
 }
 
 /// What a turn led to.
@@ -62,34 +79,23 @@ pub(super) struct Mark {
 
 impl Fleet {
     pub(super) async fn tasks_until(&self, stop: CancellationToken) {
-        let mut workers: JoinSet<AgentId> = JoinSet::new();
-        let mut busy: HashSet<AgentId> = HashSet::new();
-        let places = Arc::new(Semaphore::new(PARALLEL));
+        let mut crew = Crew::default();
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
         loop {
             changes.mark_unchanged();
             tasks.mark_unchanged();
-            let snapshot = self.board().now();
-            for state in snapshot.agents.values().filter(|state| needs_worker(state)) {
-                if busy.insert(state.agent.id) {
-                    let worker = Worker::new(state.agent.id, &places, busy.len());
-                    workers.spawn(self.clone().task_work(worker, stop.clone()));
-                }
+            for state in self.board().now().agents.values() {
+                crew.see_to(self, state, &stop);
             }
             tokio::select! {
                 _ = changes.changed() => {}
                 _ = tasks.changed() => {}
-                Some(ended) = workers.join_next() => match ended {
-                    Ok(agent) => { busy.remove(&agent); }
-                    // One that panicked names no agent: those without a worker get one again.
-                    Err(_) if workers.is_empty() => busy.clear(),
-                    Err(_) => {}
-                },
+                Some(ended) = crew.working.join_next() => crew.forget(ended.ok()),
                 () = stop.cancelled() => break,
             }
         }
         // A turn ends by itself at the next safe point; what is left is in the record.
-        while workers.join_next().await.is_some() {}
+        while crew.working.join_next().await.is_some() {}
     }
 
     async fn task_work(self, mut worker: Worker, stop: CancellationToken) -> AgentId {
@@ -112,39 +118,69 @@ impl Fleet {
 
     /// Waits longer each time nothing happens, and not at all once something does.
     async fn task_pause(&self, worker: &mut Worker, stop: &CancellationToken) {
-        let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
         let until = Instant::now() + worker.delay();
         worker.n_pauses = worker.n_pauses.saturating_add(1);
         // However much happens, an agent is not asked without a pause.
         tokio::time::sleep(FIRST_PAUSE).await;
         loop {
-            let state = self.board().now().by_id(worker.agent).cloned();
-            let mark = state.map(|state| Mark::of(&state.tasks, &state));
-            if worker.mark.is_some() && mark != worker.mark {
-                worker.n_pauses = 0;
-                return;
-            }
             tokio::select! {
-                _ = changes.changed() => {}
-                _ = tasks.changed() => {}
+                () = worker.wake.notified() => {}
                 () = tokio::time::sleep_until(until) => return,
                 () = stop.cancelled() => return,
+            }
+            let mark = self.board().now().by_id(worker.agent).map(|state| Mark::of(&state.tasks, state));
+            if mark != worker.mark {
+                worker.n_pauses = 0;
+                return;
             }
         }
     }
 }
 
+impl Crew {
+    /// Gives an agent a worker if it needs one, or tells the one it has that something changed.
+    fn see_to(&mut self, fleet: &Fleet, state: &AgentState, stop: &CancellationToken) {
+        let mark = Mark::of(&state.tasks, state);
+        if let Some((wake, known)) = self.by_agent.get_mut(&state.agent.id) {
+            if *known != mark {
+                *known = mark;
+                wake.notify_one();
+            }
+            return;
+        }
+        if needs_worker(state) {
+            let wake = Arc::new(Notify::new());
+            self.by_agent.insert(state.agent.id, (Arc::clone(&wake), mark));
+            let n_workers = u32::try_from(self.by_agent.len()).unwrap_or(u32::MAX);
+            let worker = Worker::new(state.agent.id, wake, (Arc::clone(&self.places), n_workers));
+            self.working.spawn(fleet.clone().task_work(worker, stop.clone()));
+        }
+    }
+
+    /// A worker that panicked names no agent: then those without one get one again.
+    fn forget(&mut self, agent: Option<AgentId>) {
+        match agent {
+            Some(agent) => {
+                self.by_agent.remove(&agent);
+            }
+            None if self.working.is_empty() => self.by_agent.clear(),
+            None => {}
+        }
+    }
+}
+
 impl Worker {
-    fn new(agent: AgentId, places: &Arc<Semaphore>, n_workers: usize) -> Self {
+    fn new(agent: AgentId, wake: Arc<Notify>, (places, n_workers): (Arc<Semaphore>, u32)) -> Self {
         Self {
             agent,
-            places: Arc::clone(places),
+            wake,
+            places,
             quiet_since: None,
             n_heard: 0,
             interrupted_at: None,
             mark: None,
             n_pauses: 0,
-            n_workers: u32::try_from(n_workers).unwrap_or(u32::MAX),
+            n_workers,
         }
     }
 

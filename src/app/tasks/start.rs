@@ -55,7 +55,6 @@ impl Fleet {
             (true, 0) => format!("the task is on its way to agent '{name}'"),
             (true, n) => format!("the task waits for agent '{name}'; {n} before it"),
         };
-        let task = self.store().task_by_id(task.id).await?.unwrap_or(task);
         Ok(TaskStarted { name, task, status, message })
     }
 }

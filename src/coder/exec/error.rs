@@ -38,7 +38,7 @@ impl ExecError {
         }
     }
 
-    pub(super) fn cut(reason: impl ToString) -> Self {
+    pub(super) fn cut(reason: &(impl ToString + ?Sized)) -> Self {
         Self::Cut { reason: reason.to_string() }
     }
 }

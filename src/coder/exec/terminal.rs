@@ -65,14 +65,15 @@ impl Terminal {
     pub(super) async fn send(&mut self, data: &str) -> Result<(), ExecError> {
         let frame = Message::binary(json!({ "data": data }).to_string().into_bytes());
         let sent = timeout(SILENCE_LIMIT, self.socket.send(frame)).await;
-        sent.map_err(ExecError::cut)?.map_err(ExecError::cut)
+        sent.map_err(|error| ExecError::cut(&error))?.map_err(|error| ExecError::cut(&error))
     }
 
     /// The next output, or nothing when the script has ended.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ExecError> {
         loop {
-            let message = timeout(SILENCE_LIMIT, self.socket.next()).await.map_err(ExecError::cut)?;
-            match message.transpose().map_err(ExecError::cut)? {
+            let message =
+                timeout(SILENCE_LIMIT, self.socket.next()).await.map_err(|error| ExecError::cut(&error))?;
+            match message.transpose().map_err(|error| ExecError::cut(&error))? {
                 Some(Message::Binary(bytes)) => return Ok(Some(bytes)),
                 Some(Message::Close(_)) | None => return Ok(None),
                 Some(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}

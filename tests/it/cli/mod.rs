@@ -7,6 +7,7 @@ mod failing;
 mod reading;
 mod stopping;
 mod watching;
+mod working;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -79,9 +79,13 @@ async fn busy_and_idle_follow_the_reports_of_an_agent_without_a_task_of_ours() {
     let state = scene.running.show("one").await.unwrap();
     assert_eq!((state.current_task(), state.tasks.open.is_none()), (Some("Reading the code"), true));
     scene.coder.post_app_status("one", "complete", "Login fixed");
-    scene.running.becomes("one", AgentStatus::Idle).await;
-    let state = scene.running.show("one").await.unwrap();
-    assert_eq!((state.current_task(), state.agent.sighting.reason.as_str()), (None, "Login fixed"));
+    eventually("the end is told", async || {
+        let state = scene.running.show("one").await.unwrap();
+        let sighting = &state.agent.sighting;
+        (sighting.status, sighting.reason.as_str()) == (AgentStatus::Idle, "Login fixed")
+    })
+    .await;
+    assert_eq!(scene.running.show("one").await.unwrap().current_task(), None);
     scene.coder.post_app_status("one", "failure", "Tests do not pass");
     attention_becomes(&scene, Attention::FailedTask).await;
 }

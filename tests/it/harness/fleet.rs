@@ -21,6 +21,7 @@ use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::spec::Spec;
+use fleet_mcp::domain::task::TaskState;
 use fleet_mcp::store::{Store, StoreOptions};
 use secrecy::SecretString;
 use tempfile::TempDir;
@@ -161,6 +162,26 @@ impl RunningFleet {
         };
         let found = tokio::time::timeout(Duration::from_secs(30), wanted).await;
         assert!(found.is_ok(), "agent {name} is {:?}, not {status}", self.status(name));
+    }
+
+    /// Waits until the agent is idle and has nothing left to do.
+    pub(crate) async fn rests(&self, name: &str) {
+        eventually("the agent rests", async || {
+            let snapshot = self.fleet.board().now();
+            let state = snapshot.by_name(name);
+            state.is_some_and(|s| s.agent.sighting.status == AgentStatus::Idle && s.tasks.open.is_none())
+        })
+        .await;
+    }
+
+    /// Waits until the agent has taken its task.
+    pub(crate) async fn works(&self, name: &str) {
+        eventually("the agent works", async || {
+            let snapshot = self.fleet.board().now();
+            let task = snapshot.by_name(name).and_then(|state| state.tasks.open.clone());
+            task.is_some_and(|task| task.state() == TaskState::Working)
+        })
+        .await;
     }
 
     pub(crate) async fn is_gone(&self, name: &str) {

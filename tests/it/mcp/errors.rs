@@ -1,6 +1,5 @@
 //! Every kind of refusal as a client sees it.
 
-use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::mcp::tools::Toolsets;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -14,7 +13,7 @@ use crate::harness::{Pace, RunningFleet, eventually};
 async fn each_refusal_has_its_code_and_one_next_action() {
     let server = McpServer::start(Pace::Instant).await;
     server.scene.running.create("one").await.unwrap();
-    server.scene.running.becomes("one", AgentStatus::Idle).await;
+    server.scene.running.rests("one").await;
     let keyed = |spec: &str| json!({ "project": "setup", "spec": spec, "name": "two", "request_key": "k" });
     Http::new(&server.url, "manager", Era::Stateless).call("create_agent", keyed("first")).await;
     let cases = [
@@ -39,6 +38,21 @@ async fn each_refusal_has_its_code_and_one_next_action() {
         ("a_key_used_otherwise", "manager", "create_agent", keyed("second")),
         ("a_tool_for_others", "coding", "create_agent", json!({ "anything": "at all" })),
         ("a_foreign_project", "narrow", "stop_agent", json!({ "agent_name": "one" })),
+        ("no_task_to_cancel", "manager", "cancel_agent_task", json!({ "agent_name": "one" })),
+        (
+            "a_blank_task",
+            "manager",
+            "start_agent_task",
+            json!({ "agent_name": "one", "task_description": " " }),
+        ),
+        (
+            "a_word_for_busy",
+            "manager",
+            "start_agent_task",
+            json!({ "agent_name": "one", "task_description": "x", "when_busy": "shout" }),
+        ),
+        ("a_report_of_a_person", "manager", "report_status", json!({ "state": "idle", "summary": "x" })),
+        ("another_agents_log", "coding", "show_agent_log", json!({ "agent_name": "one" })),
         ("another_agents_details", "coding", "show_agent", json!({ "agent_name": "one" })),
     ];
     let mut told = json!({});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::assert_snapshot;
 use super::client::{Era, Http};
 use super::server::McpServer;
-use crate::harness::{Pace, Scene};
+use crate::harness::{AgentScript, Pace, Scene};
 
 /// One good call of each tool, in an order in which each finds what it needs.
 fn calls() -> Vec<(&'static str, Value)> {
@@ -23,6 +23,9 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("show_agent_task_history", json!({ "agent_name": "one" })),
         ("wait_for_agents", json!({ "agent_names": ["one"], "until": "idle", "timeout_seconds": 45 })),
         ("fleet_status", json!({})),
+        ("start_agent_task", json!({ "agent_name": "one", "task_description": "Add a test" })),
+        ("cancel_agent_task", json!({ "agent_name": "one" })),
+        ("show_agent_log", json!({ "agent_name": "one" })),
         ("start_agent", json!({ "agent_name": "one" })),
         ("restart_agent", json!({ "agent_name": "one", "wait_seconds": 45 })),
         ("stop_agent", json!({ "agent_name": "one", "wait_seconds": 45 })),
@@ -33,6 +36,7 @@ fn calls() -> Vec<(&'static str, Value)> {
 #[tokio::test]
 async fn every_tool_answers_as_it_declares() {
     let server = McpServer::start(Pace::Instant).await;
+    server.scene.coder.set_script_of_new_agents(AgentScript::Work);
     let client = Http::new(&server.url, "operator", Era::Stateless);
     let listed = client.ask("tools/list", json!({})).await["result"]["tools"].as_array().unwrap().clone();
     let mut called: Vec<&str> = calls().iter().map(|(tool, _)| *tool).collect();
@@ -47,7 +51,29 @@ async fn every_tool_answers_as_it_declares() {
         jsonschema::validate(&tool["outputSchema"], &result)
             .unwrap_or_else(|error| panic!("{name}: {error}: {result:#}"));
         assert_snapshot(&format!("result_{name}"), &result);
+        match name {
+            "create_agent" => {
+                server.scene.coder.agent_finishes("one", "The login works");
+                server.scene.running.rests("one").await;
+            }
+            "start_agent_task" => server.scene.running.works("one").await,
+            _ => {}
+        }
     }
+}
+
+#[tokio::test]
+async fn an_agent_reports_about_itself() {
+    let server = McpServer::start(Pace::Instant).await;
+    server.scene.running.create("one").await.unwrap();
+    server.scene.running.rests("one").await;
+    let client = Http::new(&server.url, "agent-one", Era::Stateless);
+    let listed = client.ask("tools/list", json!({})).await["result"]["tools"].as_array().unwrap().clone();
+    let tool = listed.iter().find(|tool| tool["name"] == "report_status").expect("it is offered to agents");
+    let report = json!({ "state": "complete", "summary": "The login works", "question": "Shall I push?" });
+    let result = client.call("report_status", report).await;
+    jsonschema::validate(&tool["outputSchema"], &result).unwrap();
+    assert_snapshot("result_report_status", &result);
 }
 
 #[tokio::test]

@@ -185,7 +185,8 @@ mod with_hooks {
         let plant = Plant::with_agents(&["one"]).await;
         let mut expected = vec!["say ready".to_owned()];
         for point in POINTS_OF_START {
-            let text = format!("say {point}");
+            // It takes a moment, so that it is seen at work before it is seen to have ended.
+            let text = format!("sleep 1\nsay {point}");
             killed_at(&plant, point, &["--json", "tasks", "start", "one", &text]).await;
             let server = plant.program.serve().await;
             plant.rests("one").await;

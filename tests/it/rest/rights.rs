@@ -19,6 +19,8 @@ enum About {
     NewAgent,
     /// The agent named in the path.
     Agent,
+    /// The calling agent, whatever is named.
+    Itself,
 }
 
 struct Route {
@@ -42,10 +44,13 @@ fn routes() -> Vec<Route> {
     let post = |path| (Method::POST, path);
     let metadata = json!({ "key": "fleet_mcp_note", "value": "x" });
     let wait = json!({ "until": "idle", "timeout_seconds": 1 });
+    let task = json!({ "task_description": "x", "when_busy": "queue" });
+    let report = json!({ "state": "working", "summary": "x" });
     vec![
         get(Action::AgentList, About::Fleet, "/agents"),
         get(Action::AgentShow, About::Agent, "/agents/{name}"),
         get(Action::AgentHistory, About::Fleet, "/agents/{name}/history"),
+        get(Action::AgentLog, About::Agent, "/agents/{name}/log"),
         get(Action::RoleList, About::Fleet, "/roles"),
         get(Action::ProjectList, About::Fleet, "/projects"),
         get(Action::FleetStatus, About::Fleet, "/status"),
@@ -59,6 +64,9 @@ fn routes() -> Vec<Route> {
         route(Action::TokenManage, About::Fleet, post("/tokens"), json!({ "kind": "manager" })),
         route(Action::TokenManage, About::Fleet, (Method::DELETE, "/tokens/7"), Value::Null),
         route(Action::AgentMetadataSet, About::Agent, post("/agents/{name}/metadata"), metadata),
+        route(Action::TaskStart, About::Agent, post("/agents/{name}/tasks"), task),
+        route(Action::TaskCancel, About::Agent, (Method::DELETE, "/agents/{name}/tasks"), Value::Null),
+        route(Action::StatusReport, About::Itself, post("/report"), report),
         route(
             Action::AgentCreate,
             About::NewAgent,
@@ -119,7 +127,9 @@ async fn may(server: &Server, token: &str, name: &str, route: &Route) -> bool {
     let fleet = &server.scene.running.fleet;
     let principal = fleet.token_principal(&SecretString::from(token)).await.unwrap().unwrap();
     let snapshot = fleet.board().now();
+    let own = principal.agent.and_then(|id| snapshot.by_id(id));
     let target = match (route.about, snapshot.by_name(name)) {
+        (About::Itself, _) => own.map_or(Target::Fleet, |state| Target::Agent(target_of(state))),
         (About::Fleet, _) => Target::Fleet,
         (About::NewAgent, _) => Target::NewAgent { project: "setup", kind: RoleKind::Coding },
         (About::Agent, Some(state)) => Target::Agent(target_of(state)),

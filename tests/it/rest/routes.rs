@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{Server, assert_reply};
-use crate::harness::{Capture, Pace, Scene, eventually, read, stub};
+use crate::harness::{AgentScript, Capture, Pace, Scene, eventually, read, stub};
 
 #[tokio::test]
 async fn agents_are_listed_with_the_counts_of_the_fleet() {
@@ -18,6 +18,7 @@ async fn agents_are_listed_with_the_counts_of_the_fleet() {
 #[tokio::test]
 async fn a_created_agent_is_answered_when_it_is_ready() {
     let server = Server::start().await;
+    server.scene.coder.set_script_of_new_agents(AgentScript::Work);
     let body = json!({
         "project": "setup",
         "spec": "## Objective\nFix the login bug",
@@ -69,6 +70,51 @@ async fn the_history_tells_tasks_and_reports_newest_first() {
     server.scene.coder.post_app_status("otter", "working", "reading the code");
     server.scene.running.becomes("otter", AgentStatus::Busy).await;
     assert_reply!("history", server.get("/api/v1/agents/otter/history?kind=report").await);
+}
+
+#[tokio::test]
+async fn a_task_is_given_canceled_and_in_the_log() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    server.scene.coder.set_agent_script("otter", AgentScript::Work);
+    let body = json!({ "task_description": "Add a test", "timeout_seconds": 600 });
+    assert_reply!("start_agent_task", server.post("/api/v1/agents/otter/tasks", &body).await);
+    server.scene.running.works("otter").await;
+    assert_reply!("start_agent_task_busy", server.post("/api/v1/agents/otter/tasks", &body).await);
+    assert_reply!("cancel_agent_task", server.delete("/api/v1/agents/otter/tasks?all=true").await);
+    assert_reply!("cancel_agent_task_none", server.delete("/api/v1/agents/otter/tasks").await);
+    assert_reply!("show_agent_log", server.get("/api/v1/agents/otter/log?page_size=2").await);
+    server.delete("/api/v1/agents/otter?wait_seconds=40").await;
+    assert_reply!("show_agent_log_deleted", server.get("/api/v1/agents/otter/log").await);
+}
+
+#[tokio::test]
+async fn the_same_key_is_the_same_task() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    server.scene.coder.set_agent_script("otter", AgentScript::Work);
+    let post = |text: &str| {
+        let request =
+            server.request(Method::POST, "/api/v1/agents/otter/tasks").header("Idempotency-Key", "k");
+        read(request.json(&json!({ "task_description": text })))
+    };
+    let first = post("Add a test").await.unwrap();
+    server.scene.running.works("otter").await;
+    let second = post("Add a test").await.unwrap();
+    assert_eq!((first.status, second.status), (201, 201));
+    assert_eq!(first.body["task"]["id"], second.body["task"]["id"]);
+    let other = post("Add another").await.unwrap();
+    assert_eq!((other.status, &other.body["code"]), (409, &json!("KEY_REUSED")));
+}
+
+#[tokio::test]
+async fn an_agent_reports_about_itself() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    let token = server.token_of_agent("otter").await;
+    let body = json!({ "state": "working", "summary": "reading the code" });
+    let request = server.request_as(&token, Method::POST, "/api/v1/report").json(&body);
+    assert_reply!("report_status", read(request).await.unwrap());
 }
 
 #[tokio::test]

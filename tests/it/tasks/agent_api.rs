@@ -38,19 +38,10 @@ async fn working(running: &RunningFleet, task: TaskId) {
     .await;
 }
 
-async fn rests(running: &RunningFleet) {
-    eventually("it rests", async || {
-        let snapshot = running.fleet.board().now();
-        let state = snapshot.by_name("one");
-        state.is_some_and(|s| s.agent.sighting.status == AgentStatus::Idle && s.tasks.open.is_none())
-    })
-    .await;
-}
-
 async fn ready() -> Scene {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("one").await.unwrap();
-    rests(&scene.running).await;
+    scene.running.rests("one").await;
     scene
 }
 
@@ -99,7 +90,7 @@ async fn an_answer_that_is_lost_or_false_after_the_effect_leads_to_no_second_tel
         let proxy = FaultProxy::start(coder.url()).await;
         let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
         running.create("one").await.unwrap();
-        rests(&running).await;
+        running.rests("one").await;
         let hits = proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Always, kind });
         let task = give(&running, "Only once").await;
         let task = ended(&running, task).await;
@@ -115,7 +106,7 @@ async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
     let proxy = FaultProxy::start(coder.url()).await;
     let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
     running.create("one").await.unwrap();
-    rests(&running).await;
+    running.rests("one").await;
     let kind = ProxyFault::CutBefore;
     proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Always, kind });
     let task = give(&running, "Lost").await;
@@ -125,6 +116,7 @@ async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
         "whether the message arrived cannot be told; it was not sent again, so that nothing is done twice";
     assert_eq!(task.entry.outcome.as_deref(), Some(outcome));
     proxy.clear_faults();
+    running.rests("one").await;
     let next = give(&running, "Found").await;
     assert_eq!(ended(&running, next).await.state(), TaskState::Done);
     assert_eq!(times_told(&coder, "Lost"), 0);

@@ -1,13 +1,14 @@
 //! Faults between us and agents with our runner: lost, doubled, late and cut, and yet each task is done once.
 
-use std::time::Duration;
-
+use fleet_mcp::app::tasks::CancelTask;
+use fleet_mcp::coder::{AppAddress, AppRequest, AppStyle};
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::task::{TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::harness::{
-    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually, project,
+    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually, operator, project,
 };
 
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
@@ -61,19 +62,27 @@ async fn half_of_everything_said_between_us_and_the_agent_may_be_cut() {
 
 #[tokio::test]
 async fn a_message_that_arrives_after_its_task_was_canceled_is_ended_in_the_workspace_too() {
-    let (crew, proxy) = behind_a_proxy().await;
-    let late = ProxyFault::Delay(Duration::from_secs(20));
-    proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Nth(1), kind: late });
-    let task = crew.give("one", "sleep 600").await;
-    eventually("it is on its way", async || {
-        crew.running.store.task_by_id(task).await.unwrap().unwrap().state() == TaskState::Delivering
-    })
-    .await;
-    let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!(canceled.task.map(|task| task.state()), Some(TaskState::Canceled));
-    eventually("the late message arrived", async || crew.taken("one").len() == 2).await;
+    let crew = Crew::with("one").await;
+    crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let late = crew.start("one", "sleep 601", WhenBusy::Queue).await.unwrap().task.id;
+    let all = CancelTask { name: "one".to_owned(), all: true, escalate: false };
+    crew.running.fleet.task_cancel(&operator(), all).await.unwrap();
     crew.rests("one").await;
+    let app = AppAddress {
+        owner: "fleet".to_owned(),
+        workspace: "one".to_owned(),
+        agent: None,
+        slug: "ccw".to_owned(),
+        style: AppStyle::Path,
+    };
+    let body = json!({ "content": "sleep 601", "type": "user", "task_id": late.to_string() });
+    let arrived = crew.local.client().app_request(&app, AppRequest::post("/message", body)).await.unwrap();
+    assert_eq!(arrived.status, 200);
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "sleep 601"]);
     eventually("nothing runs for it", async || crew.site.processes().len() == 1).await;
+    crew.rests("one").await;
+    assert_eq!(crew.ended(late).await.state(), TaskState::Canceled);
 }
 
 #[tokio::test]

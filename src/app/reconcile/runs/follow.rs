@@ -127,7 +127,7 @@ async fn cancel_asked(progress: &mut Option<watch::Receiver<Run>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn end_of(end: exec::RunEnd) -> RunEnd {

@@ -144,6 +144,11 @@ impl CoderStub {
         self.resource_item(name, ResourceItem { key: key.into(), value: value.into(), sensitive: true });
     }
 
+    /// What agents made from now on do with what they are told.
+    pub(crate) fn set_script_of_new_agents(&self, script: AgentScript) {
+        self.lock().agent_script = script;
+    }
+
     pub(crate) fn set_agent_script(&self, name: &str, script: AgentScript) {
         self.change(name, |workspace| workspace.agent_api.script = script);
     }

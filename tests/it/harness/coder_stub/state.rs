@@ -1,6 +1,6 @@
 //! The stub's memory: users, templates, workspaces, builds and agents.
 
-use super::agent_api::AgentApi;
+use super::agent_api::{AgentApi, AgentScript};
 use super::faults::Fault;
 use super::script::Step;
 use super::spec::{Behaviour, Pace, ParamSpec, TemplateSpec};
@@ -19,6 +19,8 @@ pub(super) struct State {
     pub(super) templates: Vec<Template>,
     pub(super) workspaces: Vec<Workspace>,
     pub(super) pace: Pace,
+    /// What new agents do with what they are told.
+    pub(super) agent_script: AgentScript,
     pub(super) faults: RuleBook<Fault>,
     pub(super) calls: BTreeMap<String, usize>,
 }
@@ -159,6 +161,7 @@ impl State {
             templates: Vec::new(),
             workspaces: Vec::new(),
             pace,
+            agent_script: AgentScript::Answer,
             faults: RuleBook::new(),
             calls: BTreeMap::new(),
         }

@@ -122,7 +122,9 @@ fn create_for(state: &mut State, user: &str, body: &[u8]) -> Answer {
     let new = check(state, owner, &body)?;
     let prompt = new.values.iter().find(|(name, _)| name == PROMPT).map(|(_, value)| value.clone());
     let id = add(state, new);
+    let script = state.agent_script;
     if let (Some(prompt), Some(workspace)) = (prompt, state.workspace_mut(id)) {
+        workspace.agent_api.script = script;
         workspace.agent_api.start_with(&prompt);
     }
     let reply = Reply::json(201, shapes::workspace(state, state.workspace(id).ok_or_else(not_found)?));
