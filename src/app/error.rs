@@ -23,6 +23,8 @@ pub enum Error {
     RescueNotFound(String),
     #[error("rescue '{id}' has nothing to restore: {outcome}")]
     NothingRescued { id: String, outcome: String },
+    #[error("run '{0}' not found")]
+    RunNotFound(String),
     #[error("agent '{0}' already exists")]
     AlreadyExists(String),
     #[error("agent '{name}' is not running ({status})")]
@@ -116,8 +118,9 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::Invalid { .. } => Code::InvalidInput,
-            Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::RescueNotFound(_) | Self::NothingRescued { .. } => Code::NotFound,
+            Self::AgentNotFound(_) | Self::CatalogNotFound { .. } => Code::NotFound,
+            Self::TokenNotFound(_) | Self::RunNotFound(_) => Code::NotFound,
             Self::AlreadyExists(_) => Code::AlreadyExists,
             Self::NotReady { .. } => Code::AgentNotReady,
             Self::Forbidden(_) => Code::Forbidden,
@@ -144,6 +147,7 @@ impl Error {
             Self::RescueNotFound(_) | Self::NothingRescued { .. } => {
                 "Run 'fleet-mcp rescue list' to see what was saved.".into()
             }
+            Self::RunNotFound(_) => "Take the id that starting the run returned.".into(),
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
             Self::NotReady { name, .. } => {
                 format!("Call start_agent for '{name}' and wait until it is idle.")
@@ -173,6 +177,7 @@ impl Error {
             | Self::TokenNotFound(_)
             | Self::RescueNotFound(_)
             | Self::NothingRescued { .. }
+            | Self::RunNotFound(_)
             | Self::Forbidden(_) => None,
             Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
             Self::RateLimited | Self::Operation(_) | Self::Store(_) => None,

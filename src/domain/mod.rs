@@ -14,6 +14,7 @@ pub mod project;
 pub mod provision;
 pub mod rescue;
 pub mod role;
+pub mod run;
 pub mod spec;
 pub mod status;
 pub mod task;

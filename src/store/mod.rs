@@ -14,6 +14,8 @@ mod provisions;
 mod request_keys;
 mod rescues;
 mod row;
+mod run_output;
+mod runs;
 mod settings;
 mod sightings;
 mod tasks;

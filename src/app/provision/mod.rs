@@ -66,6 +66,11 @@ impl AgentState {
         if self.standing().is_stopped() {
             return None;
         }
+        if self.has_no_way_in() {
+            return Some(
+                "its workspace has no agent of Coder's through which anything could be given to it".into(),
+            );
+        }
         if let Some(trouble) = &self.identity.trouble {
             return Some(trouble.clone());
         }
@@ -79,6 +84,14 @@ impl AgentState {
             }
             Callback::Direct | Callback::Unknown => None,
         }
+    }
+}
+
+impl AgentState {
+    /// Nothing can be written into a workspace of an agentless project; that is how it is meant to be.
+    pub(super) fn has_no_way_in(&self) -> bool {
+        let is_seen = self.live.looked_at.is_some() && self.agent.sighting.status.is_ready();
+        is_seen && self.live.workspace_agent.is_none()
     }
 }
 

@@ -10,6 +10,7 @@ mod perform;
 mod poll;
 mod provisions;
 mod rescue;
+mod runs;
 mod send;
 
 use tokio_util::sync::CancellationToken;
@@ -31,5 +32,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.operations_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.provisions_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.runs_until(token).await });
     }
 }

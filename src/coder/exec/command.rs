@@ -62,7 +62,7 @@ impl Command {
     }
 
     /// A shell could not pass these on, so they are refused before anything happens.
-    pub(super) fn check(&self) -> Result<(), ExecError> {
+    pub(crate) fn check(&self) -> Result<(), ExecError> {
         let refuse = |reason: String| Err(ExecError::Command { reason });
         let Some(program) = self.argv.first() else { return refuse("there is no program".to_owned()) };
         if program.is_empty() || program.starts_with('-') {

@@ -15,7 +15,7 @@ pub enum ExecError {
     Terminal { reason: String },
     #[error("the workspace cannot start the command: {reason}")]
     Refused { reason: String },
-    #[error("the workspace does not know the run")]
+    #[error("the workspace does not know the run, or no longer")]
     Unknown,
     #[error("the run's supervisor died before it could tell how the command ended")]
     Lost,

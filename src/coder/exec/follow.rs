@@ -1,25 +1,20 @@
 //! Follows a run from where the caller left off, over as many connections as it takes.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::frames::fresh_mark;
 use super::link::{Heard, Link};
+use super::outage::Outage;
 use super::script::{Script, Start};
 use super::terminal::Terminal;
-use super::{ExecError, Exit};
+use super::{ExecError, RunEnd};
 use crate::coder::Client;
 
-/// How long the workspace may be out of reach before following gives up.
-const OUTAGE_LIMIT: Duration = Duration::from_secs(120);
+/// One start in so many tidies up.
 const SWEEP_EVERY: u8 = 32;
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
-const LAST_RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// One of a command's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,15 +40,6 @@ pub enum RunEvent {
     },
     /// The last one.
     Ended(RunEnd),
-}
-
-/// What became of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunEnd {
-    Exited(Exit),
-    Canceled,
-    /// Its supervisor died, so nobody knows; the workspace was stopped, perhaps.
-    Lost,
 }
 
 /// Where a run is.
@@ -96,7 +82,7 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn new(client: Client, address: RunAddress, offsets: Offsets) -> Self {
-        Self { client, address, offsets, start: None, link: None, outage: Outage::default() }
+        Self { client, address, offsets, start: None, link: None, outage: Outage::none() }
     }
 
     pub(super) fn starting(self, start: Start) -> Self {
@@ -107,7 +93,7 @@ impl Follow {
         loop {
             match self.step().await {
                 Ok(event) => {
-                    self.outage = Outage::default();
+                    self.outage = Outage::none();
                     return Ok(event);
                 }
                 Err(error) => {
@@ -166,34 +152,7 @@ impl Follow {
     }
 }
 
-/// How long the workspace has been out of reach.
-#[derive(Debug)]
-struct Outage {
-    since: Option<Instant>,
-    pause: Duration,
-}
-
-impl Default for Outage {
-    fn default() -> Self {
-        Self { since: None, pause: RETRY_PAUSE }
-    }
-}
-
-impl Outage {
-    /// Returns when it is time to try again, or the error when that is of no use.
-    async fn wait_after(&mut self, error: ExecError) -> Result<(), ExecError> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if !error.is_passing() || since.elapsed() > OUTAGE_LIMIT {
-            return Err(error);
-        }
-        tracing::debug!(%error, "lost a run from sight, looking for it again");
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LAST_RETRY_PAUSE);
-        Ok(())
-    }
-}
-
-/// Now and then a start tidies up; which one, its id decides.
+/// Its id decides, so that all tries of one start do the same.
 fn is_sweeping(run: Uuid) -> bool {
     run.as_bytes().last().is_some_and(|byte| byte % SWEEP_EVERY == 0)
 }

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use tokio::time::sleep;
 
 use super::frames::{Frames, Piece};
-use super::state::State;
 use super::terminal::Terminal;
-use super::{ExecError, OutputStream, RunEnd};
+use super::{ExecError, OutputStream, RunEnd, RunState};
 
 /// How long to wait before asking again when nothing was new: short at first, for commands that end soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
@@ -93,12 +92,10 @@ impl Link {
 
     /// A whole answer has come: tells the end, or asks again.
     async fn answered(&mut self) -> Result<Option<RunEnd>, ExecError> {
-        let state = State::parse(&std::mem::take(&mut self.word))?;
-        match state {
-            State::Ended(end) => Ok(Some(end)),
-            State::Running => self.ask_again().await.map(|()| None),
-            State::Unknown | State::Removed => Err(ExecError::Unknown),
-            State::Refused(reason) => Err(ExecError::Refused { reason }),
+        match RunState::parse(&std::mem::take(&mut self.word))? {
+            RunState::Ended(end) => Ok(Some(end)),
+            RunState::Running => self.ask_again().await.map(|()| None),
+            RunState::Unknown | RunState::Removed => Err(ExecError::Unknown),
         }
     }
 

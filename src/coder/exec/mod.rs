@@ -5,17 +5,22 @@
 //! comes later reads on where the last one stopped. The scripts are in `script/`; they need `sh`, `stty`, `mkdir`,
 //! `cat`, `tail`, `rm`, `sleep` and `/proc`, and use `setsid` and `grep` where they are.
 
+mod ask;
 mod command;
 mod error;
 mod follow;
 mod frames;
 mod link;
 mod once;
+mod outage;
 mod quote;
+mod run;
 mod script;
 mod state;
 mod terminal;
 
 pub use command::{Command, Exit, Output};
 pub use error::ExecError;
-pub use follow::{Offsets, OutputStream, RunAddress, RunEnd, RunEvent};
+pub use follow::{Offsets, OutputStream, RunAddress, RunEvent};
+pub use run::{KnownRun, Signal, Target};
+pub use state::{RunEnd, RunState};

@@ -7,11 +7,14 @@ use uuid::Uuid;
 use super::command::Command;
 use super::follow::Offsets;
 use super::quote::{printing, word};
+use super::run::{Signal, Target};
 
 const COMMON: &str = include_str!("script/common.sh");
 const START: &str = include_str!("script/start.sh");
 const FOLLOW: &str = include_str!("script/follow.sh");
 const REMOVE: &str = include_str!("script/remove.sh");
+const SIGNAL: &str = include_str!("script/signal.sh");
+const LIST: &str = include_str!("script/list.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
 const END: &str = include_str!("script/end.sh");
@@ -65,7 +68,6 @@ impl Script {
         let attempt = format!("try-{}", Uuid::new_v4().simple());
         self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\n"));
         self.push_file("supervise", bare(&format!("{END}{SUPERVISE}")).as_bytes());
-        self.push_file("end", bare(&format!("{END}exec 2>/dev/null\nend \"$@\"\n")).as_bytes());
         self.push_file("command", command_file(command).as_bytes());
         self.push_file("input", &command.stdin);
         self.push(START);
@@ -90,6 +92,56 @@ impl Script {
         self.push(&format!("before={high}-{low}\n"));
         self.push(SWEEP);
         self.push("sweep\n");
+        self
+    }
+
+    pub(super) fn look(mut self) -> Self {
+        self.push("look\n");
+        self
+    }
+
+    pub(super) fn signal(mut self, signal: Signal, target: Target) -> Self {
+        let who = match target {
+            Target::Main => "signal_main",
+            Target::All => "signal_all",
+        };
+        self.push(SIGNAL);
+        self.push(&format!("{who} {}\n", signal.word()));
+        self
+    }
+
+    pub(super) fn cancel(mut self) -> Self {
+        self.push(SIGNAL);
+        self.push("cancel\n");
+        self
+    }
+
+    /// Takes the claim if nobody has it.
+    pub(super) fn forestall(mut self) -> Self {
+        self.push(REMOVE);
+        self.push("forestall\n");
+        self
+    }
+
+    /// Only of a run that has ended.
+    pub(super) fn remove(mut self) -> Self {
+        self.push(SIGNAL);
+        self.push(END);
+        self.push(REMOVE);
+        self.push(&format!("grace={GRACE}\nlook\n[ \"$state\" = lost ] && end_lost\n"));
+        self.push("[ \"$state\" = running ] || remove\n");
+        self
+    }
+
+    pub(super) fn list(mut self) -> Self {
+        self.push(LIST);
+        self.push("list\n");
+        self
+    }
+
+    /// Answers with the state.
+    pub(super) fn tell_state(mut self) -> Self {
+        self.push("say \"$state\"\n");
         self
     }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use fleet_mcp::coder::exec::{Command, ExecError, Exit, Output};
-use uuid::Uuid;
 
-use super::{every_byte, output, sh};
+use super::{STUBBORN, alive, every_byte, output, sh};
 use crate::contract::{Subject, agent_id, on_every_coder};
 
 #[tokio::test]
@@ -85,15 +84,14 @@ async fn what_cannot_be_found_says_so_as_in_a_shell() {
 async fn a_timeout_ends_all_descendants_also_those_in_sessions_of_their_own() {
     on_every_coder(async |subject: &Subject| {
         let agent = agent_id(&subject.create_ready().await);
-        let stubborn = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$; sleep 300' & sleep 300 & echo $!; \
-                        echo $$; while :; do sleep 1; done";
-        let mut command = sh(stubborn);
+        let mut command = sh(STUBBORN);
         command.timeout = Duration::from_secs(1);
         let got = subject.client.exec(agent, &command).await.unwrap();
         assert_eq!(got.exit, Exit::TimedOut);
-        let pids = String::from_utf8_lossy(&got.stdout).into_owned();
-        assert_eq!(pids.lines().count(), 3, "{pids}");
-        assert_eq!(alive(subject, agent, &pids).await, "");
+        let said = String::from_utf8_lossy(&got.stdout).into_owned();
+        let pids: Vec<&str> = said.lines().filter(|line| *line != "ready").collect();
+        assert_eq!(pids.len(), 3, "{said}");
+        assert_eq!(alive(&subject.client, agent, &pids).await, "");
     })
     .await;
 }
@@ -104,17 +102,8 @@ async fn nothing_outlives_a_command_that_has_ended() {
         let agent = agent_id(&subject.create_ready().await);
         let got = subject.client.exec(agent, &sh("sleep 300 & echo $!")).await.unwrap();
         assert_eq!(got.exit, Exit::Code(0));
-        assert_eq!(alive(subject, agent, &String::from_utf8_lossy(&got.stdout)).await, "");
+        let pid = String::from_utf8_lossy(&got.stdout);
+        assert_eq!(alive(&subject.client, agent, &[pid.trim()]).await, "");
     })
     .await;
-}
-
-/// Those of the processes that run; who has ended and only waits to be collected does not.
-async fn alive(subject: &Subject, agent: Uuid, pids: &str) -> String {
-    let script = r#"for pid in "$@"; do read -r stat <"/proc/$pid/stat" || continue
-        case $stat in *") Z "*) ;; *) echo "$stat" ;; esac; done 2>/dev/null; :"#;
-    let command = Command::new(["sh", "-c", script, "sh"].into_iter().chain(pids.lines()));
-    let got = subject.client.exec(agent, &command).await.unwrap();
-    assert_eq!(got.exit, Exit::Code(0));
-    String::from_utf8_lossy(&got.stdout).into_owned()
 }

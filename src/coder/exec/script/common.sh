@@ -9,13 +9,17 @@ run=$runs/$id
 say() { printf '%s%s' "$1" "$mark"; }
 nap() { sleep "$1" || sleep 1; }
 
-# Whether the supervisor still runs; its number alone could belong to another process by now.
+# Whether this very process still runs; its number alone could belong to another one by now.
+lives() {
+  began=$2
+  read -r line <"/proc/$1/stat" || return 1
+  set -- ${line##*) }
+  [ "${20}" = "$began" ] && [ "$1" != Z ]
+}
+
 supervised() {
   read -r boot </proc/sys/kernel/random/boot_id
-  read -r sup_pid sup_start sup_boot sup_attempt <"$run/supervisor" && [ "$sup_boot" = "$boot" ] || return 1
-  read -r line <"/proc/$sup_pid/stat" || return 1
-  set -- ${line##*) }
-  [ "${20}" = "$sup_start" ] && [ "$1" != Z ]
+  read -r pid start booted <"$run/supervisor" && [ "$booted" = "$boot" ] && lives "$pid" "$start"
 }
 
 # Sets state. The supervisor is looked at before its result: one that ends in between has written it by then.
@@ -24,10 +28,10 @@ look() {
   [ -e "$run/claim" ] || return
   state=removed
   [ -s "$run/claim" ] && return
-  tries=500
-  until [ -s "$run/supervisor" ] || [ "$tries" = 0 ]; do
+  turns=500
+  until [ -s "$run/supervisor" ] || [ "$turns" = 0 ]; do
     nap 0.01
-    tries=$((tries - 1))
+    turns=$((turns - 1))
   done
   state=lost
   supervised && state=running

@@ -5,8 +5,8 @@ start() {
   look
   [ "$state" = unknown ] || return
   why=$(mkdir -p "$run/$attempt" 2>&1) || { state="refused $why"; return; }
-  cd "$run" && give_supervise >"$attempt/supervise" && give_end >"$attempt/end" &&
-    give_command >"$attempt/command" && give_input >"$attempt/in" ||
+  cd "$run" && give_supervise >"$attempt/supervise" && give_command >"$attempt/command" &&
+    give_input >"$attempt/in" ||
     { state='refused cannot write the files of the run'; return; }
   [ -z "$once" ] || true >once
   # The supervisor says a word when it has the run, and lets go of the pipe when the run has ended.
@@ -25,9 +25,9 @@ launch_job() {
   set -m
   (trap '' HUP; launch exec >/dev/null) &
   set +m
-  tries=500
-  until [ -e claim ] || [ "$tries" = 0 ]; do
+  turns=500
+  until [ -e claim ] || [ "$turns" = 0 ]; do
     nap 0.01
-    tries=$((tries - 1))
+    turns=$((turns - 1))
   done
 }

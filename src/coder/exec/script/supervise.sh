@@ -10,29 +10,47 @@ set +C
 true >out
 true >err
 read -r boot </proc/sys/kernel/random/boot_id
-read -r line </proc/$$/stat
-set -- ${line##*) }
-printf '%s %s %s %s\n' $$ "${20}" "$boot" "$attempt" >supervisor
+note() {
+  read -r pid line </proc/self/stat
+  set -- "$1" ${line##*) }
+  printf '%s %s %s\n' "$pid" "${21}" "$boot" >"$1"
+}
+note supervisor
 echo claimed >&5
 
-# Ends the run when its time is over. A descendant that holds the output of an ended command open is ended too; one
-# that hides from us loses the output instead.
+# Ends the run when its time is over or when it is told to, and passes signals on. A descendant that holds the output
+# of an ended command open is ended too; one that hides from us loses the output instead.
 watch() {
   trap 'kill "$pause"; exit' TERM
+  trap 'told=cancel' USR1
+  trap 'told=signal' USR2
+  note watcher
   left=$limit
   while [ "$left" -gt 0 ]; do
     step=5
     [ "$left" -lt 5 ] && step=$left
     sleep "$step" &
     pause=$!
-    wait "$pause"
+    [ -n "$told" ] || wait "$pause"
+    [ -z "$told" ] || heed
     left=$((left - step))
-    # By now the command has what it was told.
+    # By now the command has what it was given.
     rm -f "$attempt/command" "$attempt/in"
     [ -z "$over" ] || end "$id" 0 output
     [ -s "$attempt/code" ] && end "$id" "$grace" leftovers && over=yes
   done
   end "$id" "$grace" timeout
+}
+
+heed() {
+  kill "$pause"
+  step=0
+  case $told in
+  cancel) end "$id" "$grace" cancel && exit ;;
+  signal) read -r signal <signal && sign=FLEET_EXEC=$id && members && main= && tell "$signal" ;;
+  esac
+  rm -f signal
+  told=
 }
 watch 5>&- &
 watch=$!
