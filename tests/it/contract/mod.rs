@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use uuid::Uuid;
 
-use crate::harness::{Api, LocalSite, TEMPLATE, client, is_over, is_ready, watched};
+use crate::harness::{Api, LocalSite, TEMPLATE, client, is_over, is_ready, skipped, watched};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -46,15 +46,8 @@ pub(crate) async fn on_every_coder(test: impl AsyncFn(&Subject)) {
             test(&subject).await;
             subject.clean_up().await;
         }
-        (_, _) => say_skipped(),
+        (_, _) => skipped("set FLEET_LIVE_CODER_URL and FLEET_LIVE_CODER_TOKEN to run on a real Coder too"),
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
-fn say_skipped() {
-    eprintln!(
-        "SKIPPED on a real Coder: set FLEET_LIVE_CODER_URL and FLEET_LIVE_CODER_TOKEN to run it there too"
-    );
 }
 
 impl Subject {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::{address, alive, every_byte, output, sh};
 use crate::contract::agent_id;
-use crate::harness::{LocalSite, client, eventually, is_ready, watched};
+use crate::harness::{LocalSite, client, eventually, is_ready, skipped, watched};
 
 /// What a workspace must have; `git` is for the embedded Coder itself.
 const TOOLS: [&str; 9] = ["stty", "mkdir", "cat", "tail", "rm", "sleep", "git", "true", "head"];
@@ -107,13 +107,8 @@ async fn bash_as_the_shell_serves_as_well_with_and_without_setsid() {
 #[tokio::test]
 async fn busybox_as_the_shell_serves_as_well() {
     if find("busybox").is_none() {
-        say_skipped();
+        skipped("busybox is not installed");
         return;
     }
     serves(&PoorCoder::start("busybox", &["setsid", "grep"]).await).await;
-}
-
-#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
-fn say_skipped() {
-    eprintln!("SKIPPED with busybox: it is not installed");
 }

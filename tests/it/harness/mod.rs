@@ -20,6 +20,7 @@ mod model;
 mod path;
 mod process;
 mod rule;
+mod skipped;
 mod up;
 mod watched;
 
@@ -42,5 +43,6 @@ pub(crate) use local::{
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When};
+pub(crate) use skipped::skipped;
 pub(crate) use up::Up;
 pub(crate) use watched::watched;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Program, Up};
+use crate::harness::{Program, Up, skipped};
 
 /// Environment, every file it can read where it may look, what other processes were started with, and what
 /// everything it can call answers.
@@ -33,7 +33,7 @@ fn curl_is_missing() -> bool {
 #[tokio::test]
 async fn the_coder_session_token_is_nowhere_that_a_program_in_a_workspace_can_look() {
     if curl_is_missing() {
-        eprintln!("skipped: the dump program calls with curl, which is not installed");
+        skipped("the dump program calls with curl, which is not installed");
         return;
     }
     let up = Up::start(&Program::without_coder()).await;

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
 use crate::harness::{
-    Api, LocalSite, RunningLocal, TEMPLATE, client, eventually, is_over, is_ready, watched,
+    Api, LocalSite, RunningLocal, TEMPLATE, client, eventually, is_over, is_ready, skipped, watched,
 };
 
 /// Prints everything: environments and arguments of all processes, the data directory by every way that leads
@@ -112,12 +112,11 @@ async fn two_workspaces(site: &LocalSite, local: &RunningLocal) -> Uuid {
 }
 
 /// Says so and returns true where a machine lets nobody have namespaces.
-#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
 fn is_skipped(isolation: &Isolation) -> bool {
     match isolation {
         Isolation::Enforced => false,
         Isolation::Absent { reason } => {
-            eprintln!("SKIPPED: processes cannot be enclosed on this machine: {reason}");
+            skipped(&format!("processes cannot be enclosed on this machine: {reason}"));
             true
         }
     }
@@ -242,7 +241,6 @@ async fn plain_server(site: &LocalSite) -> PlainServer {
     PlainServer { child, url: file["url"].as_str().unwrap().trim_end_matches('/').to_owned(), token }
 }
 
-#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
 fn can_be_another_user() -> bool {
     let program = Path::new(env!("CARGO_BIN_EXE_fleet-mcp"));
     let mut try_it = Command::new(program);
@@ -254,9 +252,7 @@ fn can_be_another_user() -> bool {
         .stderr(Stdio::null());
     let is_able = rustix::process::getuid().is_root() && try_it.status().is_ok_and(|status| status.success());
     if !is_able {
-        eprintln!(
-            "SKIPPED as another user: this needs root, and a program with which everybody may make namespaces"
-        );
+        skipped("as another user: this needs root, and a program with which everybody may make namespaces");
     }
     is_able
 }

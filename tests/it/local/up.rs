@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use tokio::process::Child;
 
-use crate::harness::{Program, eventually, kill, processes_under, server_file};
+use crate::harness::{Program, eventually, kill, processes_under, server_file, skipped};
 
 /// Whatever a failed test leaves running is ended.
 struct Left<'a>(&'a Program);
@@ -99,13 +99,12 @@ fn without_namespaces(plain: &std::process::Command) -> std::process::Command {
     command
 }
 
-#[expect(clippy::print_stderr, reason = "a part that did not run must be seen")]
 fn can_forbid_namespaces() -> bool {
     let is_able = without_namespaces(&std::process::Command::new("true"))
         .output()
         .is_ok_and(|ended| ended.status.success());
     if !is_able {
-        eprintln!("SKIPPED: the program 'unshare' cannot forbid namespaces here");
+        skipped("the program 'unshare' cannot forbid namespaces here");
     }
     is_able
 }

@@ -85,7 +85,7 @@ async fn what_an_agent_was_given_last_replaces_what_it_had() {
     };
     for given in [&first, &second] {
         home.store.provision_set(given).await.unwrap();
-        assert_eq!(home.store.provisions_live().await.unwrap(), [given.clone()]);
+        assert_eq!(home.store.provisions_live().await.unwrap(), std::slice::from_ref(given));
     }
     home.store.agent_delete(agent.id, at(9)).await.unwrap();
     assert_eq!(home.store.provisions_live().await.unwrap(), []);
