@@ -99,7 +99,7 @@ mod tests {
             let parts: Vec<Vec<u8>> = parts.into_iter().filter(|part| !part.windows(4).any(|w| w == b"abca")).collect();
             let mark = b"abca|";
             let input = parts.iter().flat_map(|part| [part.as_slice(), mark]).collect::<Vec<_>>().concat();
-            let mut expected = parts.clone();
+            let mut expected = parts;
             expected.push(Vec::new());
             assert_eq!(cut("abca|", &input, size), expected);
         }

@@ -5,6 +5,7 @@ mod journal;
 mod opening;
 mod operations;
 mod records;
+mod runs;
 mod sightings;
 
 use chrono::{DateTime, Utc};
