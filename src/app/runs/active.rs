@@ -32,10 +32,9 @@ impl Default for ActiveRuns {
 
 impl ActiveRuns {
     /// Begins to follow a run; one that is followed already stays as it is.
-    pub(in crate::app) fn put(&self, run: Run, command: Option<Command>) {
-        let id = run.id;
-        let fresh = || ActiveRun { command, progress: watch::Sender::new(run) };
-        self.runs().entry(id).or_insert_with(fresh);
+    pub(in crate::app) fn put(&self, run: &Run, command: Option<Command>) {
+        let fresh = || ActiveRun { command, progress: watch::Sender::new(run.clone()) };
+        self.runs().entry(run.id).or_insert_with(fresh);
     }
 
     pub(in crate::app) fn forget(&self, id: RunId) {

@@ -42,8 +42,11 @@ pub struct NewRun {
 
 impl fmt::Debug for NewRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields = [("agent", self.agent.to_string()), ("purpose", self.purpose.clone())];
-        f.debug_struct("NewRun").field("about", &fields).field("argv", &self.argv).finish_non_exhaustive()
+        f.debug_struct("NewRun")
+            .field("agent", &self.agent)
+            .field("purpose", &self.purpose)
+            .field("argv", &self.argv)
+            .finish_non_exhaustive()
     }
 }
 
@@ -77,7 +80,7 @@ impl Fleet {
             ..Command::new(new.argv)
         };
         command.check().map_err(|error| Error::invalid("argv", error.to_string()))?;
-        self.0.runs.put(run.clone(), Some(command));
+        self.0.runs.put(&run, Some(command));
         if let Err(error) = self.store().run_accept(&run).await {
             self.0.runs.forget(run.id);
             return Err(error.into());

@@ -38,8 +38,8 @@ impl ExecError {
         }
     }
 
-    pub(super) fn cut(reason: &(impl ToString + ?Sized)) -> Self {
-        Self::Cut { reason: reason.to_string() }
+    pub(super) fn cut(reason: impl Into<String>) -> Self {
+        Self::Cut { reason: reason.into() }
     }
 }
 

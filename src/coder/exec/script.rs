@@ -26,8 +26,8 @@ export FLEET_EXEC="$id"
 cd "$base" || exit 126
 "#;
 
-/// From the polite signal to the first kill, in seconds.
-const GRACE: u64 = 2;
+/// From the polite signal to the first kill, in seconds, of which the first is not a whole one.
+const GRACE: u64 = 3;
 /// Traces of removed runs are kept this long for a start that comes late.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 

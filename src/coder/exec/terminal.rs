@@ -65,15 +65,14 @@ impl Terminal {
     pub(super) async fn send(&mut self, data: &str) -> Result<(), ExecError> {
         let frame = Message::binary(json!({ "data": data }).to_string().into_bytes());
         let sent = timeout(SILENCE_LIMIT, self.socket.send(frame)).await;
-        sent.map_err(|error| ExecError::cut(&error))?.map_err(|error| ExecError::cut(&error))
+        sent.map_err(|_| silence())?.map_err(|error| ExecError::cut(error.to_string()))
     }
 
     /// The next output, or nothing when the script has ended.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ExecError> {
         loop {
-            let message =
-                timeout(SILENCE_LIMIT, self.socket.next()).await.map_err(|error| ExecError::cut(&error))?;
-            match message.transpose().map_err(|error| ExecError::cut(&error))? {
+            let message = timeout(SILENCE_LIMIT, self.socket.next()).await.map_err(|_| silence())?;
+            match message.transpose().map_err(|error| ExecError::cut(error.to_string()))? {
                 Some(Message::Binary(bytes)) => return Ok(Some(bytes)),
                 Some(Message::Close(_)) | None => return Ok(None),
                 Some(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
@@ -97,4 +96,8 @@ impl Terminal {
         let reason = String::from_utf8_lossy(&said).trim().chars().take(EXCERPT).collect();
         Err(ExecError::Terminal { reason })
     }
+}
+
+fn silence() -> ExecError {
+    ExecError::cut("nothing is heard from the server")
 }

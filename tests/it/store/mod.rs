@@ -6,6 +6,7 @@ mod opening;
 mod operations;
 mod records;
 mod rescues;
+mod runs;
 mod sightings;
 mod tasks;
 

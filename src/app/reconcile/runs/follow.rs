@@ -32,13 +32,15 @@ impl Fleet {
         }
     }
 
-    /// Starts the run, or finds out whether it was started by the one we were before a restart. Then its input and
-    /// variables are gone, so a start that did not happen is made impossible.
+    /// Starts the run, or finds out whether it was started by the one we were before a restart. Its input and
+    /// variables are gone then, so a start that did not happen is made impossible; so is one nobody wants any more.
     async fn run_make_sure(&self, run: &Run, address: &RunAddress) -> Result<(), ExecError> {
         hooks::point("run.accepted");
         let state = match self.0.runs.command(run.id) {
-            Some(command) => self.coder().run_start(address.agent, address.run, &command).await?,
-            None => self.coder().run_forestall(address).await?,
+            Some(command) if run.cancel_asked_at.is_none() => {
+                self.coder().run_start(address.agent, address.run, &command).await?
+            }
+            Some(_) | None => self.coder().run_forestall(address).await?,
         };
         hooks::point("run.sent");
         match state {
@@ -100,6 +102,9 @@ impl Fleet {
         match error {
             ExecError::Refused { .. } | ExecError::Command { .. } => {
                 self.run_finish(run, RunEnd::Failed { reason: error.to_string() }).await
+            }
+            ExecError::Unknown if is_new && run.cancel_asked_at.is_some() => {
+                self.run_finish(run, RunEnd::Canceled).await
             }
             ExecError::Unknown | ExecError::Lost => {
                 let reason = if is_new { NEVER_STARTED } else { FORGOTTEN }.to_owned();

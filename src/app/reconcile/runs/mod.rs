@@ -68,7 +68,7 @@ impl Fleet {
     /// store and the workspace know where to go on.
     async fn run_carry(&self, run: Run, stop: CancellationToken) -> RunId {
         let id = run.id;
-        self.0.runs.put(run, None);
+        self.0.runs.put(&run, None);
         tokio::select! {
             done = self.run_see_through(id) => if let Err(error) = done {
                 tracing::error!(run.id = %id, %error, "a run could not be followed");

@@ -7,6 +7,7 @@ runs=${FLEET_AGENT_DIR%/fleet}/runs
 run=$runs/$id
 
 say() { printf '%s%s' "$1" "$mark"; }
+# Not every sleep knows fractions.
 nap() { sleep "$1" || sleep 1; }
 
 # Whether this very process still runs; its number alone could belong to another one by now.

@@ -11,14 +11,18 @@ end() {
   members || return 0
   # Some programs take a second request for an order to drop everything.
   [ "$3" = leftovers ] && [ -s why ] || tell TERM
-  tries=$(($2 * 20))
-  while [ "$tries" -gt 0 ] && members; do
+  clock
+  until=$((now + $2))
+  while [ "$now" -lt "$until" ] && members; do
     nap 0.05
+    clock
   done
-  tries=100
-  while [ "$tries" -gt 0 ] && members; do
+  # Who is still there after so many kills is stuck in the kernel.
+  until=$((now + 5))
+  while [ "$now" -lt "$until" ] && members; do
     tell KILL
     nap 0.05
+    clock
   done
 }
 
@@ -55,10 +59,10 @@ tell() {
   [ -z "$main" ] || kill -s "$1" -- "-$main"
 }
 
-# Not every sleep knows fractions.
-nap() {
-  tries=$((tries - 1))
-  sleep "$1" && return
-  sleep 1
-  tries=$((tries - 19))
+clock() {
+  read -r now rest </proc/uptime
+  now=${now%.*}
 }
+
+# Not every sleep knows fractions.
+nap() { sleep "$1" || sleep 1; }

@@ -40,4 +40,4 @@ end_lost() {
   read -r pid start <main && lives "$pid" "$start" && kill -s KILL -- "-$pid" "$pid"
 }
 
-poke() { read -r pid start <"$run/watcher" && lives "$pid" "$start" && kill -s "$1" "$pid"; }
+poke() { read -r pid start rest <"$run/watcher" && lives "$pid" "$start" && kill -s "$1" "$pid"; }

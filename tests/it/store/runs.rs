@@ -1,0 +1,127 @@
+//! Runs: read back as written, ended once, and their output by pages from wherever it is asked.
+
+use std::time::Duration;
+
+use fleet_mcp::domain::id::RunId;
+use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunChunk, RunEnd, RunOutput, RunState, RunStream};
+use fleet_mcp::store::StoreError;
+
+use super::{Home, at};
+
+async fn accepted(home: &Home) -> Run {
+    let run = Run {
+        id: RunId::fresh(),
+        agent_id: home.agent(&format!("agent-{}", at(0).timestamp())).await.id,
+        generation: 3,
+        purpose: "write tests".into(),
+        argv: vec!["sh".into(), "-c".into(), "echo \"ü\"\n".into()],
+        container: Some("dev".into()),
+        timeout: Duration::from_millis(1_500),
+        state: RunState::Accepted,
+        stdout: 0,
+        stderr: 0,
+        cancel_asked_at: None,
+        created_at: at(1),
+        ended_at: None,
+        is_cleared: false,
+    };
+    home.store.run_accept(&run).await.unwrap();
+    run
+}
+
+fn chunk(stream: RunStream, offset: u64, bytes: &[u8]) -> RunChunk {
+    RunChunk { stream, offset, bytes: bytes.to_vec() }
+}
+
+async fn known(home: &Home, run: &Run) -> Run {
+    home.store.run_by_id(run.id).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_run_moves_on_to_its_end_and_never_back() {
+    let home = Home::new().await;
+    let run = accepted(&home).await;
+    assert_eq!(known(&home, &run).await, run);
+    home.store.run_started(run.id).await.unwrap();
+    home.store.run_cleared(run.id).await.unwrap();
+    assert!(home.store.run_ask_cancel(run.id, at(5)).await.unwrap());
+    assert!(home.store.run_ask_cancel(run.id, at(6)).await.unwrap());
+    let going = Run { state: RunState::Running, cancel_asked_at: Some(at(5)), ..run.clone() };
+    assert_eq!(home.store.runs_open().await.unwrap(), [going.clone()]);
+
+    assert!(home.store.run_end(run.id, &RunEnd::Exited { code: -3 }, at(9)).await.unwrap());
+    assert!(!home.store.run_end(run.id, &RunEnd::Canceled, at(10)).await.unwrap());
+    assert!(!home.store.run_ask_cancel(run.id, at(11)).await.unwrap());
+    home.store.run_started(run.id).await.unwrap();
+    let state = RunState::Ended(RunEnd::Exited { code: -3 });
+    let ended = Run { state, ended_at: Some(at(9)), ..going };
+    let home = home.reopened().await;
+    assert_eq!(home.store.runs_open().await.unwrap(), [ended.clone()]);
+    home.store.run_cleared(run.id).await.unwrap();
+    assert_eq!(home.store.runs_open().await.unwrap(), []);
+    let cleared = Run { is_cleared: true, ..ended };
+    assert_eq!(home.store.runs_of(run.agent_id, 5).await.unwrap(), [cleared]);
+}
+
+#[tokio::test]
+async fn every_end_is_read_back() {
+    let home = Home::new().await;
+    let run = accepted(&home).await;
+    let ends = [
+        RunEnd::Exited { code: 0 },
+        RunEnd::Signaled { signal: 9 },
+        RunEnd::TimedOut,
+        RunEnd::Canceled,
+        RunEnd::Failed { reason: "no room".into() },
+        RunEnd::Lost { reason: "gone".into() },
+    ];
+    for end in ends {
+        let again = Run { id: RunId::fresh(), ..run.clone() };
+        home.store.run_accept(&again).await.unwrap();
+        home.store.run_end(again.id, &end, at(2)).await.unwrap();
+        assert_eq!(known(&home, &again).await.state, RunState::Ended(end));
+    }
+}
+
+#[tokio::test]
+async fn output_is_added_once_and_read_from_anywhere() {
+    let home = Home::new().await;
+    let run = accepted(&home).await;
+    let long: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+    let first = [chunk(RunStream::Stdout, 0, &long), chunk(RunStream::Stderr, 0, b"oops")];
+    home.store.run_append(run.id, &first).await.unwrap();
+    // What is known already, or does not follow, changes nothing.
+    let wrong = [chunk(RunStream::Stdout, 0, b"again"), chunk(RunStream::Stderr, 9, b"gap")];
+    home.store.run_append(run.id, &wrong).await.unwrap();
+    home.store.run_append(run.id, &[chunk(RunStream::Stdout, 200_000, b"end")]).await.unwrap();
+    let page = async |offset, limit| {
+        home.store.run_output(run.id, RunStream::Stdout, offset, limit).await.unwrap().bytes
+    };
+    assert!(page(0, 1 << 20).await == [long.as_slice(), b"end"].concat());
+    assert!(page(65_535, 70_000).await == long[65_535..135_535]);
+    assert_eq!(page(200_001, 100).await, b"nd");
+    assert_eq!(page(200_003, 100).await, b"");
+    let expected = RunOutput { offset: 1, bytes: b"oo"[1..].into(), kept: 4, written: 4 };
+    assert_eq!(home.store.run_output(run.id, RunStream::Stderr, 1, 1).await.unwrap(), expected);
+
+    home.store.run_end(run.id, &RunEnd::TimedOut, at(2)).await.unwrap();
+    home.store.run_append(run.id, &[chunk(RunStream::Stderr, 4, b"late")]).await.unwrap();
+    assert_eq!(known(&home, &run).await.stderr, 4);
+    let missing = home.store.run_output(RunId::fresh(), RunStream::Stderr, 0, 1).await.unwrap_err();
+    assert!(matches!(missing, StoreError::Missing("run")), "{missing}");
+}
+
+#[tokio::test]
+async fn output_beyond_what_is_kept_is_only_counted() {
+    let home = Home::new().await;
+    let run = accepted(&home).await;
+    let half = vec![7; 6 << 20];
+    for n in 0..2 {
+        let offset = n * half.len() as u64;
+        home.store.run_append(run.id, &[chunk(RunStream::Stdout, offset, &half)]).await.unwrap();
+    }
+    let tail = home.store.run_output(run.id, RunStream::Stdout, KEPT_OUTPUT - 1, 10).await.unwrap();
+    let expected =
+        RunOutput { offset: KEPT_OUTPUT - 1, bytes: vec![7], kept: KEPT_OUTPUT, written: 12 << 20 };
+    assert_eq!(tail, expected);
+}
