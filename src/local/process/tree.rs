@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use std::{fs, io, process};
+use std::time::Duration;
+use std::{fs, io, process, thread};
 
 use rustix::process::geteuid;
-use uuid::Uuid;
 
 use super::ProcessId;
 use super::identity::boot_id;
@@ -22,6 +22,10 @@ pub struct Marker {
 pub fn find(marker: &Marker) -> io::Result<Vec<ProcessId>> {
     Tree::new(marker.clone()).look()
 }
+
+/// On a machine where processes come and go all the time, enough is enough.
+const MOST_LOOKS: usize = 10;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What is known of a workspace's processes; looking again adds to it.
 ///
@@ -41,21 +45,41 @@ impl Tree {
     }
 
     /// All processes of the workspace that run now, ordered by pid.
+    ///
+    /// That there are none is believed only of a look that missed nobody: one that forks and ends while we read
+    /// the table shows neither itself nor its child.
     pub(super) fn look(&mut self) -> io::Result<Vec<ProcessId>> {
+        let mut unclear = HashSet::new();
+        for _ in 0..MOST_LOOKS {
+            let seen = self.look_once()?;
+            if !seen.members.is_empty() || seen.unclear.is_subset(&unclear) {
+                return Ok(seen.members);
+            }
+            unclear = seen.unclear;
+            thread::sleep(PAUSE);
+        }
+        Ok(Vec::new())
+    }
+
+    fn look_once(&mut self) -> io::Result<Seen> {
         let boot_id = boot_id()?;
         let table = Table::read()?;
-        let belongs = |stat: &&Stat| self.belongs(stat, boot_id);
-        let found = table.stats.iter().filter(belongs).map(|stat| stat.pid).collect();
+        let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
+        for stat in &table.stats {
+            let process = ProcessId::from_stat(stat, boot_id);
+            let is_known = self.known.contains(&process);
+            match if is_known { Sight::Marked } else { sight(stat.pid, &self.marker) } {
+                Sight::Marked => found.extend([stat.pid]),
+                Sight::Unclear => unclear.extend([process]),
+                Sight::Unmarked => {}
+            }
+        }
         let found = self.complete(&table, found);
         let members = table.stats.iter().filter(|stat| found.contains(&stat.pid));
         let mut members: Vec<ProcessId> = members.map(|stat| ProcessId::from_stat(stat, boot_id)).collect();
         members.sort_by_key(|process| process.pid);
         self.known.extend(&members);
-        Ok(members)
-    }
-
-    fn belongs(&self, stat: &Stat, boot_id: Uuid) -> bool {
-        self.known.contains(&ProcessId::from_stat(stat, boot_id)) || carries(stat.pid, &self.marker)
+        Ok(Seen { members, unclear })
     }
 
     /// Adds what hangs on the processes found so far until nothing more does.
@@ -74,6 +98,21 @@ impl Tree {
             }
         }
     }
+}
+
+/// What one look at the table gave.
+struct Seen {
+    members: Vec<ProcessId>,
+    /// Ended before we could look at them, or are just becoming another program. Those that stay so have no
+    /// environment at all.
+    unclear: HashSet<ProcessId>,
+}
+
+/// What the environment of a process says.
+enum Sight {
+    Marked,
+    Unmarked,
+    Unclear,
 }
 
 /// The process table without ourselves and those above us.
@@ -113,11 +152,20 @@ fn ourselves_and_above(all: &[Stat]) -> Vec<Stat> {
 }
 
 /// Whether a process of our own user was started with the marker in its environment.
-fn carries(pid: u32, marker: &Marker) -> bool {
+fn sight(pid: u32, marker: &Marker) -> Sight {
     let folder = format!("/proc/{pid}");
-    let is_our_users = fs::metadata(&folder).is_ok_and(|folder| folder.uid() == geteuid().as_raw());
+    match fs::metadata(&folder) {
+        Ok(folder) if folder.uid() == geteuid().as_raw() => {}
+        Ok(_) => return Sight::Unmarked,
+        Err(_) => return Sight::Unclear,
+    }
     let entry = format!("{}={}", marker.key, marker.value);
-    let has_entry =
-        |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|e| e == entry.as_bytes());
-    is_our_users && fs::read(format!("{folder}/environ")).is_ok_and(has_entry)
+    match fs::read(format!("{folder}/environ")) {
+        Ok(environment) if environment.is_empty() => Sight::Unclear,
+        Ok(environment) if environment.split(|byte| *byte == 0).any(|e| e == entry.as_bytes()) => {
+            Sight::Marked
+        }
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Sight::Unclear,
+        Ok(_) | Err(_) => Sight::Unmarked,
+    }
 }
