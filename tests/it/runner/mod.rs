@@ -8,6 +8,7 @@ mod interrupts;
 mod long_life;
 mod metadata;
 mod queue;
+mod real;
 mod reports;
 mod templated;
 mod workspace;
