@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 
 use serde::{Deserialize, Serialize};
 
-use super::spending::Spending;
+use super::spending::Count;
 
 /// Something an engine said while it ran.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
     pub run: Usage,
-    pub session: Spending,
+    pub session: Count,
 }
 
 /// How the engine's process ended.

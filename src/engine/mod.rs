@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 pub use event::{End, Event, Exit, FailureKind, Spent, Usage};
 pub use request::{FleetAccess, Invocation, Repository, Request, RolePrompt, Session, Unfit};
-pub use spending::Spending;
+pub use spending::{Count, Spending};
 pub use word::{EngineWord, UnknownEngine, by_word, words};
 
 /// One kind of agent CLI.

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 use uuid::Uuid;
 
-use super::spending::Spending;
+use super::spending::Count;
 use super::template::TemplateError;
 
 /// Under these titles a prompt tells who the agent is, and what its repository wants it to heed.
@@ -43,7 +43,7 @@ pub enum Session {
     /// A new one that the engine has just made, and nothing was said in yet.
     Opened { id: String },
     /// One it knows, and what that has used so far.
-    Resume { id: String, spent: Spending },
+    Resume { id: String, spent: Count },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,9 +91,9 @@ pub enum Unfit {
 
 impl Session {
     /// What the conversation used before this run.
-    pub fn spent(&self) -> Spending {
+    pub fn spent(&self) -> Count {
         match self {
-            Self::Fresh { .. } | Self::Opened { .. } => Spending::default(),
+            Self::Fresh { .. } | Self::Opened { .. } => Count::default(),
             Self::Resume { spent, .. } => *spent,
         }
     }

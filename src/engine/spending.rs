@@ -1,7 +1,8 @@
 //! Tokens by the price they have, added up over a conversation and taken apart into runs.
 //!
 //! The CLIs count over the whole conversation, also over earlier runs of it; a run's own share is what was added
-//! since the count we kept of the last one.
+//! since the count we kept of the last one. A run that is asked to end may still be counted by its CLI, one that
+//! is killed is not: what we saw of it is kept apart until the next count shows which it was.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,38 @@ pub struct Spending {
     pub cache_read: u64,
     pub output: u64,
     pub cost_usd: Option<f64>,
+}
+
+/// What a conversation has used: as its engine counts, and what runs that told no count were seen to use since.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Count {
+    pub told: Spending,
+    pub unsettled: Spending,
+}
+
+impl Count {
+    /// With what a run was seen to use so far.
+    pub fn with(&self, seen: &Spending) -> Self {
+        Self { told: self.told, unsettled: self.unsettled.plus(seen) }
+    }
+
+    /// A run's share of a new count, which settles all that came before. A count that lacks what this run was seen
+    /// to use is not believed.
+    pub fn share(&self, total: &Spending, seen: &Spending) -> Spending {
+        let grown = total.since(&self.told);
+        let tokens = |spending: &Spending| spending.usage().tokens();
+        if tokens(&grown) >= tokens(&seen.plus(&self.unsettled)) {
+            grown.since(&self.unsettled)
+        } else if tokens(&grown) >= tokens(seen) {
+            grown
+        } else {
+            *seen
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> u64 {
+        self.told.plus(&self.unsettled).usage().tokens()
+    }
 }
 
 impl Spending {
@@ -35,13 +68,6 @@ impl Spending {
             output: self.output.saturating_add(more.output),
             cost_usd,
         }
-    }
-
-    /// A run's share of this count of a whole conversation: what it has grown by since before the run. A count that
-    /// lacks what was seen being used is not believed.
-    pub fn share(&self, before: &Self, seen: &Self) -> Self {
-        let grown = self.since(before);
-        if grown.usage().tokens() >= seen.usage().tokens() { grown } else { *seen }
     }
 
     /// What was added since an earlier count; a count that went backwards added nothing.
@@ -80,10 +106,18 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_lacks_what_was_seen_is_not_believed() {
-        let (total, before) = (spending(15, Some(3.0)), spending(10, Some(2.0)));
-        assert_eq!(total.share(&before, &spending(3, None)), spending(5, Some(1.0)));
-        assert_eq!(total.share(&before, &spending(6, None)), spending(6, None));
+    fn a_new_count_is_shared_among_the_run_and_those_that_told_none() {
+        let total = spending(15, Some(3.0));
+        let count = |unsettled| Count { told: spending(10, Some(2.0)), unsettled };
+        let share = |unsettled, seen| count(unsettled).share(&total, &seen);
+        // Nothing was open.
+        assert_eq!(share(Spending::default(), spending(3, None)), spending(5, Some(1.0)));
+        // An earlier run was asked to end, and the count has it.
+        assert_eq!(share(spending(2, Some(0.25)), spending(3, None)), spending(3, Some(0.75)));
+        // It was killed, and the count lacks it.
+        assert_eq!(share(spending(2, Some(0.25)), spending(5, None)), spending(5, Some(1.0)));
+        // The count lacks even this run.
+        assert_eq!(share(Spending::default(), spending(6, None)), spending(6, None));
     }
 
     #[test]

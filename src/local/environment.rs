@@ -9,9 +9,21 @@ use super::record::Workspace;
 use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
 
 /// What people expect of a shell, and what logged-in agent CLIs need. Nothing else of ours gets through.
-const NAMES: [&str; 10] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "SSH_AUTH_SOCK"];
-const PREFIXES: [&str; 6] = ["LC_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_"];
+const NAMES: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "SSH_AUTH_SOCK",
+    "RUN_TEMPLATE_PATH",
+    "CREATE_CHAT_TEMPLATE_PATH",
+];
+const PREFIXES: [&str; 7] = ["LC_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_", "CURSOR_"];
 
 /// What an agent's process is told.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::entry::{Entry, Forgotten, Outcome, Session, Source, TaskKey};
 use super::process::Transcript;
 use crate::domain::id::RunId;
-use crate::engine::{Spending, Usage};
+use crate::engine::{Count, Usage};
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -83,7 +83,7 @@ impl Conversation {
     }
 
     /// The turn under way has used so much by now.
-    pub(super) fn spend(&mut self, turn: usize, used: Usage, session: Spending) {
+    pub(super) fn spend(&mut self, turn: usize, used: Usage, session: Count) {
         if let Some(Turn { progress: Progress::Working { usage, .. }, .. }) = self.turn_mut(turn) {
             *usage = used;
         }
@@ -128,9 +128,9 @@ impl Conversation {
     }
 
     /// A session's count only grows; engines that keep none tell zero.
-    fn count(&mut self, spent: Spending) {
+    fn count(&mut self, spent: Count) {
         if let Some(session) = &mut self.session
-            && spent.usage().tokens() >= session.spent.usage().tokens()
+            && spent.tokens() >= session.spent.tokens()
         {
             session.spent = spent;
         }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::engine::{End, FailureKind, Spending, Usage};
+use crate::engine::{Count, End, FailureKind, Usage};
 
 /// One fact. Turns are numbered from the first one there ever was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub(super) enum Entry {
     Spent {
         turn: usize,
         usage: Usage,
-        session: Spending,
+        session: Count,
     },
     Ended {
         at: DateTime<Utc>,
@@ -39,7 +39,7 @@ pub(super) enum Entry {
         text: String,
         usage: Usage,
         #[serde(default)]
-        session: Spending,
+        session: Count,
     },
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Session {
     pub(super) engine: String,
     pub(super) id: String,
     /// What the engine has counted for it.
-    pub(super) spent: Spending,
+    pub(super) spent: Count,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

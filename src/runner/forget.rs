@@ -1,7 +1,10 @@
 //! Keeps a conversation within bounds: old turns are folded into what has to be known of them.
 
+use uuid::Uuid;
+
 use super::conversation::{Conversation, Progress, Turn};
 use super::entry::{Entry, Forgotten, Source, TaskKey};
+use crate::engine::Count;
 
 /// How much of a conversation is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,17 +76,17 @@ fn progress(number: usize, turn: &Turn) -> Vec<Entry> {
         Progress::Queued => Vec::new(),
         Progress::Working { run, generation, since, usage, .. } => vec![
             Entry::Started { at: *since, turn: number, run: run.0, generation: *generation },
-            Entry::Spent { turn: number, usage: *usage, session: Default::default() },
+            Entry::Spent { turn: number, usage: *usage, session: Count::default() },
         ],
         Progress::Ended { since, at, outcome, text, usage } => {
-            let started = Entry::Started { at: *since, turn: number, run: uuid::Uuid::nil(), generation: 0 };
+            let started = Entry::Started { at: *since, turn: number, run: Uuid::nil(), generation: 0 };
             let ended = Entry::Ended {
                 at: *at,
                 turn: number,
                 outcome: outcome.clone(),
                 text: text.clone(),
                 usage: *usage,
-                session: Default::default(),
+                session: Count::default(),
             };
             vec![started, ended]
         }
@@ -96,7 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::{Spending, Usage};
+    use crate::engine::Usage;
     use crate::runner::entry::{Outcome, Session};
 
     const AT: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -110,15 +113,15 @@ mod tests {
     fn ended(turn: usize) -> [Entry; 2] {
         let usage = Usage { input_tokens: 1, output_tokens: 2, cost_usd: Some(0.5) };
         let outcome = Outcome::Complete { text: "done".into() };
-        let run = uuid::Uuid::nil();
+        let run = Uuid::nil();
         [
             Entry::Started { at: AT, turn, run, generation: 0 },
-            Entry::Ended { at: AT, turn, outcome, text: "done".into(), usage, session: Spending::default() },
+            Entry::Ended { at: AT, turn, outcome, text: "done".into(), usage, session: Count::default() },
         ]
     }
 
     fn conversation(n_accepted: usize, n_ended: usize) -> Conversation {
-        let session = Session { engine: "claude".into(), id: "s".into(), spent: Spending::default() };
+        let session = Session { engine: "claude".into(), id: "s".into(), spent: Count::default() };
         let mut entries: Vec<Entry> = (0..n_accepted).map(accepted).collect();
         entries.push(Entry::Session(session));
         entries.extend((0..n_ended).flat_map(ended));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::live::Live;
 use super::wire::{Block, Line, Message, Outcome, StreamEvent, System};
 use crate::domain::text;
-use crate::engine::{End, Event, Exit, FailureKind, Reader, Spending, Spent, failure};
+use crate::engine::{Count, End, Event, Exit, FailureKind, Reader, Spending, Spent, failure};
 
 const SESSION_LOST: &str = "No conversation found with session ID";
 /// Enough to see what a tool is about to do.
@@ -14,7 +14,7 @@ const MAX_ACTION: usize = 160;
 #[derive(Debug)]
 pub(super) struct ClaudeReader {
     /// What the conversation had used before this run.
-    before: Spending,
+    before: Count,
     live: Live,
     /// What people have been told last.
     last: String,
@@ -22,7 +22,7 @@ pub(super) struct ClaudeReader {
 }
 
 impl ClaudeReader {
-    pub(super) fn new(before: Spending) -> Self {
+    pub(super) fn new(before: Count) -> Self {
         Self { before, live: Live::default(), last: String::new(), outcome: None }
     }
 
@@ -47,15 +47,20 @@ impl ClaudeReader {
             StreamEvent::MessageDelta { usage } => self.live.update(usage),
             StreamEvent::Other => return Vec::new(),
         }
-        // The conversation's own count moves only at the end of a run, and not at all for a run that was killed.
-        vec![Event::Spent(Spent { run: self.live.spending().usage(), session: self.before })]
+        let seen = self.live.spending();
+        vec![Event::Spent(Spent { run: seen.usage(), session: self.before.with(&seen) })]
     }
 
     fn outcome(&mut self, outcome: Box<Outcome>) -> Vec<Event> {
+        if is_lost(&outcome) {
+            self.outcome = Some(outcome);
+            return Vec::new();
+        }
         let mut events: Vec<Event> = outcome.session_id.clone().map(Event::Session).into_iter().collect();
         let total = outcome.spending();
-        let run = total.share(&self.before, &self.live.spending());
-        events.push(Event::Spent(Spent { run: run.usage(), session: total }));
+        let run = self.before.share(&total, &self.live.spending());
+        let session = Count { told: total, unsettled: Spending::default() };
+        events.push(Event::Spent(Spent { run: run.usage(), session }));
         events.extend(denials(&outcome).map(Event::Text));
         let text = last_words(&outcome);
         if !text.is_empty() && text != self.last {
@@ -82,11 +87,17 @@ impl Reader for ClaudeReader {
 
     fn end(self: Box<Self>, exit: &Exit) -> End {
         match &self.outcome {
+            Some(outcome) if is_lost(outcome) => End::SessionLost,
             Some(outcome) => end_of(outcome),
             None if exit.stderr.contains(SESSION_LOST) => End::SessionLost,
             None => failure::without_outcome(exit),
         }
     }
+}
+
+/// Told as a result where results are told line by line, else on standard error alone.
+fn is_lost(outcome: &Outcome) -> bool {
+    outcome.errors.iter().any(|error| error.contains(SESSION_LOST))
 }
 
 /// The first line: the conversation's id, and whether the fleet could be reached.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::wire::{Item, Line, Recorded};
 use crate::domain::text;
 use crate::engine::price::{self, PRICES};
-use crate::engine::{End, Event, Exit, Reader, Session, SideFile, Spending, Spent, failure};
+use crate::engine::{Count, End, Event, Exit, Reader, Session, SideFile, Spending, Spent, failure};
 
 const SESSION_LOST: &str = "no rollout found for thread id";
 /// Enough to see what a command is about to do.
@@ -18,7 +18,7 @@ const MAX_ACTION: usize = 160;
 pub(super) struct CodexReader {
     sessions: PathBuf,
     /// What the conversation had used before this run.
-    before: Spending,
+    before: Count,
     /// Lines of the record from before this are about earlier runs.
     since: Option<DateTime<Utc>>,
     /// What this run was seen to use.
@@ -54,15 +54,16 @@ impl CodexReader {
         }
     }
 
-    /// The conversation's own count moves only at the end of a run, and not at all for a run that was killed.
     fn see(&mut self, seen: Spending) -> Event {
         self.seen = seen;
-        Event::Spent(Spent { run: self.priced(seen).usage(), session: self.before })
+        let seen = self.priced(seen);
+        Event::Spent(Spent { run: seen.usage(), session: self.before.with(&seen) })
     }
 
     fn count(&self, total: Spending) -> Event {
-        let run = self.priced(total.share(&self.before, &self.seen));
-        Event::Spent(Spent { run: run.usage(), session: total })
+        let run = self.priced(self.before.share(&total, &self.seen));
+        let session = Count { told: total, unsettled: Spending::default() };
+        Event::Spent(Spent { run: run.usage(), session })
     }
 
     fn priced(&self, spent: Spending) -> Spending {
@@ -131,11 +132,13 @@ impl Reader for CodexReader {
         if let Some(model) = recorded.model() {
             model.clone_into(&mut self.model);
         }
-        if self.since.is_some_and(|since| recorded.timestamp < since) {
+        let is_earlier = self.since.is_some_and(|since| recorded.timestamp < since);
+        // Once the count of the whole is told, nothing here can add to it.
+        if is_earlier || self.end.is_some() {
             return Vec::new();
         }
         let run = recorded.run().map(|run| run.spending());
-        let grown = || Some(recorded.total()?.spending().since(&self.before));
+        let grown = || Some(recorded.total()?.spending().since(&self.before.told));
         match run.or_else(grown) {
             Some(seen) if seen.usage().tokens() > self.seen.usage().tokens() => vec![self.see(seen)],
             Some(_) | None => Vec::new(),

@@ -11,7 +11,7 @@ mod script;
 use std::path::PathBuf;
 
 use super::{
-    End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Spending, Spent, Unfit,
+    Count, End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Spent, Unfit,
     Usage, failure,
 };
 pub use play::{linger, play};
@@ -66,7 +66,7 @@ impl Reader for DemoReader {
             // It runs on this machine alone: that it costs nothing is known.
             Said::Usage { input_tokens, output_tokens } => {
                 let run = Usage { input_tokens, output_tokens, cost_usd: Some(0.0) };
-                vec![Event::Spent(Spent { run, session: Spending::default() })]
+                vec![Event::Spent(Spent { run, session: Count::default() })]
             }
             Said::Complete { text } => self.ends(End::Complete { text }),
             Said::Question { text } => self.ends(End::Question { text }),

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::budget::Budget;
 use super::options::Ladder;
 use crate::domain::id::RunId;
-use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent};
+use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent, Usage};
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
 use hearing::Hearing;
@@ -74,7 +74,7 @@ pub(crate) async fn run(
         Ok(invocation) => talk(&launch, &invocation, interrupt, heard).await,
         Err(unfit) => Finished {
             finish: Finish::Told(failed(FailureKind::EngineError, unfit.to_string())),
-            spent: Spent { run: Default::default(), session: launch.request.session.spent() },
+            spent: Spent { run: Usage::default(), session: launch.request.session.spent() },
         },
     }
 }

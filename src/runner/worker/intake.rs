@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Worker;
-use crate::engine::{Spending, Usage};
+use crate::engine::{Count, Usage};
 use crate::runner::budget::{Budget, BudgetError};
 use crate::runner::conversation::{Known, Progress};
 use crate::runner::entry::{Entry, Interruption, Outcome, Source, TaskKey};
@@ -89,7 +89,7 @@ impl Worker {
             outcome: Outcome::Interrupted { by },
             text: by.text().to_owned(),
             usage: Usage::default(),
-            session: Spending::default(),
+            session: Count::default(),
         };
         match self.journal.append(&ended).await {
             Ok(()) => self.state.send_modify(|state| state.conversation.apply(ended)),

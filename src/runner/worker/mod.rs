@@ -3,7 +3,7 @@
 mod intake;
 mod job;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
@@ -20,14 +20,12 @@ use super::report::{Report, Reporter};
 use super::state::State;
 use super::{files, git, locks};
 use crate::domain::id::RunId;
-use crate::engine::{FailureKind, Spending, Spent};
+use crate::engine::{Count, End, FailureKind, Spent, Usage};
 pub(crate) use intake::{Command, Refusal};
 use job::{Done, Job};
 
 /// How long to wait for a disk that takes no more before trying again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How much of what a run used may be unknown after a kill.
-const ACCOUNT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -89,17 +87,16 @@ impl Worker {
         };
         let running = job.run(&interrupt, tell);
         tokio::pin!(running);
-        let mut account = Account { turn, recorded: Instant::now() };
         let done = loop {
             tokio::select! {
                 done = &mut running => break done,
                 () = self.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
-                Some(said) = heard.recv() => self.note(said, &mut account).await,
+                Some(said) = heard.recv() => self.note(turn, said).await,
                 Some(command) = inbox.recv() => self.obey(command, Some((turn, &interrupt))).await,
             }
         };
         while let Ok(said) = heard.try_recv() {
-            self.note(said, &mut account).await;
+            self.note(turn, said).await;
         }
         let by = if self.stop.is_cancelled() { Interruption::Stop } else { Interruption::Request };
         self.conclude(turn, done, by).await;
@@ -122,9 +119,9 @@ impl Worker {
     /// Ends a turn that was accepted when there was still something left to spend.
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
-        let spent = Spent { run: Default::default(), session: session.unwrap_or_default() };
+        let spent = Spent { run: Usage::default(), session: session.unwrap_or_default() };
         let text = format!("not run: {error}");
-        let finish = Finish::Told(crate::engine::End::Failed { kind: FailureKind::Budget, text });
+        let finish = Finish::Told(End::Failed { kind: FailureKind::Budget, text });
         let done = Done { finished: Finished { finish, spent }, note: None };
         self.conclude(turn, done, Interruption::Request).await;
     }
@@ -142,25 +139,21 @@ impl Worker {
     }
 
     /// Takes in what a run tells beside its words.
-    async fn note(&mut self, said: Heard, account: &mut Account) {
+    async fn note(&mut self, turn: usize, said: Heard) {
         match said {
-            Heard::Text(text) => {
-                self.state.send_modify(|state| state.conversation.hear(account.turn, &text));
-            }
+            Heard::Text(text) => self.state.send_modify(|state| state.conversation.hear(turn, &text)),
             Heard::Session(id) => self.remember(id).await,
             Heard::Spent(Spent { run, session }) => {
-                self.state.send_modify(|state| state.conversation.spend(account.turn, run, session));
-                if account.recorded.elapsed() > ACCOUNT {
-                    account.recorded = Instant::now();
-                    self.jot(&Entry::Spent { turn: account.turn, usage: run, session }).await;
-                }
+                // Written down each time: a kill must not make spent money look unspent.
+                self.jot(&Entry::Spent { turn, usage: run, session }).await;
+                self.state.send_modify(|state| state.conversation.spend(turn, run, session));
             }
         }
     }
 
     async fn remember(&mut self, id: String) {
         let engine = self.options.engine.word().word().to_owned();
-        let session = Session { engine, id, spent: Spending::default() };
+        let session = Session { engine, id, spent: Count::default() };
         let is_known = self.state.borrow().conversation.session.as_ref().is_some_and(|known| {
             (known.engine.as_str(), known.id.as_str()) == (session.engine.as_str(), session.id.as_str())
         });
@@ -288,12 +281,6 @@ impl Worker {
             Progress::Queued | Progress::Ended { .. } => None,
         })
     }
-}
-
-/// What the journal knows of a run's use, and since when.
-struct Account {
-    turn: usize,
-    recorded: Instant,
 }
 
 fn outcome(finish: Finish, by: Interruption) -> Outcome {

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use fleet_mcp::engine::codex::{Codex, Sandbox};
 use fleet_mcp::engine::custom::{Custom, shipped};
 use fleet_mcp::engine::demo::Demo;
-use fleet_mcp::engine::{
-    Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session, Spending,
-};
+use fleet_mcp::engine::{Count, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session};
 use secrecy::SecretString;
 
 use super::{claude, codex, fresh, request};
@@ -38,7 +36,7 @@ fn everything(session: Session) -> Request {
 }
 
 fn resumed() -> Session {
-    Session::Resume { id: "earlier".to_owned(), spent: Spending::default() }
+    Session::Resume { id: "earlier".to_owned(), spent: Count::default() }
 }
 
 fn shown(engine: &dyn Engine, request: &Request) -> String {

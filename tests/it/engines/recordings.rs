@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use fleet_mcp::engine::{Engine, Event, Exit, Session, Spending, Spent};
+use fleet_mcp::engine::{Count, Engine, Event, Exit, Session, Spending, Spent};
 
 use super::{claude, codex, fresh, request};
 
@@ -27,6 +27,7 @@ const CLAUDE: &[(&str, i32)] = &[
     ("claude-stream-partial.jsonl", 0),
     ("claude-stream-permission-denied.jsonl", 0),
     ("claude-stream-recommended.jsonl", 0),
+    ("claude-stream-resume-unknown-id.jsonl", 1),
     ("claude-stream-sigterm.jsonl", 143),
     ("claude-stream-tool-iserror.jsonl", 0),
 ];
@@ -70,6 +71,10 @@ fn two_steps(cost_usd: Option<f64>) -> Spending {
     Spending { input, cache_write, cache_read, output, cost_usd }
 }
 
+fn told(told: Spending) -> Count {
+    Count { told, unsettled: Spending::default() }
+}
+
 /// Plays one recording to a reader and writes down everything that came of it.
 fn played(engine: &dyn Engine, session: Session, (file, code): (&str, i32)) -> String {
     let mut reader = engine.reader(&request(session));
@@ -93,7 +98,7 @@ fn played(engine: &dyn Engine, session: Session, (file, code): (&str, i32)) -> S
 #[test]
 fn every_recording_of_claude_code_means_what_happened() {
     let first = CLAUDE.iter().map(|recorded| played(&claude(), fresh(), *recorded));
-    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: two_steps(Some(0.0118)) };
+    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: told(two_steps(Some(0.0118))) };
     let later = CLAUDE_RESUMED.iter().map(|recorded| played(&claude(), resumed(), *recorded));
     insta::assert_snapshot!(first.chain(later).collect::<Vec<_>>().join("\n"));
 }
@@ -101,7 +106,7 @@ fn every_recording_of_claude_code_means_what_happened() {
 #[test]
 fn every_recording_of_codex_means_what_happened() {
     let first = CODEX.iter().map(|recorded| played(&codex(), fresh(), *recorded));
-    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: two_steps(None) };
+    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: told(two_steps(None)) };
     let later = CODEX_RESUMED.iter().map(|recorded| played(&codex(), resumed(), *recorded));
     insta::assert_snapshot!(first.chain(later).collect::<Vec<_>>().join("\n"));
 }
@@ -160,12 +165,14 @@ fn codexs_use_is_known_after_every_step_from_its_own_record() {
     assert_eq!(told, [step(1, "0.001958"), step(2, "0.003915"), step(3, "0.005872"), step(4, "0.007830")]);
     let end = r#"{"type":"turn.completed","usage":{"input_tokens":6000,"cached_input_tokens":1200,"output_tokens":168}}"#;
     assert_eq!(steps(reader.line(end).into_iter()), [step(4, "0.007830")]);
+    let late = recorded.lines().flat_map(|line| reader.side_line(&line.replace("6000", "9000")));
+    assert_eq!(steps(late), [], "what is read after the end is no news");
 }
 
 /// The CLI tells a turn's own use before its tools run; lines about earlier runs of the conversation do not count.
 #[test]
 fn a_resumed_thread_of_codex_counts_only_what_is_new() {
-    let session = Session::Resume { id: "t-1".to_owned(), spent: two_steps(None) };
+    let session = Session::Resume { id: "t-1".to_owned(), spent: told(two_steps(None)) };
     let mut reader = codex().reader(&request(session));
     let record = |timestamp: &str, tokens: u64| {
         let usage =

@@ -9,6 +9,7 @@ mod locks;
 mod long_life;
 mod metadata;
 mod queue;
+mod real;
 mod reports;
 mod templated;
 mod workspace;
