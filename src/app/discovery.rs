@@ -281,6 +281,7 @@ fn implied_project(template: &Template) -> Project {
         repo: None,
         branch: None,
         engine: None,
+        container: None,
         agentless: false,
         parameters: std::collections::BTreeMap::new(),
         forge: None,

@@ -19,6 +19,8 @@ pub enum Error {
     CatalogNotFound { what: &'static str, name: String, known: String },
     #[error("token '{0}' not found")]
     TokenNotFound(String),
+    #[error("run '{0}' not found")]
+    RunNotFound(String),
     #[error("agent '{0}' already exists")]
     AlreadyExists(String),
     #[error("agent '{0}' is busy")]
@@ -129,7 +131,8 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::Invalid { .. } => Code::InvalidInput,
-            Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
+            Self::AgentNotFound(_) | Self::CatalogNotFound { .. } => Code::NotFound,
+            Self::TokenNotFound(_) | Self::RunNotFound(_) => Code::NotFound,
             Self::AlreadyExists(_) => Code::AlreadyExists,
             Self::Busy(_) => Code::AgentBusy,
             Self::QueueFull(_) => Code::CapacityExceeded,
@@ -156,6 +159,7 @@ impl Error {
             Self::AgentNotFound(_) => "Call list_agents to see the agents there are.".into(),
             Self::CatalogNotFound { what, .. } => format!("Take one of the {what}s named and call again."),
             Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see the tokens there are.".into(),
+            Self::RunNotFound(_) => "Take the id that starting the run returned.".into(),
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
             Self::Busy(name) => {
                 format!(
@@ -191,6 +195,7 @@ impl Error {
             Self::Invalid { .. }
             | Self::CatalogNotFound { .. }
             | Self::TokenNotFound(_)
+            | Self::RunNotFound(_)
             | Self::Forbidden(_) => None,
             Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
             Self::RateLimited | Self::Operation(_) | Self::Store(_) => None,

@@ -18,6 +18,7 @@ pub mod hooks;
 pub mod logs;
 mod metadata_reader;
 pub mod reconcile;
+pub mod runs;
 mod shutdown;
 mod slots;
 pub mod snapshot;
@@ -40,6 +41,7 @@ use discovery::Discovery;
 use health::Health;
 use metadata_reader::MetadataReader;
 use reconcile::failures::Failures;
+use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 
@@ -71,6 +73,7 @@ struct Parts {
     board: Board,
     health: Health,
     slots: Slots,
+    runs: ActiveRuns,
     metadata: MetadataReader,
     failures: Failures,
     app_slugs: AppSlugs,
@@ -96,6 +99,7 @@ impl Fleet {
     ) -> Result<Self, error::Error> {
         let fleet = Self(Arc::new(Parts {
             slots: Slots::new(options.parallel_builds),
+            runs: ActiveRuns::default(),
             metadata: MetadataReader::new(coder.clone()),
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),

@@ -11,6 +11,7 @@ mod credential;
 mod deployment;
 mod error;
 mod events;
+pub mod exec;
 mod limit;
 mod operation;
 mod pty;

@@ -13,6 +13,7 @@ pub mod page;
 pub mod plan;
 pub mod project;
 pub mod role;
+pub mod run;
 pub mod spec;
 pub mod status;
 pub mod task;

@@ -21,6 +21,8 @@ pub struct Project {
     pub repo: Option<String>,
     pub branch: Option<String>,
     pub engine: Option<String>,
+    /// The container inside its workspaces where work is done.
+    pub container: Option<String>,
     /// Its workspaces have no workspace agent and need none.
     pub agentless: bool,
     /// Values for template parameters that nothing else fills.

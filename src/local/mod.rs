@@ -33,8 +33,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::serve::ListenerExt;
 use secrecy::SecretString;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -143,11 +144,19 @@ impl LocalCoder {
         saving.done().await?;
         let stop = deployment.stop.clone();
         let router = http::router(Arc::clone(deployment));
+        let listener = listener.tap_io(send_at_once);
         let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
         self.serving.spawn(served.into_future());
         recover::recover(deployment).await;
         deployment.tasks.spawn(collect::collect(Arc::clone(deployment)));
         deployment.layout.announce(self.url())
+    }
+}
+
+/// A terminal sends many small messages; collecting them would delay each by forty milliseconds.
+fn send_at_once(connection: &mut TcpStream) {
+    if let Err(error) = connection.set_nodelay(true) {
+        tracing::debug!(%error, "a connection stays slow");
     }
 }
 

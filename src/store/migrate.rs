@@ -21,6 +21,7 @@ pub(crate) struct Step {
 
 pub(crate) const STEPS: &[Step] = &[
     Step { version: 1, name: "foundation", sql: include_str!("migrations/0001_foundation.sql") },
+    Step { version: 2, name: "runs", sql: include_str!("migrations/0002_runs.sql") },
     Step { version: 3, name: "tasks", sql: include_str!("migrations/0003_tasks.sql") },
 ];
 

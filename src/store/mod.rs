@@ -13,6 +13,8 @@ mod migrate;
 mod operations;
 mod request_keys;
 mod row;
+mod run_output;
+mod runs;
 mod settings;
 mod sightings;
 mod task_moves;

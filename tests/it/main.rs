@@ -4,6 +4,7 @@
 mod cli;
 mod coder;
 mod contract;
+mod exec;
 mod fleet;
 mod harness;
 mod local;

@@ -22,6 +22,7 @@ struct ProjectFile {
     repo: Option<String>,
     branch: Option<String>,
     engine: Option<String>,
+    container: Option<String>,
     #[serde(default)]
     agentless: bool,
     #[serde(default)]
@@ -66,6 +67,7 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Project, CatalogError> {
         repo: file.repo,
         branch: file.branch,
         engine: file.engine,
+        container: file.container,
         agentless: file.agentless,
         parameters: file.parameters.into_iter().map(|(key, value)| (key, text_of(value))).collect(),
         forge,
@@ -105,6 +107,7 @@ mod tests {
             repo: None,
             branch: None,
             engine: None,
+            container: None,
             agentless: false,
             parameters: BTreeMap::new(),
             forge: None,
@@ -114,13 +117,13 @@ mod tests {
 
     #[test]
     fn parameters_become_text_and_the_forge_is_typed() {
-        let text = "template = 't'\n[parameters]\ncpu = 4\ngpu = false\nregion = 'eu'\n[forge]\nkind = 'GitHub'\nrepo = 'a/b'\n";
+        let text = "template = 't'\ncontainer = 'dev'\n[parameters]\ncpu = 4\ngpu = false\nregion = 'eu'\n[forge]\nkind = 'GitHub'\nrepo = 'a/b'\n";
         let project = parse("p.toml", text).unwrap();
         let parameters: Vec<(&str, &str)> =
             project.parameters.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         assert_eq!(parameters, [("cpu", "4"), ("gpu", "false"), ("region", "eu")]);
         let forge = Forge { kind: ForgeKind::GitHub, api_url: None, repo: Some("a/b".into()) };
-        assert_eq!(project.forge, Some(forge));
+        assert_eq!((project.forge, project.container.as_deref()), (Some(forge), Some("dev")));
     }
 
     #[test]

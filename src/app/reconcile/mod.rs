@@ -9,6 +9,7 @@ mod observe;
 mod operations;
 mod perform;
 mod poll;
+mod runs;
 mod send;
 mod task_send;
 mod task_turn;
@@ -31,6 +32,8 @@ impl Fleet {
         tasks.spawn(async move { fleet.poll_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.operations_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.runs_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.tasks_until(token).await });
     }

@@ -44,14 +44,15 @@ impl Session {
     /// Runs until the command ends, nobody has been attached for `idle`, or we are stopped.
     pub(super) async fn run(self, idle: Duration, stop: CancellationToken) {
         let Self { shared, mut child, reader, writer, input } = self;
-        tokio::select! {
-            () = pass_output(reader, &shared) => {}
-            () = pass_input(writer, input) => {}
-            () = shared.abandoned(idle) => {}
-            () = stop.cancelled() => {}
-        }
+        let has_ended = tokio::select! {
+            () = pass_output(reader, &shared) => true,
+            () = pass_input(writer, input) => true,
+            () = shared.abandoned(idle) => false,
+            () = stop.cancelled() => false,
+        };
         shared.end();
-        if let Err(error) = end(&mut child).await {
+        let ended = if has_ended { end_leader(&mut child).await } else { end(&mut child).await };
+        if let Err(error) = ended {
             tracing::warn!(%error, "cannot end a terminal's processes");
         }
     }
@@ -90,6 +91,11 @@ async fn pass_input(mut writer: OwnedWritePty, mut input: mpsc::Receiver<PtyInpu
             tracing::debug!(%error, "input came too late for a terminal");
         }
     }
+}
+
+/// Whoever does not listen when the kernel hangs up lives on, as under a real agent.
+async fn end_leader(child: &mut Child) -> io::Result<()> {
+    child.kill().await
 }
 
 /// The leader is reaped last: as long as it is not, its pid names this session and no other.

@@ -15,18 +15,18 @@ use uuid::Uuid;
 use crate::harness::{Api, LocalSite, TEMPLATE, client, is_over, is_ready, watched};
 
 /// A Coder to be tested, and what was made there.
-struct Subject {
+pub(crate) struct Subject {
     api: Api,
-    client: Client,
+    pub(crate) client: Client,
     template: Template,
     owner: String,
-    url: String,
-    token: String,
+    pub(crate) url: String,
+    pub(crate) token: String,
     made: Mutex<Vec<Uuid>>,
 }
 
 /// Runs a test on the embedded Coder, and on a real one when there is one.
-async fn on_every_coder(test: impl AsyncFn(&Subject)) {
+pub(crate) async fn on_every_coder(test: impl AsyncFn(&Subject)) {
     let site = LocalSite::new();
     let local = site.start().await;
     let subject = Subject::new(&local.url, &local.token, TEMPLATE).await;
@@ -92,17 +92,17 @@ impl Subject {
         made
     }
 
-    async fn create_ready(&self) -> Workspace {
+    pub(crate) async fn create_ready(&self) -> Workspace {
         let made = self.create().await;
         self.until(made.id, is_ready).await
     }
 
-    async fn until(&self, workspace: Uuid, wanted: impl Fn(&Workspace) -> bool) -> Workspace {
+    pub(crate) async fn until(&self, workspace: Uuid, wanted: impl Fn(&Workspace) -> bool) -> Workspace {
         watched(&self.client, workspace, wanted).await
     }
 
     /// Asks for a build and waits for its end.
-    async fn build(&self, workspace: Uuid, build: &CreateBuild) -> Workspace {
+    pub(crate) async fn build(&self, workspace: Uuid, build: &CreateBuild) -> Workspace {
         let asked = self.client.build_create(workspace, build).await.unwrap();
         self.until(workspace, |now| now.latest_build.id == asked.id && is_over(now)).await
     }
@@ -116,6 +116,6 @@ impl Subject {
     }
 }
 
-fn agent_id(workspace: &Workspace) -> Uuid {
+pub(crate) fn agent_id(workspace: &Workspace) -> Uuid {
     workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents).next().unwrap().id
 }

@@ -1,6 +1,7 @@
 //! A running fleet on a Coder stub: what most tests of use cases start from.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,13 +82,23 @@ impl RunningFleet {
         Self::start_with(directory, client(coder_url, token), fleet_options()).await
     }
 
+    /// On a fresh store, with project files of its own.
+    pub(crate) async fn start_with_projects(coder_url: &str, token: &str, projects: PathBuf) -> Self {
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        let catalog = Catalog::open(CatalogDirs { projects: vec![projects], ..CatalogDirs::default() });
+        Self::open(directory, client(coder_url, token), fleet_options(), catalog).await
+    }
+
     pub(crate) async fn start_with(directory: Arc<TempDir>, coder: Client, options: FleetOptions) -> Self {
+        Self::open(directory, coder, options, Catalog::open(CatalogDirs::default())).await
+    }
+
+    async fn open(directory: Arc<TempDir>, coder: Client, options: FleetOptions, catalog: Catalog) -> Self {
         let paths = StoreOptions {
             path: directory.path().join("fleet.db"),
             backups: directory.path().join("backups"),
         };
         let store = Store::open(&paths).await.unwrap();
-        let catalog = Catalog::open(CatalogDirs::default());
         let fleet = Fleet::open(store.clone(), coder, catalog, options).await.unwrap();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         fleet.start(&stop, &tasks);

@@ -163,6 +163,7 @@ pub(crate) fn project(name: &str, repo: Option<&str>) -> Project {
         repo: repo.map(str::to_owned),
         branch: None,
         engine: None,
+        container: None,
         agentless: false,
         parameters: BTreeMap::new(),
         forge: None,

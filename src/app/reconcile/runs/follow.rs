@@ -1,0 +1,141 @@
+//! One run in a workspace that can be reached: started if that is still to do, followed, canceled when asked.
+
+use std::pin::pin;
+
+use futures_util::StreamExt;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::record::Recorder;
+use super::{PAUSE, address};
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::hooks;
+use crate::coder::exec::{self, ExecError, Exit, Offsets, RunAddress, RunEvent};
+use crate::domain::run::{Run, RunEnd, RunState};
+
+impl Fleet {
+    /// Returns when the run has ended, or when the workspace cannot be reached for now.
+    pub(super) async fn run_follow(&self, run: &Run, agent: Uuid) -> Result<(), Error> {
+        let address = address(run, agent);
+        if run.state == RunState::Accepted {
+            match self.run_make_sure(run, &address).await {
+                Ok(()) => self.store().run_started(run.id).await?,
+                Err(error) => return self.run_failed(run, error).await,
+            }
+            self.0.runs.forget_command(run.id);
+            hooks::point("run.started");
+        }
+        match self.run_listen(run, &address).await? {
+            Ok(end) => self.run_finish(run, end).await,
+            Err(error) => self.run_failed(run, error).await,
+        }
+    }
+
+    /// Starts the run, or finds out whether it was started by the one we were before a restart. Then its input and
+    /// variables are gone, so a start that did not happen is made impossible.
+    async fn run_make_sure(&self, run: &Run, address: &RunAddress) -> Result<(), ExecError> {
+        hooks::point("run.accepted");
+        let state = match self.0.runs.command(run.id) {
+            Some(command) => self.coder().run_start(address.agent, address.run, &command).await?,
+            None => self.coder().run_forestall(address).await?,
+        };
+        hooks::point("run.sent");
+        match state {
+            exec::RunState::Running | exec::RunState::Ended(_) => Ok(()),
+            exec::RunState::Unknown | exec::RunState::Removed => Err(ExecError::Unknown),
+        }
+    }
+
+    /// Stores what the run writes until it ends. The outer error is the store's, the inner one the workspace's.
+    async fn run_listen(&self, run: &Run, address: &RunAddress) -> Result<Result<RunEnd, ExecError>, Error> {
+        let from = Offsets { stdout: run.stdout, stderr: run.stderr };
+        let mut events = pin!(self.coder().run_follow(address, from));
+        let mut recorder = Recorder::new(self, run.id);
+        let mut progress = self.run_progress(run.id);
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                () = recorder.due() => {
+                    recorder.flush().await?;
+                    continue;
+                }
+                () = cancel_asked(&mut progress) => {
+                    progress = self.run_cancel_now(run, address).await;
+                    continue;
+                }
+            };
+            match event {
+                Some(Ok(RunEvent::Output { stream, offset, bytes })) => {
+                    recorder.push(stream, offset, &bytes).await?;
+                }
+                Some(Ok(RunEvent::Ended(end))) => {
+                    recorder.flush().await?;
+                    return Ok(Ok(end_of(end)));
+                }
+                Some(Err(error)) => {
+                    recorder.flush().await?;
+                    return Ok(Err(error));
+                }
+                None => return Ok(Err(ExecError::Unknown)),
+            }
+        }
+    }
+
+    /// Asks the workspace to end the run; the end itself comes as of any run. When that fails it is asked again.
+    async fn run_cancel_now(&self, run: &Run, address: &RunAddress) -> Option<watch::Receiver<Run>> {
+        match self.coder().run_cancel(address).await {
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(run.id = %run.id, %error, "a run could not be canceled yet");
+                tokio::time::sleep(PAUSE).await;
+                self.run_progress(run.id)
+            }
+        }
+    }
+
+    /// What trouble with the workspace means: some of it passes, some is the end.
+    async fn run_failed(&self, run: &Run, error: ExecError) -> Result<(), Error> {
+        let is_new = run.state == RunState::Accepted;
+        match error {
+            ExecError::Refused { .. } | ExecError::Command { .. } => {
+                self.run_finish(run, RunEnd::Failed { reason: error.to_string() }).await
+            }
+            ExecError::Unknown | ExecError::Lost => {
+                let reason = if is_new { NEVER_STARTED } else { FORGOTTEN }.to_owned();
+                self.run_finish(run, RunEnd::Lost { reason }).await
+            }
+            ExecError::Coder(_) | ExecError::Cut { .. } | ExecError::Terminal { .. } | ExecError::Running => {
+                tracing::debug!(run.id = %run.id, %error, "a run's workspace is out of reach");
+                if run.is_overdue(chrono::Utc::now()) {
+                    let reason = format!("its workspace stayed out of reach: {error}");
+                    self.run_finish(run, RunEnd::Lost { reason }).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+const NEVER_STARTED: &str = "the server stopped before it was started";
+const FORGOTTEN: &str = "its workspace does not know it any more";
+
+/// Returns when somebody wants the run to end; never when that has been seen to.
+async fn cancel_asked(progress: &mut Option<watch::Receiver<Run>>) {
+    if let Some(progress) = progress
+        && progress.wait_for(|run| run.cancel_asked_at.is_some()).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+fn end_of(end: exec::RunEnd) -> RunEnd {
+    match end {
+        exec::RunEnd::Exited(Exit::Code(code)) => RunEnd::Exited { code },
+        exec::RunEnd::Exited(Exit::Signal(signal)) => RunEnd::Signaled { signal },
+        exec::RunEnd::Exited(Exit::TimedOut) => RunEnd::TimedOut,
+        exec::RunEnd::Canceled => RunEnd::Canceled,
+        exec::RunEnd::Lost => RunEnd::Lost { reason: "its supervisor was killed".to_owned() },
+    }
+}

@@ -1,0 +1,73 @@
+//! Gathers what a run writes and stores it in handfuls, so that a talkative run does not wear out the disk.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::coder::exec::OutputStream;
+use crate::domain::id::RunId;
+use crate::domain::run::{RunChunk, RunStream};
+
+/// Stored when so much has come, or so long after the first of it.
+const HANDFUL: usize = 256 << 10;
+const DELAY: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(super) struct Recorder<'a> {
+    fleet: &'a Fleet,
+    run: RunId,
+    chunks: Vec<RunChunk>,
+    n_bytes: usize,
+    due: Option<Instant>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(fleet: &'a Fleet, run: RunId) -> Self {
+        Self { fleet, run, chunks: Vec::new(), n_bytes: 0, due: None }
+    }
+
+    /// Adds to the last chunk where that goes on, since output comes in small pieces.
+    pub(super) async fn push(
+        &mut self,
+        stream: OutputStream,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        let stream = stream_of(stream);
+        match self.chunks.last_mut().filter(|last| last.stream == stream) {
+            Some(last) => last.bytes.extend_from_slice(bytes),
+            None => self.chunks.push(RunChunk { stream, offset, bytes: bytes.to_vec() }),
+        }
+        self.n_bytes += bytes.len();
+        self.due.get_or_insert_with(|| Instant::now() + DELAY);
+        if self.n_bytes >= HANDFUL { self.flush().await } else { Ok(()) }
+    }
+
+    /// Returns when something has waited long enough.
+    pub(super) async fn due(&self) {
+        match self.due {
+            Some(due) => sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) async fn flush(&mut self) -> Result<(), Error> {
+        let chunks = std::mem::take(&mut self.chunks);
+        (self.n_bytes, self.due) = (0, None);
+        if !chunks.is_empty() {
+            self.fleet.store().run_append(self.run, &chunks).await?;
+            let run = self.fleet.run_show(self.run).await?;
+            self.fleet.0.runs.publish(&run);
+        }
+        Ok(())
+    }
+}
+
+fn stream_of(stream: OutputStream) -> RunStream {
+    match stream {
+        OutputStream::Stdout => RunStream::Stdout,
+        OutputStream::Stderr => RunStream::Stderr,
+    }
+}

@@ -1,0 +1,109 @@
+//! One connection to a run: asks for what is new and sorts the answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::sleep;
+
+use super::frames::{Frames, Piece};
+use super::terminal::Terminal;
+use super::{ExecError, OutputStream, RunEnd, RunState};
+
+/// How long to wait before asking again when nothing was new: short at first, for commands that end soon.
+const FIRST_PAUSE: Duration = Duration::from_millis(4);
+const LAST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a run has to say.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Output(OutputStream, Bytes),
+    End(RunEnd),
+}
+
+/// A terminal in which the follow script runs.
+#[derive(Debug)]
+pub(super) struct Link {
+    terminal: Terminal,
+    frames: Frames,
+    section: Section,
+    /// The state so far, which may come in parts.
+    word: Vec<u8>,
+    is_quiet: bool,
+    pause: Duration,
+}
+
+/// Where in an answer we are.
+#[derive(Debug, Clone, Copy)]
+enum Section {
+    Output(OutputStream),
+    State,
+}
+
+impl Link {
+    pub(super) fn new(terminal: Terminal, mark: &str) -> Self {
+        Self {
+            terminal,
+            frames: Frames::new(mark),
+            section: Section::Output(OutputStream::Stdout),
+            word: Vec::new(),
+            is_quiet: true,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// Waits for output or the end, asking as often as it takes.
+    pub(super) async fn next(&mut self) -> Result<Heard, ExecError> {
+        loop {
+            match (self.piece().await?, self.section) {
+                (Piece::Bytes(bytes), Section::Output(stream)) => {
+                    self.is_quiet = false;
+                    return Ok(Heard::Output(stream, bytes));
+                }
+                (Piece::Bytes(bytes), Section::State) => self.word.extend_from_slice(&bytes),
+                (Piece::Mark, Section::Output(OutputStream::Stdout)) => {
+                    self.section = Section::Output(OutputStream::Stderr);
+                }
+                (Piece::Mark, Section::Output(OutputStream::Stderr)) => self.section = Section::State,
+                (Piece::Mark, Section::State) => {
+                    if let Some(end) = self.answered().await? {
+                        return Ok(Heard::End(end));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for the run to be forgotten, and hangs up.
+    pub(super) async fn remove(mut self) -> Result<(), ExecError> {
+        self.terminal.send("remove\n").await?;
+        self.terminal.close().await;
+        Ok(())
+    }
+
+    async fn piece(&mut self) -> Result<Piece, ExecError> {
+        loop {
+            if let Some(piece) = self.frames.next() {
+                return Ok(piece);
+            }
+            let bytes = self.terminal.next().await?;
+            self.frames.push(&bytes.ok_or_else(|| ExecError::cut("the terminal closed"))?);
+        }
+    }
+
+    /// A whole answer has come: tells the end, or asks again.
+    async fn answered(&mut self) -> Result<Option<RunEnd>, ExecError> {
+        match RunState::parse(&std::mem::take(&mut self.word))? {
+            RunState::Ended(end) => Ok(Some(end)),
+            RunState::Running => self.ask_again().await.map(|()| None),
+            RunState::Unknown | RunState::Removed => Err(ExecError::Unknown),
+        }
+    }
+
+    async fn ask_again(&mut self) -> Result<(), ExecError> {
+        self.pause = if self.is_quiet { (self.pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
+        self.is_quiet = true;
+        self.section = Section::Output(OutputStream::Stdout);
+        sleep(self.pause).await;
+        self.terminal.send("more\n").await
+    }
+}

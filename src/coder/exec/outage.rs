@@ -1,0 +1,37 @@
+//! How long and how often to look for a workspace that is out of reach.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::ExecError;
+
+/// After this long a caller hears of it; what runs in the workspace goes on.
+const LIMIT: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Failures since the last success.
+#[derive(Debug)]
+pub(super) struct Outage {
+    since: Option<Instant>,
+    pause: Duration,
+}
+
+impl Outage {
+    pub(super) fn none() -> Self {
+        Self { since: None, pause: FIRST_PAUSE }
+    }
+
+    /// Returns when it is time to try again, or the error when that is of no use.
+    pub(super) async fn wait_after(&mut self, error: ExecError) -> Result<(), ExecError> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !error.is_passing() || since.elapsed() > LIMIT {
+            return Err(error);
+        }
+        tracing::debug!(%error, "a workspace is out of reach, trying again");
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LAST_PAUSE);
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! Puts the scripts together that go into a workspace.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::command::Command;
+use super::follow::Offsets;
+use super::quote::{printing, word};
+use super::run::{Signal, Target};
+
+const COMMON: &str = include_str!("script/common.sh");
+const START: &str = include_str!("script/start.sh");
+const FOLLOW: &str = include_str!("script/follow.sh");
+const REMOVE: &str = include_str!("script/remove.sh");
+const SIGNAL: &str = include_str!("script/signal.sh");
+const LIST: &str = include_str!("script/list.sh");
+const SWEEP: &str = include_str!("script/sweep.sh");
+const SUPERVISE: &str = include_str!("script/supervise.sh");
+const END: &str = include_str!("script/end.sh");
+
+const NOTE_MAIN: &str = r#"read -r pid line </proc/self/stat
+set -- ${line##*) }
+printf '%s %s\n' "$pid" "${20}" >main
+export FLEET_EXEC="$id"
+cd "$base" || exit 126
+"#;
+
+/// From the polite signal to the first kill, in seconds.
+const GRACE: u64 = 2;
+/// Traces of removed runs are kept this long for a start that comes late.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A script under construction: what it needs to know first, then what it does.
+#[derive(Debug)]
+pub(super) struct Script {
+    text: String,
+}
+
+/// What a run begins with.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    pub(super) command: Command,
+    pub(super) kept: Kept,
+}
+
+/// Whether anybody will come back for the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Until it is removed.
+    Durably,
+    /// For one call; swept away when that call never comes back.
+    Once,
+}
+
+impl Script {
+    pub(super) fn new(run: Uuid, mark: &str) -> Self {
+        let mut script = Self { text: format!("id={run}\nmark={mark}\n") };
+        script.push(COMMON);
+        script
+    }
+
+    /// Starts the command unless the run is known; sets the state.
+    pub(super) fn start(mut self, start: &Start) -> Self {
+        let Start { command, kept } = start;
+        let seconds = command.timeout.as_secs() + u64::from(command.timeout.subsec_nanos() > 0);
+        let once = if *kept == Kept::Once { "yes" } else { "" };
+        let attempt = format!("try-{}", Uuid::new_v4().simple());
+        self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\n"));
+        self.push_file("supervise", bare(&format!("{END}{SUPERVISE}")).as_bytes());
+        self.push_file("command", command_file(command).as_bytes());
+        self.push_file("input", &command.stdin);
+        self.push(START);
+        self.push("start\n");
+        self
+    }
+
+    /// Shows what is new whenever it is asked.
+    pub(super) fn follow(mut self, from: Offsets) -> Self {
+        self.push(&format!("out_from={}\nerr_from={}\n", from.stdout + 1, from.stderr + 1));
+        self.push(REMOVE);
+        self.push(FOLLOW);
+        self.push("follow\n");
+        self
+    }
+
+    /// Removes what nobody will ask for any more.
+    pub(super) fn sweep(mut self) -> Self {
+        let now = Uuid::now_v7().get_timestamp().map_or(0, |time| time.to_unix().0);
+        let before = format!("{:012x}", now.saturating_sub(KEPT.as_secs()) * 1_000);
+        let (high, low) = before.split_at(8);
+        self.push(&format!("before={high}-{low}\n"));
+        self.push(SWEEP);
+        self.push("sweep\n");
+        self
+    }
+
+    pub(super) fn look(mut self) -> Self {
+        self.push("look\n");
+        self
+    }
+
+    pub(super) fn signal(mut self, signal: Signal, target: Target) -> Self {
+        let who = match target {
+            Target::Main => "signal_main",
+            Target::All => "signal_all",
+        };
+        self.push(SIGNAL);
+        self.push(&format!("{who} {}\n", signal.word()));
+        self
+    }
+
+    pub(super) fn cancel(mut self) -> Self {
+        self.push(SIGNAL);
+        self.push("cancel\n");
+        self
+    }
+
+    /// Takes the claim if nobody has it.
+    pub(super) fn forestall(mut self) -> Self {
+        self.push(REMOVE);
+        self.push("forestall\n");
+        self
+    }
+
+    /// Only of a run that has ended.
+    pub(super) fn remove(mut self) -> Self {
+        self.push(SIGNAL);
+        self.push(END);
+        self.push(REMOVE);
+        self.push(&format!("grace={GRACE}\nlook\n[ \"$state\" = lost ] && end_lost\n"));
+        self.push("[ \"$state\" = running ] || remove\n");
+        self
+    }
+
+    pub(super) fn list(mut self) -> Self {
+        self.push(LIST);
+        self.push("list\n");
+        self
+    }
+
+    /// Answers with the state.
+    pub(super) fn tell_state(mut self) -> Self {
+        self.push("say \"$state\"\n");
+        self
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    fn push(&mut self, part: &str) {
+        self.text.push_str(&bare(part));
+    }
+
+    /// A function that prints the file.
+    fn push_file(&mut self, name: &str, content: &[u8]) {
+        self.text.push_str(&format!("give_{name}() {{\n:\n{}}}\n", printing(content)));
+    }
+}
+
+/// A script without the lines that are for people alone.
+fn bare(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty());
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Turns a part of the supervisor into the command, after it has noted which process that is. What it uses of the
+/// supervisor's variables comes before those of the command, which may have the same names.
+fn command_file(command: &Command) -> String {
+    let mut file = NOTE_MAIN.to_owned();
+    if let Some(cwd) = &command.cwd {
+        file.push_str(&format!("cd -- {} || exit 126\n", word(cwd)));
+    }
+    let words: Vec<String> = command.argv.iter().map(|argument| word(argument)).collect();
+    file.push_str(&format!("set -- $own {}\n", words.join(" ")));
+    for (name, value) in &command.env {
+        file.push_str(&format!("export {name}={}\n", word(value)));
+    }
+    file + "exec \"$@\"\n"
+}

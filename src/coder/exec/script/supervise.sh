@@ -1,0 +1,83 @@
+# Runs one command to its end, whoever still listens. Arguments: id, attempt, seconds to live, seconds of grace, the
+# directory to start in. The working directory is the run's; descriptor 5 is who waits for us.
+id=$1 attempt=$2 limit=$3 grace=$4 base=$5
+exec 2>/dev/null
+umask 077
+# Of several attempts one gets through.
+set -C
+true >claim || exit 0
+set +C
+true >out
+true >err
+read -r boot </proc/sys/kernel/random/boot_id
+note() {
+  read -r pid line </proc/self/stat
+  set -- "$1" ${line##*) }
+  printf '%s %s %s\n' "$pid" "${21}" "$boot" >"$1"
+}
+note supervisor
+echo claimed >&5
+
+# Ends the run when its time is over or when it is told to, and passes signals on. A descendant that holds the output
+# of an ended command open is ended too; one that hides from us loses the output instead.
+watch() {
+  trap 'kill "$pause"; exit' TERM
+  trap 'told=cancel' USR1
+  trap 'told=signal' USR2
+  note watcher
+  left=$limit
+  while [ "$left" -gt 0 ]; do
+    step=5
+    [ "$left" -lt 5 ] && step=$left
+    sleep "$step" &
+    pause=$!
+    [ -n "$told" ] || wait "$pause"
+    [ -z "$told" ] || heed
+    left=$((left - step))
+    # By now the command has what it was given.
+    rm -f "$attempt/command" "$attempt/in"
+    [ -z "$over" ] || end "$id" 0 output
+    [ -s "$attempt/code" ] && end "$id" "$grace" leftovers && over=yes
+  done
+  end "$id" "$grace" timeout
+}
+
+heed() {
+  kill "$pause"
+  step=0
+  case $told in
+  cancel) end "$id" "$grace" cancel && exit ;;
+  signal) read -r signal <signal && sign=FLEET_EXEC=$id && members && main= && tell "$signal" ;;
+  esac
+  rm -f signal
+  told=
+}
+watch 5>&- &
+watch=$!
+
+# By its path, since the command may bring a search path of its own.
+own=$(command -v setsid)
+# What the shell has to say about a command that died of a signal tells it from one that returned such a number.
+exec 2>"$attempt/note"
+{
+  {
+    (. "./$attempt/command") <"$attempt/in" 2>&3 3>&- 5>&-
+    echo $? >"$attempt/code"
+    read -r main rest <main
+    { [ -z "$own" ] || [ -s why ] || kill -s 0 -- "-$main"; } 2>/dev/null &&
+      end "$id" "$grace" leftovers >/dev/null 2>&1 3>&-
+  } | FLEET_OUTPUT=$id cat >out 3>&- 5>&-
+} 3>&1 | FLEET_OUTPUT=$id cat >err 5>&-
+exec 2>/dev/null
+
+read -r code <"$attempt/code"
+word="code $code"
+[ "$code" = 130 ] || [ "$code" = 141 ] || { [ "$code" -gt 128 ] && [ -s "$attempt/note" ]; } &&
+  word="signal $((code - 128))"
+[ -s why ] && read -r word <why
+printf '%s\n' "$word" >exit
+exec 5>&-
+kill "$watch"
+rm -rf "$attempt"
+# Whoever left the command's group and closed its output goes now; nothing outlives its run.
+end "$id" "$grace" leftovers

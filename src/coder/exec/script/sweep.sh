@@ -1,0 +1,9 @@
+# Removes what nobody will ask for any more: traces of removed runs, attempts that never began, and results of single
+# calls that nobody fetched. Ids begin with their time. Needs: before.
+sweep() {
+  for old in "$runs"/*; do
+    [ "${old##*/}" \< "$before" ] || continue
+    [ -e "$old/claim" ] && [ ! -s "$old/claim" ] && { [ ! -e "$old/once" ] || [ ! -s "$old/exit" ]; } && continue
+    rm -rf "$old"
+  done
+}

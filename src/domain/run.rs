@@ -1,0 +1,219 @@
+//! Runs: one process inside a workspace each, its states, and what an absent workspace means for it.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::agent::AgentStatus;
+use super::id::{AgentId, RunId};
+use super::word_enum::word_enum;
+
+/// Of each stream this much is kept; the rest is counted.
+pub const KEPT_OUTPUT: u64 = 10 << 20;
+
+/// How long beyond its own time a run may be out of sight before it is given up.
+const OUT_OF_SIGHT: Duration = Duration::from_secs(10 * 60);
+
+/// A run and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    pub id: RunId,
+    pub agent_id: AgentId,
+    /// The number of the workspace's start build in which it was started.
+    pub generation: i64,
+    /// What it is for, for people.
+    pub purpose: String,
+    /// Without secrets: those go by input and variables, which are never stored.
+    pub argv: Vec<String>,
+    /// The container inside the workspace that it runs in.
+    pub container: Option<String>,
+    pub timeout: Duration,
+    pub state: RunState,
+    /// Bytes seen of each stream; of these the first [`KEPT_OUTPUT`] are kept.
+    pub stdout: u64,
+    pub stderr: u64,
+    pub cancel_asked_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+    pub ended_at: Option<DateTime<Utc>>,
+    /// The workspace has been told to forget it.
+    pub is_cleared: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunState {
+    /// It is to be started; whether that happened must be looked up.
+    Accepted,
+    Running,
+    Ended(RunEnd),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    TimedOut,
+    Canceled,
+    /// It never started.
+    Failed {
+        reason: String,
+    },
+    /// Nobody can tell how it ended, or whether it began; it is not run again.
+    Lost {
+        reason: String,
+    },
+}
+
+word_enum! {
+    /// A run's two streams.
+    RunStream {
+        Stdout = "stdout",
+        Stderr = "stderr",
+    }
+}
+
+/// A piece of a stream, by where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunChunk {
+    pub stream: RunStream,
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// A page of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOutput {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+    /// What is kept of the stream so far; more may come until the run has ended.
+    pub kept: u64,
+    /// What the run has written; more than is kept when it wrote too much.
+    pub written: u64,
+}
+
+/// Where a run's workspace is, as far as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// Nothing was seen yet.
+    Unseen,
+    Deleted,
+    Seen {
+        status: AgentStatus,
+        /// Whom to ask inside the workspace; none while it has no agent.
+        workspace_agent: Option<Uuid>,
+    },
+}
+
+/// What to do about a run that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Ask(Uuid),
+    Wait,
+    End(RunEnd),
+}
+
+impl Run {
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, RunState::Ended(_))
+    }
+
+    pub fn written(&self, stream: RunStream) -> u64 {
+        match stream {
+            RunStream::Stdout => self.stdout,
+            RunStream::Stderr => self.stderr,
+        }
+    }
+
+    /// A stopped or deleted workspace took its processes with it. One that is only out of reach may come back,
+    /// but not for ever: its own clock has ended the run long before we give up.
+    pub fn judge(&self, place: Whereabouts, now: DateTime<Utc>) -> Verdict {
+        match place {
+            Whereabouts::Deleted => Verdict::End(lost("its workspace was deleted")),
+            Whereabouts::Seen { status: AgentStatus::Stopped, .. } => {
+                Verdict::End(lost("its workspace was stopped"))
+            }
+            Whereabouts::Seen { workspace_agent: Some(agent), .. } => Verdict::Ask(agent),
+            Whereabouts::Unseen | Whereabouts::Seen { workspace_agent: None, .. } => {
+                if self.is_overdue(now) {
+                    Verdict::End(lost("its workspace stayed out of reach"))
+                } else {
+                    Verdict::Wait
+                }
+            }
+        }
+    }
+
+    /// Whether it must have ended long ago, by the clock inside its workspace.
+    pub fn is_overdue(&self, now: DateTime<Utc>) -> bool {
+        let age = (now - self.created_at).to_std().unwrap_or(Duration::ZERO);
+        age > self.timeout + OUT_OF_SIGHT
+    }
+}
+
+impl fmt::Display for RunEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited { code } => write!(f, "exited with {code}"),
+            Self::Signaled { signal } => write!(f, "ended by signal {signal}"),
+            Self::TimedOut => f.write_str("ran out of time"),
+            Self::Canceled => f.write_str("was canceled"),
+            Self::Failed { reason } => write!(f, "did not start: {reason}"),
+            Self::Lost { reason } => write!(f, "was lost: {reason}"),
+        }
+    }
+}
+
+fn lost(reason: &str) -> RunEnd {
+    RunEnd::Lost { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            id: RunId::fresh(),
+            agent_id: AgentId::fresh(),
+            generation: 1,
+            purpose: "test".into(),
+            argv: vec!["true".into()],
+            container: None,
+            timeout: Duration::from_secs(60),
+            state: RunState::Running,
+            stdout: 0,
+            stderr: 0,
+            cancel_asked_at: None,
+            created_at: Utc::now(),
+            ended_at: None,
+            is_cleared: false,
+        }
+    }
+
+    #[test]
+    fn only_a_workspace_that_is_gone_or_stayed_away_ends_its_runs() {
+        let run = run();
+        let (now, agent) = (run.created_at, Uuid::nil());
+        let seen = |status, workspace_agent| Whereabouts::Seen { status, workspace_agent };
+        let soon = |place| run.judge(place, now);
+        let late = |place| run.judge(place, now + TimeDelta::minutes(12));
+        assert_eq!(soon(Whereabouts::Unseen), Verdict::Wait);
+        assert_eq!(soon(Whereabouts::Deleted), Verdict::End(lost("its workspace was deleted")));
+        assert_eq!(soon(seen(AgentStatus::Stopped, None)), Verdict::End(lost("its workspace was stopped")));
+        assert_eq!(soon(seen(AgentStatus::Stopping, None)), Verdict::Wait);
+        assert_eq!(soon(seen(AgentStatus::Failed, Some(agent))), Verdict::Ask(agent));
+        assert_eq!(late(seen(AgentStatus::Idle, Some(agent))), Verdict::Ask(agent));
+        assert_eq!(
+            late(seen(AgentStatus::Starting, None)),
+            Verdict::End(lost("its workspace stayed out of reach"))
+        );
+        assert_eq!(run.judge(Whereabouts::Unseen, now - TimeDelta::days(1)), Verdict::Wait);
+    }
+}

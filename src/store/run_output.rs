@@ -1,0 +1,89 @@
+//! What runs wrote: the beginning of each stream, added piece by piece and read by pages.
+
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
+
+use super::Store;
+use super::error::StoreError;
+use super::row::count;
+use super::runs::signed;
+use crate::domain::id::RunId;
+use crate::domain::run::{KEPT_OUTPUT, RunChunk, RunOutput, RunStream};
+
+/// Longer pieces are cut, so that a page never reads far beyond its bounds.
+const PIECE: usize = 64 << 10;
+
+impl Store {
+    /// Adds what came next of a run's streams, and how far that brings it, in one transaction: a restart goes on
+    /// exactly there. Pieces that are known already change nothing; of an ended run nothing is added.
+    pub async fn run_append(&self, id: RunId, chunks: &[RunChunk]) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        for chunk in chunks {
+            if advance(&mut tx, id, chunk).await? {
+                insert(&mut tx, id, chunk).await?;
+            }
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// A page of a stream, from an offset on.
+    pub async fn run_output(
+        &self,
+        id: RunId,
+        stream: RunStream,
+        offset: u64,
+        limit: u64,
+    ) -> Result<RunOutput, StoreError> {
+        let mut read = self.read.begin().await?;
+        let row = sqlx::query("SELECT stdout, stderr FROM runs WHERE id = $1").bind(id.0);
+        let row = row.fetch_optional(&mut *read).await?.ok_or(StoreError::Missing("run"))?;
+        let written = count(row.try_get(stream.word())?);
+        let rows = sqlx::query(
+            "SELECT start, bytes FROM run_output WHERE run_id = $1 AND stream = $2 AND start > $3 AND start < $4 \
+             ORDER BY start",
+        )
+        .bind(id.0)
+        .bind(stream.word())
+        .bind(signed(offset) - signed(PIECE as u64))
+        .bind(signed(offset.saturating_add(limit)))
+        .fetch_all(&mut *read)
+        .await?;
+        let mut bytes = Vec::new();
+        for row in rows {
+            let start = count(row.try_get("start")?);
+            let piece: &[u8] = row.try_get("bytes")?;
+            let skipped = usize::try_from(offset.saturating_sub(start)).unwrap_or(usize::MAX);
+            bytes.extend_from_slice(piece.get(skipped..).unwrap_or_default());
+        }
+        bytes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(RunOutput { offset, bytes, kept: written.min(KEPT_OUTPUT), written })
+    }
+}
+
+/// Moves the mark of the stream to the end of the chunk; false when the chunk is not what comes next.
+async fn advance(tx: &mut SqliteConnection, id: RunId, chunk: &RunChunk) -> Result<bool, StoreError> {
+    let update = sqlx::query(match chunk.stream {
+        RunStream::Stdout => "UPDATE runs SET stdout = $1 WHERE id = $2 AND stdout = $3 AND ended_at IS NULL",
+        RunStream::Stderr => "UPDATE runs SET stderr = $1 WHERE id = $2 AND stderr = $3 AND ended_at IS NULL",
+    });
+    let end = chunk.offset + chunk.bytes.len() as u64;
+    let update = update.bind(signed(end)).bind(id.0).bind(signed(chunk.offset));
+    Ok(update.execute(tx).await?.rows_affected() == 1)
+}
+
+/// Keeps the part of the chunk for which there is room.
+async fn insert(tx: &mut SqliteConnection, id: RunId, chunk: &RunChunk) -> Result<(), StoreError> {
+    let room = usize::try_from(KEPT_OUTPUT.saturating_sub(chunk.offset)).unwrap_or(usize::MAX);
+    let kept = chunk.bytes.get(..room).unwrap_or(&chunk.bytes);
+    for (n, piece) in kept.chunks(PIECE).enumerate() {
+        let start = chunk.offset + (n * PIECE) as u64;
+        sqlx::query("INSERT INTO run_output (run_id, stream, start, bytes) VALUES ($1, $2, $3, $4)")
+            .bind(id.0)
+            .bind(chunk.stream.word())
+            .bind(signed(start))
+            .bind(piece)
+            .execute(&mut *tx)
+            .await?;
+    }
+    Ok(())
+}

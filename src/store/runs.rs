@@ -1,0 +1,173 @@
+//! Runs: the intent before the first effect, how far each has come, and its end, which never changes.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{FromRow, Row};
+
+use super::Store;
+use super::error::StoreError;
+use super::row::{Columns, count, micros, micros_if_any, unreadable};
+use crate::domain::id::{AgentId, RunId};
+use crate::domain::run::{Run, RunEnd, RunState};
+
+macro_rules! select_runs {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, reason, stdout, ",
+            "stderr, cancel_asked_at, created_at, ended_at, is_cleared FROM runs ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Records what is to be run, before anything of it happens.
+    pub async fn run_accept(&self, run: &Run) -> Result<(), StoreError> {
+        let (word, code, reason) = columns_of(&run.state);
+        let insert = sqlx::query(
+            "INSERT INTO runs (id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, \
+             reason, stdout, stderr, cancel_asked_at, created_at, ended_at, is_cleared) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+        )
+        .bind(run.id.0)
+        .bind(run.agent_id.0)
+        .bind(run.generation)
+        .bind(&run.purpose)
+        .bind(Json(&run.argv))
+        .bind(&run.container)
+        .bind(i64::try_from(run.timeout.as_millis()).unwrap_or(i64::MAX))
+        .bind(word)
+        .bind(code)
+        .bind(reason)
+        .bind(signed(run.stdout))
+        .bind(signed(run.stderr))
+        .bind(micros_if_any(run.cancel_asked_at))
+        .bind(micros(run.created_at))
+        .bind(micros_if_any(run.ended_at))
+        .bind(run.is_cleared);
+        insert.execute(&self.write).await?;
+        Ok(())
+    }
+
+    pub async fn run_by_id(&self, id: RunId) -> Result<Option<Run>, StoreError> {
+        let query = sqlx::query_as(select_runs!("WHERE id = $1"));
+        Ok(query.bind(id.0).fetch_optional(&self.read).await?)
+    }
+
+    /// What has not ended, or still lies in its workspace, oldest first.
+    pub async fn runs_open(&self) -> Result<Vec<Run>, StoreError> {
+        let query = sqlx::query_as(select_runs!("WHERE is_cleared = 0 ORDER BY created_at, id"));
+        Ok(query.fetch_all(&self.read).await?)
+    }
+
+    /// The newest runs of an agent, newest first.
+    pub async fn runs_of(&self, agent: AgentId, limit: u32) -> Result<Vec<Run>, StoreError> {
+        let query =
+            sqlx::query_as(select_runs!("WHERE agent_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"));
+        Ok(query.bind(agent.0).bind(limit).fetch_all(&self.read).await?)
+    }
+
+    /// The workspace confirmed that it runs.
+    pub async fn run_started(&self, id: RunId) -> Result<(), StoreError> {
+        let update = sqlx::query("UPDATE runs SET state = $1 WHERE id = $2 AND ended_at IS NULL");
+        update.bind(RUNNING).bind(id.0).execute(&self.write).await?;
+        Ok(())
+    }
+
+    /// Records that it is to be ended. False when it has ended already; the first to ask counts.
+    pub async fn run_ask_cancel(&self, id: RunId, at: DateTime<Utc>) -> Result<bool, StoreError> {
+        let update = sqlx::query(
+            "UPDATE runs SET cancel_asked_at = COALESCE(cancel_asked_at, $1) WHERE id = $2 AND ended_at IS NULL",
+        );
+        Ok(update.bind(micros(at)).bind(id.0).execute(&self.write).await?.rows_affected() == 1)
+    }
+
+    /// Ends a run. False if it had ended already: an end is never changed.
+    pub async fn run_end(&self, id: RunId, end: &RunEnd, at: DateTime<Utc>) -> Result<bool, StoreError> {
+        let state = RunState::Ended(end.clone());
+        let (word, code, reason) = columns_of(&state);
+        let update = sqlx::query(
+            "UPDATE runs SET state = $1, code = $2, reason = $3, ended_at = $4 WHERE id = $5 AND ended_at IS NULL",
+        )
+        .bind(word)
+        .bind(code)
+        .bind(reason)
+        .bind(micros(at))
+        .bind(id.0);
+        Ok(update.execute(&self.write).await?.rows_affected() == 1)
+    }
+
+    /// The workspace holds nothing of it any more. Only of an ended run.
+    pub async fn run_cleared(&self, id: RunId) -> Result<(), StoreError> {
+        let update = sqlx::query("UPDATE runs SET is_cleared = 1 WHERE id = $1 AND ended_at IS NOT NULL");
+        update.bind(id.0).execute(&self.write).await?;
+        Ok(())
+    }
+}
+
+const ACCEPTED: &str = "accepted";
+const RUNNING: &str = "running";
+const EXITED: &str = "exited";
+const SIGNALED: &str = "signaled";
+const TIMED_OUT: &str = "timed_out";
+const CANCELED: &str = "canceled";
+const FAILED: &str = "failed";
+const LOST: &str = "lost";
+
+/// The three columns of a state: word, code, reason.
+fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>) {
+    match state {
+        RunState::Accepted => (ACCEPTED, None, None),
+        RunState::Running => (RUNNING, None, None),
+        RunState::Ended(RunEnd::Exited { code }) => (EXITED, Some(*code), None),
+        RunState::Ended(RunEnd::Signaled { signal }) => (SIGNALED, Some(*signal), None),
+        RunState::Ended(RunEnd::TimedOut) => (TIMED_OUT, None, None),
+        RunState::Ended(RunEnd::Canceled) => (CANCELED, None, None),
+        RunState::Ended(RunEnd::Failed { reason }) => (FAILED, None, Some(reason)),
+        RunState::Ended(RunEnd::Lost { reason }) => (LOST, None, Some(reason)),
+    }
+}
+
+fn state_of(row: &SqliteRow) -> Result<RunState, sqlx::Error> {
+    Ok(match row.try_get("state")? {
+        ACCEPTED => RunState::Accepted,
+        RUNNING => RunState::Running,
+        EXITED => RunState::Ended(RunEnd::Exited { code: row.try_get("code")? }),
+        SIGNALED => RunState::Ended(RunEnd::Signaled { signal: row.try_get("code")? }),
+        TIMED_OUT => RunState::Ended(RunEnd::TimedOut),
+        CANCELED => RunState::Ended(RunEnd::Canceled),
+        FAILED => RunState::Ended(RunEnd::Failed { reason: row.try_get("reason")? }),
+        LOST => RunState::Ended(RunEnd::Lost { reason: row.try_get("reason")? }),
+        other => return Err(unreadable("state", other)),
+    })
+}
+
+/// No stream of ours comes near the end of this type.
+pub(super) fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+impl FromRow<'_, SqliteRow> for Run {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let Json(argv) = row.try_get("argv")?;
+        Ok(Self {
+            id: row.id("id", RunId)?,
+            agent_id: row.id("agent_id", AgentId)?,
+            generation: row.try_get("generation")?,
+            purpose: row.try_get("purpose")?,
+            argv,
+            container: row.try_get("container")?,
+            timeout: Duration::from_millis(count(row.try_get("timeout_ms")?)),
+            state: state_of(row)?,
+            stdout: count(row.try_get("stdout")?),
+            stderr: count(row.try_get("stderr")?),
+            cancel_asked_at: row.time_if_any("cancel_asked_at")?,
+            created_at: row.time("created_at")?,
+            ended_at: row.time_if_any("ended_at")?,
+            is_cleared: row.try_get("is_cleared")?,
+        })
+    }
+}

@@ -1,0 +1,212 @@
+//! Runs of a fleet: recorded before they begin, stored as they go, over when their workspace is.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use fleet_mcp::app::Fleet;
+use fleet_mcp::app::error::Error;
+use fleet_mcp::app::runs::NewRun;
+use fleet_mcp::coder::Deleted;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::id::{AgentId, RunId};
+use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
+
+use super::{STUBBORN, alive, every_byte};
+use crate::contract::agent_id;
+use crate::harness::{LocalSite, RunningFleet, RunningLocal, eventually, project};
+
+const LONG: Duration = Duration::from_secs(120);
+
+/// A fleet on an embedded Coder with one idle agent.
+pub(super) struct Home {
+    pub(super) site: LocalSite,
+    pub(super) local: RunningLocal,
+    pub(super) running: RunningFleet,
+    pub(super) agent: AgentId,
+}
+
+impl Home {
+    pub(super) async fn new() -> Self {
+        Self::with_project("").await
+    }
+
+    /// With these lines in the project's file.
+    pub(super) async fn with_project(lines: &str) -> Self {
+        let site = LocalSite::new().project(project("setup", None));
+        let projects = site.directory.path().join("projects");
+        std::fs::create_dir_all(&projects).unwrap();
+        std::fs::write(projects.join("setup.toml"), lines).unwrap();
+        let local = site.start().await;
+        let running =
+            RunningFleet::start_with_projects(&local.url, &local.token, projects).await.seen().await;
+        running.create("one").await.unwrap();
+        running.becomes("one", AgentStatus::Idle).await;
+        let agent = running.fleet.board().now().by_name("one").unwrap().agent.id;
+        Self { site, local, running, agent }
+    }
+
+    pub(super) fn fleet(&self) -> &Fleet {
+        &self.running.fleet
+    }
+
+    /// As after a clean stop of the server and its next start.
+    async fn restarted(self) -> Self {
+        let Self { site, local, running, agent } = self;
+        let directory = running.stop().await;
+        let running = RunningFleet::start_in(directory, &local.url, &local.token).await;
+        Self { site, local, running, agent }
+    }
+
+    pub(super) async fn stop(self) {
+        self.running.stop().await;
+        self.local.coder.stop().await;
+    }
+
+    fn runs_in_workspace(&self) -> Vec<std::path::PathBuf> {
+        let runs = std::fs::read_dir(self.site.workspace("one").join("runs")).unwrap();
+        runs.map(|entry| entry.unwrap().path()).filter(|run| run.join("out").exists()).collect()
+    }
+}
+
+pub(super) fn new_run(agent: AgentId, script: &str) -> NewRun {
+    NewRun {
+        agent,
+        purpose: "a test".to_owned(),
+        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        cwd: None,
+        env: Vec::new(),
+        stdin: Bytes::new(),
+        timeout: LONG,
+    }
+}
+
+pub(super) async fn everything(fleet: &Fleet, run: &Run, stream: RunStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let page = fleet.run_output(run.id, stream, all.len() as u64, 300_000).await.unwrap();
+        if page.bytes.is_empty() {
+            return all;
+        }
+        all.extend(page.bytes);
+    }
+}
+
+async fn written(fleet: &Fleet, id: RunId, bytes: u64) -> Run {
+    let mut progress = fleet.run_progress(id).unwrap();
+    progress.wait_for(|run| run.stdout >= bytes).await.unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_run_is_stored_whole_and_then_forgotten_by_its_workspace() {
+    let home = Home::new().await;
+    let data = every_byte(3 << 20);
+    let new = NewRun { stdin: data.clone(), ..new_run(home.agent, "cat; echo oops >&2; exit 7") };
+    let id = home.fleet().start_run(new).await.unwrap();
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let expected = Run {
+        state: RunState::Ended(RunEnd::Exited { code: 7 }),
+        stdout: 3 << 20,
+        stderr: 5,
+        ended_at: run.ended_at,
+        is_cleared: run.is_cleared,
+        ..run.clone()
+    };
+    assert_eq!(run, expected);
+    assert!(everything(home.fleet(), &run, RunStream::Stdout).await == data);
+    assert_eq!(everything(home.fleet(), &run, RunStream::Stderr).await, b"oops\n");
+    eventually("the workspace forgets it", async || {
+        home.fleet().run_show(id).await.unwrap().is_cleared && home.runs_in_workspace().is_empty()
+    })
+    .await;
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn of_a_run_that_writes_too_much_the_beginning_is_kept_and_the_rest_counted() {
+    let home = Home::new().await;
+    let id = home
+        .fleet()
+        .start_run(new_run(home.agent, "head -c 12000000 /dev/zero; echo end >&2"))
+        .await
+        .unwrap();
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    assert_eq!((run.stdout, run.stderr), (12_000_000, 4));
+    let kept = everything(home.fleet(), &run, RunStream::Stdout).await;
+    assert!(kept.len() as u64 == KEPT_OUTPUT && kept.iter().all(|byte| *byte == 0));
+    let page = home.fleet().run_output(id, RunStream::Stdout, KEPT_OUTPUT - 2, 100).await.unwrap();
+    assert_eq!((page.bytes, page.kept, page.written), (vec![0, 0], KEPT_OUTPUT, 12_000_000));
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn a_canceled_run_ends_with_all_its_processes() {
+    let home = Home::new().await;
+    let id = home.fleet().start_run(new_run(home.agent, STUBBORN)).await.unwrap();
+    let said = loop {
+        let run = written(home.fleet(), id, 6).await;
+        let said = String::from_utf8(everything(home.fleet(), &run, RunStream::Stdout).await).unwrap();
+        if said.contains("ready") {
+            break said;
+        }
+    };
+    home.fleet().cancel_run(id).await.unwrap();
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    assert_eq!(run.state, RunState::Ended(RunEnd::Canceled));
+    let pids: Vec<&str> = said.lines().filter(|line| *line != "ready").collect();
+    let client = home.local.client();
+    let workspace = client.workspace_by_name("me", "one", Deleted::Exclude).await.unwrap();
+    assert_eq!(alive(&client, agent_id(&workspace), &pids).await, "");
+    let again = home.fleet().cancel_run(id).await.unwrap();
+    assert_eq!(again.state, run.state);
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_outlives_the_server_and_is_followed_on_by_the_next_one() {
+    let home = Home::new().await;
+    let marker = home.site.directory.path().join("go");
+    let script = format!("echo before; while ! [ -e {} ]; do sleep 0.05; done; echo after", marker.display());
+    let id = home.fleet().start_run(new_run(home.agent, &script)).await.unwrap();
+    written(home.fleet(), id, 7).await;
+    let home = home.restarted().await;
+    std::fs::write(&marker, "").unwrap();
+    eventually("the run is followed again", async || home.fleet().run_progress(id).is_some()).await;
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    assert_eq!(run.state, RunState::Ended(RunEnd::Exited { code: 0 }));
+    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"before\nafter\n");
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_is_lost_with_its_workspace_and_says_so() {
+    let home = Home::new().await;
+    let id = home.fleet().start_run(new_run(home.agent, "echo hello; sleep 300")).await.unwrap();
+    written(home.fleet(), id, 6).await;
+    home.running.stop_agent("one").await.unwrap();
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let RunState::Ended(RunEnd::Lost { reason }) = &run.state else { panic!("{run:?}") };
+    assert!(
+        ["its workspace was stopped", "its supervisor was killed"].contains(&reason.as_str()),
+        "{reason}"
+    );
+    assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"hello\n");
+    home.running.becomes("one", AgentStatus::Stopped).await;
+    let refused = home.fleet().start_run(new_run(home.agent, "true")).await.unwrap_err();
+    assert!(matches!(refused, Error::NotReady { .. }), "{refused}");
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_start_fails_with_the_reason() {
+    let home = Home::new().await;
+    let runs = home.site.workspace("one").join("runs");
+    std::fs::remove_dir_all(&runs).unwrap();
+    std::fs::write(&runs, "in the way").unwrap();
+    // Without that directory the runs go below HOME, which is this user's own.
+    let bad = NewRun { argv: vec![], ..new_run(home.agent, "") };
+    let refused = home.fleet().start_run(bad).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the command cannot be run: there is no program");
+    let unknown = home.fleet().run_show(RunId::fresh()).await.unwrap_err();
+    assert!(matches!(unknown, Error::RunNotFound(_)), "{unknown}");
+    home.stop().await;
+}
