@@ -47,7 +47,7 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
     assert!(home.store.run_ask_cancel(run.id, at(5)).await.unwrap());
     assert!(home.store.run_ask_cancel(run.id, at(6)).await.unwrap());
     let going = Run { state: RunState::Running, cancel_asked_at: Some(at(5)), ..run.clone() };
-    assert_eq!(home.store.runs_open().await.unwrap(), [going.clone()]);
+    assert_eq!(home.store.runs_open().await.unwrap(), std::slice::from_ref(&going));
 
     assert!(home.store.run_end(run.id, &RunEnd::Exited { code: -3 }, at(9)).await.unwrap());
     assert!(!home.store.run_end(run.id, &RunEnd::Canceled, at(10)).await.unwrap());
@@ -56,7 +56,7 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
     let state = RunState::Ended(RunEnd::Exited { code: -3 });
     let ended = Run { state, ended_at: Some(at(9)), ..going };
     let home = home.reopened().await;
-    assert_eq!(home.store.runs_open().await.unwrap(), [ended.clone()]);
+    assert_eq!(home.store.runs_open().await.unwrap(), std::slice::from_ref(&ended));
     home.store.run_cleared(run.id).await.unwrap();
     assert_eq!(home.store.runs_open().await.unwrap(), []);
     let cleared = Run { is_cleared: true, ..ended };
