@@ -93,6 +93,12 @@ impl Store {
         Ok(TaskAccepted::New)
     }
 
+    /// The task that the same key made before.
+    pub async fn task_of_key(&self, key: Option<&RequestKey>) -> Result<Option<Task>, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        by_key(&mut connection, key).await
+    }
+
     pub async fn task_by_id(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
         let mut connection = self.read.acquire().await?;
         Ok(by_id(&mut connection, id).await?)

@@ -34,8 +34,12 @@ impl Fleet {
         request: StartTask,
     ) -> Result<(Arc<AgentState>, Task), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
-        let admission = admission(&state, request.when_busy)?;
         let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        // Before anything is refused: the task itself keeps the agent busy.
+        if let Some(earlier) = self.store().task_of_key(key.as_ref()).await? {
+            return Ok((state, earlier));
+        }
+        let admission = admission(&state, request.when_busy)?;
         let task = new_task(&state, request, TaskSource::of(deed.caller.principal.kind));
         match self.store().task_accept(&task, admission, key.as_ref()).await {
             Ok(TaskAccepted::New) => Ok((state, task)),

@@ -44,7 +44,7 @@ async fn a_server_announces_itself_serves_and_leaves_cleanly() {
         (0o700, 0o600, 0o600, 0o600)
     );
     let created = create(&program, "one").await;
-    assert_eq!((&created["agent"]["status"], &created["agent"]["name"]), (&"idle".into(), &"one".into()));
+    assert_eq!((&created["agent"]["generation"], &created["agent"]["name"]), (&1.into(), &"one".into()));
     assert_eq!(server.terminate().await, Some(0));
     assert_eq!(server_file(&program.data_dir()), None);
 }
