@@ -42,7 +42,10 @@ mod tests {
     use super::{printing, word};
 
     fn output_of(script: &str) -> Vec<u8> {
-        let output = Command::new("sh").arg("-c").arg(script).output().unwrap();
+        // One argument takes 128 KiB at most.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), script).unwrap();
+        let output = Command::new("sh").arg(file.path()).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         output.stdout
     }

@@ -59,7 +59,7 @@ async fn a_control_plane() {
     let id = fleet.start_run(new).await.unwrap();
     std::fs::write(signs.join("fresh"), id.to_string()).unwrap();
     std::fs::rename(signs.join("fresh"), signs.join("run")).unwrap();
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn spawn(local: &RunningLocal, directory: &TempDir, signs: &Path, kill_point: &str) -> Child {
