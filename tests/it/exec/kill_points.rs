@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::fleet::{Home, everything, new_run};
-use crate::harness::{RunningFleet, client, eventually, fleet_options};
+use crate::harness::{RunningFleet, RunningLocal, client, eventually, fleet_options};
 
 /// Notes that it ran, and then writes a line whenever it is let: `$1` is the folder of its signs.
 const SCRIPT: &str = r#"echo ran >>"$1/ran"; n=0
@@ -62,11 +62,11 @@ async fn a_control_plane() {
     std::future::pending::<()>().await;
 }
 
-fn spawn(home: &Home, directory: &TempDir, signs: &Path, kill_point: &str) -> Child {
+fn spawn(local: &RunningLocal, directory: &TempDir, signs: &Path, kill_point: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "exec::kill_points::a_control_plane", "--ignored", "--nocapture"]);
     command.env("DIRECTORY", directory.path()).env("SIGNS", signs).env("FLEET_KILL_POINT", kill_point);
-    command.env("URL", &home.local.url).env("TOKEN", &home.local.token);
+    command.env("URL", &local.url).env("TOKEN", &local.token);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -78,22 +78,19 @@ fn spawn(home: &Home, directory: &TempDir, signs: &Path, kill_point: &str) -> Ch
 
 /// Lets a control plane run until it is killed, then goes on with another one and looks at what came of the run.
 async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) -> (RunState, usize) {
-    let home = Home::new().await;
-    let signs = Signs(home.site.directory.path().join("signs"));
-    std::fs::create_dir_all(&signs.0).unwrap();
-    let Home { site, local, running, agent } = home;
+    let Home { site, local, running, agent } = Home::new().await;
     let directory: Arc<TempDir> = running.stop().await;
-    let running = RunningFleet::start("http://127.0.0.1:1", "unused").await;
-    let home = Home { site, local, running, agent };
-    let mut child = spawn(&home, &directory, &signs.0, kill_point);
+    let signs = Signs(site.directory.path().join("signs"));
+    std::fs::create_dir_all(&signs.0).unwrap();
+    let mut child = spawn(&local, &directory, &signs.0, kill_point);
     when(&signs, &mut child).await;
     child.kill().await.ok();
 
-    let next = RunningFleet::start_in(directory, &home.local.url, &home.local.token).await;
+    let next = RunningFleet::start_in(directory, &local.url, &local.token).await;
     signs.give("go");
-    let open = next.store.runs_of(home.agent, 10).await.unwrap();
-    assert_eq!(open.len(), 1);
-    let id = open[0].id;
+    let known = next.store.runs_of(agent, 10).await.unwrap();
+    assert_eq!(known.len(), 1);
+    let id = known[0].id;
     assert!(signs.run().is_none_or(|told| told == id));
     eventually("the run is over and cleared", async || next.fleet.run_show(id).await.unwrap().is_cleared)
         .await;
@@ -104,7 +101,7 @@ async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) ->
     }
     let ran = signs.lines("ran");
     next.stop().await;
-    home.stop().await;
+    local.coder.stop().await;
     (run.state, ran)
 }
 
@@ -136,12 +133,16 @@ async fn killed_as_soon_as_a_run_is_accepted_it_ran_once_or_not_at_all() {
 #[cfg(feature = "test-hooks")]
 #[tokio::test]
 async fn killed_at_each_step_of_a_start_it_ran_once_or_not_at_all() {
-    let dies = async |_: &Signs, child: &mut Child| drop(child.wait().await.unwrap());
     let never = RunEnd::Lost { reason: "the server stopped before it was started".to_owned() };
     assert_eq!(killed("run.accepted", dies).await, (RunState::Ended(never), 0));
     assert_eq!(killed("run.sent", dies).await, whole());
     assert_eq!(killed("run.started", dies).await, whole());
     assert_eq!(killed("run.ended", dies_after_all).await, whole());
+}
+
+#[cfg(feature = "test-hooks")]
+async fn dies(_: &Signs, child: &mut Child) {
+    child.wait().await.unwrap();
 }
 
 #[cfg(feature = "test-hooks")]

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use fleet_mcp::coder::exec::Offsets;
 use futures_util::StreamExt;
 
 use super::{address, sh};
@@ -44,7 +45,7 @@ async fn secrets_of_a_command_stay_out_of_command_lines_and_open_files() {
     command.stdin = CANARY.into();
     command.env.push(("SECRET".to_owned(), CANARY.to_owned()));
     client.run_start(agent, at.run, &command).await.unwrap();
-    let mut events = std::pin::pin!(client.run_follow(&at, Default::default()));
+    let mut events = std::pin::pin!(client.run_follow(&at, Offsets::default()));
     events.next().await.unwrap().unwrap();
     assert_eq!(command_lines(CANARY), Vec::<String>::new());
     let mut found = Vec::new();

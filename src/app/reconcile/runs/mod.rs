@@ -23,43 +23,40 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// Between two tries to reach a workspace, and between two looks at where it is.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// The runs that have a task of their own.
+#[derive(Debug, Default)]
+struct Following {
+    ids: HashSet<RunId>,
+    tasks: JoinSet<RunId>,
+}
+
 impl Fleet {
     pub(super) async fn runs_until(&self, stop: CancellationToken) {
         let mut wanted = self.0.runs.wanted();
-        let mut tasks = JoinSet::new();
-        let mut followed = HashSet::new();
+        let mut again = tokio::time::interval(LOOK_AGAIN);
+        let mut following = Following::default();
         loop {
-            wanted.mark_unchanged();
-            match self.store().runs_open().await {
-                Ok(open) => self.runs_begin(open, &mut followed, &mut tasks, &stop),
-                Err(error) => tracing::error!(%error, "open runs could not be read"),
-            }
             tokio::select! {
-                _ = wanted.changed() => {}
-                Some(ended) = tasks.join_next() => match ended {
-                    Ok(id) => drop(followed.remove(&id)),
-                    // A task that panicked names no run: then the next look begins anew with all that is open.
-                    Err(_) if tasks.is_empty() => followed.clear(),
-                    Err(_) => {}
-                },
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                _ = wanted.changed() => self.runs_begin(&mut following, &stop).await,
+                _ = again.tick() => self.runs_begin(&mut following, &stop).await,
+                // What ended without being cleared waits for the next tick.
+                Some(ended) = following.tasks.join_next() => following.forget(ended.ok()),
                 () = stop.cancelled() => break,
             }
         }
-        while tasks.join_next().await.is_some() {}
+        while following.tasks.join_next().await.is_some() {}
     }
 
-    fn runs_begin(
-        &self,
-        open: Vec<Run>,
-        followed: &mut HashSet<RunId>,
-        tasks: &mut JoinSet<RunId>,
-        stop: &CancellationToken,
-    ) {
+    /// Follows every open run that is not followed yet.
+    async fn runs_begin(&self, following: &mut Following, stop: &CancellationToken) {
+        let open = match self.store().runs_open().await {
+            Ok(open) => open,
+            Err(error) => return tracing::error!(%error, "open runs could not be read"),
+        };
         for run in open {
-            if followed.insert(run.id) {
+            if following.ids.insert(run.id) {
                 let (fleet, stop) = (self.clone(), stop.clone());
-                tasks.spawn(async move { fleet.run_carry(run, stop).await });
+                following.tasks.spawn(async move { fleet.run_carry(run, stop).await });
             }
         }
     }
@@ -142,6 +139,17 @@ impl Fleet {
                 workspace_agent: state.live.workspace_agent,
             },
             None => Whereabouts::Deleted,
+        }
+    }
+}
+
+impl Following {
+    /// A task that panicked names no run: then all are forgotten once none is left.
+    fn forget(&mut self, ended: Option<RunId>) {
+        match ended {
+            Some(id) => drop(self.ids.remove(&id)),
+            None if self.tasks.is_empty() => self.ids.clear(),
+            None => {}
         }
     }
 }
