@@ -35,6 +35,8 @@ pub struct Facts<'a> {
     pub report: Option<&'a ReportSeen>,
     /// Since when the agent waits for input without anything having been said.
     pub quiet_since: Option<DateTime<Utc>>,
+    /// Since when it is being asked to stop; none before the first time.
+    pub interrupting_since: Option<DateTime<Utc>>,
     pub now: DateTime<Utc>,
 }
 
@@ -330,7 +332,13 @@ fn ladder(facts: &Facts<'_>) -> Option<Step> {
         (None, Some(deadline)) if facts.now >= deadline => (deadline, TaskState::TimedOut),
         (None, _) => return None,
     };
-    if facts.now - since < INTERRUPT_LIMIT {
+    // An agent that can be reached is asked before it is given up, however long ago somebody wished for it.
+    let asked_since = match (facts.interrupting_since, facts.reach) {
+        (Some(asked), _) => asked.max(since),
+        (None, Reach::Ready) => facts.now,
+        (None, Reach::Away | Reach::Down) => since,
+    };
+    if facts.now - asked_since < INTERRUPT_LIMIT {
         return Some(Step::Interrupt);
     }
     if cancel.is_some_and(|cancel| cancel.may_stop) {

@@ -69,6 +69,7 @@ fn facts<'a>(task: &'a Task, app: &'a AppSeen) -> Facts<'a> {
         app,
         report: None,
         quiet_since: Some(ago(60)),
+        interrupting_since: Some(ago(60)),
         now: now(),
     }
 }
@@ -204,6 +205,9 @@ fn a_cancel_interrupts_then_stops_if_it_may_and_says_how_far_it_came() {
     let step = plan(&facts(&given_up, &working(&given_up)));
     let outcome = "the agent did not react to the interruption";
     assert_eq!(ends(&step), Some((TaskState::Canceled, outcome, Reached::None)));
+    let unasked = Facts { interrupting_since: None, ..facts(&given_up, &AppSeen::Absent) };
+    let still = working(&given_up);
+    assert_eq!(plan(&Facts { app: &still, ..unasked }), Step::Interrupt, "it is asked before it is given up");
     let heard = runner(true, vec![turn(&recent, TurnState::Ended(TurnEnd::Interrupted))]);
     let outcome = "it was interrupted as asked";
     assert_eq!(

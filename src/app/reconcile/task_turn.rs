@@ -37,7 +37,11 @@ struct Sight<'a> {
 
 impl Fleet {
     pub(super) async fn task_turn(&self, worker: &mut Worker, state: &AgentState) -> Result<Turn, Error> {
-        let reach = reach_of(state);
+        // Only what Coder has shown since we started counts: before that nothing can be told, not even lateness.
+        if state.live.observation.is_none() {
+            return Ok(Turn::Pause);
+        }
+        let reach = reach_of(state.agent.sighting.status);
         // What the app shows is at least as new as this; a report that comes later counts.
         let looked_at = Utc::now();
         let app = self.looked_at(worker, state, reach).await;
@@ -133,6 +137,8 @@ impl Fleet {
             return Ok(Turn::Pause);
         }
         worker.interrupted_at = Some(Instant::now());
+        worker.interrupting =
+            worker.interrupting.filter(|(id, _)| *id == task.id).or(Some((task.id, Utc::now())));
         let key = task.interrupt_key();
         let _place = worker.places.acquire().await;
         self.app_interrupt(state, key.as_deref()).await;
@@ -228,6 +234,7 @@ impl Worker {
             app: sight.app,
             report: sight.state.live.observation.as_deref().and_then(current_report),
             quiet_since: self.quiet_since,
+            interrupting_since: self.interrupting.filter(|(id, _)| *id == task.id).map(|(_, since)| since),
             now: Utc::now(),
         })
     }
@@ -247,12 +254,8 @@ impl Worker {
     }
 }
 
-/// Only what Coder has shown since we started counts.
-fn reach_of(state: &AgentState) -> Reach {
-    if state.live.observation.is_none() {
-        return Reach::Away;
-    }
-    match state.agent.sighting.status {
+fn reach_of(status: AgentStatus) -> Reach {
+    match status {
         AgentStatus::Busy | AgentStatus::Idle => Reach::Ready,
         AgentStatus::Stopped => Reach::Down,
         AgentStatus::Pending | AgentStatus::Starting | AgentStatus::Stopping => Reach::Away,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::Fleet;
 use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
-use crate::domain::id::AgentId;
+use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
 use crate::domain::task::{Cancel, Delivery};
 use crate::store::LatestTasks;
@@ -37,6 +37,8 @@ pub(super) struct Worker {
     /// How much the agent had said at the last look, to see whether it goes on.
     pub(super) n_heard: usize,
     pub(super) interrupted_at: Option<Instant>,
+    /// The task that is being interrupted, and since when.
+    pub(super) interrupting: Option<(TaskId, DateTime<Utc>)>,
     /// What the last decision was made on.
     pub(super) mark: Option<Mark>,
     n_pauses: u32,
@@ -178,6 +180,7 @@ impl Worker {
             quiet_since: None,
             n_heard: 0,
             interrupted_at: None,
+            interrupting: None,
             mark: None,
             n_pauses: 0,
             n_workers,

@@ -1,15 +1,30 @@
 //! How tasks end: complete, failure, question, usage limit; what is claimed and what can be verified.
 
-use chrono::Utc;
+use chrono::{TimeDelta, Utc};
+use fleet_mcp::app::tasks::StartTask;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
-use fleet_mcp::domain::task::{TaskState, Verified};
+use fleet_mcp::domain::id::TaskId;
+use fleet_mcp::domain::task::{TaskState, Verified, WhenBusy};
+use fleet_mcp::store::{Store, StoreOptions};
 
-use crate::harness::{Crew, eventually};
+use crate::harness::{Crew, RunningFleet, eventually, operator};
 
 fn attention(crew: &Crew, name: &str) -> (AgentStatus, Attention, String) {
     let snapshot = crew.running.fleet.board().now();
     let sighting = &snapshot.by_name(name).unwrap().agent.sighting;
     (sighting.status, sighting.attention, sighting.reason.clone())
+}
+
+/// Gives a task that may not work longer than this.
+async fn limited(crew: &Crew, task: &str, timeout: TimeDelta) -> TaskId {
+    let request = StartTask {
+        name: "one".to_owned(),
+        description: task.to_owned(),
+        when_busy: WhenBusy::Reject,
+        timeout: Some(timeout),
+        request: None,
+    };
+    crew.running.fleet.task_start(&operator(), request).await.unwrap().task.id
 }
 
 #[tokio::test]
@@ -88,18 +103,36 @@ async fn what_can_be_seen_of_a_claim_stands_beside_it() {
 #[tokio::test]
 async fn a_task_that_takes_longer_than_it_was_given_is_ended() {
     let crew = Crew::with("one").await;
-    let request = fleet_mcp::app::tasks::StartTask {
-        name: "one".to_owned(),
-        description: "sleep 600".to_owned(),
-        when_busy: fleet_mcp::domain::task::WhenBusy::Reject,
-        timeout: Some(chrono::TimeDelta::seconds(1)),
-        request: None,
-    };
-    let started = crew.running.fleet.task_start(&crate::harness::operator(), request).await.unwrap();
-    let task = crew.ended(started.task.id).await;
+    let task = limited(&crew, "sleep 600", TimeDelta::seconds(1)).await;
+    let task = crew.ended(task).await;
     let expected = (TaskState::TimedOut, Some("it took longer than it was given"));
     assert_eq!((task.state(), task.entry.outcome.as_deref()), expected);
     assert!(task.work.working_since.is_some_and(|since| since < Utc::now()));
     crew.rests("one").await;
     assert_eq!(attention(&crew, "one").1, Attention::FailedTask);
+}
+
+#[tokio::test]
+async fn a_task_that_was_done_in_time_while_we_were_away_is_done_however_late_we_come_back() {
+    let crew = Crew::with("one").await;
+    let id = limited(&crew, "sleep 1\nsay in time", TimeDelta::seconds(60)).await;
+    crew.works("one").await;
+    let Crew { running, local, site } = crew;
+    let directory = running.stop().await;
+    let journal = site.workspace("one").join("fleet/journal.jsonl");
+    eventually("the agent is through with it", async || {
+        std::fs::read_to_string(&journal).unwrap().matches(r#""entry":"ended""#).count() == 2
+    })
+    .await;
+    let paths =
+        StoreOptions { path: directory.path().join("fleet.db"), backups: directory.path().join("backups") };
+    let store = Store::open(&paths).await.unwrap();
+    let mut task = store.task_by_id(id).await.unwrap().unwrap();
+    task.work.working_since = Some(Utc::now() - TimeDelta::hours(1));
+    assert!(store.task_save(&task, &[], Utc::now()).await.unwrap());
+    store.close().await;
+    let running = RunningFleet::start_in(directory, &local.url, &local.token).await.seen().await;
+    let crew = Crew { running, local, site };
+    let task = crew.ended(id).await;
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("in time")));
 }
