@@ -31,7 +31,7 @@ fn started() -> StartedTask {
 }
 
 fn done(last: Option<TaskSummary>) -> AgentsWaited {
-    let agent = AgentRow { last_task: last, ..row("fix-login", "idle") };
+    let agent = AgentRow { last_task: last, observed_at: None, ..row("fix-login", "idle") };
     let changed = vec![ChangedAgent { agent, previous_status: Some("busy".into()) }];
     AgentsWaited { changed, cursor: "9".into(), timed_out: false }
 }

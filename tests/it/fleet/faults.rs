@@ -1,11 +1,13 @@
 //! Unclear answers: looked up, adopted or tried again, never done twice.
 
+use std::time::Duration;
+
 use fleet_mcp::app::agents::CreateAgent;
 use fleet_mcp::domain::agent::AgentStatus;
 
 use crate::harness::{
     Fault, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When, create_command,
-    eventually, operator, stub,
+    eventually_within, operator, stub,
 };
 
 const CREATE: &str = "/api/v2/organizations/{org}/members/{user}/workspaces";
@@ -13,7 +15,8 @@ const BUILD: &str = "/api/v2/workspaces/{id}/builds";
 
 /// Idle, or busy with what it was made for.
 async fn all_up(running: &RunningFleet, count: usize) {
-    eventually("every agent is up", async || {
+    let limit = Duration::from_secs(60 + count as u64 / 4);
+    eventually_within(limit, "every agent is up", async || {
         let counts = running.fleet.board().now().counts();
         let of = |status| counts.get(&status).copied().unwrap_or_default();
         of(AgentStatus::Idle) + of(AgentStatus::Busy) == count as u64

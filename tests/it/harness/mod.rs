@@ -31,7 +31,7 @@ pub(crate) use coder_stub::{
     AgentScript, AppRequest, Behaviour, CoderStub, Fault, Pace, ParamSpec, TemplateSpec, WorkspaceSummary,
 };
 pub(crate) use crew::{Crew, taken_in};
-pub(crate) use eventually::eventually;
+pub(crate) use eventually::{eventually, eventually_within};
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{

@@ -7,6 +7,7 @@ use fleet_mcp::local::pty::{Attachment, IDLE_LIMIT, PtyInput, PtySessions};
 use uuid::Uuid;
 
 use super::workspace::Workspace;
+use crate::harness::eventually;
 
 const MEGABYTES: usize = 3_000_000;
 
@@ -171,12 +172,24 @@ async fn a_command_outlives_the_idle_limit_while_somebody_watches() {
 }
 
 #[tokio::test]
-async fn what_the_command_left_in_its_session_ends_with_it() {
+async fn what_the_command_left_in_its_session_is_hung_up_with_it() {
     let scene = Scene::new(IDLE_LIMIT);
-    let mut attachment = scene.run("nohup sleep 1000 > /dev/null 2>&1 & printf ready");
+    let mut attachment = scene.run("sleep 1000 > /dev/null 2>&1 & printf ready");
     assert_eq!(rest(&mut attachment).await, "ready");
     scene.sessions.close().await;
-    assert_eq!(scene.workspace.found(), []);
+    eventually("the hang-up has ended it", async || scene.workspace.found().is_empty()).await;
+}
+
+/// As under a real agent, which ends its command alone.
+#[tokio::test]
+async fn what_is_deaf_to_the_hang_up_outlives_the_command() {
+    let scene = Scene::new(IDLE_LIMIT);
+    let script = "(trap '' HUP; : > deaf; exec sleep 1000) < /dev/null > /dev/null 2>&1 &
+        until [ -e deaf ]; do :; done; printf ready";
+    let mut attachment = scene.run(script);
+    assert_eq!(rest(&mut attachment).await, "ready");
+    scene.sessions.close().await;
+    assert_eq!(scene.workspace.end().await, 1);
 }
 
 /// The shell waits for the move: whoever is on the way when it exits is hung up with the rest, here as on a
