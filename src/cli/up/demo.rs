@@ -107,6 +107,7 @@ fn input(part: &Part, home: &Home) -> CreateAgentInput {
 async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
     let mut waiting: BTreeSet<String> = CAST.iter().map(|part| part.name.to_owned()).collect();
     let mut cursor = BEGINNING.to_owned();
+    let deadline = Instant::now() + PATIENCE;
     while !waiting.is_empty() {
         let input = WaitInput {
             agent_names: waiting.iter().cloned().collect(),
@@ -115,9 +116,13 @@ async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
             cursor: Some(cursor),
         };
         let waited: AgentsWaited = client.post(&["wait"], &input).await?.read()?;
-        cursor = waited.cursor;
+        // Whom nothing happened to for so long is looked at once more.
+        cursor = if waited.timed_out { BEGINNING.to_owned() } else { waited.cursor };
         for row in waited.changed.into_iter().map(|changed| changed.agent) {
-            let is_moving = AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_moving);
+            let status = AgentStatus::parse(&row.status);
+            // Those that the last server stopped start again by themselves in a moment.
+            let may_start = status == Some(AgentStatus::Stopped) && Instant::now() < deadline;
+            let is_moving = may_start || status.is_some_and(AgentStatus::is_moving);
             if !is_moving && waiting.remove(&row.name) {
                 tell(&row, screen)?;
             }

@@ -87,6 +87,7 @@ async fn what_can_be_seen_of_a_claim_stands_beside_it() {
     let talk = crew.give("one", "say nothing was done").await;
     let talk = crew.ended(talk).await.work.verified.unwrap();
     assert_eq!((talk.is_new, talk.is_clean), (Some(false), true));
+    crew.rests("one").await;
     let work = crew.give("one", "commit Real work").await;
     let seen = crew.ended(work).await.work.verified.unwrap();
     let head = seen.commit.clone().unwrap();
