@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::identity::{boot_id, signal};
-use super::stat;
+use super::stat::Listing;
 use super::tree::Tree;
 use super::{Marker, ProcessId, exited};
 
@@ -52,7 +52,7 @@ impl Quarry {
 
 fn members(session: u32) -> io::Result<Vec<ProcessId>> {
     let boot_id = boot_id()?;
-    let stats = stat::running()?.into_iter().filter(|stat| stat.session == session);
+    let stats = Listing::read()?.running.into_iter().filter(|stat| stat.session == session);
     Ok(stats.map(|stat| ProcessId::from_stat(&stat, boot_id)).collect())
 }
 

@@ -1,5 +1,6 @@
 //! Reads from `/proc` which processes there are and how they hang together.
 
+use std::collections::HashSet;
 use std::{fs, io};
 
 /// One line of the process table.
@@ -22,11 +23,26 @@ impl Stat {
     }
 }
 
-/// Every process that runs now; those that end while we read are left out.
-pub(super) fn running() -> io::Result<Vec<Stat>> {
-    let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let stats = names.filter_map(|name| Stat::of(name.parse().ok()?));
-    Ok(stats.filter(|stat| stat.is_running).collect())
+/// The process table as it was read, one line after another.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) running: Vec<Stat>,
+    /// Listed, and found to have ended when looked at: any of them may have left a child that is not listed.
+    pub(super) ended: HashSet<u32>,
+}
+
+impl Listing {
+    pub(super) fn read() -> io::Result<Self> {
+        let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut listing = Self::default();
+        for pid in names.filter_map(|name| name.parse().ok()) {
+            match Stat::of(pid).filter(|stat| stat.is_running) {
+                Some(stat) => listing.running.push(stat),
+                None => listing.ended.extend([pid]),
+            }
+        }
+        Ok(listing)
+    }
 }
 
 /// The program's name stands second, in parentheses, and may itself hold spaces and parentheses: the fields we

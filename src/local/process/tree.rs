@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 
 use super::ProcessId;
 use super::identity::boot_id;
-use super::stat::{self, Stat};
+use super::stat::{Listing, Stat};
 
 /// The environment variable by which the processes of one workspace are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub fn find(marker: &Marker) -> io::Result<Vec<ProcessId>> {
 }
 
 /// On a machine where processes come and go all the time, enough is enough.
-const MOST_LOOKS: usize = 10;
+const MOST_LOOKS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// What is known of a workspace's processes; looking again adds to it.
@@ -64,13 +64,13 @@ impl Tree {
     fn look_once(&mut self) -> io::Result<Seen> {
         let boot_id = boot_id()?;
         let table = Table::read()?;
-        let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
+        let (mut found, mut unclear) = (HashSet::new(), table.ended.clone());
         for stat in &table.stats {
             let process = ProcessId::from_stat(stat, boot_id);
             let is_known = self.known.contains(&process);
             match if is_known { Sight::Marked } else { sight(stat.pid, &self.marker) } {
                 Sight::Marked => found.extend([stat.pid]),
-                Sight::Unclear => unclear.extend([process]),
+                Sight::Unclear => unclear.extend([stat.pid]),
                 Sight::Unmarked => {}
             }
         }
@@ -103,9 +103,9 @@ impl Tree {
 /// What one look at the table gave.
 struct Seen {
     members: Vec<ProcessId>,
-    /// Ended before we could look at them, or are just becoming another program. Those that stay so have no
-    /// environment at all.
-    unclear: HashSet<ProcessId>,
+    /// Ended before we could look at them, or are just becoming another program. Those that were so at the look
+    /// before are only slow to be noticed, or have no environment at all.
+    unclear: HashSet<u32>,
 }
 
 /// What the environment of a process says.
@@ -119,18 +119,19 @@ enum Sight {
 struct Table {
     stats: Vec<Stat>,
     running: HashSet<u32>,
+    ended: HashSet<u32>,
     /// Our own session and group, and every process we descend from.
     spared: HashSet<u32>,
 }
 
 impl Table {
     fn read() -> io::Result<Self> {
-        let all = stat::running()?;
+        let Listing { running: all, ended } = Listing::read()?;
         let above = ourselves_and_above(&all);
         let running = all.iter().map(|stat| stat.pid).collect();
         let spared = above.iter().flat_map(|stat| [stat.pid, stat.session, stat.group]).collect();
         let stats = all.into_iter().filter(|stat| !above.contains(stat)).collect();
-        Ok(Self { stats, running, spared })
+        Ok(Self { stats, running, ended, spared })
     }
 
     /// A session or group with a process of the workspace in it is the workspace's when its leader is, or is
