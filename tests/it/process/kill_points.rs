@@ -41,7 +41,9 @@ mod with_hooks {
     /// Waits until no operation is under way.
     async fn settled(program: &Program) {
         eventually("no operation is under way", async || {
-            program.json(&["--json", "doctor"]).await.to_string().contains("0 under way")
+            // It may find fault with agents that cannot call us: nothing runs in these workspaces.
+            let told = program.run(&["--json", "doctor"]).await;
+            String::from_utf8_lossy(&told.stdout).contains("0 under way")
         })
         .await;
     }
