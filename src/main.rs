@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use fleet_mcp::boot::{self, BootError, EmbeddedOptions, Ready, StdioOptions};
 use fleet_mcp::cli::{
-    self, AgentArgs, Cli, CliError, Command, Demo, EncloseArgs, EngineArgs, EngineProgram, Exit, Extras,
-    Globals, Home, LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
+    self, AgentArgs, Cli, CliError, Command, Demo, DeployedArgs, EncloseArgs, EngineArgs, EngineProgram,
+    Exit, Extras, Globals, Home, LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::{self, EngineWord, demo, found, installed};
@@ -59,10 +59,11 @@ fn enclose(arguments: EncloseArgs) -> ExitCode {
     }
 }
 
-async fn serve(globals: &Globals, arguments: &ServeArgs) -> anyhow::Result<()> {
-    let settings = Settings::load(&flags(globals, arguments), &Environment::of_process())?;
+async fn serve(globals: &Globals, arguments: &DeployedArgs) -> anyhow::Result<()> {
+    let settings = Settings::load(&flags(globals, &arguments.serve), &Environment::of_process())?;
     telemetry::start(&settings.log, secrets(&settings));
-    Ok(boot::serve(&settings, Box::new(|_| Box::pin(async {}))).await?)
+    let engine = asked(&arguments.engine, Demo::Unwanted)?;
+    Ok(boot::serve(&settings, engine, Box::new(|_| Box::pin(async {}))).await?)
 }
 
 async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
@@ -73,11 +74,11 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     let secrets = secrets(&settings);
     telemetry::start(&settings.log, secrets.clone());
     let demo = if arguments.demo { Demo::Wanted } else { Demo::Unwanted };
-    let engine = engine(&arguments.engine, demo)?;
-    let news = News { home: home(&settings, engine), demo, find_program };
+    let asked = asked(&arguments.engine, demo)?;
+    let news = News { home: home(&settings, meant(asked)), demo, find_program };
     let globals = globals.clone();
     let ready: Ready = Box::new(move |server| Box::pin(cli::greet(globals, news, server)));
-    Ok(boot::up(&settings, &embedded(0, engine, secrets), ready).await?)
+    Ok(boot::up(&settings, &embedded(0, asked, secrets), ready).await?)
 }
 
 async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::Result<()> {
@@ -85,29 +86,33 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
     let secrets = Secrets::default();
     telemetry::start(&settings.log, secrets.clone());
-    let engine = engine(&arguments.engine, Demo::Unwanted)?;
-    let options = embedded(arguments.port.unwrap_or_default(), engine, secrets);
+    let asked = asked(&arguments.engine, Demo::Unwanted)?;
+    let options = embedded(arguments.port.unwrap_or_default(), asked, secrets);
     Ok(boot::local_coder(&settings, &options).await?)
 }
 
 /// The project `here` is the directory this was started in.
-fn embedded(port: u16, engine: EngineWord, secrets: Secrets) -> EmbeddedOptions {
-    EmbeddedOptions { port, engine: engine.word().to_owned(), here: std::env::current_dir().ok(), secrets }
+fn embedded(port: u16, asked: EngineWord, secrets: Secrets) -> EmbeddedOptions {
+    EmbeddedOptions { port, engine: meant(asked), asked, here: std::env::current_dir().ok(), secrets }
 }
 
 fn secrets(settings: &Settings) -> Secrets {
     Secrets::new(settings.coder.iter().map(|coder| coder.token.clone()).collect())
 }
 
-/// The engine that is meant; demo agents cost nothing unless an engine is named.
-fn engine(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
+/// The engine that is asked for; demo agents cost nothing unless an engine is named.
+fn asked(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
     let named = arguments.engine.as_deref().filter(|word| !word.is_empty());
-    let word = match (named, demo) {
-        (Some(word), _) => engine::by_word(word).map_err(BootError::Engine)?,
-        (None, Demo::Wanted) => EngineWord::Demo,
-        (None, Demo::Unwanted) => EngineWord::Auto,
-    };
-    Ok(found::meant(word, &found::found(find_program)))
+    match (named, demo) {
+        (Some(word), _) => engine::by_word(word).map_err(BootError::Engine),
+        (None, Demo::Wanted) => Ok(EngineWord::Demo),
+        (None, Demo::Unwanted) => Ok(EngineWord::Auto),
+    }
+}
+
+/// What that is on this machine.
+fn meant(asked: EngineWord) -> EngineWord {
+    found::meant(asked, &found::found(find_program))
 }
 
 fn home(settings: &Settings, engine: EngineWord) -> Home {

@@ -35,6 +35,8 @@ pub enum Error {
     NoTask(String),
     #[error("agent '{name}' is not running ({status})")]
     NotReady { name: String, status: AgentStatus },
+    #[error("agent '{name}' has no engine: {reason}")]
+    EngineUnavailable { name: String, reason: String },
     #[error("{0}")]
     Forbidden(Denial),
     #[error("request_key was used before with other arguments")]
@@ -68,11 +70,12 @@ pub enum Code {
     CoderRejected,
     RateLimited,
     Timeout,
+    EngineUnavailable,
     Internal,
 }
 
 impl Code {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::InvalidInput,
         Self::NotFound,
         Self::AlreadyExists,
@@ -86,6 +89,7 @@ impl Code {
         Self::CoderRejected,
         Self::RateLimited,
         Self::Timeout,
+        Self::EngineUnavailable,
         Self::Internal,
     ];
 
@@ -104,6 +108,7 @@ impl Code {
             Self::CoderRejected => "CODER_REJECTED",
             Self::RateLimited => "RATE_LIMITED",
             Self::Timeout => "TIMEOUT",
+            Self::EngineUnavailable => "ENGINE_UNAVAILABLE",
             Self::Internal => "INTERNAL",
         }
     }
@@ -123,6 +128,7 @@ impl Code {
             | Self::Internal => true,
             Self::InvalidInput | Self::NotFound | Self::AlreadyExists => false,
             Self::Forbidden | Self::KeyReused | Self::CoderRejected | Self::NoTask => false,
+            Self::EngineUnavailable => false,
         }
     }
 }
@@ -142,6 +148,7 @@ impl Error {
             Self::QueueFull(_) => Code::CapacityExceeded,
             Self::NoTask(_) => Code::NoTask,
             Self::NotReady { .. } => Code::AgentNotReady,
+            Self::EngineUnavailable { .. } => Code::EngineUnavailable,
             Self::Forbidden(_) => Code::Forbidden,
             Self::KeyReused => Code::KeyReused,
             Self::CoderUnavailable(_) => Code::CoderUnavailable,
@@ -178,6 +185,10 @@ impl Error {
             Self::NotReady { name, .. } => {
                 format!("Call start_agent for '{name}' and wait until it is idle.")
             }
+            Self::EngineUnavailable { .. } => {
+                "Ask an operator to install an engine there, or to restart the server with --engine demo."
+                    .into()
+            }
             Self::Forbidden(_) => "Ask an operator to do this or to give you a token that may.".into(),
             Self::KeyReused => "Take a new request_key for the new arguments.".into(),
             Self::CoderUnavailable(_) => {
@@ -199,6 +210,7 @@ impl Error {
                 Some(name.clone())
             }
             Self::Busy(name) | Self::QueueFull(name) | Self::NoTask(name) => Some(name.clone()),
+            Self::EngineUnavailable { name, .. } => Some(name.clone()),
             Self::Invalid { .. }
             | Self::CatalogNotFound { .. }
             | Self::TokenNotFound(_)

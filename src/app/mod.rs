@@ -10,6 +10,7 @@ pub mod caller;
 pub mod catalog;
 pub mod discovery;
 pub mod doctor;
+pub mod engines;
 pub mod error;
 pub mod fleet_status;
 pub mod health;
@@ -43,6 +44,7 @@ use crate::store::Store;
 use agent_app::AppSlugs;
 use catalog::Catalog;
 use discovery::Discovery;
+use engines::{EngineOptions, FoundEngines};
 use health::Health;
 use metadata_reader::MetadataReader;
 use reconcile::failures::Failures;
@@ -71,6 +73,8 @@ pub struct FleetOptions {
     pub rescue_dir: PathBuf,
     /// Where the agents live.
     pub hosting: Hosting,
+    /// What works in workspaces without a runner of ours.
+    pub engine: EngineOptions,
 }
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.
@@ -90,6 +94,7 @@ struct Parts {
     metadata: MetadataReader,
     failures: Failures,
     app_slugs: AppSlugs,
+    engines: FoundEngines,
     options: FleetOptions,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
@@ -116,6 +121,7 @@ impl Fleet {
             metadata: MetadataReader::new(coder.clone()),
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),
+            engines: FoundEngines::default(),
             discovery: Discovery::default(),
             board: Board::default(),
             health: Health::default(),

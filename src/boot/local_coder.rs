@@ -9,6 +9,7 @@ use super::{BootError, signals};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::config::{CoderSettings, Settings};
 use crate::domain::hosting::Isolation;
+use crate::engine::EngineWord;
 use crate::local::{LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources};
 use crate::telemetry::Secrets;
 
@@ -19,7 +20,10 @@ const REQUESTS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(400).unwrap();
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
     pub port: u16,
-    pub engine: String,
+    /// What its agents run.
+    pub engine: EngineWord,
+    /// The engine as it was asked for, which another machine may understand otherwise.
+    pub asked: EngineWord,
     /// The directory of the project `here`.
     pub here: Option<PathBuf>,
     /// The embedded Coder's token must not be logged either.
@@ -49,7 +53,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         slots: settings.fleet.parallel_builds,
         files: Arc::new(Files::open(settings)),
         here: options.here.clone(),
-        engine: options.engine.clone(),
+        engine: options.engine.word().to_owned(),
         runner: RunnerCommand { program: program.clone(), arguments: vec!["agent".to_owned()] },
         encloser: program,
         build_deadline: settings.fleet.build_timeout,

@@ -16,6 +16,7 @@ use super::data_dir::DataDir;
 use super::local_coder::{self, EmbeddedOptions};
 use super::{BootError, signals, token_file};
 use crate::app::catalog::{Catalog, CatalogDirs};
+use crate::app::engines::EngineOptions;
 use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
 use crate::coder::{Client, ClientOptions, RetryPolicy};
@@ -23,6 +24,7 @@ use crate::config::{CoderSettings, Settings};
 use crate::domain::budget::{Budget, Usd};
 use crate::domain::hosting::Hosting;
 use crate::domain::role::RoleKind;
+use crate::engine::EngineWord;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
 use crate::store::{Store, StoreOptions};
@@ -67,14 +69,15 @@ struct Site<'a> {
 struct Host<'a> {
     coder: &'a CoderSettings,
     hosting: Hosting,
+    engine: EngineWord,
 }
 
 /// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
-pub async fn serve(settings: &Settings, ready: Ready) -> Result<(), BootError> {
+pub async fn serve(settings: &Settings, engine: EngineWord, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
     let site = Site { dir: &dir, bound: bind(settings).await?, ready };
-    let host = Host { coder, hosting: Hosting::Deployment };
+    let host = Host { coder, hosting: Hosting::Deployment, engine };
     let served = run(settings, host, site).await;
     dir.withdraw();
     served
@@ -83,7 +86,7 @@ pub async fn serve(settings: &Settings, ready: Ready) -> Result<(), BootError> {
 /// Like `serve`, with an embedded Coder when no deployment is set.
 pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) -> Result<(), BootError> {
     if settings.coder.is_some() {
-        return serve(settings, ready).await;
+        return serve(settings, options.asked, ready).await;
     }
     let dir = DataDir::hold(&settings.data_dir)?;
     let bound = bind(settings).await?;
@@ -93,7 +96,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
     let site = Site { dir: &dir, bound, ready };
     let coder = local_coder::settings_of(&local);
-    let host = Host { coder: &coder, hosting: Hosting::Embedded(local.isolation().clone()) };
+    let hosting = Hosting::Embedded(local.isolation().clone());
+    let host = Host { coder: &coder, hosting, engine: options.engine };
     let served = run(&settings, host, site).await;
     local.stop().await;
     dir.withdraw();
@@ -133,7 +137,7 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
 }
 
 async fn start_fleet(settings: &Settings, host: Host<'_>, bound_url: &str) -> Result<Running, BootError> {
-    let Host { coder, hosting } = host;
+    let Host { coder, hosting, engine } = host;
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
     let store = Store::open(&options).await.map_err(BootError::Store)?;
@@ -143,7 +147,9 @@ async fn start_fleet(settings: &Settings, host: Host<'_>, bound_url: &str) -> Re
         projects: settings.fleet.project_dirs.clone(),
     };
     let catalog = Catalog::open(dirs);
-    let options = fleet_options(settings, hosting, bound_url);
+    let own_program = std::env::current_exe().map_err(BootError::Serve)?;
+    let engine = EngineOptions { word: engine, own_program };
+    let options = fleet_options(settings, (hosting, engine), bound_url);
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -165,7 +171,11 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
     Client::new(options).map_err(BootError::Coder)
 }
 
-fn fleet_options(settings: &Settings, hosting: Hosting, bound_url: &str) -> FleetOptions {
+fn fleet_options(
+    settings: &Settings,
+    (hosting, engine): (Hosting, EngineOptions),
+    bound_url: &str,
+) -> FleetOptions {
     let public_url = settings.server.public_url.clone();
     FleetOptions {
         poll_interval: settings.fleet.poll_interval,
@@ -180,6 +190,7 @@ fn fleet_options(settings: &Settings, hosting: Hosting, bound_url: &str) -> Flee
         },
         rescue_dir: settings.data_dir.join("rescued"),
         hosting,
+        engine,
     }
 }
 

@@ -43,7 +43,7 @@ pub use error::CliError;
 pub use exit::Exit;
 pub use globals::{Globals, LogLevel};
 use screen::Screen;
-pub use serve::{EngineArgs, LocalCoderArgs, ServeArgs, StdioArgs, UpArgs};
+pub use serve::{DeployedArgs, EngineArgs, LocalCoderArgs, ServeArgs, StdioArgs, UpArgs};
 pub use server_file::ServerFile;
 pub use stdio::RoleToken;
 pub use up::{Demo, EngineProgram, Home, News, greet};
@@ -74,7 +74,7 @@ pub enum Command {
     Up(UpArgs),
     /// Run the server on the Coder deployment that CODER_URL names
     #[command(after_help = "Example:\n  CODER_URL=https://coder.example fleet-mcp serve --port 3001")]
-    Serve(ServeArgs),
+    Serve(DeployedArgs),
     /// Speak MCP on standard input and output, as a bridge to the server
     #[command(after_help = "Example:\n  fleet-mcp stdio --as-role reviewer")]
     Stdio(StdioArgs),

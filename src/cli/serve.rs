@@ -14,6 +14,15 @@ pub struct ServeArgs {
     pub bind: Option<IpAddr>,
 }
 
+/// Of a server that brings no Coder of its own.
+#[derive(Debug, Clone, Args)]
+pub struct DeployedArgs {
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
 #[derive(Debug, Clone, Args)]
 pub struct UpArgs {
     #[command(flatten)]
@@ -43,7 +52,7 @@ pub struct LocalCoderArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
-    /// What agents of the embedded Coder run, where their project names nothing else [default: auto]
+    /// What agents run, where neither their project nor their workspace says it [default: auto]
     #[arg(long, value_name = "ENGINE", env = "ENGINE", hide_env_values = true)]
     pub engine: Option<String>,
 }

@@ -14,6 +14,11 @@ pub struct Found {
     pub program: PathBuf,
 }
 
+/// The names of the programs looked for.
+pub fn programs() -> impl Iterator<Item = &'static str> {
+    CLIS.iter().map(|word| word.word())
+}
+
 /// All that can be found; how to find a program is the caller's business.
 pub fn found(find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Found> {
     CLIS.iter().filter_map(|word| Some(Found { word: *word, program: find(word.word())? })).collect()

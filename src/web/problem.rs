@@ -212,7 +212,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::CoderRejected => StatusCode::UNPROCESSABLE_ENTITY,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        Code::CoderUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::CoderUnavailable | Code::EngineUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }
@@ -224,7 +224,7 @@ fn retry_after(code: Code) -> Option<(HeaderName, HeaderValue)> {
         Code::InvalidInput | Code::Forbidden | Code::NotFound | Code::AlreadyExists => return None,
         Code::KeyReused | Code::AgentNotReady | Code::CoderRejected => return None,
         Code::AgentBusy | Code::NoTask | Code::CapacityExceeded => return None,
-        Code::Internal | Code::Timeout => return None,
+        Code::Internal | Code::Timeout | Code::EngineUnavailable => return None,
     };
     Some((RETRY_AFTER, HeaderValue::from_static(seconds)))
 }

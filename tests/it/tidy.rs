@@ -8,7 +8,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("coder", &[]),
     ("store", &["domain"]),
-    ("app", &["domain", "store", "coder"]),
+    ("app", &["domain", "store", "coder", "engine"]),
     ("engine", &["domain"]),
     ("runner", &["domain", "engine", "coder"]),
     ("local", &["coder", "domain"]),

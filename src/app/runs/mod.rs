@@ -143,7 +143,7 @@ impl Fleet {
     }
 
     /// Runs go where the project's people work.
-    fn container_of(&self, project: &str) -> Option<String> {
+    pub(in crate::app) fn container_of(&self, project: &str) -> Option<String> {
         self.0.catalog.files().projects.get(&name_key(project))?.container.clone()
     }
 }

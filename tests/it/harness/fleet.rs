@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use fleet_mcp::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, Mutation, Work};
 use fleet_mcp::app::caller::{Caller, Surface};
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
+use fleet_mcp::app::engines::EngineOptions;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::snapshot::AgentState;
 use fleet_mcp::app::{Fleet, FleetOptions};
@@ -22,6 +23,7 @@ use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::spec::Spec;
 use fleet_mcp::domain::task::TaskState;
+use fleet_mcp::engine::EngineWord;
 use fleet_mcp::store::{Store, StoreOptions};
 use secrecy::SecretString;
 use tempfile::TempDir;
@@ -215,6 +217,10 @@ pub(crate) fn fleet_options() -> FleetOptions {
         budget: Budget::default(),
         rescue_dir: PathBuf::new(),
         hosting: Hosting::Deployment,
+        engine: EngineOptions {
+            word: EngineWord::Auto,
+            own_program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
+        },
     }
 }
 

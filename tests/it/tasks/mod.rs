@@ -2,6 +2,7 @@
 
 mod agent_api;
 mod cancel;
+mod engines;
 mod faults;
 mod life;
 mod outcomes;

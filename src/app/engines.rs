@@ -1,0 +1,133 @@
+//! Which engine runs in a workspace that has no runner of ours: the project's, else the server's, else what is found.
+//!
+//! These are for other use cases, which have checked the caller's rights; no surface calls them directly.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use moka::future::Cache;
+use uuid::Uuid;
+
+use super::Fleet;
+use super::error::Error;
+use super::snapshot::AgentState;
+use crate::coder::exec::Command;
+use crate::domain::hosting::Hosting;
+use crate::engine::{self, EngineWord, found};
+
+/// One line for each of the programs named that there is, as `NAME PATH`.
+const LOOK: &str = r#"for name do path=$(command -v "$name") && echo "$name $path"; done; true"#;
+const LIMIT: Duration = Duration::from_secs(20);
+/// How long a workspace that does not answer is waited for.
+const WAIT: Duration = Duration::from_secs(30);
+const MOST_AGENTS: u64 = 10_000;
+/// What our own program is called where it is installed.
+const OWN_NAME: &str = "fleet-mcp";
+
+/// What an `auto` means in each workspace agent, so that each is asked once. One that has nothing is asked again:
+/// somebody may install it.
+#[derive(Debug)]
+pub(in crate::app) struct FoundEngines(Cache<Uuid, EngineWord>);
+
+impl Default for FoundEngines {
+    fn default() -> Self {
+        Self(Cache::new(MOST_AGENTS))
+    }
+}
+
+/// Whose word on the engine counts where a project has none, and where the demo engine is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineOptions {
+    pub word: EngineWord,
+    /// This very program; workspaces on this machine can start it by this path.
+    pub own_program: PathBuf,
+}
+
+impl Fleet {
+    /// The engine of the project of an agent, in its workspace.
+    pub async fn engine_of(&self, state: &AgentState) -> Result<EngineWord, Error> {
+        let found = self.found()?;
+        let project = found.project(&state.agent.project);
+        self.engine_in(state, project.and_then(|info| info.project.engine.as_deref())).await
+    }
+
+    /// The engine that a project names, else that of the server; never `auto`, for which the workspace is asked.
+    pub async fn engine_in(
+        &self,
+        state: &AgentState,
+        project_engine: Option<&str>,
+    ) -> Result<EngineWord, Error> {
+        let word = match project_engine {
+            Some(word) => engine::by_word(word).map_err(|error| unavailable(state, error.to_string()))?,
+            None => self.options().engine.word,
+        };
+        match word {
+            EngineWord::Auto => self.engine_found(state).await,
+            EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => Ok(word),
+            EngineWord::Custom | EngineWord::Demo => Ok(word),
+        }
+    }
+
+    /// By what our own program is started in a workspace: the demo engine is a part of it.
+    pub fn own_program(&self) -> PathBuf {
+        match self.hosting() {
+            Hosting::Embedded(_) => self.options().engine.own_program.clone(),
+            Hosting::Deployment => PathBuf::from(OWN_NAME),
+        }
+    }
+
+    async fn engine_found(&self, state: &AgentState) -> Result<EngineWord, Error> {
+        let name = || state.agent.name.to_string();
+        let status = state.agent.sighting.status;
+        let agent = state.live.workspace_agent.ok_or_else(|| Error::NotReady { name: name(), status })?;
+        let cache = &self.0.engines.0;
+        if let Some(known) = cache.get(&agent).await {
+            return Ok(known);
+        }
+        let programs = self.programs_in(state, agent).await?;
+        let there = found::found(|program| programs.get(program).cloned());
+        let nothing = "neither claude nor codex is installed in its workspace; install one of them there, name \
+                       the project's engine, or choose --engine demo";
+        let first = there.first().ok_or_else(|| unavailable(state, nothing.to_owned()))?.word;
+        cache.insert(agent, first).await;
+        Ok(first)
+    }
+
+    async fn programs_in(&self, state: &AgentState, agent: Uuid) -> Result<HashMap<String, PathBuf>, Error> {
+        let names = found::programs();
+        let command = Command {
+            timeout: LIMIT,
+            container: self.container_of(&state.agent.project),
+            ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
+        };
+        let silent = |why: String| Error::CoderUnavailable(format!("the workspace does not answer: {why}"));
+        let asked = tokio::time::timeout(WAIT, self.coder().exec(agent, &command)).await;
+        let output = asked.map_err(|_| silent("no answer in time".to_owned()))?;
+        let output = output.map_err(|error| silent(error.to_string()))?;
+        Ok(listed(&String::from_utf8_lossy(&output.stdout)))
+    }
+}
+
+fn listed(text: &str) -> HashMap<String, PathBuf> {
+    let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
+    lines.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).collect()
+}
+
+fn unavailable(state: &AgentState, reason: String) -> Error {
+    Error::EngineUnavailable { name: state.agent.name.to_string(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_lists_what_it_has_a_line_each_and_noise_is_none_of_them() {
+        let there = listed("welcome\ncodex /usr/bin/codex\r\nclaude /home/a b/claude\n");
+        let expected = [("codex", "/usr/bin/codex"), ("claude", "/home/a b/claude")];
+        assert_eq!(there, expected.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).into());
+        let found = found::found(|program| there.get(program).cloned());
+        assert_eq!(found.first().map(|found| found.word), Some(EngineWord::Claude));
+    }
+}
