@@ -22,6 +22,8 @@ pub enum AppSeen {
 pub struct RunnerSeen {
     pub is_stable: bool,
     pub turns: Vec<TurnSeen>,
+    /// Older turns of which it no longer shows anything.
+    pub n_forgotten: usize,
     pub git: Option<GitSeen>,
     pub messages: Vec<MessageSeen>,
 }
@@ -60,6 +62,8 @@ pub enum TurnEnd {
     Stopped,
     /// The runner vanished in the middle.
     Crashed,
+    /// It was long ago, and the runner no longer knows how.
+    Forgotten,
     /// A word of a newer runner.
     Unknown {
         word: String,

@@ -224,12 +224,20 @@ fn plan_sending(facts: &Facts<'_>, channel: Channel, sent: Sent) -> Step {
         (AppSeen::Runner(seen), Channel::Runner) => match turn_of(facts.task, seen) {
             Some(_) => Step::Take { channel, base: None },
             None if facts.task.work.cancel.is_some() => canceled_unsent(),
+            None if !remembers(facts, seen, sent.at) => lost(),
             None => Step::Send { channel, base: None },
         },
         (AppSeen::AgentApi(seen), Channel::AgentApi) => read_back(facts, seen, sent),
         (_, Channel::AgentApi) if facts.now - sent.at > READ_BACK => lost(),
         (_, _) => ladder(facts).unwrap_or(Step::Wait),
     }
+}
+
+/// Would the runner know the task if it had come? Not if it has lost its journal since, as a workspace without a
+/// lasting home does at each start.
+fn remembers(facts: &Facts<'_>, seen: &RunnerSeen, sent_at: DateTime<Utc>) -> bool {
+    let is_same_start = facts.task.entry.generation == facts.generation;
+    is_same_start || seen.n_forgotten > 0 || seen.turns.iter().any(|turn| turn.accepted_at < sent_at)
 }
 
 /// Did the text arrive? It shows among the messages, or in what the agent does since.
@@ -277,6 +285,10 @@ fn by_turn(facts: &Facts<'_>, turn: &TurnSeen) -> Step {
         TurnEnd::Crashed => {
             end(TaskState::Failed, Some("the agent's runner ended in the middle of it; it is not run again"))
         }
+        TurnEnd::Forgotten => end(
+            TaskState::Failed,
+            Some("the agent was through with it and no longer knows how it went; it is not run again"),
+        ),
         TurnEnd::Unknown { word } => {
             end(TaskState::Failed, Some(&format!("it ended in a way we do not know: {word}")))
         }

@@ -50,7 +50,7 @@ fn turn(task: &Task, state: TurnState) -> TurnSeen {
 }
 
 fn runner(is_stable: bool, turns: Vec<TurnSeen>) -> AppSeen {
-    AppSeen::Runner(RunnerSeen { is_stable, turns, git: None, messages: Vec::new() })
+    AppSeen::Runner(RunnerSeen { is_stable, turns, n_forgotten: 0, git: None, messages: Vec::new() })
 }
 
 fn message(id: i64, role: Speaker, content: &str) -> MessageSeen {
@@ -111,6 +111,33 @@ fn a_free_agent_is_told_and_a_busy_one_is_waited_for() {
     assert_eq!(plan(&starting), Step::Wait, "held until it is ready");
     let absent = plan(&facts(&given(), &AppSeen::Absent));
     assert_eq!(ends(&absent).map(|end| end.0), Some(TaskState::Failed));
+}
+
+#[test]
+fn a_runner_that_has_forgotten_a_task_is_not_told_it_again() {
+    let unconfirmed = sending(Channel::Runner, 500);
+    let forgotten = runner(true, vec![turn(&unconfirmed, TurnState::Ended(TurnEnd::Forgotten))]);
+    assert_eq!(plan(&facts(&unconfirmed, &forgotten)), Step::Take { channel: Channel::Runner, base: None });
+    let outcome = "the agent was through with it and no longer knows how it went; it is not run again";
+    let step = plan(&facts(&taken(Channel::Runner), &forgotten));
+    assert_eq!(ends(&step), Some((TaskState::Failed, outcome, Reached::None)));
+    let prompt =
+        TurnSeen { key: None, is_prompt: true, ..turn(&unconfirmed, TurnState::Ended(TurnEnd::Forgotten)) };
+    let spec = task(TaskOrigin::Spec);
+    let step = plan(&facts(&spec, &runner(true, vec![prompt])));
+    assert_eq!(step, Step::Take { channel: Channel::Runner, base: None });
+}
+
+#[test]
+fn a_runner_that_lost_its_journal_in_a_restart_is_not_told_again() {
+    let task = sending(Channel::Runner, 15);
+    let again = Step::Send { channel: Channel::Runner, base: None };
+    let other_start = |app: AppSeen| plan(&Facts { generation: 3, ..facts(&task, &app) });
+    assert_eq!(ends(&other_start(runner(true, vec![]))).map(|end| end.0), Some(TaskState::Failed));
+    let mut older = turn(&given(), TurnState::Ended(TurnEnd::Interrupted));
+    older.key = Some("of an earlier one".into());
+    assert_eq!(other_start(runner(true, vec![older])), again, "what is older is still known");
+    assert_eq!(plan(&facts(&task, &runner(true, vec![]))), again, "the same start has the same journal");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::Fleet;
 use super::snapshot::AgentState;
 use crate::coder::{AppAddress, AppReply, AppRequest, CoderError, ErrorKind, Outcome};
 use crate::domain::app::{AppSeen, RunnerSeen};
-use wire::{FleetState, Messages, Problem, Status};
+use wire::{FleetState, FleetTask, Messages, Problem, Status};
 
 pub(super) use address::AppSlugs;
 
@@ -55,6 +55,28 @@ impl Fleet {
         };
         let late = || AppSeen::Silent { reason: "no answer in time".to_owned() };
         tokio::time::timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| late())
+    }
+
+    /// Adds what the runner knows of a task that it does not show any more, since it shows only the newest turns.
+    /// Without an answer nothing is known, not even what was seen.
+    pub(super) async fn app_recall(&self, state: &AgentState, mut seen: RunnerSeen, key: &str) -> AppSeen {
+        let recall = async {
+            let Some(app) = self.app_address(state).await? else { return Ok(None) };
+            let asked = AppRequest::get("/fleet/state");
+            let query = vec![("task".to_owned(), key.to_owned())];
+            self.app_read::<FleetTask>(&app, AppRequest { query, ..asked }).await
+        };
+        match tokio::time::timeout(LOOK_LIMIT, recall).await {
+            Ok(Ok(Some(known))) => {
+                seen.turns.extend(known.turn());
+                AppSeen::Runner(seen)
+            }
+            Ok(Ok(None)) => {
+                AppSeen::Silent { reason: "it does not tell what it knows of the task".to_owned() }
+            }
+            Ok(Err(error)) => silent(&error),
+            Err(_) => AppSeen::Silent { reason: "no answer in time".to_owned() },
+        }
     }
 
     pub(super) async fn app_tell(&self, state: &AgentState, words: Words<'_>) -> Told {
@@ -122,7 +144,15 @@ impl Fleet {
         app: &AppAddress,
         path: &str,
     ) -> Result<Option<T>, CoderError> {
-        let reply = self.coder().app_request(app, AppRequest::get(path)).await?;
+        self.app_read(app, AppRequest::get(path)).await
+    }
+
+    async fn app_read<T: DeserializeOwned>(
+        &self,
+        app: &AppAddress,
+        request: AppRequest,
+    ) -> Result<Option<T>, CoderError> {
+        let reply = self.coder().app_request(app, request).await?;
         Ok(reply.status.is_success().then(|| serde_json::from_slice(&reply.body).ok()).flatten())
     }
 }

@@ -34,8 +34,19 @@ pub(super) struct FleetState {
     status: String,
     turns: Vec<Turn>,
     #[serde(default)]
+    forgotten_turns: usize,
+    /// What the workspace started with is among those.
+    #[serde(default)]
+    forgotten_prompt: bool,
+    #[serde(default)]
     messages: Vec<Message>,
     git: Option<Git>,
+}
+
+/// `GET /fleet/state?task=…`: what the runner knows of one task.
+#[derive(Debug, Deserialize)]
+pub(super) struct FleetTask {
+    task: Option<Turn>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,6 +54,8 @@ struct Turn {
     task_id: Option<String>,
     #[serde(default)]
     source: String,
+    /// Not known of one that is forgotten.
+    #[serde(default)]
     accepted_at: DateTime<Utc>,
     state: String,
     outcome: Option<Outcome>,
@@ -94,11 +107,19 @@ impl Messages {
     }
 }
 
+impl FleetTask {
+    pub(super) fn turn(self) -> Option<TurnSeen> {
+        self.task.map(TurnSeen::from)
+    }
+}
+
 impl From<FleetState> for RunnerSeen {
     fn from(state: FleetState) -> Self {
+        let turns = state.turns.into_iter().map(TurnSeen::from);
         Self {
             is_stable: state.status == STABLE,
-            turns: state.turns.into_iter().map(TurnSeen::from).collect(),
+            turns: forgotten_prompt(state.forgotten_prompt).into_iter().chain(turns).collect(),
+            n_forgotten: state.forgotten_turns,
             git: state.git.map(|git| GitSeen {
                 head: git.head,
                 is_dirty: git.dirty,
@@ -113,6 +134,7 @@ impl From<Turn> for TurnSeen {
     fn from(turn: Turn) -> Self {
         let state = match (turn.state.as_str(), turn.outcome) {
             ("queued", _) => TurnState::Queued,
+            ("forgotten", _) => TurnState::Ended(TurnEnd::Forgotten),
             ("ended", Some(outcome)) => TurnState::Ended(outcome.into()),
             // A word of a newer runner is not an end.
             (_, _) => TurnState::Working,
@@ -135,6 +157,15 @@ impl From<Outcome> for TurnEnd {
             (word, _) => Self::Unknown { word: word.to_owned() },
         }
     }
+}
+
+fn forgotten_prompt(is_forgotten: bool) -> Option<TurnSeen> {
+    is_forgotten.then(|| TurnSeen {
+        key: None,
+        is_prompt: true,
+        accepted_at: DateTime::default(),
+        state: TurnState::Ended(TurnEnd::Forgotten),
+    })
 }
 
 /// Messages of speakers we do not know are left out.

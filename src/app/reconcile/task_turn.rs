@@ -11,10 +11,10 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
-use crate::domain::app::AppSeen;
+use crate::domain::app::{AppSeen, RunnerSeen};
 use crate::domain::id::TaskId;
 use crate::domain::status::current_report;
-use crate::domain::task::{Channel, Task, TaskState};
+use crate::domain::task::{Channel, Delivery, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, Step, plan, strays};
 use crate::domain::text::cut;
 
@@ -71,7 +71,13 @@ impl Fleet {
             return AppSeen::Unasked;
         }
         let _place = worker.places.acquire().await;
-        self.app_look(state).await
+        let app = self.app_look(state).await;
+        match (app, &state.tasks.open) {
+            (AppSeen::Runner(seen), Some(task)) if is_out_of_sight(task, &seen) => {
+                self.app_recall(state, seen, &task.key()).await
+            }
+            (app, Some(_) | None) => app,
+        }
     }
 
     async fn task_step(
@@ -252,6 +258,16 @@ impl Worker {
         self.n_heard = n_heard;
         is_more || (matches!(app, AppSeen::AgentApi(_)) && app.is_stable() == Some(false))
     }
+}
+
+/// Was it sent to a runner that does not show it, but may have forgotten it?
+fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
+    let key = task.key();
+    let is_sent = matches!(
+        task.work.delivery,
+        Delivery::Sending { channel: Channel::Runner, .. } | Delivery::Taken { channel: Channel::Runner, .. }
+    );
+    is_sent && seen.n_forgotten > 0 && !seen.turns.iter().any(|turn| turn.key.as_ref() == Some(&key))
 }
 
 fn reach_of(status: AgentStatus) -> Reach {

@@ -52,6 +52,7 @@ fn whole(api: &Api, state: &State) -> Value {
     json!({
         "turns": turns,
         "forgotten_turns": conversation.forgotten.n_turns,
+        "forgotten_prompt": conversation.forgotten.has_prompt,
         "messages": state.messages(),
         "branch": state.git.as_ref().and_then(|git| git.branch.as_ref()),
         "git": state.git,
