@@ -447,3 +447,7 @@ fn is_quiet(facts: &Facts<'_>) -> bool {
 #[cfg(test)]
 #[path = "task_plan_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "task_plan_model.rs"]
+mod model;

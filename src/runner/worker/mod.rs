@@ -24,6 +24,8 @@ use crate::engine::{Count, End, FailureKind, Spent, Usage};
 pub(crate) use intake::{Command, Refusal};
 use job::{Done, Job};
 
+/// So much later than the engine we may learn that the workspace is being stopped.
+const STOP_NEWS: Duration = Duration::from_millis(500);
 /// How long to wait for a disk that takes no more before trying again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -98,8 +100,20 @@ impl Worker {
         while let Ok(said) = heard.try_recv() {
             self.note(turn, said).await;
         }
+        let done = self.unless_stopped(done).await;
         let by = if self.stop.is_cancelled() { Interruption::Stop } else { Interruption::Request };
         self.conclude(turn, done, by).await;
+    }
+
+    /// A stop of the workspace ends all its processes at once, and the engine may fall before we hear of it: that is
+    /// no failure of the engine.
+    async fn unless_stopped(&self, done: Done) -> Done {
+        let is_crash =
+            matches!(done.finished.finish, Finish::Told(End::Failed { kind: FailureKind::Crashed, .. }));
+        if !is_crash || tokio::time::timeout(STOP_NEWS, self.stop.cancelled()).await.is_err() {
+            return done;
+        }
+        Done { finished: Finished { finish: Finish::Interrupted, ..done.finished }, ..done }
     }
 
     fn job(&mut self, message: String, run: RunId, budget: Budget) -> Job {

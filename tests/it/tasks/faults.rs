@@ -1,9 +1,11 @@
 //! Faults between us and agents with our runner: lost, doubled, late and cut, and yet each task is done once.
 
+use chrono::Utc;
 use fleet_mcp::app::tasks::CancelTask;
 use fleet_mcp::coder::{AppAddress, AppRequest, AppStyle};
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
-use fleet_mcp::domain::task::{TaskState, WhenBusy};
+use fleet_mcp::domain::task::{Channel, TaskState, WhenBusy};
+use fleet_mcp::store::{Store, StoreOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -134,4 +136,38 @@ async fn a_runner_that_is_killed_in_the_middle_fails_its_task_and_runs_it_no_sec
     assert!(matches!(task.state(), TaskState::Failed | TaskState::Canceled), "{task:?}");
     crew.rests("one").await;
     assert_eq!(crew.taken("one"), ["say ready", "sleep 600"]);
+}
+
+#[tokio::test]
+async fn a_delivery_that_was_never_confirmed_and_is_forgotten_ends_and_is_not_sent_again() {
+    let crew = Crew::with("one").await;
+    crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let unconfirmed = crew.start("one", "say once", WhenBusy::Queue).await.unwrap().task.id;
+    crew.running.stop_agent("one").await.unwrap();
+    crew.running.becomes("one", AgentStatus::Stopped).await;
+    let Crew { running, local, site } = crew;
+    let directory = running.stop().await;
+    let paths =
+        StoreOptions { path: directory.path().join("fleet.db"), backups: directory.path().join("backups") };
+    let store = Store::open(&paths).await.unwrap();
+    let mut task = store.task_by_id(unconfirmed).await.unwrap().unwrap();
+    task.send(Channel::Runner, None, (1, Utc::now()));
+    assert!(store.task_save(&task, &[], Utc::now()).await.unwrap());
+    store.close().await;
+    // As a runner writes it that did the task, and so much after it that it has forgotten all of it.
+    let forgotten = json!({
+        "entry": "forgotten", "n_turns": 3000, "has_prompt": true, "tasks": [unconfirmed.to_string()],
+        "usage": { "input_tokens": 0, "output_tokens": 0, "cost_usd": null },
+    });
+    let journal = site.workspace("one").join("fleet/journal.jsonl");
+    std::fs::write(&journal, format!("{forgotten}\n")).unwrap();
+    let running = RunningFleet::start_in(directory, &local.url, &local.token).await.seen().await;
+    let crew = Crew { running, local, site };
+    crew.running.start_agent("one").await.unwrap();
+    let task = crew.ended(unconfirmed).await;
+    let outcome = "the agent was through with it and no longer knows how it went; it is not run again";
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Failed, Some(outcome)));
+    crew.rests("one").await;
+    assert_eq!(crew.taken("one"), Vec::<String>::new());
 }

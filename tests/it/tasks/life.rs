@@ -79,6 +79,22 @@ async fn a_stopped_agent_refuses_tasks_ends_what_it_did_and_keeps_what_waits() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_stopped_during_its_first_task_is_idle_after_the_next_start() {
+    let crew = Crew::new().await;
+    for name in ["one", "two", "three"] {
+        crew.create(name, "sleep 600").await;
+        crew.works(name).await;
+        crew.running.stop_agent(name).await.unwrap();
+        crew.running.becomes(name, AgentStatus::Stopped).await;
+        crew.running.start_agent(name).await.unwrap();
+        crew.rests(name).await;
+        let states: Vec<String> = crew.tasks(name).await.into_iter().map(|(state, _, _)| state).collect();
+        assert_eq!(states, ["canceled"]);
+        assert_eq!(crew.taken(name), ["sleep 600"]);
+    }
+}
+
+#[tokio::test]
 async fn an_agent_is_deleted_while_it_is_busy_and_its_history_says_canceled() {
     let crew = Crew::with("one").await;
     let busy = crew.give("one", "sleep 600").await;
