@@ -62,6 +62,8 @@ pub enum TurnEnd {
     Stopped,
     /// The runner vanished in the middle.
     Crashed,
+    /// Certainly nothing of it ever ran.
+    Unbegun,
     /// It was long ago, and the runner no longer knows how.
     Forgotten,
     /// A word of a newer runner.

@@ -155,6 +155,16 @@ impl Run {
     }
 }
 
+/// Why a run ended whose start the server did not live to see; the workspace was asked, and it had not begun.
+pub const NEVER_STARTED: &str = "the server stopped before it was started";
+
+impl RunEnd {
+    /// Is it certain that nothing of it ever ran, and nothing kept it from running but us?
+    pub fn is_unbegun(&self) -> bool {
+        matches!(self, Self::Lost { reason } if reason == NEVER_STARTED)
+    }
+}
+
 impl fmt::Display for RunEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
 
 use super::history::HistoryEntry;
-use super::id::TaskId;
+use super::id::{RunId, TaskId};
 use super::role::RoleKind;
 use super::status::TaskSeen;
 use super::word_enum::word_enum;
@@ -53,6 +54,8 @@ word_enum! {
         AgentApi = "agent_api",
         /// Nothing can be asked; the agent's reports tell.
         Reports = "reports",
+        /// The project's engine, run once for the task by a command in the workspace.
+        Exec = "exec",
     }
 }
 
@@ -176,6 +179,19 @@ impl Task {
         match self.work.attempt {
             1 => self.id.to_string(),
             attempt => format!("{}.{attempt}", self.id),
+        }
+    }
+
+    /// The run that does this attempt where there is nobody to tell. It is named by the task, so that it begins once.
+    pub fn run(&self) -> RunId {
+        let n_before = u128::from(self.work.attempt.saturating_sub(1).unsigned_abs());
+        RunId(Uuid::from_u128(self.id.0.as_u128() ^ n_before))
+    }
+
+    pub fn channel(&self) -> Option<Channel> {
+        match self.work.delivery {
+            Delivery::Unsent => None,
+            Delivery::Sending { channel, .. } | Delivery::Taken { channel, .. } => Some(channel),
         }
     }
 

@@ -20,6 +20,8 @@ pub const READ_BACK: TimeDelta = TimeDelta::seconds(35);
 pub const CLAIM_GRACE: TimeDelta = TimeDelta::seconds(10);
 /// How long an interruption may take; our runner's own signals are over by then.
 pub const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(15);
+/// How long signals to the engine may take, and the runner to see what became of it.
+pub const SIGNAL_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// Clocks of the workspace and ours may differ by this much.
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
@@ -37,7 +39,19 @@ pub struct Facts<'a> {
     pub quiet_since: Option<DateTime<Utc>>,
     /// Since when it is being asked to stop; none before the first time.
     pub interrupting_since: Option<DateTime<Utc>>,
+    /// The run that does it, where the workspace has no app to tell.
+    pub run: Option<&'a TurnState>,
+    /// What came of signals to its processes; none before the first.
+    pub signaling: Option<Signaling>,
     pub now: DateTime<Utc>,
+}
+
+/// Signals were sent past a runner that does not listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signaling {
+    pub since: DateTime<Utc>,
+    /// Nothing of the engine runs any more.
+    pub are_gone: bool,
 }
 
 /// Can the agent be talked to?
@@ -71,9 +85,13 @@ pub enum Step {
         reason: String,
     },
     /// Record that it is to be told again.
-    Resume,
+    Resume {
+        reason: &'static str,
+    },
     /// Ask the agent to stop what it is doing, then look again.
     Interrupt,
+    /// End its processes, since the runner does not.
+    Signal,
     /// Stop the workspace, since nothing else helped.
     StopWorkspace,
     End(Ending),
@@ -126,7 +144,9 @@ struct Sent {
 fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
     match facts.task.work.cancel {
         Some(_) => end(TaskState::Canceled, Some("it was waiting for its usage limit to end")),
-        None if facts.now >= until && facts.reach == Reach::Ready => Step::Resume,
+        None if facts.now >= until && facts.reach == Reach::Ready => {
+            Step::Resume { reason: "the usage limit is over" }
+        }
         None => Step::Wait,
     }
 }
@@ -162,10 +182,7 @@ fn plan_unsent(facts: &Facts<'_>) -> Step {
     match facts.app {
         AppSeen::Unasked | AppSeen::Silent { .. } => Step::Wait,
         AppSeen::Absent if is_first => spec_by_reports(facts),
-        AppSeen::Absent => end(
-            TaskState::Failed,
-            Some("the workspace has no app that speaks AgentAPI; name it as app_slug in the project file"),
-        ),
+        AppSeen::Absent => Step::Send { channel: Channel::Exec, base: None },
         AppSeen::Runner(seen) => unsent_to_runner(facts, seen, is_first),
         AppSeen::AgentApi(seen) if is_first => spec_in_agent_api(facts, seen),
         AppSeen::AgentApi(seen) => when_free(facts, seen.is_stable, Channel::AgentApi),
@@ -213,7 +230,7 @@ fn spec_by_reports(facts: &Facts<'_>) -> Step {
 fn when_free(facts: &Facts<'_>, is_stable: bool, channel: Channel) -> Step {
     match (is_stable, channel) {
         (true, Channel::AgentApi) => Step::Send { channel, base: last_id(facts.app.messages()) },
-        (true, Channel::Runner | Channel::Reports) => Step::Send { channel, base: None },
+        (true, Channel::Runner | Channel::Reports | Channel::Exec) => Step::Send { channel, base: None },
         (false, _) if facts.task.work.is_urgent => Step::Interrupt,
         (false, _) => Step::Wait,
     }
@@ -221,6 +238,11 @@ fn when_free(facts: &Facts<'_>, is_stable: bool, channel: Channel) -> Step {
 
 fn plan_sending(facts: &Facts<'_>, channel: Channel, sent: Sent) -> Step {
     match (facts.app, channel) {
+        (_, Channel::Exec) => match facts.run {
+            Some(_) => Step::Take { channel, base: None },
+            None if facts.task.work.cancel.is_some() => canceled_unsent(),
+            None => Step::Send { channel, base: None },
+        },
         (AppSeen::Runner(seen), Channel::Runner) => match turn_of(facts.task, seen) {
             Some(_) => Step::Take { channel, base: None },
             None if facts.task.work.cancel.is_some() => canceled_unsent(),
@@ -258,10 +280,14 @@ fn read_back(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sent) -> Step {
 fn plan_taken(facts: &Facts<'_>, channel: Channel, at: DateTime<Utc>, base: Option<i64>) -> Step {
     match (facts.app, channel) {
         (AppSeen::Runner(seen), Channel::Runner) => match turn_of(facts.task, seen) {
-            Some(turn) => by_turn(facts, turn),
+            Some(turn) => by_turn(facts, &turn.state),
             None => end(TaskState::Failed, Some("the agent no longer knows this task")),
         },
         (_, Channel::Runner) => ladder(facts).unwrap_or(Step::Wait),
+        (_, Channel::Exec) => match facts.run {
+            Some(state) => by_turn(facts, state),
+            None => end(TaskState::Failed, Some("nothing is known of the run that did it")),
+        },
         (_, Channel::AgentApi | Channel::Reports) if facts.task.entry.generation != facts.generation => {
             end(TaskState::Failed, Some("the agent was restarted in the middle of it; it is not told again"))
         }
@@ -270,8 +296,8 @@ fn plan_taken(facts: &Facts<'_>, channel: Channel, at: DateTime<Utc>, base: Opti
     }
 }
 
-fn by_turn(facts: &Facts<'_>, turn: &TurnSeen) -> Step {
-    let TurnState::Ended(outcome) = &turn.state else { return keep_on(facts) };
+fn by_turn(facts: &Facts<'_>, state: &TurnState) -> Step {
+    let TurnState::Ended(outcome) = state else { return keep_on(facts) };
     let claim = facts.task.work.claim.as_ref();
     match outcome {
         TurnEnd::Complete { text } => match claim {
@@ -279,12 +305,16 @@ fn by_turn(facts: &Facts<'_>, turn: &TurnSeen) -> Step {
             None => end(TaskState::Done, Some(text)),
         },
         TurnEnd::Question { text } => asked(text),
+        // Its engine fell by our own hand.
+        TurnEnd::Failed { .. } if facts.task.work.reached == Reached::Signals => interrupted(facts),
         TurnEnd::Failed { text } => failed(facts, text),
         TurnEnd::Interrupted => interrupted(facts),
         TurnEnd::Stopped => end(TaskState::Canceled, Some("the workspace was stopped in the middle of it")),
         TurnEnd::Crashed => {
             end(TaskState::Failed, Some("the agent's runner ended in the middle of it; it is not run again"))
         }
+        TurnEnd::Unbegun if facts.task.work.cancel.is_some() => canceled_unsent(),
+        TurnEnd::Unbegun => Step::Resume { reason: "the server stopped before it was begun" },
         TurnEnd::Forgotten => end(
             TaskState::Failed,
             Some("the agent was through with it and no longer knows how it went; it is not run again"),
@@ -353,11 +383,34 @@ fn ladder(facts: &Facts<'_>) -> Option<Step> {
     if facts.now - asked_since < INTERRUPT_LIMIT {
         return Some(Step::Interrupt);
     }
+    if let Some(step) = signals(facts) {
+        return Some(step);
+    }
     if cancel.is_some_and(|cancel| cancel.may_stop) {
         return Some(Step::StopWorkspace);
     }
-    let outcome = "the agent did not react to the interruption";
-    Some(Step::End(Ending { reached: Reached::None, ..ending(state, Some(outcome)) }))
+    let (reached, outcome) = match facts.signaling {
+        Some(Signaling { are_gone: true, .. }) => (Reached::Signals, SIGNALED),
+        Some(_) | None => (Reached::None, "the agent did not react to the interruption"),
+    };
+    Some(Step::End(Ending { reached, ..ending(state, Some(outcome)) }))
+}
+
+/// Only our own runner says which processes are its engine's. Once they are gone it has a moment to tell how it ended.
+fn signals(facts: &Facts<'_>) -> Option<Step> {
+    let is_runner = matches!(
+        facts.task.work.delivery,
+        Delivery::Sending { channel: Channel::Runner, .. } | Delivery::Taken { channel: Channel::Runner, .. }
+    );
+    if !is_runner || facts.reach != Reach::Ready {
+        return None;
+    }
+    match facts.signaling {
+        None => Some(Step::Signal),
+        Some(signaling) if facts.now - signaling.since >= SIGNAL_LIMIT => None,
+        Some(Signaling { are_gone: true, .. }) => Some(Step::Wait),
+        Some(Signaling { are_gone: false, .. }) => Some(Step::Signal),
+    }
 }
 
 fn claimed(facts: &Facts<'_>, claim: &Claim) -> Step {
@@ -384,12 +437,18 @@ fn asked(text: &str) -> Step {
 fn interrupted(facts: &Facts<'_>) -> Step {
     let is_late = facts.task.deadline().is_some_and(|deadline| facts.now >= deadline);
     let (state, outcome) = match facts.task.work.cancel {
+        Some(_) if facts.task.work.reached == Reached::Signals => (TaskState::Canceled, SIGNALED),
         Some(_) => (TaskState::Canceled, "it was interrupted as asked"),
         None if is_late => (TaskState::TimedOut, "it took longer than it was given"),
         None => (TaskState::Canceled, "somebody interrupted it in the workspace"),
     };
-    Step::End(Ending { reached: Reached::Interrupt, ..ending(state, Some(outcome)) })
+    // A run has nobody to plead with: it is ended by signals.
+    let is_run = facts.task.channel() == Some(Channel::Exec);
+    let reached = if is_run { Reached::Signals } else { Reached::Interrupt };
+    Step::End(Ending { reached, ..ending(state, Some(outcome)) })
 }
+
+const SIGNALED: &str = "the agent did not react, so its processes were ended";
 
 fn canceled_unsent() -> Step {
     end(TaskState::Canceled, Some("it was canceled before the agent had it"))

@@ -82,7 +82,7 @@ impl ModelAgent {
     fn seen(&self) -> AppSeen {
         let is_stable = self.busy_for == 0;
         match self.channel {
-            Channel::AgentApi | Channel::Reports => agent_api(is_stable, self.said.clone()),
+            Channel::AgentApi | Channel::Reports | Channel::Exec => agent_api(is_stable, self.said.clone()),
             Channel::Runner => {
                 let state = |last: bool| {
                     let end = TurnState::Ended(TurnEnd::Complete { text: "did it".into() });
@@ -147,7 +147,11 @@ fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (
             }
             Step::Take { channel, base } => task.take(channel, base, when),
             Step::End(ending) => task.end(&ending, &app),
-            step @ (Step::Park { .. } | Step::Resume | Step::Interrupt | Step::StopWorkspace) => {
+            step @ (Step::Park { .. }
+            | Step::Resume { .. }
+            | Step::Interrupt
+            | Step::Signal
+            | Step::StopWorkspace) => {
                 panic!("nobody asked for {step:?}")
             }
         }

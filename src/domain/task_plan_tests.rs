@@ -68,6 +68,8 @@ pub(super) fn facts<'a>(task: &'a Task, app: &'a AppSeen) -> Facts<'a> {
         report: None,
         quiet_since: Some(ago(60)),
         interrupting_since: Some(ago(60)),
+        signaling: None,
+        run: None,
         now: now(),
     }
 }
@@ -108,7 +110,30 @@ fn a_free_agent_is_told_and_a_busy_one_is_waited_for() {
     let starting = Facts { reach: Reach::Away, app: &AppSeen::Unasked, ..facts(&urgent, &free) };
     assert_eq!(plan(&starting), Step::Wait, "held until it is ready");
     let absent = plan(&facts(&given(), &AppSeen::Absent));
-    assert_eq!(ends(&absent).map(|end| end.0), Some(TaskState::Failed));
+    assert_eq!(absent, Step::Send { channel: Channel::Exec, base: None });
+}
+
+#[test]
+fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
+    let by_run = |task: &Task, run: Option<&TurnState>| plan(&Facts { run, ..facts(task, &AppSeen::Absent) });
+    let (unconfirmed, mut begun) = (sending(Channel::Exec, 5), taken(Channel::Exec));
+    assert_eq!(by_run(&unconfirmed, None), Step::Send { channel: Channel::Exec, base: None });
+    let take = Step::Take { channel: Channel::Exec, base: None };
+    assert_eq!(by_run(&unconfirmed, Some(&TurnState::Queued)), take);
+    assert_eq!(by_run(&begun, Some(&TurnState::Working)), Step::Wait);
+    let ended = |end| TurnState::Ended(end);
+    let complete = ended(TurnEnd::Complete { text: "did it".into() });
+    assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((TaskState::Done, "did it", Reached::None)));
+    let again = Step::Resume { reason: "the server stopped before it was begun" };
+    assert_eq!(by_run(&begun, Some(&ended(TurnEnd::Unbegun))), again);
+    let first = begun.run();
+    begun.resume();
+    assert_eq!((first.0 == begun.id.0, first == begun.run()), (true, false), "another attempt, another run");
+    let mut canceled = taken(Channel::Exec);
+    canceled.work.cancel = Some(Cancel { at: ago(1), may_stop: false });
+    assert_eq!(by_run(&canceled, Some(&TurnState::Working)), Step::Interrupt);
+    let end = (TaskState::Canceled, "it was interrupted as asked", Reached::Signals);
+    assert_eq!(ends(&by_run(&canceled, Some(&ended(TurnEnd::Interrupted)))), Some(end));
 }
 
 #[test]
@@ -208,14 +233,14 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
     task.work.parked_until = Some(until);
     assert_eq!(plan(&facts(&task, &known)), Step::Wait);
     let later = |task: &Task| plan(&Facts { now: until, ..facts(task, &known) });
-    assert_eq!(later(&task), Step::Resume);
+    assert_eq!(later(&task), Step::Resume { reason: "the usage limit is over" });
     task.resume();
     assert_eq!(later(&task), Step::Send { channel: Channel::Runner, base: None }, "under another key");
     assert_eq!(task.key(), format!("{}.2", task.id));
 }
 
 #[test]
-fn a_cancel_interrupts_then_stops_if_it_may_and_says_how_far_it_came() {
+fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_came() {
     let canceled = |seconds, may_stop| {
         let mut task = taken(Channel::Runner);
         task.work.cancel = Some(Cancel { at: ago(seconds), may_stop });
@@ -225,11 +250,30 @@ fn a_cancel_interrupts_then_stops_if_it_may_and_says_how_far_it_came() {
     let recent = canceled(14, true);
     assert_eq!(plan(&facts(&recent, &working(&recent))), Step::Interrupt);
     let late = canceled(15, true);
-    assert_eq!(plan(&facts(&late, &working(&late))), Step::StopWorkspace);
+    let signaled = |task: &Task, signaling: Option<(i64, bool)>| {
+        let signaling = signaling.map(|(seconds, are_gone)| Signaling { since: ago(seconds), are_gone });
+        plan(&Facts { signaling, ..facts(task, &working(task)) })
+    };
+    assert_eq!(signaled(&late, None), Step::Signal);
+    assert_eq!(signaled(&late, Some((9, false))), Step::Signal, "until it works");
+    assert_eq!(signaled(&late, Some((9, true))), Step::Wait, "for what the runner says of it");
+    assert_eq!(signaled(&late, Some((10, false))), Step::StopWorkspace);
     let given_up = canceled(15, false);
-    let step = plan(&facts(&given_up, &working(&given_up)));
     let outcome = "the agent did not react to the interruption";
-    assert_eq!(ends(&step), Some((TaskState::Canceled, outcome, Reached::None)));
+    let end = (TaskState::Canceled, outcome, Reached::None);
+    assert_eq!(ends(&signaled(&given_up, Some((10, false)))), Some(end));
+    let outcome = "the agent did not react, so its processes were ended";
+    let end = (TaskState::Canceled, outcome, Reached::Signals);
+    assert_eq!(ends(&signaled(&given_up, Some((10, true)))), Some(end));
+    let mut fell = canceled(20, false);
+    fell.work.reached = Reached::Signals;
+    let crashed = TurnState::Ended(TurnEnd::Failed { text: "the engine ended with signal 9".into() });
+    let step = plan(&facts(&fell, &runner(true, vec![turn(&fell, crashed)])));
+    assert_eq!(ends(&step).map(|(state, outcome, _)| (state, outcome)), Some((TaskState::Canceled, outcome)));
+    let mut foreign = taken(Channel::AgentApi);
+    foreign.work.cancel = Some(Cancel { at: ago(15), may_stop: true });
+    let busy = agent_api(false, vec![]);
+    assert_eq!(plan(&facts(&foreign, &busy)), Step::StopWorkspace, "nobody knows its processes");
     let unasked = Facts { interrupting_since: None, ..facts(&given_up, &AppSeen::Absent) };
     let still = working(&given_up);
     assert_eq!(plan(&Facts { app: &still, ..unasked }), Step::Interrupt, "it is asked before it is given up");
@@ -242,7 +286,7 @@ fn a_cancel_interrupts_then_stops_if_it_may_and_says_how_far_it_came() {
     let down = Facts { reach: Reach::Down, app: &AppSeen::Unasked, ..facts(&late, &heard) };
     assert_eq!(ends(&plan(&down)), Some((TaskState::Canceled, "the workspace was stopped", Reached::Stop)));
     let silent = AppSeen::Silent { reason: "hangs".into() };
-    assert_eq!(plan(&facts(&late, &silent)), Step::StopWorkspace, "also when nobody answers");
+    assert_eq!(plan(&facts(&late, &silent)), Step::Signal, "also when nobody answers");
     let mut waiting = given();
     waiting.work.cancel = Some(Cancel { at: now(), may_stop: false });
     assert_eq!(ends(&plan(&facts(&waiting, &silent))).map(|end| end.0), Some(TaskState::Canceled));

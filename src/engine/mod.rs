@@ -13,6 +13,7 @@ pub mod found;
 pub(crate) mod git;
 pub mod installed;
 pub mod price;
+pub mod remote;
 mod request;
 pub mod spending;
 pub mod template;

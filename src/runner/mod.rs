@@ -76,6 +76,7 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
     files::prepare(&options.directory)
         .map_err(|source| RunnerError::Directory { path: options.directory.clone(), source })?;
     let (journal, entries) = Journal::open(&options.directory).await?;
+    process::introduce(&options.directory);
     let (reporter, reports) = report::start(options.coder.as_ref())?;
     let bound = Bound::open(&options.listen)?;
     let (state, watched) = watch::channel(State { conversation: Conversation::replay(entries), git: None });

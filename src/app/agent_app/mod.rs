@@ -1,6 +1,7 @@
 //! Talking to the agent inside a workspace through its app: looking, telling, interrupting.
 
 mod address;
+mod signals;
 mod wire;
 
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub(super) use address::AppSlugs;
 /// One agent that does not answer holds nobody up longer than this.
 const LOOK_LIMIT: Duration = Duration::from_secs(8);
 const TELL_LIMIT: Duration = Duration::from_secs(10);
+/// Whoever is to stop and does not answer by then is asked in another way.
+const PLEA_LIMIT: Duration = Duration::from_secs(3);
 const ESCAPE: &str = "\u{1b}";
 /// How AgentAPI says that it is not the time to talk; nothing of the message was taken then.
 const NOT_NOW: &str = "failed to send message";
@@ -46,6 +49,15 @@ pub(super) struct Words<'a> {
 impl Fleet {
     /// What the agent's app shows now; whatever goes wrong is part of the answer.
     pub(super) async fn app_look(&self, state: &AgentState) -> AppSeen {
+        self.app_look_within(state, LOOK_LIMIT).await
+    }
+
+    /// The same of an agent that is to stop: others wait for what becomes of it.
+    pub(super) async fn app_glance(&self, state: &AgentState) -> AppSeen {
+        self.app_look_within(state, PLEA_LIMIT).await
+    }
+
+    async fn app_look_within(&self, state: &AgentState, limit: Duration) -> AppSeen {
         let look = async {
             match self.app_address(state).await {
                 Ok(Some(app)) => self.app_ask(&app).await,
@@ -54,7 +66,7 @@ impl Fleet {
             }
         };
         let late = || AppSeen::Silent { reason: "no answer in time".to_owned() };
-        tokio::time::timeout(LOOK_LIMIT, look).await.unwrap_or_else(|_| late())
+        tokio::time::timeout(limit, look).await.unwrap_or_else(|_| late())
     }
 
     /// Adds what the runner knows of a task that it does not show any more, since it shows only the newest turns.
@@ -85,7 +97,7 @@ impl Fleet {
             body["task_id"] = json!(key);
         }
         let Ok(Some(app)) = self.app_address(state).await else { return Told::NotNow };
-        match self.app_post(&app, body).await {
+        match self.app_post(&app, body, TELL_LIMIT).await {
             Some(Ok(reply)) => told(&reply),
             Some(Err(error)) => match error.outcome() {
                 Outcome::NotSent | Outcome::Refused => Told::NotNow,
@@ -102,7 +114,7 @@ impl Fleet {
             body["task_id"] = json!(key);
         }
         let Ok(Some(app)) = self.app_address(state).await else { return };
-        if let Some(Err(error)) = self.app_post(&app, body).await {
+        if let Some(Err(error)) = self.app_post(&app, body, PLEA_LIMIT).await {
             tracing::debug!(agent.name = %state.agent.name, %error, "the interruption was not heard");
         }
     }
@@ -112,9 +124,10 @@ impl Fleet {
         &self,
         app: &AppAddress,
         body: serde_json::Value,
+        limit: Duration,
     ) -> Option<Result<AppReply, CoderError>> {
         let post = self.coder().app_request(app, AppRequest::post("/message", body));
-        tokio::time::timeout(TELL_LIMIT, post).await.ok()
+        tokio::time::timeout(limit, post).await.ok()
     }
 
     /// Our own runner tells everything at once; any other AgentAPI does not know that address.

@@ -10,6 +10,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
+use crate::app::tasks::RunSeen;
 use crate::domain::agent::AgentStatus;
 use crate::domain::app::{AppSeen, RunnerSeen};
 use crate::domain::id::TaskId;
@@ -56,8 +57,9 @@ impl Fleet {
                 self.note_rest_of(&sight).await?;
                 return Ok(Turn::Pause);
             };
-            self.note_signs(worker, &mut task, &app).await?;
-            let step = worker.plan(&task, &sight);
+            let run = self.task_run_seen(&task).await?;
+            self.note_signs(worker, &mut task, (&app, run.as_ref())).await?;
+            let step = worker.plan(&task, &sight, run.as_ref());
             match self.task_step(worker, &sight, task, step).await? {
                 Turn::Decide => {}
                 turn @ (Turn::Look | Turn::Pause) => return Ok(turn),
@@ -71,7 +73,11 @@ impl Fleet {
             return AppSeen::Unasked;
         }
         let _place = worker.places.acquire().await;
-        let app = self.app_look(state).await;
+        let open = state.tasks.open.as_ref();
+        let is_to_stop = open.is_some_and(|task| {
+            task.work.cancel.is_some() || worker.interrupting.is_some_and(|(id, _)| id == task.id)
+        });
+        let app = if is_to_stop { self.app_glance(state).await } else { self.app_look(state).await };
         match (app, &state.tasks.open) {
             (AppSeen::Runner(seen), Some(task)) if is_out_of_sight(task, &seen) => {
                 self.app_recall(state, seen, &task.key()).await
@@ -105,11 +111,12 @@ impl Fleet {
                 task.work.parked_until = Some(until);
                 self.task_record(&task, &[(TaskState::Working, &reason)]).await
             }
-            Step::Resume => {
+            Step::Resume { reason } => {
                 task.resume();
-                self.task_record(&task, &[(TaskState::Working, "the usage limit is over")]).await
+                self.task_record(&task, &[(TaskState::Working, reason)]).await
             }
             Step::Interrupt => self.task_interrupt(worker, sight.state, &task).await,
+            Step::Signal => self.task_signal(worker, sight.state, task).await,
             Step::StopWorkspace => self.task_stop_workspace(sight.state).await,
             Step::End(ending) => self.task_end(sight, task, (None, ending)).await,
         }
@@ -124,7 +131,8 @@ impl Fleet {
         channel: Channel,
     ) -> Result<Turn, Error> {
         let reason = format!("the agent has it ({channel})");
-        if let Step::End(ending) = worker.plan(&task, sight) {
+        let run = self.task_run_seen(&task).await?;
+        if let Step::End(ending) = worker.plan(&task, sight, run.as_ref()) {
             return self.task_end(sight, task, (Some(reason), ending)).await;
         }
         point("task.taking");
@@ -147,7 +155,11 @@ impl Fleet {
             worker.interrupting.filter(|(id, _)| *id == task.id).or(Some((task.id, Utc::now())));
         let key = task.interrupt_key();
         let _place = worker.places.acquire().await;
-        self.app_interrupt(state, key.as_deref()).await;
+        if task.channel() == Some(Channel::Exec) {
+            self.cancel_run(task.run()).await?;
+        } else {
+            self.app_interrupt(state, key.as_deref()).await;
+        }
         point("task.interrupted");
         Ok(Turn::Pause)
     }
@@ -208,11 +220,16 @@ impl Fleet {
     }
 
     /// Silence and signs of life are written when they begin, and now and then.
-    async fn note_signs(&self, worker: &mut Worker, task: &mut Task, app: &AppSeen) -> Result<(), Error> {
+    async fn note_signs(
+        &self,
+        worker: &mut Worker,
+        task: &mut Task,
+        (app, run): (&AppSeen, Option<&RunSeen>),
+    ) -> Result<(), Error> {
         let now = Utc::now();
         let was_silent = task.work.silent_since.is_some();
         let is_silent = matches!(app, AppSeen::Silent { .. });
-        let is_speaking = worker.heard(app) && task.state() == TaskState::Working;
+        let is_speaking = worker.heard(app, run) && task.state() == TaskState::Working;
         let is_sign_due = task.work.last_sign.is_none_or(|at| now - at >= SIGN_INTERVAL);
         if is_silent {
             task.work.silent_since = task.work.silent_since.or(Some(now));
@@ -232,15 +249,17 @@ impl Fleet {
 }
 
 impl Worker {
-    fn plan(&self, task: &Task, sight: &Sight<'_>) -> Step {
+    fn plan(&self, task: &Task, sight: &Sight<'_>, run: Option<&RunSeen>) -> Step {
         plan(&Facts {
             task,
             reach: sight.reach,
             generation: sight.state.agent.sighting.generation,
             app: sight.app,
+            run: run.map(|run| &run.state),
             report: sight.state.live.observation.as_deref().and_then(current_report),
             quiet_since: self.quiet_since,
             interrupting_since: self.interrupting.filter(|(id, _)| *id == task.id).map(|(_, since)| since),
+            signaling: self.signaling.filter(|(id, _)| *id == task.id).map(|(_, signaling)| signaling),
             now: Utc::now(),
         })
     }
@@ -252,8 +271,9 @@ impl Worker {
     }
 
     /// Has the agent said more than at the last look?
-    fn heard(&mut self, app: &AppSeen) -> bool {
-        let n_heard = app.messages().iter().map(|message| message.content.len()).sum();
+    fn heard(&mut self, app: &AppSeen, run: Option<&RunSeen>) -> bool {
+        let n_said: usize = app.messages().iter().map(|message| message.content.len()).sum();
+        let n_heard = n_said as u64 + run.map_or(0, |run| run.n_written);
         let is_more = n_heard > self.n_heard;
         self.n_heard = n_heard;
         is_more || (matches!(app, AppSeen::AgentApi(_)) && app.is_stable() == Some(false))

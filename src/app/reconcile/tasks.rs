@@ -16,6 +16,7 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
 use crate::domain::task::{Cancel, Delivery};
+use crate::domain::task_plan::Signaling;
 use crate::store::LatestTasks;
 
 /// Looks and messages under way at once; each has its deadline, so none waits long for a turn.
@@ -35,10 +36,12 @@ pub(super) struct Worker {
     /// Since when the agent waits for input without anything having been said.
     pub(super) quiet_since: Option<DateTime<Utc>>,
     /// How much the agent had said at the last look, to see whether it goes on.
-    pub(super) n_heard: usize,
+    pub(super) n_heard: u64,
     pub(super) interrupted_at: Option<Instant>,
     /// The task that is being interrupted, and since when.
     pub(super) interrupting: Option<(TaskId, DateTime<Utc>)>,
+    /// The task whose processes are being signaled, and what came of it.
+    pub(super) signaling: Option<(TaskId, Signaling)>,
     /// What the last decision was made on.
     pub(super) mark: Option<Mark>,
     n_pauses: u32,
@@ -181,6 +184,7 @@ impl Worker {
             n_heard: 0,
             interrupted_at: None,
             interrupting: None,
+            signaling: None,
             mark: None,
             n_pauses: 0,
             n_workers,

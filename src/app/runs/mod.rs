@@ -54,9 +54,17 @@ impl Fleet {
     /// Accepts a run for an agent whose workspace runs. It is started soon, once, and followed to its end, whatever
     /// happens to us meanwhile.
     pub async fn start_run(&self, new: NewRun) -> Result<RunId, Error> {
+        self.start_run_as(RunId::fresh(), new).await
+    }
+
+    /// The same under a name that the caller derives, so that asking again begins nothing new.
+    pub async fn start_run_as(&self, id: RunId, new: NewRun) -> Result<RunId, Error> {
+        if self.store().run_by_id(id).await?.is_some() {
+            return Ok(id);
+        }
         let agent = self.run_agent(new.agent)?;
         let run = Run {
-            id: RunId::fresh(),
+            id,
             agent_id: new.agent,
             generation: agent.agent.sighting.generation,
             purpose: new.purpose,

@@ -18,7 +18,7 @@ use crate::domain::task::{Reached, Task};
 use crate::store::{CancelTaken, Which};
 
 /// The ladder's deadlines are over by then, a stop of the workspace included as a rule.
-const LONGEST_WAIT: Duration = Duration::from_secs(40);
+const LONGEST_WAIT: Duration = Duration::from_secs(42);
 
 impl Fleet {
     pub async fn task_cancel(&self, caller: &Caller, request: CancelTask) -> Result<TaskCanceled, Error> {
@@ -110,8 +110,11 @@ fn message(name: &str, task: Option<&Task>, is_escalated: bool) -> String {
                 task.state()
             )
         }
-        (true, Reached::None | Reached::Interrupt | Reached::Signals) => {
+        (true, Reached::None | Reached::Interrupt) => {
             format!("the task of agent '{name}' is {}", task.state())
+        }
+        (true, Reached::Signals) => {
+            format!("the task of agent '{name}' is {}; its processes had to be ended", task.state())
         }
         (true, Reached::Stop) => format!("agent '{name}' was stopped and its task is {}", task.state()),
     }

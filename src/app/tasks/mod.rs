@@ -1,10 +1,12 @@
 //! What callers do with tasks: give one, cancel it, and, as an agent, report on one's own.
 
 mod cancel;
+mod exec;
 mod report;
 mod start;
 
 use chrono::TimeDelta;
+pub(in crate::app) use exec::RunSeen;
 
 use super::agents::RequestToken;
 use crate::domain::agent::AgentStatus;

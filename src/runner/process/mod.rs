@@ -2,10 +2,12 @@
 
 pub(crate) mod descendants;
 mod hearing;
+mod note;
 mod output;
 mod side;
 
 use std::io;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -22,6 +24,7 @@ use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
 use hearing::Hearing;
+use note::Note;
 pub(crate) use output::Transcript;
 
 /// The runner's own business, which no engine needs to know.
@@ -33,6 +36,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// What to run.
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {
+    /// Where the runner keeps what is its own.
+    pub(crate) directory: &'a Path,
     pub(crate) engine: &'a dyn Engine,
     pub(crate) request: Request,
     pub(crate) run: RunId,
@@ -54,6 +59,11 @@ pub(crate) enum Finish {
     Interrupted,
     /// Stopped in the middle, because it used up what it may use.
     OverBudget,
+}
+
+/// Says that this runner is here and that no engine runs.
+pub(crate) fn introduce(directory: &Path) {
+    drop(Note::of(directory, None));
 }
 
 /// Runs the engine and hands on what it says. When this returns, no process of the run is left.
@@ -105,6 +115,7 @@ async fn talk(
         Ok(child) => child,
         Err(error) => return Finished { finish: missing(invocation, &error), spent: hearing.spent },
     };
+    let _note = Note::of(launch.directory, child.id());
     let mut stderr = Vec::new();
     let stopped = {
         let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

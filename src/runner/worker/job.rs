@@ -98,8 +98,15 @@ impl Job {
         }
     }
 
-    fn launch<'a>(&self, engine: &'a dyn Engine, request: Request) -> Launch<'a> {
-        Launch { engine, request, run: self.run, ladder: self.options.ladder, budget: self.budget }
+    fn launch<'a>(&'a self, engine: &'a dyn Engine, request: Request) -> Launch<'a> {
+        Launch {
+            directory: &self.options.directory,
+            engine,
+            request,
+            run: self.run,
+            ladder: self.options.ladder,
+            budget: self.budget,
+        }
     }
 
     fn unspent(&self, finish: Finish) -> Finished {

@@ -6,7 +6,12 @@ use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::task::{Reached, TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Crew, operator};
+use crate::harness::{Crew, Matches, ProxyFault, Rule, When, operator};
+
+use super::faults::behind_a_proxy;
+
+/// Commands in a workspace go this way.
+const TERMINAL: &str = "/api/v2/workspaceagents/{id}/pty";
 
 fn told(canceled: &TaskCanceled) -> (Option<TaskState>, AgentStatus, Reached) {
     (canceled.task.as_ref().map(|task| task.state()), canceled.status, canceled.reached)
@@ -59,17 +64,33 @@ async fn the_queue_goes_on_unless_all_are_canceled() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_answer_is_stopped_if_that_is_allowed() {
+async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
     let crew = Crew::with("one").await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Signals));
+    assert_eq!(canceled.message, "the task of agent 'one' is canceled; its processes had to be ended");
+    let ended = crew.ended(task).await;
+    let outcome = "the agent did not react, so its processes were ended";
+    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Canceled, Some(outcome)));
+    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    let next = crew.give("one", "say awake").await;
+    assert_eq!(crew.ended(next).await.state(), TaskState::Done);
+    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say awake"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_nothing_reaches_is_stopped_if_that_is_allowed() {
+    let (crew, proxy) = behind_a_proxy().await;
+    let task = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    signal_runner(&crew, Signal::STOP);
+    proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
     let request = CancelTask { name: "one".to_owned(), all: false, escalate: true };
     let canceled = crew.running.fleet.task_cancel(&operator(), request).await.unwrap();
-    assert_eq!(
-        (canceled.task.map(|task| task.state()), canceled.reached),
-        (Some(TaskState::Canceled), Reached::Stop)
-    );
+    assert_eq!(canceled.reached, Reached::Stop);
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
     crew.running.becomes("one", AgentStatus::Stopped).await;
     assert_eq!(crew.site.processes(), Vec::<u32>::new());
@@ -77,10 +98,11 @@ async fn an_agent_that_does_not_answer_is_stopped_if_that_is_allowed() {
 
 #[tokio::test]
 async fn work_that_went_on_after_its_cancel_is_ended_once_the_agent_answers_again() {
-    let crew = Crew::with("one").await;
+    let (crew, proxy) = behind_a_proxy().await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);
+    proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(
         (canceled.task.map(|task| task.state()), canceled.reached),

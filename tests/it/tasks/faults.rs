@@ -17,7 +17,7 @@ const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
 const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
 
 /// A crew whose every call goes through a proxy.
-async fn behind_a_proxy() -> (Crew, FaultProxy) {
+pub(super) async fn behind_a_proxy() -> (Crew, FaultProxy) {
     let site = LocalSite::new().project(project("setup", None));
     let local = site.start().await;
     let proxy = FaultProxy::start(&local.url).await;

@@ -12,7 +12,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks;
 use crate::coder::exec::{self, ExecError, Exit, Offsets, RunAddress, RunEvent};
-use crate::domain::run::{Run, RunEnd, RunState};
+use crate::domain::run::{NEVER_STARTED, Run, RunEnd, RunState};
 
 impl Fleet {
     /// Returns when the run has ended, or when the workspace cannot be reached for now.
@@ -122,7 +122,6 @@ impl Fleet {
     }
 }
 
-const NEVER_STARTED: &str = "the server stopped before it was started";
 const FORGOTTEN: &str = "its workspace does not know it any more";
 
 /// Returns when somebody wants the run to end; never when that has been seen to.
