@@ -17,7 +17,7 @@ use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::budget::Budget;
-use fleet_mcp::domain::hosting::Hosting;
+use fleet_mcp::domain::hosting::{Hosting, Isolation};
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
@@ -91,6 +91,17 @@ impl RunningFleet {
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let catalog = Catalog::open(CatalogDirs { projects: vec![projects], ..CatalogDirs::default() });
         Self::open(directory, client(coder_url, token), fleet_options(), catalog).await
+    }
+
+    /// On the embedded Coder as `up` runs it, with project files of its own.
+    pub(crate) async fn start_embedded(
+        directory: Arc<TempDir>,
+        (coder_url, token): (&str, &str),
+        projects: PathBuf,
+    ) -> Self {
+        let catalog = Catalog::open(CatalogDirs { projects: vec![projects], ..CatalogDirs::default() });
+        let options = FleetOptions { hosting: Hosting::Embedded(Isolation::Enforced), ..fleet_options() };
+        Self::open(directory, client(coder_url, token), options, catalog).await
     }
 
     pub(crate) async fn start_with(directory: Arc<TempDir>, coder: Client, options: FleetOptions) -> Self {

@@ -3,6 +3,7 @@
 mod agent_api;
 mod cancel;
 mod engines;
+mod exec;
 mod faults;
 mod life;
 mod outcomes;

@@ -1,0 +1,117 @@
+//! Agents without an app to tell: the project's engine is run once for each task, by a command in the workspace.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use fleet_mcp::app::logs::ShowLog;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::log::LogKind;
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::task::{Reached, TaskMove, TaskState};
+
+use crate::harness::{Crew, LocalSite, RunningFleet, eventually, operator, project};
+
+/// A crew whose project names an app that its workspaces do not have, and this engine.
+async fn without_an_app(engine: &str) -> Crew {
+    let site = LocalSite::new().project(project("setup", None));
+    let projects = site.directory.path().join("projects");
+    std::fs::create_dir(&projects).unwrap();
+    let file =
+        format!("name = \"setup\"\ntemplate = \"setup\"\napp_slug = \"none\"\nengine = \"{engine}\"\n");
+    std::fs::write(projects.join("setup.toml"), file).unwrap();
+    let local = site.start().await;
+    let at = (local.url.as_str(), local.token.as_str());
+    let running = RunningFleet::start_embedded(Arc::new(tempfile::tempdir().unwrap()), at, projects).await;
+    let crew = Crew { running: running.seen().await, local, site };
+    crew.agent("one").await;
+    crew
+}
+
+fn commits(crew: &Crew, subject: &str) -> usize {
+    let repository = crew.site.workspace("one").join("repo");
+    let told = Command::new("git").arg("-C").arg(repository).args(["log", "--format=%s"]).output().unwrap();
+    String::from_utf8_lossy(&told.stdout).lines().filter(|line| *line == subject).count()
+}
+
+#[tokio::test]
+async fn the_engine_does_the_task_and_its_words_are_the_outcome_and_the_log() {
+    let crew = without_an_app("demo").await;
+    let task = crew.give("one", "commit By exec\nsay did it").await;
+    let ended = crew.ended(task).await;
+    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("did it")));
+    let moves = crew.running.store.task_moves(&[task]).await.unwrap().remove(&task).unwrap();
+    let told: Vec<(TaskState, &str)> =
+        moves.iter().map(|TaskMove { state, reason, .. }| (*state, reason.as_str())).collect();
+    let expected = [
+        (TaskState::Queued, "accepted"),
+        (TaskState::Delivering, "being told to the agent"),
+        (TaskState::Working, "the agent has it (exec)"),
+        (TaskState::Done, "did it"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(crew.taken("one"), ["say ready"], "nobody else was told");
+    assert_eq!(commits(&crew, "By exec"), 1);
+    let page = PageRequest::parse(1, 2).unwrap();
+    let log =
+        crew.running.fleet.agent_log(&operator(), ShowLog { name: "one".to_owned(), page }).await.unwrap();
+    let lines: Vec<(LogKind, String)> =
+        log.page.items.into_iter().map(|line| (line.kind, line.content)).collect();
+    assert_eq!(lines[1], (LogKind::Input, "commit By exec\nsay did it".to_owned()));
+    assert_eq!((lines[0].0, lines[0].1.ends_with("did it")), (LogKind::Output, true), "{lines:?}");
+    crew.rests("one").await;
+}
+
+#[tokio::test]
+async fn failures_and_questions_are_told_apart() {
+    let crew = without_an_app("demo").await;
+    let failed = crew.give("one", "fail no luck").await;
+    let failed = crew.ended(failed).await;
+    assert_eq!((failed.state(), failed.entry.outcome.as_deref()), (TaskState::Failed, Some("no luck")));
+    crew.rests("one").await;
+    let asked = crew.give("one", "ask which one?").await;
+    let asked = crew.ended(asked).await;
+    let told = (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention);
+    assert_eq!(told, (TaskState::Done, Some("which one?"), true));
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_run_with_all_its_processes() {
+    let crew = without_an_app("demo").await;
+    let task = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    eventually("the engine runs", async || crew.site.processes().len() > 1).await;
+    let canceled = crew.cancel("one").await.unwrap();
+    let told = (canceled.task.map(|task| task.state()), canceled.status, canceled.reached);
+    assert_eq!(told, (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Signals));
+    assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
+    eventually("only the runner is left", async || crew.site.processes().len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_restart_of_the_control_plane_begins_nothing_twice() {
+    let crew = without_an_app("demo").await;
+    let task = crew.give("one", "sleep 1\ncommit Once").await;
+    let Crew { mut running, local, site } = crew;
+    for _ in 0..3 {
+        let directory = running.stop().await;
+        let at = (local.url.as_str(), local.token.as_str());
+        running = RunningFleet::start_embedded(directory, at, site.directory.path().join("projects"))
+            .await
+            .seen()
+            .await;
+    }
+    let crew = Crew { running, local, site };
+    assert_eq!(crew.ended(task).await.state(), TaskState::Done);
+    assert_eq!(commits(&crew, "Once"), 1);
+}
+
+#[tokio::test]
+async fn an_engine_that_cannot_be_started_there_is_the_tasks_failure() {
+    let crew = without_an_app("custom").await;
+    let task = crew.give("one", "say nothing").await;
+    let ended = crew.ended(task).await;
+    let outcome = "agent 'one' has no engine: the engine custom works only in workspaces with a runner; name \
+                   another one";
+    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Failed, Some(outcome)));
+    crew.rests("one").await;
+}
