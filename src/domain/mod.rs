@@ -21,6 +21,7 @@ pub mod run;
 pub mod spec;
 pub mod status;
 pub mod task;
+pub mod task_ladder;
 pub mod task_plan;
 mod task_steps;
 pub mod text;

@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::app::{AgentApiSeen, AppSeen, MessageSeen, RunnerSeen, Speaker, TurnEnd, TurnSeen, TurnState};
 use super::status::ReportSeen;
 use super::task::{Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskOrigin, TaskState};
+use super::task_ladder::{SIGNALED, ladder};
 use super::usage_limit::{self, Limit};
 use super::words::AppState;
 
@@ -18,10 +19,6 @@ pub const SPEC_GRACE: TimeDelta = TimeDelta::seconds(5);
 pub const READ_BACK: TimeDelta = TimeDelta::seconds(35);
 /// After an agent's claim its run may go on for a moment, and what it did can be verified only then.
 pub const CLAIM_GRACE: TimeDelta = TimeDelta::seconds(10);
-/// How long an interruption may take; our runner's own signals are over by then.
-pub const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(15);
-/// How long signals to the engine may take, and the runner to see what became of it.
-pub const SIGNAL_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// Clocks of the workspace and ours may differ by this much.
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
@@ -366,53 +363,6 @@ fn keep_on(facts: &Facts<'_>) -> Step {
     }
 }
 
-/// The way to end it, harder with time; none when nobody wants it ended.
-fn ladder(facts: &Facts<'_>) -> Option<Step> {
-    let cancel = facts.task.work.cancel;
-    let (since, state) = match (cancel, facts.task.deadline()) {
-        (Some(cancel), _) => (cancel.at, TaskState::Canceled),
-        (None, Some(deadline)) if facts.now >= deadline => (deadline, TaskState::TimedOut),
-        (None, _) => return None,
-    };
-    // An agent that can be reached is asked before it is given up, however long ago somebody wished for it.
-    let asked_since = match (facts.interrupting_since, facts.reach) {
-        (Some(asked), _) => asked.max(since),
-        (None, Reach::Ready) => facts.now,
-        (None, Reach::Away | Reach::Down) => since,
-    };
-    if facts.now - asked_since < INTERRUPT_LIMIT {
-        return Some(Step::Interrupt);
-    }
-    if let Some(step) = signals(facts) {
-        return Some(step);
-    }
-    if cancel.is_some_and(|cancel| cancel.may_stop) {
-        return Some(Step::StopWorkspace);
-    }
-    let (reached, outcome) = match facts.signaling {
-        Some(Signaling { are_gone: true, .. }) => (Reached::Signals, SIGNALED),
-        Some(_) | None => (Reached::None, "the agent did not react to the interruption"),
-    };
-    Some(Step::End(Ending { reached, ..ending(state, Some(outcome)) }))
-}
-
-/// Only our own runner says which processes are its engine's. Once they are gone it has a moment to tell how it ended.
-fn signals(facts: &Facts<'_>) -> Option<Step> {
-    let is_runner = matches!(
-        facts.task.work.delivery,
-        Delivery::Sending { channel: Channel::Runner, .. } | Delivery::Taken { channel: Channel::Runner, .. }
-    );
-    if !is_runner || facts.reach != Reach::Ready {
-        return None;
-    }
-    match facts.signaling {
-        None => Some(Step::Signal),
-        Some(signaling) if facts.now - signaling.since >= SIGNAL_LIMIT => None,
-        Some(Signaling { are_gone: true, .. }) => Some(Step::Wait),
-        Some(Signaling { are_gone: false, .. }) => Some(Step::Signal),
-    }
-}
-
 fn claimed(facts: &Facts<'_>, claim: &Claim) -> Step {
     match claim.kind {
         ClaimKind::Complete => end(TaskState::Done, Some(&claim.text)),
@@ -448,8 +398,6 @@ fn interrupted(facts: &Facts<'_>) -> Step {
     Step::End(Ending { reached, ..ending(state, Some(outcome)) })
 }
 
-const SIGNALED: &str = "the agent did not react, so its processes were ended";
-
 fn canceled_unsent() -> Step {
     end(TaskState::Canceled, Some("it was canceled before the agent had it"))
 }
@@ -467,7 +415,7 @@ fn end(state: TaskState, outcome: Option<&str>) -> Step {
     Step::End(ending(state, outcome))
 }
 
-fn ending(state: TaskState, outcome: Option<&str>) -> Ending {
+pub(super) fn ending(state: TaskState, outcome: Option<&str>) -> Ending {
     let outcome = outcome.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
     Ending { state, outcome, needs_answer: false, reached: Reached::None }
 }

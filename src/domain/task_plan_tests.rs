@@ -247,9 +247,9 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
         task
     };
     let working = |task: &Task| runner(false, vec![turn(task, TurnState::Working)]);
-    let recent = canceled(14, true);
+    let recent = canceled(9, true);
     assert_eq!(plan(&facts(&recent, &working(&recent))), Step::Interrupt);
-    let late = canceled(15, true);
+    let late = canceled(10, true);
     let signaled = |task: &Task, signaling: Option<(i64, bool)>| {
         let signaling = signaling.map(|(seconds, are_gone)| Signaling { since: ago(seconds), are_gone });
         plan(&Facts { signaling, ..facts(task, &working(task)) })
@@ -258,7 +258,7 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     assert_eq!(signaled(&late, Some((9, false))), Step::Signal, "until it works");
     assert_eq!(signaled(&late, Some((9, true))), Step::Wait, "for what the runner says of it");
     assert_eq!(signaled(&late, Some((10, false))), Step::StopWorkspace);
-    let given_up = canceled(15, false);
+    let given_up = canceled(10, false);
     let outcome = "the agent did not react to the interruption";
     let end = (TaskState::Canceled, outcome, Reached::None);
     assert_eq!(ends(&signaled(&given_up, Some((10, false)))), Some(end));
@@ -271,7 +271,7 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     let step = plan(&facts(&fell, &runner(true, vec![turn(&fell, crashed)])));
     assert_eq!(ends(&step).map(|(state, outcome, _)| (state, outcome)), Some((TaskState::Canceled, outcome)));
     let mut foreign = taken(Channel::AgentApi);
-    foreign.work.cancel = Some(Cancel { at: ago(15), may_stop: true });
+    foreign.work.cancel = Some(Cancel { at: ago(10), may_stop: true });
     let busy = agent_api(false, vec![]);
     assert_eq!(plan(&facts(&foreign, &busy)), Step::StopWorkspace, "nobody knows its processes");
     let unasked = Facts { interrupting_since: None, ..facts(&given_up, &AppSeen::Absent) };
