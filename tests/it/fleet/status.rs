@@ -1,9 +1,14 @@
 //! Every status of the table seen end to end: what Coder shows is what a caller reads.
 
-use chrono::TimeDelta;
-use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::harness::{Pace, Scene, eventually};
+use chrono::TimeDelta;
+use fleet_mcp::app::FleetOptions;
+use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use fleet_mcp::view::agent::AgentDetail;
+
+use crate::harness::{Pace, RunningFleet, Scene, client, eventually, fleet_options, stub};
 
 async fn ready() -> Scene {
     let scene = Scene::new(Pace::Instant).await;
@@ -100,6 +105,40 @@ async fn silence_while_busy_is_stuck() {
     scene.coder.backdate("one", TimeDelta::minutes(40));
     attention_becomes(&scene, Attention::Stuck).await;
     assert_eq!(scene.running.status("one"), Some(AgentStatus::Busy));
+}
+
+/// The same pace as that of a server nobody has configured.
+#[tokio::test]
+async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoils_nothing() {
+    let coder = stub(Pace::Instant).await;
+    let options = FleetOptions { poll_interval: Duration::from_secs(1), ..fleet_options() };
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let client = client(coder.url(), &coder.token());
+    let running = RunningFleet::start_with(directory, client, options).await.seen().await;
+    running.create("one").await.unwrap();
+    running.rests("one").await;
+    let noted = [
+        ("fleet_mcp_agent_spec", "a new spec"),
+        ("fleet_mcp_any_other", "whatever"),
+        ("fleet_mcp_pull_request_check_status", "failing"),
+        ("fleet_mcp_pull_request_status", "open"),
+        ("fleet_mcp_pull_request_url", "no address at all"),
+    ];
+    for (key, value) in noted {
+        coder.set_metadata("one", key, value);
+    }
+    let shown = Instant::now();
+    eventually("all of it is seen", async || {
+        let snapshot = running.fleet.board().now();
+        let state = snapshot.by_name("one").unwrap();
+        noted.iter().all(|(key, value)| state.metadata_value(key).as_deref() == Some(*value))
+    })
+    .await;
+    assert!(shown.elapsed() < Duration::from_secs(5), "{:?}", shown.elapsed());
+    let agent = AgentDetail::from(&*running.show("one").await.unwrap());
+    let told = (agent.links.pull_request, agent.links.pull_request_reason.as_deref());
+    assert_eq!(told, (None, Some("it is not an http or https address")));
+    assert_eq!(agent.metadata["fleet_mcp_pull_request_url"], "no address at all");
 }
 
 #[tokio::test]

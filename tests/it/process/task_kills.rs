@@ -72,6 +72,18 @@ impl Plant {
     }
 }
 
+/// How each turn of a runner's journal ended, and how often the engine was begun for it.
+fn engine_runs(journal: &std::path::Path) -> Vec<(String, usize)> {
+    let lines = std::fs::read_to_string(journal).unwrap();
+    let entries: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &'static str| entries.iter().filter(move |entry| entry["entry"] == kind);
+    let ends = of("ended").map(|ended| {
+        let n_begun = of("started").filter(|started| started["turn"] == ended["turn"]).count();
+        (ended["outcome"]["outcome"].as_str().unwrap().to_owned(), n_begun)
+    });
+    ends.collect()
+}
+
 /// Numbers that look random and are the same on every run.
 struct Dice(u64);
 
@@ -150,6 +162,8 @@ async fn two_hundred_kills_at_any_moment_lose_no_task_and_do_none_twice() {
         taken.sort();
         expected.sort();
         assert_eq!(taken, expected, "each exactly once");
+        let journal = plant.site.workspace(name).join("fleet/journal.jsonl");
+        assert_eq!(engine_runs(&journal), vec![("complete".to_owned(), 1); taken.len()], "and run once");
         assert!(plant.states(name).await.iter().all(|state| state == "done"));
     }
     assert_eq!(server.terminate().await, Some(0));

@@ -2,9 +2,11 @@
 
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::rescue::RescueOutcome;
 use fleet_mcp::domain::task::{TaskMove, TaskState, WhenBusy};
 
-use crate::harness::{Crew, RunningFleet, eventually};
+use crate::harness::{Crew, RunningFleet, eventually, operator};
 
 fn row(state: &str, message: &str, outcome: &str) -> (String, String, Option<String>) {
     (state.to_owned(), message.to_owned(), Some(outcome.to_owned()))
@@ -95,14 +97,21 @@ async fn an_agent_that_is_stopped_during_its_first_task_is_idle_after_the_next_s
 }
 
 #[tokio::test]
-async fn an_agent_is_deleted_while_it_is_busy_and_its_history_says_canceled() {
+async fn an_agent_is_deleted_while_it_is_busy_its_work_is_saved_and_its_history_says_canceled() {
     let crew = Crew::with("one").await;
-    let busy = crew.give("one", "sleep 600").await;
+    let busy = crew.give("one", "commit Half of it\nsleep 600").await;
     crew.works("one").await;
+    let head = crew.site.workspace("one").join("repo/.git/refs/heads");
+    eventually("the first half is there", async || head.read_dir().unwrap().next().is_some()).await;
     crew.running.delete("one").await.unwrap();
     crew.running.is_gone("one").await;
     assert_eq!(crew.ended(busy).await.state(), TaskState::Canceled);
     assert_eq!(crew.site.processes(), Vec::<u32>::new());
+    let page = PageRequest::parse(1, 10).unwrap();
+    let rescues = crew.running.fleet.rescue_list(&operator(), page).await.unwrap().items;
+    let saved: Vec<bool> =
+        rescues.iter().map(|info| matches!(info.rescue.outcome, RescueOutcome::Saved(_))).collect();
+    assert_eq!(saved, [true], "{rescues:?}");
     let states: Vec<String> = crew.tasks("one").await.into_iter().map(|(state, _, _)| state).collect();
     assert_eq!(states, ["done", "canceled"]);
 }
