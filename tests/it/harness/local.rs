@@ -106,6 +106,15 @@ impl LocalSite {
         &self.options.data_dir
     }
 
+    /// Processes of the demo engine in these workspaces.
+    pub(crate) fn engines(&self) -> Vec<u32> {
+        let is_engine = |pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"demo-engine")
+        };
+        self.processes().into_iter().filter(is_engine).collect()
+    }
+
     pub(crate) fn workspace(&self, name: &str) -> PathBuf {
         self.data_dir().join("workspaces").join(name)
     }

@@ -20,6 +20,7 @@ impl Plant {
         let program = Program::new(&local.url, &local.token);
         let plant = Self { program, local, site };
         let server = plant.program.serve().await;
+        plant.program.knows_projects().await;
         for name in names {
             let create =
                 ["--json", "agents", "create", "--project", "setup", "--spec", "say ready", "--name", name];
@@ -226,7 +227,7 @@ mod with_hooks {
             plant.rests("one").await;
             let states = plant.states("one").await;
             assert_eq!((states[0].as_str(), states.len()), ("canceled", number + 2), "{point}");
-            eventually("nothing runs for it", async || plant.site.processes().len() == 1).await;
+            eventually("nothing runs for it", async || plant.site.engines().is_empty()).await;
             assert_eq!(server.terminate().await, Some(0));
         }
         plant.local.coder.stop().await;

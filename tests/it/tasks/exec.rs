@@ -27,15 +27,6 @@ async fn without_an_app(engine: &str) -> Crew {
     crew
 }
 
-/// Engines at work in the workspaces of this crew.
-fn n_engines(crew: &Crew) -> usize {
-    let is_engine = |pid: &u32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == b"demo-engine")
-    };
-    crew.site.processes().into_iter().filter(is_engine).count()
-}
-
 fn commits(crew: &Crew, subject: &str) -> usize {
     let repository = crew.site.workspace("one").join("repo");
     let told = Command::new("git").arg("-C").arg(repository).args(["log", "--format=%s"]).output().unwrap();
@@ -88,12 +79,12 @@ async fn a_cancel_ends_the_run_with_all_its_processes() {
     let crew = without_an_app("demo").await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
-    eventually("the engine runs", async || n_engines(&crew) == 1).await;
+    eventually("the engine runs", async || crew.site.engines().len() == 1).await;
     let canceled = crew.cancel("one").await.unwrap();
     let told = (canceled.task.map(|task| task.state()), canceled.status, canceled.reached);
     assert_eq!(told, (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Signals));
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
-    assert_eq!(n_engines(&crew), 0);
+    assert_eq!(crew.site.engines(), Vec::<u32>::new());
 }
 
 #[tokio::test]
