@@ -118,7 +118,6 @@ async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoil
     running.create("one").await.unwrap();
     running.rests("one").await;
     let noted = [
-        ("fleet_mcp_agent_spec", "a new spec"),
         ("fleet_mcp_any_other", "whatever"),
         ("fleet_mcp_pull_request_check_status", "failing"),
         ("fleet_mcp_pull_request_status", "open"),
@@ -129,8 +128,7 @@ async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoil
     }
     let shown = Instant::now();
     eventually("all of it is seen", async || {
-        let snapshot = running.fleet.board().now();
-        let state = snapshot.by_name("one").unwrap();
+        let state = running.show("one").await.unwrap();
         noted.iter().all(|(key, value)| state.metadata_value(key).as_deref() == Some(*value))
     })
     .await;
@@ -139,6 +137,10 @@ async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoil
     let told = (agent.links.pull_request, agent.links.pull_request_reason.as_deref());
     assert_eq!(told, (None, Some("it is not an http or https address")));
     assert_eq!(agent.metadata["fleet_mcp_pull_request_url"], "no address at all");
+    assert_eq!(
+        agent.metadata["fleet_mcp_agent_spec"], agent.spec,
+        "what was asked for, whatever is echoed of it"
+    );
 }
 
 #[tokio::test]
