@@ -1,13 +1,14 @@
 //! The repository of a workspace: cloned, begun afresh, a worktree of somebody's, or somebody's itself.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::git::{Git, check_branch, check_reference, without_credentials};
 use super::work::Work;
+use super::worktree;
 use crate::local::LocalError;
 use crate::local::parameters::value_of;
-use crate::local::record::{Checkout, Workspace};
+use crate::local::record::Checkout;
 use crate::local::template::{DIRECTORY, Source, Template};
 
 /// Makes the directory and its repository, step by step.
@@ -17,7 +18,7 @@ pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, L
     match planned(work, template)? {
         Checkout::Foreign { directory } => Ok(Checkout::Foreign { directory }),
         Checkout::Worktree { of } => {
-            work.step("Adding a worktree", add_worktree(work, &of)).await?;
+            work.step("Adding a worktree", worktree::add(work, &of)).await?;
             Ok(Checkout::Worktree { of })
         }
         Checkout::None | Checkout::Own => {
@@ -55,7 +56,7 @@ pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     take_away(work, &planned).await?;
     if let Checkout::Worktree { of } = planned {
         // Only a branch without work of its own goes; git keeps any other.
-        let arguments = ["branch", "--delete", "--end-of-options", &branch_of(&work.workspace)];
+        let arguments = ["branch", "--delete", "--end-of-options", &worktree::branch_of(&work.workspace)];
         let _kept = Git::of(work, &[&of]).run(&of, &arguments, "delete the branch").await;
     }
     Ok(())
@@ -93,7 +94,7 @@ async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
     if let Checkout::Worktree { of } = checkout
         && of.is_dir()
     {
-        Git::of(work, &[of]).run(of, &["worktree", "prune"], "forget the worktree").await?;
+        worktree::forget(work, of).await?;
     }
     Ok(())
 }
@@ -144,34 +145,6 @@ fn without_address(error: LocalError, address: &str, shown: &str) -> LocalError 
         }
         other => other,
     }
-}
-
-async fn add_worktree(work: &Work, of: &Path) -> Result<(), LocalError> {
-    let git = Git::of(work, &[&work.place.root, of]);
-    let not_a_repository = |error| match error {
-        LocalError::GitRefused { .. } => LocalError::NotARepository { path: of.to_owned() },
-        other => other,
-    };
-    let head = git.run(of, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "find a commit").await;
-    let head = head.map_err(not_a_repository)?;
-    git.run(of, &["worktree", "prune"], "forget old worktrees").await?;
-    let branch = branch_of(&work.workspace);
-    let known = git.run(of, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")], "").await;
-    let mut arguments: Vec<OsString> = vec!["worktree".into(), "add".into(), "--quiet".into()];
-    let from = match known {
-        // The branch of an earlier agent of that name: its work goes on.
-        Ok(_) => branch,
-        Err(_) => {
-            arguments.extend(["-b".into(), branch.into()]);
-            head
-        }
-    };
-    arguments.extend(["--end-of-options".into(), OsString::from(&work.place.repo), from.into()]);
-    git.run(of, &arguments, "add a worktree").await.map(drop)
-}
-
-fn branch_of(workspace: &Workspace) -> String {
-    format!("fleet/{}", workspace.name)
 }
 
 /// Work on files, away from the threads that answer requests.

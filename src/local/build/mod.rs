@@ -7,6 +7,7 @@ mod place;
 mod start;
 mod stop;
 mod work;
+mod worktree;
 
 use std::sync::Arc;
 

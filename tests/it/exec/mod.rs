@@ -1,12 +1,15 @@
 //! Commands inside a workspace: on the embedded Coder always, and on a real one that the environment names.
 
 mod container;
+mod cuts;
 mod fleet;
 mod kill_points;
 mod once;
 mod poor;
 mod runs;
 mod secrets;
+mod timeouts;
+mod volume;
 
 use bytes::Bytes;
 use fleet_mcp::coder::Client;

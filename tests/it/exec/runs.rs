@@ -17,7 +17,11 @@ use crate::harness::{FaultProxy, Matches, ProxyFault, Rule, When, client};
 type Events = std::pin::Pin<Box<dyn Stream<Item = Result<RunEvent, ExecError>> + Send>>;
 
 /// All that a run said from there on, and its end; every chunk must begin where the one before it ended.
-async fn whole(client: &Client, address: &RunAddress, from: Offsets) -> (BytesMut, BytesMut, RunEnd) {
+pub(super) async fn whole(
+    client: &Client,
+    address: &RunAddress,
+    from: Offsets,
+) -> (BytesMut, BytesMut, RunEnd) {
     let mut events: Events = Box::pin(client.run_follow(address, from));
     let (mut stdout, mut stderr) = (BytesMut::new(), BytesMut::new());
     while let Some(event) = events.next().await {

@@ -42,7 +42,7 @@ pub(crate) use local::{
 };
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 pub(crate) use process::{Program, server_file};
-pub(crate) use rule::{Matches, Rule, When};
+pub(crate) use rule::{Matches, Rule, When, scatter};
 pub(crate) use skipped::skipped;
 pub(crate) use up::Up;
 pub(crate) use watched::watched;

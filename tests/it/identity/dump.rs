@@ -1,68 +1,186 @@
-//! A program inside a workspace that prints all it can see: the Coder session token is nowhere in it.
+//! A program inside a workspace that prints all it can see: no token but its own is anywhere in it.
 
-use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use crate::harness::{Program, Up, skipped};
+use axum::extract::{Request, State};
+use axum::routing::any;
+use axum::{Json, Router};
+use serde_json::{Value, json};
 
-/// Environment, every file it can read where it may look, what other processes were started with, and what
-/// everything it can call answers.
+use crate::harness::{Program, Up, eventually, processes_under, skipped};
+
+/// Environment, every file of the home and of the data directory by every way that leads there, what other processes
+/// were started with and hold in their memory, and what everything it can call answers.
 const DUMP: &str = r#"
 say() { printf '\n== %s\n' "$1"; }
+say "myself $$"
 say environment; env
 say files
-for root in "$HOME" "$FLEET_AGENT_DIR" "$PWD" "${XDG_RUNTIME_DIR:-/nowhere}" "${TMPDIR:-/tmp}/fleet"*; do
-    find "$root" -type f -size -2000k 2>/dev/null | while read -r file; do say "$file"; cat "$file" 2>/dev/null; done
+for root in "$HOME" "$data" "$FLEET_AGENT_DIR" "$PWD" "${XDG_RUNTIME_DIR:-/nowhere}/fleet-mcp" /tmp/fleet-mcp-*; do
+    find "$root" -type f -size -2000k -exec cat {} + 2>/dev/null
+done
+for file in coder.token operator.token manager.token workspaces/heron/fleet/token coder/deployment.json; do
+    cat "$data/$file" "$PWD/../../../$file" /proc/[0-9]*/root"$data/$file" /proc/[0-9]*/cwd/../../../"$file" 2>/dev/null
 done
 say processes
-for process in /proc/[0-9]*; do
-    for file in cmdline environ; do say "$process/$file"; tr '\0' '\n' < "$process/$file" 2>/dev/null; done
-done
+cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'
+say maps; grep -ls . /proc/[0-9]*/maps
 say calls
 token=$(cat "$FLEET_AGENT_DIR/token")
-for path in /api/v1/agents /api/v1/agents/otter /api/v1/status /api/v1/projects /api/v1/tokens /api/v1/doctor /metrics; do
+for path in /api/v1/agents /api/v1/agents/otter /api/v1/agents/heron /api/v1/status /api/v1/projects /api/v1/tokens \
+    /api/v1/audit /api/v1/rescues /api/v1/doctor /metrics; do
     say "$path"; curl -s -H "Authorization: Bearer $token" "$(cat "$FLEET_AGENT_DIR/url")$path"
 done
-for path in status messages fleet/state; do say "$path"; curl -s --unix-socket "$FLEET_AGENT_SOCKET" "http://x/$path"; done
-say coder; curl -s "$CODER_AGENT_URL/api/v2/users/me"
+for path in status messages fleet/state; do
+    say "$path"; curl -s --unix-socket "$(ls "$FLEET_AGENT_DIR"/*.sock)" "http://x/$path"
+done
+say coder; curl -s "$CODER_AGENT_URL/api/v2/users/me"; curl -s "$CODER_AGENT_URL/api/v2/workspaces"
 "#;
 
-fn curl_is_missing() -> bool {
-    std::process::Command::new("curl").arg("--version").output().is_err()
+/// What must never be seen, each with a name that may be printed.
+struct Canaries(Vec<(&'static str, String)>);
+
+impl Canaries {
+    fn of(up: &Up) -> Self {
+        let read = |name: &str| std::fs::read_to_string(up.program.data_dir().join(name)).unwrap();
+        Self(vec![
+            ("the Coder session token", up.coder_token()),
+            ("the operator's token", up.operator_token()),
+            ("the managers' token", read("manager.token").trim().to_owned()),
+            ("another agent's token", up.token_of("heron")),
+            ("another agent's token for Coder", coder_agent_tokens(up, "heron").remove(0).1),
+        ])
+    }
+
+    fn found_in(&self, text: &str) -> Vec<&'static str> {
+        self.0.iter().filter(|(_, canary)| text.contains(canary)).map(|(name, _)| *name).collect()
+    }
+
+    fn all(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+/// What processes of one agent were started with.
+fn environments(up: &Up, name: &str) -> Vec<(u32, String)> {
+    let mark = format!("CODER_WORKSPACE_NAME={name}");
+    let processes = processes_under(up.program.directory.path()).into_iter().filter_map(|pid| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        Some((pid, String::from_utf8_lossy(&environment).into_owned()))
+    });
+    processes.filter(|(_, text)| text.split('\0').any(|variable| variable == mark)).collect()
+}
+
+/// The agents' own processes alone know their tokens for Coder.
+fn coder_agent_tokens(up: &Up, name: &str) -> Vec<(u32, String)> {
+    let token = |(pid, text): (u32, String)| {
+        let token = text.split('\0').find_map(|variable| variable.strip_prefix("CODER_AGENT_TOKEN="))?;
+        Some((pid, token.to_owned()))
+    };
+    environments(up, name).into_iter().filter_map(token).collect()
+}
+
+fn runners(up: &Up, name: &str) -> Vec<u32> {
+    coder_agent_tokens(up, name).into_iter().map(|(pid, _)| pid).collect()
+}
+
+/// Says so and returns true where this cannot be shown.
+async fn is_skipped(up: &Up) -> bool {
+    if std::process::Command::new("curl").arg("--version").output().is_err() {
+        skipped("the dump program calls with curl, which is not installed");
+        return true;
+    }
+    let doctor = up.get("/api/v1/doctor").await;
+    let mut checks = doctor["checks"].as_array().unwrap().iter();
+    let isolation = checks.find(|check| check["name"] == "isolation").unwrap();
+    if isolation["ok"] != true {
+        skipped(&format!("agents cannot be isolated on this machine: {}", isolation["finding"]));
+    }
+    isolation["ok"] != true
+}
+
+async fn two_agents() -> Up {
+    let up = Up::start(&Program::without_coder()).await;
+    up.agent("heron").await;
+    up.agent("otter").await;
+    // The agent calls the fleet, and the fleet calls into the workspace, so that whatever leaks has leaked.
+    let note = json!({ "key": "fleet_mcp_note", "value": "x" });
+    up.tool_as(&up.token_of("otter"), "set_agent_metadata", &note).await;
+    up
 }
 
 #[tokio::test]
-async fn the_coder_session_token_is_nowhere_that_a_program_in_a_workspace_can_look() {
-    if curl_is_missing() {
-        skipped("the dump program calls with curl, which is not installed");
+async fn a_program_in_a_workspace_sees_no_token_but_its_own() {
+    let up = two_agents().await;
+    if is_skipped(&up).await {
         return;
     }
-    let up = Up::start(&Program::without_coder()).await;
-    up.agent("otter").await;
-    let own = up.token_of("otter");
-    let canary = up.coder_token();
-    // The agent calls the fleet, and the fleet calls into the workspace, so that whatever leaks has leaked.
-    up.tool_as(&own, "set_agent_metadata", &json!({ "key": "fleet_mcp_note", "value": "x" })).await;
-    let home = up.workspace("otter");
-    // The home of the test is the operator's, in which the data directory lies; agents are kept out of that by a
-    // namespace of their own, which is tested where it is made. Here the program looks where it is sent to look.
-    let script = format!(
-        "HOME={} FLEET_AGENT_SOCKET=$(ls $FLEET_AGENT_DIR/*.sock 2>/dev/null | head -1)\n{DUMP}",
-        home.display()
-    );
+    let script = format!("data={}\n{DUMP}", up.program.data_dir().display());
     let output = up.exec("otter", &script).await;
     let dump = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!output.truncated);
     for section in ["environment", "files", "processes", "calls", "coder"] {
         assert!(dump.contains(&format!("== {section}\n")), "{section} is missing: {dump}");
     }
-    // It did see what it is meant to see, so it would have seen the other too.
-    assert!(dump.contains(&own) && dump.contains("FLEET_AGENT_DIR="), "{dump}");
-    assert!(dump.contains(r#""name":"otter""#), "{dump}");
-    let at = dump.find(&canary);
-    let context = at.map(|at| dump[at.saturating_sub(600)..at].to_owned());
-    assert_eq!(context, None, "the Coder session token is visible");
-    let operators =
-        [up.operator_token(), std::fs::read_to_string(up.program.data_dir().join("manager.token")).unwrap()];
-    for secret in operators {
-        assert!(!dump.contains(secret.trim()), "a token of people is visible");
+    // It did see what it is meant to see, so it would have seen the others too.
+    assert!(dump.contains(&up.token_of("otter")) && dump.contains(r#""name":"otter""#), "{dump}");
+    assert_eq!(Canaries::of(&up).found_in(&dump), Vec::<&str>::new());
+
+    // Nobody's memory is open to it but its own.
+    let has_maps = |pid: &u32| dump.contains(&format!("\n/proc/{pid}/maps\n"));
+    let own = dump.lines().find_map(|line| line.strip_prefix("== myself ")).unwrap().parse().unwrap();
+    let others = runners(&up, "heron").into_iter().chain(up.child.id());
+    let seen: Vec<u32> = others.chain([own]).filter(has_maps).collect();
+    assert_eq!(seen, [own]);
+}
+
+/// The same program outside of the walls finds everything: else it would prove nothing.
+#[tokio::test]
+async fn the_same_program_outside_of_a_workspace_sees_every_token() {
+    let up = two_agents().await;
+    if is_skipped(&up).await {
+        return;
     }
+    let fleet = up.workspace("otter").join("fleet");
+    let mut command = tokio::process::Command::new("sh");
+    command.arg("-c").arg(DUMP).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("data", up.program.data_dir()).env("FLEET_AGENT_DIR", fleet).kill_on_drop(true);
+    let output = command.current_dir(up.workspace("otter").join("repo")).output().await.unwrap();
+    let dump = String::from_utf8_lossy(&output.stdout);
+    let canaries = Canaries::of(&up);
+    assert_eq!(canaries.found_in(&dump), canaries.all());
+}
+
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// An app that notes all of a request and answers as an idle agent would.
+async fn noting(State(seen): State<Seen>, request: Request) -> Json<Value> {
+    let (head, body) = request.into_parts();
+    let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers: BTreeMap<String, String> =
+        head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    seen.lock().unwrap().push(format!("{} {} {headers:?} {body:?}", head.method, head.uri));
+    Json(json!({ "status": "stable", "agent_type": "custom", "messages": [], "ok": true }))
+}
+
+#[tokio::test]
+async fn what_the_fleet_sends_into_a_workspace_holds_no_token() {
+    let up = two_agents().await;
+    let seen = Seen::default();
+    let socket = up.workspace("otter").join("fleet/agent.sock");
+    std::fs::remove_file(&socket).unwrap();
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let app = Router::new().fallback(any(noting)).with_state(Arc::clone(&seen));
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    let task = json!({ "task_description": "say something" });
+    up.post("/api/v1/agents/otter/tasks", &task).await;
+    let said = |word: &str| seen.lock().unwrap().iter().any(|request| request.contains(word));
+    eventually("the task is brought", async || said("say something")).await;
+    let requests = seen.lock().unwrap().join("\n");
+    let mut canaries = Canaries::of(&up);
+    canaries.0.push(("its own token", up.token_of("otter")));
+    assert_eq!(canaries.found_in(&requests), Vec::<&str>::new(), "{requests}");
+    serving.abort();
 }

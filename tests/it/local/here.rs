@@ -1,14 +1,14 @@
 //! The project `here`: worktrees of the caller's repository, and runs in the directory itself.
 
 use std::path::Path;
-use std::process::Command;
 
+use fleet_mcp::coder::exec::{Command, Exit};
 use serde_json::json;
 
 use crate::harness::{LocalSite, RunningLocal, is_over, is_ready};
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new("git");
+    let mut command = std::process::Command::new("git");
     command.args(["-c", "user.name=Test", "-c", "user.email=test@example.com"]).args(arguments);
     let output = command.current_dir(directory).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -57,6 +57,78 @@ async fn an_agent_works_in_a_worktree_on_a_branch_of_its_own_that_outlives_it() 
     let kept = site.workspace_names();
     assert!(kept.len() == 1 && kept[0].starts_with("helper.orphan-"), "{kept:?}");
     assert_eq!(git(&site.workspace(&kept[0]).join("repo"), &["rev-parse", "HEAD"]), work);
+    local.coder.stop().await;
+}
+
+/// The entries of a repository's worktrees, each with where it points.
+fn entries(caller: &Path) -> Vec<String> {
+    let folder = caller.join(".git/worktrees");
+    let names = std::fs::read_dir(folder).into_iter().flatten();
+    let mut entries: Vec<String> =
+        names.map(|name| std::fs::read_to_string(name.unwrap().path().join("gitdir")).unwrap()).collect();
+    entries.sort();
+    entries
+}
+
+#[tokio::test]
+async fn worktrees_of_others_stay_as_they_are_also_those_whose_directory_is_gone() {
+    let (caller, elsewhere) = (repository(), tempfile::tempdir().unwrap());
+    for name in ["lives", "stale"] {
+        let path = elsewhere.path().join(name);
+        git(caller.path(), &["worktree", "add", "--quiet", "-b", name, path.to_str().unwrap()]);
+    }
+    std::fs::remove_dir_all(elsewhere.path().join("stale")).unwrap();
+    let of_others = entries(caller.path());
+    assert_eq!(of_others.len(), 2);
+
+    let site = LocalSite::new().here(caller.path());
+    let local = site.start().await;
+    let mut made = Vec::new();
+    for name in ["first", "second"] {
+        let created = local.create("here", name, "").await.body;
+        local.until(&created["id"], is_ready).await;
+        made.push(created["id"].clone());
+    }
+    // The second one was added, and goes, where the first cannot be seen.
+    assert_eq!(git(&site.workspace("first").join("repo"), &["branch", "--show-current"]), "fleet/first");
+    delete(&local, &made[1], false).await;
+    assert_eq!(git(&site.workspace("first").join("repo"), &["status", "--porcelain"]), "");
+    delete(&local, &made[0], false).await;
+    assert_eq!(entries(caller.path()), of_others);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_prunes_takes_no_other_agents_worktree_away() {
+    let caller = repository();
+    let site = LocalSite::new().here(caller.path());
+    let local = site.start().await;
+    let mut agents = Vec::new();
+    for name in ["first", "second"] {
+        let created = local.create("here", name, "").await.body;
+        let ready = local.until(&created["id"], is_ready).await;
+        agents.push(ready.latest_build.resources[0].agents[0].id);
+    }
+    let prune = Command::new(["git", "worktree", "prune", "--expire", "now"]);
+    assert_eq!(local.client().exec(agents[1], &prune).await.unwrap().exit, Exit::Code(0));
+    assert_eq!(git(&site.workspace("first").join("repo"), &["branch", "--show-current"]), "fleet/first");
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_comes_back_though_the_data_of_its_namesake_was_thrown_away() {
+    let caller = repository();
+    let (old, new) = (LocalSite::new().here(caller.path()), LocalSite::new().here(caller.path()));
+    let local = old.start().await;
+    let created = local.create("here", "helper", "").await.body;
+    local.until(&created["id"], is_ready).await;
+    local.coder.stop().await;
+    std::fs::remove_dir_all(old.data_dir()).unwrap();
+    let local = new.start().await;
+    let created = local.create("here", "helper", "").await.body;
+    local.until(&created["id"], is_ready).await;
+    assert_eq!(git(&new.workspace("helper").join("repo"), &["branch", "--show-current"]), "fleet/helper");
+    assert_eq!(entries(caller.path()).len(), 1);
     local.coder.stop().await;
 }
 

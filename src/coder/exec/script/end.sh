@@ -1,7 +1,9 @@
 # Ends every process of a run: asks once, waits for the grace, then kills until none is left. Arguments: id, seconds
-# of grace, why. Processes are known by a variable in their environment, so those in sessions of their own are too.
+# of grace, why. Processes are known by a variable in their environment, so those in sessions of their own are too;
+# who cleared his environment is known by his parent, and once he was seen by his number and time.
 end() {
   sign=FLEET_EXEC=$1
+  known=
   main=
   case $3 in
   timeout | cancel) [ -s why ] || printf '%s\n' "$3" >why ;;
@@ -26,21 +28,54 @@ end() {
   done
 }
 
+# Sets found, and known for the next look.
 members() {
   found=
-  if command -v grep >/dev/null; then
-    for file in $(grep -lsF "$sign" /proc/[0-9]*/environ); do
-      file=${file#/proc/}
-      found="$found ${file%/environ}"
-    done
-  else
-    for file in /proc/[0-9]*/environ; do
-      carries "$file" || continue
-      file=${file#/proc/}
-      found="$found ${file%/environ}"
-    done
-  fi
+  for each in $known; do
+    began "${each%:*}" && [ "$began" = "${each#*:}" ] && found="$found ${each%:*}"
+  done
+  for file in $(marked); do
+    file=${file#/proc/}
+    join "${file%/environ}"
+  done
+  fresh=$found
+  while [ -n "$fresh" ]; do children; done
+  known=
+  for pid in $found; do began "$pid" && known="$known $pid:$began"; done
   [ -n "$found" ]
+}
+
+marked() {
+  if command -v grep >/dev/null; then
+    grep -lsF "$sign" /proc/[0-9]*/environ
+    return
+  fi
+  for file in /proc/[0-9]*/environ; do carries "$file" && echo "$file"; done
+}
+
+# Adds the children of the fresh ones, which are the fresh ones then.
+children() {
+  older=$fresh fresh=
+  for pid in $older; do
+    for file in "/proc/$pid/task"/*/children; do
+      kids=
+      read -r kids <"$file"
+      for kid in $kids; do join "$kid" && fresh="$fresh $kid"; done
+    done
+  done
+}
+
+# Who has ended and only waits to be collected is not there any more.
+join() {
+  case "$found " in *" $1 "*) return 1 ;; esac
+  began "$1" && found="$found $1"
+}
+
+began() {
+  read -r line <"/proc/$1/stat" || return 1
+  set -- ${line##*) }
+  began=${20}
+  [ "$1" != Z ]
 }
 
 carries() {

@@ -40,14 +40,28 @@ watch() {
     [ -s "$attempt/code" ] && end "$id" "$grace" leftovers && over=yes
   done
   end "$id" "$grace" timeout
+  drain
+}
+
+# The output of processes that are gone comes to its end by itself; else somebody hides from us and holds it open.
+drain() {
+  sign=FLEET_OUTPUT=$id
+  known=
+  clock
+  until=$((now + 2))
+  while [ "$now" -lt "$until" ] && members; do
+    nap 0.05
+    clock
+  done
+  end "$id" 0 output
 }
 
 heed() {
   kill "$pause"
   step=0
   case $told in
-  cancel) end "$id" "$grace" cancel && exit ;;
-  signal) read -r signal <signal && sign=FLEET_EXEC=$id && members && main= && tell "$signal" ;;
+  cancel) end "$id" "$grace" cancel && drain && exit ;;
+  signal) read -r signal <signal && sign=FLEET_EXEC=$id && known= && members && main= && tell "$signal" ;;
   esac
   rm -f signal
   told=

@@ -8,11 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-/// How much of an answer's body goes through.
+/// How much goes through before the connection ends.
 #[derive(Clone, Copy)]
-enum Body {
+enum Passing {
     Whole,
-    First(usize),
+    /// So much of the answer's body.
+    OfAnswer(usize),
+    /// So much of what the client sends after the head.
+    OfRequest(usize),
 }
 
 /// Serves one request. An error ends the connection, which is all that either side should notice.
@@ -21,15 +24,18 @@ pub(super) async fn serve(mut client: TcpStream, shared: Arc<Shared>) -> Result<
     let Some(head) = Head::read(&mut client).await? else { return Ok(()) };
     let host = shared.upstream.as_str();
     match shared.decide(head.method(), head.path()) {
-        None => relay(client, forward(head, host).await?, Body::Whole).await,
+        None => relay(client, forward(head, host).await?, Passing::Whole).await,
         Some(ProxyFault::Delay(delay)) => {
             sleep(delay).await;
-            relay(client, forward(head, host).await?, Body::Whole).await
+            relay(client, forward(head, host).await?, Passing::Whole).await
         }
         Some(ProxyFault::CutBefore) => Ok(()),
         Some(ProxyFault::CutAfter) => carry_out(&mut client, head, host).await,
         Some(ProxyFault::CutInBody { bytes }) => {
-            relay(client, forward(head, host).await?, Body::First(bytes)).await
+            relay(client, forward(head, host).await?, Passing::OfAnswer(bytes)).await
+        }
+        Some(ProxyFault::CutInRequest { bytes }) => {
+            relay(client, forward(head, host).await?, Passing::OfRequest(bytes)).await
         }
         Some(ProxyFault::Stall) => drain(&mut client).await,
         Some(ProxyFault::AnswerBefore(answer)) => answer_falsely(&mut client, &answer).await,
@@ -51,18 +57,20 @@ async fn forward(mut head: Head, host: &str) -> Result<TcpStream> {
 }
 
 /// Copies both ways until one side is through, so upgraded connections and streams just flow.
-async fn relay(mut client: TcpStream, mut server: TcpStream, body: Body) -> Result<()> {
-    let (mut from_client, mut to_client) = client.split();
+async fn relay(mut client: TcpStream, mut server: TcpStream, passing: Passing) -> Result<()> {
+    let (from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
     let answer = async {
-        let Body::First(bytes) = body else { return copy(&mut from_server, &mut to_client).await };
+        let Passing::OfAnswer(bytes) = passing else { return copy(&mut from_server, &mut to_client).await };
         let Some(head) = Head::read(&mut from_server).await? else { return Ok(0) };
         to_client.write_all(&head.bytes()).await?;
         let rest = head.body_start.chain(&mut from_server);
         copy(&mut rest.take(bytes as u64), &mut to_client).await
     };
+    let most = if let Passing::OfRequest(bytes) = passing { bytes as u64 } else { u64::MAX };
+    let mut request = from_client.take(most);
     tokio::select! {
-        sent = copy(&mut from_client, &mut to_server) => sent.map(drop),
+        sent = copy(&mut request, &mut to_server) => sent.map(drop),
         answered = answer => answered.map(drop),
     }
 }
