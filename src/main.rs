@@ -63,7 +63,7 @@ async fn serve(globals: &Globals, arguments: &DeployedArgs) -> anyhow::Result<()
     let settings = Settings::load(&flags(globals, &arguments.serve), &Environment::of_process())?;
     telemetry::start(&settings.log, secrets(&settings));
     let engine = asked(&arguments.engine, Demo::Unwanted)?;
-    Ok(boot::serve(&settings, engine, Box::new(|_| Box::pin(async {}))).await?)
+    Ok(boot::serve(&settings, engine, Box::new(|_, _| Box::pin(async {}))).await?)
 }
 
 async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
@@ -77,7 +77,7 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     let asked = asked(&arguments.engine, demo)?;
     let news = News { home: home(&settings, meant(asked)), demo, find_program };
     let globals = globals.clone();
-    let ready: Ready = Box::new(move |server| Box::pin(cli::greet(globals, news, server)));
+    let ready: Ready = Box::new(move |server, stop| Box::pin(cli::greet(globals, news, server, stop)));
     Ok(boot::up(&settings, &embedded(0, asked, secrets), ready).await?)
 }
 
@@ -129,10 +129,16 @@ fn engine_program(engine: EngineWord) -> EngineProgram {
             EngineProgram::Own { instead: found.first().map(|found| found.word.word()) }
         }
         EngineWord::Custom | EngineWord::Auto => EngineProgram::Custom,
-        EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => {
-            let missing = || EngineProgram::Missing(engine.word().to_owned());
-            find_program(engine.word()).map_or_else(missing, EngineProgram::Found)
-        }
+        EngineWord::Claude => cli_program(engine, Some(engine::claude::MINIMUM)),
+        EngineWord::Codex => cli_program(engine, Some(engine::codex::MINIMUM)),
+        EngineWord::CursorAgent => cli_program(engine, None),
+    }
+}
+
+fn cli_program(engine: EngineWord, minimum: Option<[u32; 2]>) -> EngineProgram {
+    match find_program(engine.word()) {
+        Some(program) => EngineProgram::Found { program, minimum },
+        None => EngineProgram::Missing(engine.word().to_owned()),
     }
 }
 

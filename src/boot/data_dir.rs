@@ -99,9 +99,11 @@ fn locked_in_time(file: &File) -> bool {
 
 fn held(path: &Path) -> BootError {
     let by = match (server_of(path), coder_of(path)) {
-        (Some(server), _) => format!("process {} serving {}", server.pid, server.url),
-        (None, Some(pid)) => format!("process {pid}, the embedded Coder"),
-        (None, None) => "a process that is starting or stopping".to_owned(),
+        (Some(server), _) => {
+            format!("process {} serving {}; 'fleet-mcp down' stops it", server.pid, server.url)
+        }
+        (None, Some(pid)) => format!("process {pid}, the embedded Coder; Ctrl-C or SIGTERM stops it"),
+        (None, None) => "a process that is starting or stopping; try again in a moment".to_owned(),
     };
     BootError::Held { path: path.to_owned(), by }
 }
@@ -134,7 +136,8 @@ mod tests {
         assert_eq!(server_of(&path), Some(server));
         assert!(is_held(&path));
         let error = DataDir::hold(&path).unwrap_err().to_string();
-        assert!(error.ends_with("is held by process 42 serving http://127.0.0.1:9/"), "{error}");
+        let expected = "is held by process 42 serving http://127.0.0.1:9/; 'fleet-mcp down' stops it";
+        assert!(error.ends_with(expected), "{error}");
         drop(first);
         assert!(!is_held(&path));
         let second = DataDir::hold(&path).unwrap();

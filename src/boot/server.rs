@@ -55,8 +55,8 @@ struct Bound {
     url: String,
 }
 
-/// What is done once the server serves, while it serves.
-pub type Ready = Box<dyn FnOnce(ServerFile) -> BoxFuture<'static, ()> + Send>;
+/// What is done once the server serves; it ends soon after it is told to stop.
+pub type Ready = Box<dyn FnOnce(ServerFile, CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
 /// Where a server works: its directory, its port, and whom to tell.
 struct Site<'a> {
@@ -126,8 +126,7 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder_url, "serving");
-    let stop = running.stop.clone();
-    running.tasks.spawn(async move { stop.run_until_cancelled(ready(file)).await });
+    running.tasks.spawn(ready(file, running.stop.clone()));
     let ended = tokio::select! {
         ended = serving => ended,
         () = running.stop.cancelled() => Ok(Ok(())),

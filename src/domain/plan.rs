@@ -116,7 +116,9 @@ fn plan_create(progress: Progress, seen: &Seen) -> Step {
         (Progress::Accepted, Seen::Build(_)) | (_, Seen::Foreign) => Step::Fail(Cause::NameTaken),
         (Progress::Sending { .. }, Seen::Build(build)) => Step::Follow { build: build.number },
         (Progress::Following { .. }, Seen::Gone) => Step::Fail(Cause::WorkspaceGone),
-        (Progress::Following { build: ours, .. }, Seen::Build(build)) => follow(ours, build),
+        (Progress::Following { build: ours, .. }, Seen::Build(build)) => {
+            follow_newest(ours, build, &Transition::Start)
+        }
     }
 }
 
@@ -155,7 +157,7 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen) -> Step {
         }
         Progress::Sending { .. } if is_wanted => Step::Follow { build: newest.number },
         Progress::Sending { .. } => Step::Fail(Cause::Overtaken),
-        Progress::Following { build, .. } => follow(build, newest),
+        Progress::Following { build, .. } => follow_newest(build, newest, &wanted.transition()),
     }
 }
 
@@ -223,6 +225,15 @@ fn plan_delete(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
 /// Coder takes one build at a time: a request goes out once the newest one has ended.
 fn send_when_free(request: Request, newest: &BuildState) -> Step {
     if newest.job.is_ended() { Step::Send { request, base_build: newest.number } } else { Step::Wait }
+}
+
+/// A newer build towards the same end is as good as ours: a server that stops ends its agents and starts them
+/// again the next time, before we could see how ours ended.
+fn follow_newest(ours: i64, newest: &BuildState, towards: &Transition) -> Step {
+    if newest.number > ours && newest.transition == *towards {
+        return Step::Follow { build: newest.number };
+    }
+    follow(ours, newest)
 }
 
 fn follow(ours: i64, newest: &BuildState) -> Step {

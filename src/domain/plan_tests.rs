@@ -237,11 +237,26 @@ fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
         plan(OperationKind::Start, ours, &failed("canceled"), Utc::now()),
         Step::Fail(Cause::BuildCanceled)
     );
-    let older = Progress::Following { build: 2, ended_at: None };
-    assert_eq!(
-        plan(OperationKind::Start, older, &failed("running"), Utc::now()),
-        Step::Fail(Cause::Overtaken)
-    );
+}
+
+/// As after a server was stopped with its agents and started again before the end of a build was noted.
+#[test]
+fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_operation() {
+    let newest = |transition: Transition| {
+        let job = JobStatus::from_word("running");
+        Seen::Build(BuildState { number: 3, transition, job, error: None })
+    };
+    let older = Progress::Following { build: 1, ended_at: None };
+    let step = |kind, transition| plan(kind, older, &newest(transition), Utc::now());
+    let (follow, overtaken) = (Step::Follow { build: 3 }, Step::Fail(Cause::Overtaken));
+    for kind in [OperationKind::Create, OperationKind::Start] {
+        assert_eq!(
+            [step(kind, Transition::Start), step(kind, Transition::Stop)],
+            [follow.clone(), overtaken.clone()]
+        );
+    }
+    let stop = [Transition::Stop, Transition::Start].map(|transition| step(OperationKind::Stop, transition));
+    assert_eq!(stop, [follow, overtaken]);
 }
 
 #[test]

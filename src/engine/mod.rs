@@ -22,6 +22,8 @@ mod word;
 use std::fmt;
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 pub use event::{End, Event, Exit, FailureKind, Spent, Usage};
 pub use request::{FleetAccess, Invocation, Repository, Request, RolePrompt, Session, Unfit};
 pub use spending::{Count, Spending};
@@ -46,6 +48,11 @@ pub trait Engine: fmt::Debug + Send + Sync {
 
     /// A reader for the output of one run.
     fn reader(&self, request: &Request) -> Box<dyn Reader>;
+
+    /// A reader for the side file of a run that began then and whose output is lost; most engines keep no such file.
+    fn record_reader(&self, _session: &str, _since: DateTime<Utc>) -> Option<Box<dyn Reader>> {
+        None
+    }
 }
 
 /// Understands what one run prints.

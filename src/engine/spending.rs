@@ -26,6 +26,11 @@ pub struct Count {
 }
 
 impl Count {
+    /// A count that has everything.
+    pub fn settled(told: Spending) -> Self {
+        Self { told, unsettled: Spending::default() }
+    }
+
     /// With what a run was seen to use so far.
     pub fn with(&self, seen: &Spending) -> Self {
         Self { told: self.told, unsettled: self.unsettled.plus(seen) }
@@ -45,8 +50,11 @@ impl Count {
         }
     }
 
-    pub(crate) fn tokens(&self) -> u64 {
-        self.told.plus(&self.unsettled).usage().tokens()
+    /// Is it as new as another one of the same conversation? Of a new count the unsettled rest may be less: what a
+    /// killed run was seen to use may never be counted.
+    pub(crate) fn is_as_new_as(&self, other: &Self) -> bool {
+        let age = |count: &Self| (count.told.usage().tokens(), count.unsettled.usage().tokens());
+        age(self) >= age(other)
     }
 }
 

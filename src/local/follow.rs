@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::build::{END_LIMITS, marker};
@@ -82,9 +83,29 @@ async fn mourn(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     }
     tracing::warn!(workspace.id = %workspace, "the process of an agent ended");
     amend(deployment, workspace, agent, Agent::disconnect);
+    clear(deployment, workspace, agent).await;
+}
+
+/// Ends what a lost agent has left, unless a build has begun since: that one does it by itself. Builds wait until
+/// this is over, for what they start carries the same mark.
+pub(crate) async fn clear(deployment: &Deployment, workspace: Uuid, agent: Uuid) {
+    let over = CancellationToken::new();
+    let is_ours = deployment.adjust(|memory| {
+        let known = memory.workspaces.get(&workspace).and_then(|workspace| workspace.agent());
+        let is_current = known.is_some_and(|known| known.id == agent);
+        if is_current {
+            memory.clearing.insert(workspace, over.clone());
+        }
+        is_current
+    });
+    if !is_ours {
+        return;
+    }
+    let _over = over.drop_guard();
     if let Err(error) = end_tree(&marker(workspace), END_LIMITS).await {
         tracing::warn!(workspace.id = %workspace, %error, "processes of a lost agent are left");
     }
+    deployment.adjust(|memory| memory.clearing.remove(&workspace));
 }
 
 fn current(deployment: &Deployment, workspace: Uuid) -> Option<Agent> {

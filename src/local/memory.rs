@@ -16,6 +16,8 @@ pub(crate) struct Memory {
     pub(crate) workspaces: BTreeMap<Uuid, Workspace>,
     /// What ends a build that is canceled, while it waits or works.
     pub(crate) cancels: HashMap<Uuid, CancellationToken>,
+    /// Workspaces in which what a lost agent has left is being ended; each tells when that is over.
+    pub(crate) clearing: HashMap<Uuid, CancellationToken>,
     /// What the agents' metadata files said last.
     pub(crate) metadata: HashMap<Uuid, Vec<MetadataItem>>,
     /// The server is stopping: nothing new is begun.
@@ -41,7 +43,14 @@ pub(crate) struct QueuePlace {
 impl Memory {
     pub(crate) fn new(kept: Kept, workspaces: Vec<Workspace>) -> Self {
         let workspaces = workspaces.into_iter().map(|workspace| (workspace.id, workspace)).collect();
-        Self { kept, workspaces, cancels: HashMap::new(), metadata: HashMap::new(), is_closing: false }
+        Self {
+            kept,
+            workspaces,
+            cancels: HashMap::new(),
+            clearing: HashMap::new(),
+            metadata: HashMap::new(),
+            is_closing: false,
+        }
     }
 
     pub(crate) fn live_named(&self, name: &str) -> Option<&Workspace> {

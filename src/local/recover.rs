@@ -72,9 +72,7 @@ async fn find_again(deployment: &Arc<Deployment>, workspace: &Workspace, agent: 
             }
         })
         .await;
-    if let Err(error) = end_tree(&marker(workspace.id), END_LIMITS).await {
-        tracing::warn!(workspace.name = workspace.name, %error, "processes of a lost agent are left");
-    }
+    follow::clear(deployment, workspace.id, id).await;
 }
 
 /// A clean stop of the server had stopped it.

@@ -127,10 +127,10 @@ impl Conversation {
         total
     }
 
-    /// A session's count only grows; engines that keep none tell zero.
+    /// An engine that keeps no count tells zero.
     fn count(&mut self, spent: Count) {
         if let Some(session) = &mut self.session
-            && spent.tokens() >= session.spent.tokens()
+            && spent.is_as_new_as(&session.spent)
         {
             session.spent = spent;
         }

@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use super::{EngineProgram, Home};
 use crate::cli::CliError;
 use crate::cli::client::Client;
-use crate::cli::exit::Exit;
 use crate::cli::globals::Globals;
 use crate::cli::screen::{Format, Screen};
 use crate::cli::tone::Tone;
 use crate::domain::agent::AgentStatus;
 use crate::domain::text::{one_line, printable};
 use crate::view::agent::{AgentRow, AgentsWaited};
-use crate::view::request::{CreateAgentInput, WaitInput};
+use crate::view::fleet::FleetStatus;
+use crate::view::request::{CreateAgentInput, NoInput, WaitInput};
 
 /// A project whose agents begin with a repository of their own, so that none is needed here.
 const PROJECT: &str = "setup";
@@ -68,25 +68,31 @@ const CAST: [Part; 3] = [
 /// Makes the agents that are not there yet, then waits until each one is ready.
 pub(super) async fn fill(globals: &Globals, home: &Home, screen: &Screen) -> Result<(), CliError> {
     let client = Client::connect(globals)?;
+    until_seen(&client).await?;
     for part in &CAST {
         make(&client, &input(part, home)).await?;
     }
     until_ready(&client, screen).await
 }
 
-/// A server that has just started needs a moment to learn what there is.
-async fn make(client: &Client, input: &CreateAgentInput) -> Result<(), CliError> {
+/// A server that has just started knows its agents as the last one left them. Only once it has looked for itself
+/// does "idle" mean that somebody is there, and "stopped" that somebody stopped it.
+async fn until_seen(client: &Client) -> Result<(), CliError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match client.post(&["agents"], input).await {
-            Ok(_) => return Ok(()),
-            // Made by an earlier `up --demo`.
-            Err(CliError::Answered { body, .. }) if body.code == ALREADY_EXISTS => return Ok(()),
-            Err(error) if error.exit() == Exit::Unavailable && Instant::now() < deadline => {
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(error) => return Err(error),
+        let fleet: FleetStatus = client.get(&["status"], &NoInput {}).await?.read()?;
+        if fleet.observed_at.is_some() || Instant::now() >= deadline {
+            return Ok(());
         }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn make(client: &Client, input: &CreateAgentInput) -> Result<(), CliError> {
+    match client.post(&["agents"], input).await {
+        // Made by an earlier `up --demo`.
+        Err(CliError::Answered { body, .. }) if body.code == ALREADY_EXISTS => Ok(()),
+        made => made.map(drop),
     }
 }
 
@@ -107,7 +113,6 @@ fn input(part: &Part, home: &Home) -> CreateAgentInput {
 async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
     let mut waiting: BTreeSet<String> = CAST.iter().map(|part| part.name.to_owned()).collect();
     let mut cursor = BEGINNING.to_owned();
-    let deadline = Instant::now() + PATIENCE;
     while !waiting.is_empty() {
         let input = WaitInput {
             agent_names: waiting.iter().cloned().collect(),
@@ -116,13 +121,9 @@ async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
             cursor: Some(cursor),
         };
         let waited: AgentsWaited = client.post(&["wait"], &input).await?.read()?;
-        // Whom nothing happened to for so long is looked at once more.
-        cursor = if waited.timed_out { BEGINNING.to_owned() } else { waited.cursor };
+        cursor = waited.cursor;
         for row in waited.changed.into_iter().map(|changed| changed.agent) {
-            let status = AgentStatus::parse(&row.status);
-            // Those that the last server stopped start again by themselves in a moment.
-            let may_start = status == Some(AgentStatus::Stopped) && Instant::now() < deadline;
-            let is_moving = may_start || status.is_some_and(AgentStatus::is_moving);
+            let is_moving = AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_moving);
             if !is_moving && waiting.remove(&row.name) {
                 tell(&row, screen)?;
             }

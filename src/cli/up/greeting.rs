@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anstyle::Style;
 use serde_json::{Value, json};
 
-use super::{EngineProgram, Home};
+use super::{Demo, EngineProgram, Home, version};
 use crate::cli::connect::Installed;
 use crate::cli::server_file::ServerFile;
 use crate::domain::text::printable;
@@ -16,10 +16,13 @@ const TRY_HERE: &str =
 /// Agents of the embedded Coder are this user's processes, whatever else keeps them apart.
 const AGENTS_HERE: &str = "run on this machine as you: your home and your keys are within their reach";
 const TRY_ON_CODER: &str = "projects";
+/// Where agents are at work already, looking at them comes first.
+const TRY_DEMO: &str = "agents list --watch";
 
 /// All there is to say.
 pub(super) struct Greeting<'a> {
     pub(super) home: &'a Home,
+    pub(super) demo: Demo,
     pub(super) version: Option<String>,
     pub(super) server: ServerFile,
     pub(super) data_directory: PathBuf,
@@ -84,12 +87,24 @@ impl Greeting<'_> {
                 });
                 format!("demo: scripted agents that need no account; {real}")
             }
-            EngineProgram::Found(path) => format!("{engine}{version} ({})", path.display()),
+            EngineProgram::Found { program, minimum } => {
+                format!("{engine}{version} ({}){}", program.display(), self.too_old(*minimum))
+            }
             EngineProgram::Missing(name) => {
                 format!("{engine}, but no program '{name}' is on the PATH: install it, or use --engine demo")
             }
             EngineProgram::Custom => engine.clone(),
         })
+    }
+
+    /// What to say of a version with which every task would fail.
+    fn too_old(&self, minimum: Option<[u32; 2]>) -> String {
+        match (&self.version, minimum) {
+            (Some(version), Some(minimum @ [major, minor])) if version::is_older(version, minimum) => {
+                format!(": too old, update it to {major}.{minor} or later, or use --engine demo")
+            }
+            (Some(_) | None, Some(_) | None) => String::new(),
+        }
     }
 
     fn engine_word(&self) -> Option<&str> {
@@ -121,9 +136,10 @@ impl Greeting<'_> {
     }
 
     fn trial(&self) -> String {
-        match self.home {
-            Home::Here { .. } => self.command(TRY_HERE),
-            Home::Coder { .. } => self.command(TRY_ON_CODER),
+        match (self.home, self.demo) {
+            (_, Demo::Wanted) => self.command(TRY_DEMO),
+            (Home::Here { .. }, Demo::Unwanted) => self.command(TRY_HERE),
+            (Home::Coder { .. }, Demo::Unwanted) => self.command(TRY_ON_CODER),
         }
     }
 
@@ -139,6 +155,14 @@ impl Greeting<'_> {
         let ours = std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned());
         let ours: Vec<String> = ours.map(|word| quoted(&word)).collect();
         format!("{} {rest}", ours.join(" "))
+    }
+}
+
+/// What is said when it stops.
+pub(super) fn stopping(home: &Home) -> &'static str {
+    match home {
+        Home::Here { .. } => "stopping the server and its agents",
+        Home::Coder { .. } => "stopping the server; agents go on",
     }
 }
 

@@ -5,6 +5,7 @@ use super::*;
 fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
     Greeting {
         home,
+        demo: Demo::Unwanted,
         version: Some("2.1.325".to_owned()),
         server: ServerFile {
             url: "http://127.0.0.1:3001".parse().unwrap(),
@@ -19,6 +20,10 @@ fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
     }
 }
 
+fn found(program: &str, minimum: [u32; 2]) -> EngineProgram {
+    EngineProgram::Found { program: program.into(), minimum: Some(minimum) }
+}
+
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
@@ -28,7 +33,7 @@ const DESKTOP: Installed = Installed { title: "Claude Desktop", word: "claude-de
 
 #[test]
 fn a_machine_with_a_cli_and_clients_is_greeted_with_lines_to_copy() {
-    let program = EngineProgram::Found("/usr/bin/claude".into());
+    let program = found("/usr/bin/claude", [2, 1]);
     let home = Home::Here { engine: "claude".to_owned(), program };
     insta::assert_snapshot!(plain(&greeting(&home, &[CLAUDE, DESKTOP]).text()));
 }
@@ -50,6 +55,21 @@ fn an_engine_that_is_not_there_is_named_with_the_way_out() {
     let home = Home::Here { engine: "demo".to_owned(), program };
     let expected = "demo: scripted agents that need no account; real ones with --engine codex";
     assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+}
+
+#[test]
+fn an_engine_too_old_for_any_task_is_told_before_the_first_one_fails() {
+    let home = Home::Here { engine: "claude".to_owned(), program: found("/usr/bin/claude", [2, 2]) };
+    let expected =
+        "claude 2.1.325 (/usr/bin/claude): too old, update it to 2.2 or later, or use --engine demo";
+    assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+}
+
+#[test]
+fn where_demo_agents_are_at_work_the_command_to_try_shows_them() {
+    let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
+    let demo = Greeting { demo: Demo::Wanted, arguments: Vec::new(), ..greeting(&home, &[]) };
+    assert_eq!(demo.trial(), "/opt/fleet-mcp agents list --watch");
 }
 
 #[test]

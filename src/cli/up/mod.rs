@@ -6,6 +6,7 @@ mod version;
 
 use std::path::PathBuf;
 
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::connect::installed;
@@ -32,10 +33,9 @@ pub enum Home {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineProgram {
     /// It is a part of this binary; a CLI that could be used instead, if there is one.
-    Own {
-        instead: Option<&'static str>,
-    },
-    Found(PathBuf),
+    Own { instead: Option<&'static str> },
+    /// The oldest version of it that will do, where we know one.
+    Found { program: PathBuf, minimum: Option<[u32; 2]> },
     /// A program that is not on the PATH.
     Missing(String),
     /// Set up by templates: nothing to look for.
@@ -58,14 +58,22 @@ pub struct News {
     pub find_program: fn(&str) -> Option<PathBuf>,
 }
 
-/// Tells whoever reads along that the server is up. What goes wrong here is told and stops nothing.
-pub async fn greet(globals: Globals, news: News, server: ServerFile) {
+/// Tells whoever reads along that the server is up, and later that it stops. What goes wrong here is told and
+/// stops nothing.
+pub async fn greet(globals: Globals, news: News, server: ServerFile, stop: CancellationToken) {
     let screen = Screen::of_process(globals.json);
-    if let Err(error) = tell(&globals, &news, server, &screen).await {
+    stop.run_until_cancelled(welcome(&globals, &news, server, &screen)).await;
+    stop.cancelled().await;
+    // Agents may take a while to end, and a terminal that says nothing looks stuck.
+    screen.hint(greeting::stopping(&news.home));
+}
+
+async fn welcome(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) {
+    if let Err(error) = tell(globals, news, server, screen).await {
         screen.fail(&error);
     }
     if news.demo == Demo::Wanted
-        && let Err(error) = demo::fill(&globals, &news.home, &screen).await
+        && let Err(error) = demo::fill(globals, &news.home, screen).await
     {
         screen.fail(&error);
     }
@@ -73,11 +81,12 @@ pub async fn greet(globals: Globals, news: News, server: ServerFile) {
 
 async fn tell(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
     let version = match &news.home {
-        Home::Here { program: EngineProgram::Found(program), .. } => version::of(program).await,
+        Home::Here { program: EngineProgram::Found { program, .. }, .. } => version::of(program).await,
         Home::Here { .. } | Home::Coder { .. } => None,
     };
     let greeting = Greeting {
         home: &news.home,
+        demo: news.demo,
         version,
         server,
         data_directory: globals.require_data_directory()?,

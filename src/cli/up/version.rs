@@ -23,9 +23,25 @@ fn number_in(answer: &str) -> Option<String> {
     answer.split_whitespace().map(|word| word.trim_start_matches('v')).find(is_number).map(str::to_owned)
 }
 
+/// Is it older than that? A number nobody understands is not held against anyone.
+pub(super) fn is_older(version: &str, minimum: [u32; 2]) -> bool {
+    let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
+    match (parts.next(), parts.next()) {
+        (Some(major), Some(minor)) => [major, minor] < minimum,
+        (Some(_) | None, _) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::number_in;
+    use super::{is_older, number_in};
+
+    #[test]
+    fn only_a_number_below_the_minimum_is_too_old() {
+        let versions = ["2.0.99", "1.9", "2.1.0", "2.10.1", "3.0", "2", "2.x.1"];
+        let older = versions.map(|version| is_older(version, [2, 1]));
+        assert_eq!(older, [true, true, false, false, false, false, false]);
+    }
 
     #[test]
     fn the_number_is_found_among_the_words() {

@@ -7,6 +7,8 @@ mod wire;
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
 
 /// The oldest version whose flags and output we know. Measured with 0.166.0; one run tried with 0.150.0.
@@ -48,5 +50,9 @@ impl Engine for Codex {
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         let sessions = self.home.join("sessions");
         Box::new(reader::CodexReader::new(sessions, &request.session))
+    }
+
+    fn record_reader(&self, session: &str, since: DateTime<Utc>) -> Option<Box<dyn Reader>> {
+        Some(Box::new(reader::CodexReader::of_record(self.home.join("sessions"), session, since)))
     }
 }

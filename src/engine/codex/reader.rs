@@ -17,8 +17,13 @@ const MAX_ACTION: usize = 160;
 #[derive(Debug)]
 pub(super) struct CodexReader {
     sessions: PathBuf,
-    /// What the conversation had used before this run.
+    /// What the conversation had used before this run, as we counted.
     before: Count,
+    /// The same as Codex counts, known once its record shows where this run begins. Of runs that were killed it
+    /// has what was written down in time, which may be all, a part or nothing.
+    base: Option<Spending>,
+    /// The last count of earlier runs in the record.
+    earlier: Spending,
     /// Lines of the record from before this are about earlier runs.
     since: Option<DateTime<Utc>>,
     /// What this run was seen to use.
@@ -32,20 +37,35 @@ pub(super) struct CodexReader {
 /// What Codex says about the end. Errors before it may be passing ones, and do not count.
 #[derive(Debug)]
 enum Told {
-    Completed,
+    Completed { total: Spending },
     Failed(String),
 }
 
 impl CodexReader {
     pub(super) fn new(sessions: PathBuf, session: &Session) -> Self {
-        let since = match session {
-            Session::Fresh { .. } | Session::Opened { .. } => None,
-            Session::Resume { .. } => Some(Utc::now()),
-        };
+        match session {
+            Session::Fresh { .. } | Session::Opened { .. } => {
+                Self { base: Some(Spending::default()), ..Self::bare(sessions, session.spent()) }
+            }
+            Session::Resume { .. } => {
+                Self { since: Some(Utc::now()), ..Self::bare(sessions, session.spent()) }
+            }
+        }
+    }
+
+    /// Reads the record alone, of a run that began then in this thread.
+    pub(super) fn of_record(sessions: PathBuf, thread: &str, since: DateTime<Utc>) -> Self {
+        let bare = Self::bare(sessions, Count::default());
+        Self { thread: Some(thread.to_owned()), since: Some(since), ..bare }
+    }
+
+    fn bare(sessions: PathBuf, before: Count) -> Self {
         Self {
             sessions,
-            before: session.spent(),
-            since,
+            before,
+            base: None,
+            earlier: Spending::default(),
+            since: None,
             seen: Spending::default(),
             model: String::new(),
             thread: None,
@@ -61,9 +81,33 @@ impl CodexReader {
     }
 
     fn count(&self, total: Spending) -> Event {
-        let run = self.priced(self.before.share(&total, &self.seen));
-        let session = Count { told: total, unsettled: Spending::default() };
-        Event::Spent(Spent { run: run.usage(), session })
+        let before = self.base.map_or(self.before, Count::settled);
+        let run = self.priced(before.share(&total, &self.seen));
+        Event::Spent(Spent { run: run.usage(), session: Count::settled(total) })
+    }
+
+    /// The record has come to this run. Where the whole was told before that, its share is known only now.
+    fn begin(&mut self) -> Vec<Event> {
+        if self.base.is_some() {
+            return Vec::new();
+        }
+        self.base = Some(self.earlier);
+        match self.end {
+            Some(Told::Completed { total }) => vec![self.count(total)],
+            Some(Told::Failed(_)) | None => Vec::new(),
+        }
+    }
+
+    fn recorded(&mut self, recorded: &Recorded, total: Option<Spending>) -> Vec<Event> {
+        // Once the count of the whole is told, nothing here can add to it.
+        if matches!(self.end, Some(Told::Completed { .. })) {
+            return Vec::new();
+        }
+        let grown = || Some(total?.since(&self.base.unwrap_or_default()));
+        match recorded.run().map(|run| run.spending()).or_else(grown) {
+            Some(seen) if seen.usage().tokens() > self.seen.usage().tokens() => vec![self.see(seen)],
+            Some(_) | None => Vec::new(),
+        }
     }
 
     fn priced(&self, spent: Spending) -> Spending {
@@ -104,8 +148,9 @@ impl Reader for CodexReader {
             Ok(Line::ItemStarted { item }) => begun(&item).map(Event::Text).into_iter().collect(),
             Ok(Line::ItemCompleted { item }) => self.completed(item),
             Ok(Line::TurnCompleted { usage }) => {
-                self.end = Some(Told::Completed);
-                vec![self.count(usage.spending())]
+                let total = usage.spending();
+                self.end = Some(Told::Completed { total });
+                vec![self.count(total)]
             }
             Ok(Line::TurnFailed { error }) => self.failed(&error.message),
             Ok(Line::Other) | Err(_) => Vec::new(),
@@ -114,7 +159,7 @@ impl Reader for CodexReader {
 
     fn end(self: Box<Self>, exit: &Exit) -> End {
         match self.end {
-            Some(Told::Completed) => End::Complete { text: self.last },
+            Some(Told::Completed { .. }) => End::Complete { text: self.last },
             Some(Told::Failed(text)) => End::Failed { kind: failure::kind_of(&text), text },
             None if exit.stderr.contains(SESSION_LOST) => End::SessionLost,
             None => failure::without_outcome(exit),
@@ -132,17 +177,14 @@ impl Reader for CodexReader {
         if let Some(model) = recorded.model() {
             model.clone_into(&mut self.model);
         }
-        let is_earlier = self.since.is_some_and(|since| recorded.timestamp < since);
-        // Once the count of the whole is told, nothing here can add to it.
-        if is_earlier || self.end.is_some() {
+        let total = recorded.total().map(|total| total.spending());
+        if self.since.is_some_and(|since| recorded.timestamp < since) {
+            self.earlier = total.unwrap_or(self.earlier);
             return Vec::new();
         }
-        let run = recorded.run().map(|run| run.spending());
-        let grown = || Some(recorded.total()?.spending().since(&self.before.told));
-        match run.or_else(grown) {
-            Some(seen) if seen.usage().tokens() > self.seen.usage().tokens() => vec![self.see(seen)],
-            Some(_) | None => Vec::new(),
-        }
+        let mut events = self.begin();
+        events.extend(self.recorded(&recorded, total));
+        events
     }
 }
 

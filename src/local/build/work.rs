@@ -128,6 +128,10 @@ impl Work {
 
     /// Ends every process of the workspace.
     pub(super) async fn end_processes(&self) -> Result<(), LocalError> {
+        let clearing = self.deployment.read(|memory| memory.clearing.get(&self.workspace.id).cloned());
+        if let Some(over) = clearing {
+            over.cancelled().await;
+        }
         let ended = end_tree(&marker(self.workspace.id), END_LIMITS).await.map_err(LocalError::Unending)?;
         if ended > 0 {
             self.log("info", "Ending processes", &format!("{ended} ended"));

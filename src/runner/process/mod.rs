@@ -26,6 +26,7 @@ pub(crate) use hearing::Heard;
 use hearing::Hearing;
 use note::Note;
 pub(crate) use output::Transcript;
+pub(crate) use side::recall;
 
 /// The runner's own business, which no engine needs to know.
 const PRIVATE: [&str; 4] = ["CODER_AGENT_TOKEN", "CODER_SESSION_TOKEN", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];

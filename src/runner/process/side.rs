@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::output::Lines;
-use crate::engine::SideFile;
+use crate::engine::{Event, Reader, SideFile, Spent};
 
 const CHUNK: usize = 64 * 1024;
 /// Year, month, day, file.
@@ -39,6 +39,18 @@ impl Side {
             self.n_read += n_read as u64;
         }
     }
+}
+
+/// What the file of an earlier run tells last about what it used.
+pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<Spent> {
+    let file = reader.side_file()?;
+    let mut events = Vec::new();
+    Side::default().read(&file, |line| events.extend(reader.side_line(line))).await;
+    let mut spent = events.into_iter().filter_map(|event| match event {
+        Event::Spent(spent) => Some(spent),
+        Event::Text(_) | Event::Session(_) => None,
+    });
+    spent.next_back()
 }
 
 /// Newest names first: that is where the file of a run under way will be.

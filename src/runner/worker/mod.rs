@@ -15,7 +15,7 @@ use super::entry::{Entry, Interruption, Outcome, Session, Source};
 use super::forget::BOUNDS;
 use super::journal::{Journal, JournalError};
 use super::options::Options;
-use super::process::{Finish, Finished, Heard, descendants};
+use super::process::{self, Finish, Finished, Heard, descendants};
 use super::report::{Report, Reporter};
 use super::state::State;
 use super::{files, git, locks};
@@ -45,6 +45,7 @@ impl Worker {
     pub(super) async fn settle(&mut self) {
         if let Some((turn, run, spent)) = self.cut_short() {
             descendants::end(run, self.options.ladder.terminate).await;
+            let spent = self.recalled(turn, spent).await;
             let finished = Finished { finish: Finish::Interrupted, spent };
             self.conclude(turn, Done { finished, note: None }, Interruption::Crash).await;
         }
@@ -240,6 +241,21 @@ impl Worker {
             }
             Outcome::Failed { text, .. } if said.is_empty() => text.clone(),
             Outcome::Complete { .. } | Outcome::Question { .. } | Outcome::Failed { .. } => said,
+        }
+    }
+
+    /// What a run that was cut short has used: its engine may have gone on for a while, and have kept a record.
+    async fn recalled(&self, turn: usize, known: Spent) -> Spent {
+        let session = self.state.borrow().conversation.session.clone();
+        let (Some(session), Some(since)) = (session, self.began(turn)) else { return known };
+        let Ok(engine) = self.options.engine.get().await else { return known };
+        let is_its_own = engine.word().word() == session.engine;
+        let Some(reader) = engine.record_reader(&session.id, since).filter(|_| is_its_own) else {
+            return known;
+        };
+        match process::recall(reader).await {
+            Some(told) if told.run.tokens() > known.run.tokens() => Spent { run: told.run, ..known },
+            Some(_) | None => known,
         }
     }
 

@@ -32,8 +32,10 @@ async fn a_second_up_on_the_same_directory_names_the_first_and_gives_up() {
     let server = up(&program, &[]).await;
     let file = server_file(&program.data_dir()).unwrap();
     let second = program.run(&["up", "--port", "0"]).await;
-    let expected =
-        format!("exit 75\nerror: HOME/data is held by process {} serving {}\n", file.pid, file.url);
+    let expected = format!(
+        "exit 75\nerror: HOME/data is held by process {} serving {}; 'fleet-mcp down' stops it\n",
+        file.pid, file.url
+    );
     assert_eq!(told(&program, &second), expected);
     interrupt(server).await;
 }

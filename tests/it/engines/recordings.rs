@@ -71,10 +71,6 @@ fn two_steps(cost_usd: Option<f64>) -> Spending {
     Spending { input, cache_write, cache_read, output, cost_usd }
 }
 
-fn told(told: Spending) -> Count {
-    Count { told, unsettled: Spending::default() }
-}
-
 /// Plays one recording to a reader and writes down everything that came of it.
 fn played(engine: &dyn Engine, session: Session, (file, code): (&str, i32)) -> String {
     let mut reader = engine.reader(&request(session));
@@ -98,7 +94,8 @@ fn played(engine: &dyn Engine, session: Session, (file, code): (&str, i32)) -> S
 #[test]
 fn every_recording_of_claude_code_means_what_happened() {
     let first = CLAUDE.iter().map(|recorded| played(&claude(), fresh(), *recorded));
-    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: told(two_steps(Some(0.0118))) };
+    let resumed =
+        || Session::Resume { id: "earlier".to_owned(), spent: Count::settled(two_steps(Some(0.0118))) };
     let later = CLAUDE_RESUMED.iter().map(|recorded| played(&claude(), resumed(), *recorded));
     insta::assert_snapshot!(first.chain(later).collect::<Vec<_>>().join("\n"));
 }
@@ -106,7 +103,7 @@ fn every_recording_of_claude_code_means_what_happened() {
 #[test]
 fn every_recording_of_codex_means_what_happened() {
     let first = CODEX.iter().map(|recorded| played(&codex(), fresh(), *recorded));
-    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: told(two_steps(None)) };
+    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: Count::settled(two_steps(None)) };
     let later = CODEX_RESUMED.iter().map(|recorded| played(&codex(), resumed(), *recorded));
     insta::assert_snapshot!(first.chain(later).collect::<Vec<_>>().join("\n"));
 }
@@ -172,7 +169,7 @@ fn codexs_use_is_known_after_every_step_from_its_own_record() {
 /// The CLI tells a turn's own use before its tools run; lines about earlier runs of the conversation do not count.
 #[test]
 fn a_resumed_thread_of_codex_counts_only_what_is_new() {
-    let session = Session::Resume { id: "t-1".to_owned(), spent: told(two_steps(None)) };
+    let session = Session::Resume { id: "t-1".to_owned(), spent: Count::settled(two_steps(None)) };
     let mut reader = codex().reader(&request(session));
     let record = |timestamp: &str, tokens: u64| {
         let usage =
@@ -184,6 +181,62 @@ fn a_resumed_thread_of_codex_counts_only_what_is_new() {
     let (past, future) = (record("2020-01-01T00:00:00Z", 9_000), record("2999-01-01T00:00:00Z", 1_500));
     assert_eq!(steps(reader.side_line(&past).into_iter()), []);
     assert_eq!(steps(reader.side_line(&future).into_iter()), [(1_500, 1, None)]);
+}
+
+/// The recording as one of two runs: the first, long ago, was killed after so many steps, the second is under way.
+fn record_of_two_runs(n_steps: usize) -> Vec<String> {
+    let recorded = text(CODEX_RECORD);
+    let dated = |(index, line): (usize, &str)| {
+        let year = if index < n_steps { "2020" } else { "2999" };
+        line.replacen("2026", year, 1)
+    };
+    recorded.lines().enumerate().map(dated).collect()
+}
+
+/// What the run after a killed one is said to have used, step by step and at its end.
+fn share_after_a_kill(n_steps: usize, killed: Spending) -> [Vec<(u64, u64, Option<String>)>; 2] {
+    let before = Count { told: Spending::default(), unsettled: killed };
+    let reader = || codex().reader(&request(Session::Resume { id: "t-1".to_owned(), spent: before }));
+    let end = r#"{"type":"turn.completed","usage":{"input_tokens":6000,"cached_input_tokens":1200,"output_tokens":168}}"#;
+    let (mut prompt, mut late) = (reader(), reader());
+    let record = record_of_two_runs(n_steps);
+    let mut in_time: Vec<Event> = record.iter().flat_map(|line| prompt.side_line(line)).collect();
+    in_time.extend(prompt.line(end));
+    // A short run has told its end before anybody looked into the record.
+    let mut afterwards = late.line(end);
+    afterwards.extend(record.iter().flat_map(|line| late.side_line(line)));
+    [steps(in_time.into_iter()), steps(afterwards.into_iter()).split_off(1)]
+}
+
+fn codex_steps(n: u64) -> Spending {
+    Spending { input: n * 1200, cache_read: n * 300, output: n * 42, ..Spending::default() }
+}
+
+/// Of a killed run Codex counts what it had written down by then: all that was seen of it, or less. Either way the
+/// killed run keeps what it used, and the next one has its own share alone.
+#[test]
+fn the_run_after_a_killed_one_of_codex_counts_neither_more_nor_less_than_its_own() {
+    let step = |n: u64| (n * 1500, n * 42, None);
+    let own_two = [vec![step(1), step(2), step(2)], vec![step(2)]];
+    assert_eq!(share_after_a_kill(2, codex_steps(2)), own_two, "all of it was written down");
+    assert_eq!(share_after_a_kill(2, codex_steps(3)), own_two, "its last step was not");
+    let own_four = [vec![step(1), step(2), step(3), step(4), step(4)], vec![step(4)]];
+    assert_eq!(share_after_a_kill(0, codex_steps(1)), own_four, "none of it was");
+}
+
+/// Whoever listened was killed first: what the run used after that is only in its record.
+#[test]
+fn what_a_run_of_codex_used_unheard_is_read_from_its_record() {
+    let share = |since: &str| {
+        let mut reader = codex().record_reader("t-1", since.parse().unwrap()).unwrap();
+        let ending = reader.side_file().unwrap().ending;
+        let told = steps(record_of_two_runs(3).iter().flat_map(|line| reader.side_line(line)));
+        (ending, told.last().cloned())
+    };
+    let used = |n: u64| ("t-1.jsonl".to_owned(), Some((n * 1500, n * 42, None)));
+    assert_eq!(share("2019-01-01T00:00:00Z"), used(4));
+    assert_eq!(share("2026-01-01T00:00:00Z"), used(1));
+    assert!(claude().record_reader("t-1", chrono::Utc::now()).is_none());
 }
 
 /// There is no recording of an account at its limit: these are the words people report of it.

@@ -23,6 +23,28 @@ async fn whatever_runs_is_ended_with_all_its_processes() {
     }
 }
 
+/// Whoever ends at the first signal never gets the second; whoever heeds neither is killed.
+#[tokio::test]
+async fn it_is_asked_by_int_then_by_term_and_killed_at_last() {
+    let script = "read -r end\ntrap \"echo int >>../trace; $end\" INT\ntrap 'echo term >>../trace' TERM\n\
+        echo ready >>../trace\nwhile :; do sleep 0.01; done\n";
+    let workspace = Workspace::new().script(script, "").variable("FLEET_BRIEFING_MS", "1");
+    // Time enough for a shell on a busy machine to write down what it got.
+    let workspace = workspace.variable("FLEET_INTERRUPT_MS", "2000").variable("FLEET_TERMINATE_MS", "2000");
+    let trace = || std::fs::read_to_string(workspace.repo().with_file_name("trace")).unwrap_or_default();
+    let runner = workspace.start().await;
+    for (message, expected) in [(":", "ready\nint\nterm\n"), ("exit", "ready\nint\nterm\nready\nint\n")] {
+        let before = trace();
+        runner.say(message).await;
+        eventually("it runs", async || trace() == format!("{before}ready\n")).await;
+        runner.escape().await;
+        runner.stable().await;
+        assert_eq!(runner.outcomes().await.pop().unwrap().1, interrupted());
+        assert_eq!(trace(), expected);
+        assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
+    }
+}
+
 #[tokio::test]
 async fn an_interrupt_that_names_a_task_spares_every_other() {
     let workspace = Workspace::new();

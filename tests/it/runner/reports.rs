@@ -1,6 +1,7 @@
 //! What Coder hears about the work, and that nobody waits for Coder.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wiremock::matchers::{method, path};
@@ -15,21 +16,25 @@ const TOKEN: &str = "agent-token-of-ann";
 struct Coder {
     server: MockServer,
     status: Arc<Mutex<u16>>,
+    /// When each report came.
+    times: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Coder {
     async fn start(status: u16) -> Self {
         let server = MockServer::start().await;
         let status = Arc::new(Mutex::new(status));
-        let shared = Arc::clone(&status);
+        let times = Arc::new(Mutex::new(Vec::new()));
+        let (shared, noted) = (Arc::clone(&status), Arc::clone(&times));
         Mock::given(method("PATCH"))
             .and(path("/api/v2/workspaceagents/me/app-status"))
             .respond_with(move |_: &Request| {
+                noted.lock().unwrap().push(Instant::now());
                 ResponseTemplate::new(*shared.lock().unwrap()).set_body_json(Value::Null)
             })
             .mount(&server)
             .await;
-        Self { server, status }
+        Self { server, status, times }
     }
 
     fn workspace(&self) -> Workspace {
@@ -104,6 +109,25 @@ async fn summaries_fit_into_160_bytes() {
         [report("working", &format!("sleep 0.3 say {}…", "字".repeat(47))), report("complete", &fitting)]
     );
     assert!(reports.iter().all(|report| report["message"].as_str().unwrap().len() <= 160));
+}
+
+/// A report is answered before the pause to the next one begins, so that the pause is never seen shorter.
+#[tokio::test]
+async fn many_short_runs_are_reported_no_faster_than_coder_likes() {
+    let coder = Coder::start(200).await;
+    let workspace = coder.workspace();
+    let runner = workspace.start().await;
+    for number in 0..30 {
+        runner.task(&format!("task {number}"), &format!("say {number}")).await;
+    }
+    runner.stable().await;
+    eventually("the last one is reported", async || {
+        coder.reports().await.last() == Some(&report("complete", "29"))
+    })
+    .await;
+    let times = coder.times.lock().unwrap().clone();
+    let gaps: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| *gap >= Duration::from_millis(500)), "{gaps:?}");
 }
 
 #[tokio::test]

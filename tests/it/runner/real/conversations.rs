@@ -12,9 +12,11 @@ fn script() -> Vec<Turn> {
     vec![
         Turn::shell(COMMIT),
         Turn::say("Committed."),
+        Turn::shell("true"),
         Turn::shell("sleep 600"),
         Turn::shell("git log -1 --format=%s"),
         Turn::say("I remember."),
+        Turn::say("Still."),
     ]
 }
 
@@ -26,7 +28,8 @@ async fn shares(scene: &Scene, state: &Value) -> Vec<u64> {
     turns.map(|turn| tokens(turn, "input_tokens") + tokens(turn, "output_tokens")).collect()
 }
 
-/// Three messages: one is done, one dies with its runner, and one goes on with the same conversation.
+/// Four messages: one is done, one dies with its runner after a step that its CLI has counted and in one that it
+/// has not, and two go on with the same conversation.
 async fn assert_goes_on(engine: &'static str) {
     let Some(scene) = Scene::of(engine, script()).await else { return };
     scene.workspace.leave("role.md", "You are the role of the tests.");
@@ -43,7 +46,7 @@ async fn assert_goes_on(engine: &'static str) {
     }
     runner.say("The second message.").await;
     eventually("it has used something", async || {
-        runner.state().await["turns"][1]["usage"]["output_tokens"] == 5
+        runner.state().await["turns"][1]["usage"]["output_tokens"] == 10
     })
     .await;
     runner.kill().await;
@@ -52,10 +55,11 @@ async fn assert_goes_on(engine: &'static str) {
     assert_eq!(scene.workspace.processes_of_runs(), Vec::<u32>::new());
     let (outcome, _) = runner.ask("The third message.").await;
     assert_eq!(outcome, json!({ "outcome": "complete", "text": "I remember." }));
+    assert_eq!(runner.ask("The last message.").await.0, json!({ "outcome": "complete", "text": "Still." }));
     let state = runner.state().await;
     assert_eq!(state["session"], session);
     let shares = shares(&scene, &state).await;
-    assert_eq!(shares, [2 * STEP, STEP, 2 * STEP]);
+    assert_eq!(shares, [2 * STEP, 2 * STEP, 2 * STEP, STEP]);
     let last = serde_json::to_string(&scene.model.requests().last().unwrap().body).unwrap();
     for told in ["The first message.", "The third message."] {
         assert_eq!(last.matches(told).count(), 1, "{told}: {last}");
