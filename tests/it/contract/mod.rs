@@ -9,8 +9,8 @@ mod terminals;
 
 use std::sync::Mutex;
 
-use fleet_mcp::coder::Client;
 use fleet_mcp::coder::wire::{CreateBuild, CreateWorkspace, ParameterValue, Template, Workspace};
+use fleet_mcp::coder::{Client, Deleted};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -117,8 +117,11 @@ impl Subject {
     async fn clean_up(&self) {
         let made = self.made.lock().unwrap().clone();
         for workspace in made {
-            // What a test has deleted itself is gone already.
-            self.client.build_create(workspace, &CreateBuild::delete()).await.ok();
+            // What a test has deleted itself is gone already; what is still being built cannot be deleted yet.
+            if self.client.workspace(workspace, Deleted::Exclude).await.is_ok() {
+                self.until(workspace, is_over).await;
+                self.client.build_create(workspace, &CreateBuild::delete()).await.ok();
+            }
         }
     }
 }
