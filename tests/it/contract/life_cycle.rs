@@ -90,7 +90,7 @@ async fn a_canceled_build_ends_as_canceled_and_the_workspace_can_be_deleted() {
         let made = subject.create().await;
         subject.client.build_cancel(made.latest_build.id).await.unwrap();
         let ended = subject.until(made.id, is_over).await.latest_build;
-        // A real Coder that interrupts terraform in the middle calls the build failed, and still says when it was canceled.
+        // A real Coder that interrupts terraform in the middle calls the build failed, canceled though it was.
         let word = if ended.job.error.is_some() { "failed" } else { "canceled" };
         assert_eq!((ended.status.as_str(), ended.job.status.as_str()), (word, word));
         assert!(ended.job.canceled_at.is_some());

@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use uuid::Uuid;
 
-use crate::harness::{Api, LocalSite, TEMPLATE, client, is_over, is_ready, skipped, watched};
+use crate::harness::{Api, Live, LocalSite, TEMPLATE, client, is_over, is_ready, live, watched};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -38,16 +38,16 @@ pub(crate) async fn on_every_coder(test: impl AsyncFn(&Subject)) {
     let subject = Subject::new(&local.url, &local.token, TEMPLATE).await;
     test(&subject).await;
     local.coder.stop().await;
-    let live = |name: &str| std::env::var(format!("FLEET_LIVE_CODER_{name}")).ok();
-    match (live("URL"), live("TOKEN")) {
-        (Some(url), Some(token)) => {
-            let template = live("TEMPLATE").unwrap_or_else(|| TEMPLATE.to_owned());
-            let subject = Subject::new(url.trim_end_matches('/'), &token, &template).await;
-            test(&subject).await;
-            subject.clean_up().await;
-        }
-        (_, _) => skipped("set FLEET_LIVE_CODER_URL and FLEET_LIVE_CODER_TOKEN to run on a real Coder too"),
+    if let Some(live) = live() {
+        on_live(&live, &live.template, test).await;
     }
+}
+
+/// Runs a test on a real Coder, and removes what it made there.
+pub(crate) async fn on_live(live: &Live, template: &str, test: impl AsyncFn(&Subject)) {
+    let subject = Subject::new(&live.url, &live.token, template).await;
+    test(&subject).await;
+    subject.clean_up().await;
 }
 
 impl Subject {
