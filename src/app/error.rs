@@ -48,6 +48,8 @@ pub enum Error {
     /// What an operation recorded as its end, told again to the caller that waited for it.
     #[error("{}", .0.message)]
     Operation(Failure),
+    #[error("the disk that holds the data directory is full; nothing was changed")]
+    DiskFull,
     #[error("the store failed")]
     Store(#[source] StoreError),
 }
@@ -148,7 +150,7 @@ impl Error {
             Self::CoderRejected(_) => Code::CoderRejected,
             Self::RateLimited => Code::RateLimited,
             Self::Operation(failure) => Code::parse(&failure.code),
-            Self::Store(_) => Code::Internal,
+            Self::DiskFull | Self::Store(_) => Code::Internal,
         }
     }
 
@@ -188,6 +190,7 @@ impl Error {
             Self::Operation(_) => {
                 "Call show_agent to see the state it is in, correct the cause and call again.".into()
             }
+            Self::DiskFull => "Free some space on it, then call again.".into(),
             Self::Store(_) => "Run 'fleet-mcp doctor' on the server and follow what it says.".into(),
         }
     }
@@ -207,7 +210,8 @@ impl Error {
             | Self::RunNotFound(_)
             | Self::Forbidden(_) => None,
             Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
-            Self::RateLimited | Self::Operation(_) | Self::Store(_) => None,
+            Self::RateLimited | Self::Operation(_) => None,
+            Self::DiskFull | Self::Store(_) => None,
         }
     }
 
@@ -219,11 +223,12 @@ impl Error {
     }
 }
 
-/// A clashing key is the caller's business; everything else of the store is ours.
+/// A clashing key is the caller's business, a full disk the operator's; everything else of the store is ours.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::KeyReused => Self::KeyReused,
+            StoreError::Full => Self::DiskFull,
             other => Self::Store(other),
         }
     }

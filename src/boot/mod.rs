@@ -30,7 +30,7 @@ pub use stdio::{StdioOptions, stdio};
 pub enum BootError {
     #[error("{path} is held by {by}")]
     Held { path: PathBuf, by: String },
-    #[error("cannot use the data directory {path}")]
+    #[error("cannot use the data directory {path}: make it writable, or name another one with --data-dir")]
     DataDir {
         path: PathBuf,
         #[source]

@@ -43,6 +43,20 @@ pub enum StoreError {
     },
     #[error("{doing} {path}")]
     File { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error("the disk is full")]
+    Full,
     #[error(transparent)]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
+}
+
+/// SQLite's word for a disk that takes no more; the transaction is undone by then.
+const FULL: &str = "13";
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some(FULL) => Self::Full,
+            _ => Self::Database(error),
+        }
+    }
 }

@@ -100,9 +100,18 @@ impl Store {
 
     /// For transactions that read before they write: the lock is taken at once, so what was read stays true.
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        Ok(self.write.begin_with("BEGIN IMMEDIATE").await?)
+        match self.write.begin_with(BEGIN).await {
+            // SQLite undid a transaction by itself, as it does on a full disk, and the connection counts on.
+            Err(sqlx::Error::InvalidSavePointStatement) => {
+                self.write.acquire().await?.close().await?;
+                Ok(self.write.begin_with(BEGIN).await?)
+            }
+            begun => Ok(begun?),
+        }
     }
 }
+
+const BEGIN: &str = "BEGIN IMMEDIATE";
 
 async fn make_ready(
     writer: &SqlitePool,

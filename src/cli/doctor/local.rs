@@ -16,6 +16,8 @@ const OUR_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Permissions of anybody but the owner.
 const OTHERS: u32 = 0o077;
 
+const LEAST_SPACE: u64 = 1 << 20;
+
 /// What one look gave: all well, or what is wrong and the one thing to do about it.
 type Look = Result<String, Trouble>;
 
@@ -71,12 +73,20 @@ fn data_directory(directory: &Path) -> Look {
     if metadata.permissions().mode() & OTHERS != 0 {
         return trouble(format!("{shown} is open to others"), format!("Run 'chmod 700 {shown}'."));
     }
+    if is_full(directory) {
+        return trouble(format!("the disk that holds {shown} is full"), "Free some space on it.");
+    }
     match rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
         Ok(()) => Ok(format!("{shown} is private and writable")),
         Err(_) => {
             trouble(format!("{shown} is not writable"), format!("Run 'chmod 700 {shown}', or own it first."))
         }
     }
+}
+
+/// Less than what one transaction may need.
+fn is_full(directory: &Path) -> bool {
+    rustix::fs::statvfs(directory).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LEAST_SPACE)
 }
 
 fn operator_token(file: &Path) -> Look {

@@ -38,9 +38,11 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
         && let Some((work, saving)) = Work::begin(&deployment, workspace, build, cancel)
     {
         // First it is written down that the work has begun: else a crash would let it begin again.
-        let outcome = match saving.done().await {
-            Ok(()) => work.carry_out().await,
-            Err(error) => Err(error),
+        let outcome = match (saving.done().await, work.build.transition) {
+            (Ok(()), _) => work.carry_out().await,
+            // A stop may begin twice, and must be had on a full disk too.
+            (Err(_), Transition::Stop) => work.carry_out().await,
+            (Err(error), Transition::Start | Transition::Delete) => Err(error),
         };
         work.conclude(outcome).await;
         drop(slot);

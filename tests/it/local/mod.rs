@@ -4,6 +4,7 @@ mod app_proxy;
 mod clean_stop;
 mod crashes;
 mod faults;
+mod full_disk;
 mod here;
 mod isolation;
 mod kill_sweep;

@@ -1,0 +1,146 @@
+//! A disk that is full: clearly refused with nothing half made, and all goes on as soon as there is room again.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::harness::{Api, Program, Reply, eventually, kill, processes_under, read, server_file, skipped};
+
+/// The real program, whose data directory is a small disk that it alone sees mounted.
+struct Small {
+    program: Program,
+    child: Child,
+    api: Api,
+    token: String,
+}
+
+const MOUNT: &str = r#"mount -t tmpfs -o size=16m,mode=0700 small "$0" && exec "$@""#;
+
+/// Says so and returns true where nobody may mount.
+fn is_skipped() -> bool {
+    let tried = std::process::Command::new("unshare")
+        .args(["--mount", "mount", "-t", "tmpfs", "small", "/mnt"])
+        .output();
+    let is_able = rustix::process::getuid().is_root() && tried.is_ok_and(|ended| ended.status.success());
+    if !is_able {
+        skipped("a small disk needs root, 'unshare' and the right to mount");
+    }
+    !is_able
+}
+
+impl Small {
+    async fn start() -> Self {
+        let program = Program::without_coder();
+        std::fs::create_dir(program.data_dir()).unwrap();
+        let plain = program.command(&["up", "--port", "0"]);
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", MOUNT]).arg(program.data_dir());
+        command.arg(plain.get_program()).args(plain.get_args()).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let log = std::fs::File::create(program.directory.path().join("server.log")).unwrap();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let data = inside(&child, &program.data_dir());
+        eventually("the server announces itself", async || {
+            server_file(&data).is_some_and(|file| Some(file.pid) == child.id())
+        })
+        .await;
+        let url = server_file(&data).unwrap().url.as_str().trim_end_matches('/').to_owned();
+        let token = std::fs::read_to_string(data.join("operator.token")).unwrap().trim().to_owned();
+        Self { program, child, api: Api::new(&url, ""), token }
+    }
+
+    fn data(&self) -> PathBuf {
+        inside(&self.child, &self.program.data_dir())
+    }
+
+    async fn call(&self, method: Method, path: &str, body: &Value) -> Reply {
+        let request = self.api.bare(method, &format!("/api/v1{path}")).bearer_auth(&self.token);
+        read(if body.is_null() { request } else { request.json(body) }).await.unwrap()
+    }
+
+    async fn create(&self, name: &str) -> Reply {
+        let body = json!({ "project": "setup", "spec": "say hello", "name": name, "wait_seconds": 45 });
+        self.call(Method::POST, "/agents", &body).await
+    }
+
+    async fn rests(&self, name: &str) {
+        eventually("it rests", async || {
+            let shown = self.call(Method::GET, &format!("/agents/{name}"), &Value::Null).await.body;
+            shown["agent"]["status"] == "idle" && !shown["agent"]["callback"].is_null()
+        })
+        .await;
+    }
+
+    fn fill(&self) {
+        let mut filler = std::fs::File::create(self.data().join("filler")).unwrap();
+        while filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.data().join("filler")).unwrap();
+    }
+
+    fn workspaces(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.data().join("workspaces")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        self.child.id().into_iter().for_each(kill);
+        processes_under(self.program.directory.path()).into_iter().for_each(kill);
+    }
+}
+
+/// A path as the process sees it.
+fn inside(child: &Child, path: &Path) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/root{}", child.id().unwrap(), path.display()))
+}
+
+fn refusal(reply: &Reply) -> (u16, &Value, &Value, &Value) {
+    (reply.status, &reply.body["code"], &reply.body["message"], &reply.body["next_action"])
+}
+
+#[tokio::test]
+async fn a_full_disk_is_named_leaves_nothing_half_made_and_is_forgotten_when_there_is_room() {
+    if is_skipped() {
+        return;
+    }
+    let mut small = Small::start().await;
+    assert_eq!(small.create("one").await.status, 201);
+    small.rests("one").await;
+    small.fill();
+    let expected = (
+        500,
+        &json!("INTERNAL"),
+        &json!("the disk that holds the data directory is full; nothing was changed"),
+        &json!("Free some space on it, then call again."),
+    );
+    assert_eq!(refusal(&small.create("two").await), expected);
+    let listed = small.call(Method::GET, "/agents", &Value::Null).await;
+    assert_eq!((listed.status, &listed.body["agents"][0]["name"]), (200, &json!("one")));
+    assert_eq!((&listed.body["total_count"], small.workspaces()), (&json!(1), vec!["one".to_owned()]));
+
+    small.make_room();
+    assert_eq!(small.create("two").await.status, 201);
+    small.rests("two").await;
+    small.fill();
+    // It can be stopped all the same, though no row can be written about it.
+    assert_eq!(small.call(Method::POST, "/shutdown", &json!({})).await.status, 202);
+    assert!(small.child.wait().await.unwrap().success(), "{}", small.program.log());
+    assert_eq!(processes_under(small.program.directory.path()), Vec::<u32>::new());
+}
