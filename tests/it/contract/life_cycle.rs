@@ -39,6 +39,7 @@ async fn a_workspace_comes_up_in_the_order_of_states() {
         while let Some(event) = events.next().await {
             let WorkspaceEvent::Workspace(now) = event.unwrap() else { continue };
             seen.push(words(&now));
+            assert_ne!(now.latest_build.status, "failed", "{:?}", now.latest_build.job);
             if is_ready(&now) {
                 break;
             }
@@ -88,12 +89,11 @@ async fn a_canceled_build_ends_as_canceled_and_the_workspace_can_be_deleted() {
     on_every_coder(async |subject: &Subject| {
         let made = subject.create().await;
         subject.client.build_cancel(made.latest_build.id).await.unwrap();
-        let ended = subject.until(made.id, is_over).await;
-        assert_eq!(
-            (ended.latest_build.status.as_str(), ended.latest_build.job.status.as_str()),
-            ("canceled", "canceled")
-        );
-        assert!(ended.latest_build.job.canceled_at.is_some());
+        let ended = subject.until(made.id, is_over).await.latest_build;
+        // A real Coder that interrupts terraform in the middle calls the build failed, canceled though it was.
+        let word = if ended.job.error.is_some() { "failed" } else { "canceled" };
+        assert_eq!((ended.status.as_str(), ended.job.status.as_str()), (word, word));
+        assert!(ended.job.canceled_at.is_some());
         let second = subject.client.build_cancel(made.latest_build.id).await.unwrap_err();
         assert!(second.to_string().contains("Job has already completed!"), "{second}");
         assert_eq!(subject.build(made.id, &CreateBuild::delete()).await.latest_build.status, "deleted");

@@ -9,14 +9,14 @@ mod terminals;
 
 use std::sync::Mutex;
 
-use fleet_mcp::coder::Client;
 use fleet_mcp::coder::wire::{CreateBuild, CreateWorkspace, ParameterValue, Template, Workspace};
+use fleet_mcp::coder::{Client, Deleted};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use uuid::Uuid;
 
-use crate::harness::{Api, LocalSite, TEMPLATE, client, is_over, is_ready, skipped, watched};
+use crate::harness::{Api, Live, LocalSite, TEMPLATE, client, is_over, is_ready, live, watched};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -38,16 +38,16 @@ pub(crate) async fn on_every_coder(test: impl AsyncFn(&Subject)) {
     let subject = Subject::new(&local.url, &local.token, TEMPLATE).await;
     test(&subject).await;
     local.coder.stop().await;
-    let live = |name: &str| std::env::var(format!("FLEET_LIVE_CODER_{name}")).ok();
-    match (live("URL"), live("TOKEN")) {
-        (Some(url), Some(token)) => {
-            let template = live("TEMPLATE").unwrap_or_else(|| TEMPLATE.to_owned());
-            let subject = Subject::new(url.trim_end_matches('/'), &token, &template).await;
-            test(&subject).await;
-            subject.clean_up().await;
-        }
-        (_, _) => skipped("set FLEET_LIVE_CODER_URL and FLEET_LIVE_CODER_TOKEN to run on a real Coder too"),
+    if let Some(live) = live() {
+        on_live(&live, &live.template, test).await;
     }
+}
+
+/// Runs a test on a real Coder, and removes what it made there.
+pub(crate) async fn on_live(live: &Live, template: &str, test: impl AsyncFn(&Subject)) {
+    let subject = Subject::new(&live.url, &live.token, template).await;
+    test(&subject).await;
+    subject.clean_up().await;
 }
 
 impl Subject {
@@ -117,8 +117,11 @@ impl Subject {
     async fn clean_up(&self) {
         let made = self.made.lock().unwrap().clone();
         for workspace in made {
-            // What a test has deleted itself is gone already.
-            self.client.build_create(workspace, &CreateBuild::delete()).await.ok();
+            // What a test has deleted itself is gone already; what is still being built cannot be deleted yet.
+            if self.client.workspace(workspace, Deleted::Exclude).await.is_ok() {
+                self.until(workspace, is_over).await;
+                self.client.build_create(workspace, &CreateBuild::delete()).await.ok();
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{STUBBORN, alive, every_byte};
 use crate::contract::agent_id;
 use crate::harness::{LocalSite, RunningFleet, RunningLocal, eventually, project};
 
-const LONG: Duration = Duration::from_secs(120);
+pub(super) const LONG: Duration = Duration::from_secs(120);
 
 /// A fleet on an embedded Coder with one idle agent.
 pub(super) struct Home {
@@ -91,7 +91,7 @@ pub(super) async fn everything(fleet: &Fleet, run: &Run, stream: RunStream) -> V
     }
 }
 
-async fn written(fleet: &Fleet, id: RunId, bytes: u64) -> Run {
+pub(super) async fn written(fleet: &Fleet, id: RunId, bytes: u64) -> Run {
     let mut progress = fleet.run_progress(id).unwrap();
     progress.wait_for(|run| run.stdout >= bytes).await.unwrap().clone()
 }

@@ -2,6 +2,7 @@
 
 mod container;
 mod cuts;
+mod deployment;
 mod fleet;
 mod kill_points;
 mod once;

@@ -12,8 +12,8 @@ use tokio::process::Child;
 use uuid::Uuid;
 
 use super::{address, alive, every_byte, output, sh};
-use crate::contract::agent_id;
-use crate::harness::{LocalSite, client, eventually, is_ready, skipped, watched};
+use crate::contract::{Subject, agent_id, on_live};
+use crate::harness::{LocalSite, client, eventually, is_ready, live, skipped, watched};
 
 /// What a workspace must have; `git` is for the embedded Coder itself.
 const TOOLS: [&str; 9] = ["stty", "mkdir", "cat", "tail", "rm", "sleep", "git", "true", "head"];
@@ -48,6 +48,10 @@ impl PoorCoder {
         let agent = agent_id(&watched(&client, id, is_ready).await);
         Self { site, _child: child, client, agent }
     }
+
+    async fn serves(&self) {
+        serves(&self.client, self.agent).await;
+    }
 }
 
 fn fill(path: &Path, shell: &str, more: &[&str]) {
@@ -64,8 +68,7 @@ fn find(tool: &str) -> Option<PathBuf> {
 }
 
 /// What every workspace must be able to do.
-async fn serves(poor: &PoorCoder) {
-    let (client, agent) = (&poor.client, poor.agent);
+async fn serves(client: &Client, agent: Uuid) {
     let got = client.exec(agent, &sh("echo out; echo err >&2; exit 3")).await.unwrap();
     assert_eq!(got, output(Exit::Code(3), "out\n", "err\n"));
     let mut command = sh("cat");
@@ -94,14 +97,14 @@ async fn serves(poor: &PoorCoder) {
 #[tokio::test]
 async fn a_workspace_without_setsid_and_grep_serves_as_well() {
     let poor = PoorCoder::start("dash", &[]).await;
-    serves(&poor).await;
+    poor.serves().await;
     assert!(poor.site.workspace("poor").join("runs").is_dir());
 }
 
 #[tokio::test]
 async fn bash_as_the_shell_serves_as_well_with_and_without_setsid() {
-    serves(&PoorCoder::start("bash", &[]).await).await;
-    serves(&PoorCoder::start("bash", &["setsid", "grep"]).await).await;
+    PoorCoder::start("bash", &[]).await.serves().await;
+    PoorCoder::start("bash", &["setsid", "grep"]).await.serves().await;
 }
 
 #[tokio::test]
@@ -110,5 +113,18 @@ async fn busybox_as_the_shell_serves_as_well() {
         skipped("busybox is not installed");
         return;
     }
-    serves(&PoorCoder::start("busybox", &["setsid", "grep"]).await).await;
+    PoorCoder::start("busybox", &["setsid", "grep"]).await.serves().await;
+}
+
+#[tokio::test]
+async fn a_poor_workspace_of_a_real_coder_serves_as_well() {
+    let Some(live) = live() else { return };
+    let Some(template) = &live.poor_template else {
+        skipped("set FLEET_LIVE_CODER_POOR_TEMPLATE to a template whose workspaces find the least programs");
+        return;
+    };
+    on_live(&live, template, async |subject: &Subject| {
+        serves(&subject.client, agent_id(&subject.create_ready().await)).await;
+    })
+    .await;
 }

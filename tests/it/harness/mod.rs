@@ -15,6 +15,7 @@ mod eventually;
 mod fault_proxy;
 mod fixtures;
 mod fleet;
+mod live;
 mod local;
 mod model;
 mod path;
@@ -37,6 +38,7 @@ pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
     RunningFleet, Scene, caller, client, create_command, fleet_options, list_all, operator, stub, template,
 };
+pub(crate) use live::{Live, live};
 pub(crate) use local::{
     LocalSite, RunningLocal, TEMPLATE, is_over, is_ready, kill, processes_under, project,
 };
