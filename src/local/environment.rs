@@ -7,23 +7,7 @@ use std::path::Path;
 use super::build::marker;
 use super::record::Workspace;
 use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
-
-/// What people expect of a shell, and what logged-in agent CLIs need. Nothing else of ours gets through.
-const NAMES: [&str; 12] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "TZ",
-    "TERM",
-    "TMPDIR",
-    "SSH_AUTH_SOCK",
-    "RUN_TEMPLATE_PATH",
-    "CREATE_CHAT_TEMPLATE_PATH",
-];
-const PREFIXES: [&str; 7] = ["LC_", "XDG_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_", "CURSOR_"];
+use crate::domain::environment::is_allowed;
 
 /// What an agent's process is told.
 #[derive(Debug)]
@@ -41,7 +25,7 @@ pub(crate) struct AgentEnvironment<'a> {
 pub(crate) fn inherited(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text =
         variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    text.filter(|(name, _)| is_allowed(name)).collect()
+    text.filter(|(name, _)| is_inherited(name)).collect()
 }
 
 pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String> {
@@ -75,8 +59,9 @@ pub(crate) fn of_terminal(site: &Site, workspace: &Workspace, fleet: &Path) -> B
     environment
 }
 
-fn is_allowed(name: &str) -> bool {
-    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// The server's own environment may come from a workspace of some other Coder, whose variables are not theirs.
+fn is_inherited(name: &str) -> bool {
+    is_allowed(name) && !name.starts_with("CODER_") && !name.starts_with("GIT_") && name != "PWD"
 }
 
 #[cfg(test)]

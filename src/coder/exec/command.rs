@@ -17,7 +17,8 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Where it starts, from the agent's directory on.
     pub cwd: Option<String>,
-    /// On top of the agent's environment.
+    pub inherited: Inherited,
+    /// On top of what it inherits.
     pub env: Vec<(String, String)>,
     pub stdin: Bytes,
     /// Whole seconds; after that the command and all its descendants are ended.
@@ -26,6 +27,14 @@ pub struct Command {
     pub container: Option<String>,
     /// How much of each stream one call keeps; a durable run is not bound by it.
     pub output_limit: usize,
+}
+
+/// Which variables of the agent's environment a command sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inherited {
+    All,
+    /// These names; one that ends with a star stands for all that begin so.
+    Only(&'static [&'static str]),
 }
 
 /// What a command left behind.
@@ -53,6 +62,7 @@ impl Command {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
             cwd: None,
+            inherited: Inherited::All,
             env: Vec::new(),
             stdin: Bytes::new(),
             timeout: TIMEOUT,
@@ -85,6 +95,7 @@ impl fmt::Debug for Command {
         f.debug_struct("Command")
             .field("argv", &self.argv)
             .field("cwd", &self.cwd)
+            .field("inherited", &self.inherited)
             .field("env", &names)
             .field("stdin", &format_args!("{} bytes", self.stdin.len()))
             .field("timeout", &self.timeout)
@@ -111,8 +122,8 @@ mod tests {
         command.stdin = "canary".into();
         assert_eq!(
             format!("{command:?}"),
-            "Command { argv: [\"git\", \"push\"], cwd: None, env: [\"TOKEN\"], stdin: 6 bytes, timeout: 60s, \
-             container: None, output_limit: 1048576 }"
+            "Command { argv: [\"git\", \"push\"], cwd: None, inherited: All, env: [\"TOKEN\"], stdin: 6 bytes, \
+             timeout: 60s, container: None, output_limit: 1048576 }"
         );
     }
 

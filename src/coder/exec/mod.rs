@@ -19,7 +19,7 @@ mod script;
 mod state;
 mod terminal;
 
-pub use command::{Command, Exit, Output};
+pub use command::{Command, Exit, Inherited, Output};
 pub use error::ExecError;
 pub use follow::{Offsets, OutputStream, RunAddress, RunEvent};
 pub use run::{KnownRun, Signal, Target};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::command::Command;
+use super::command::{Command, Inherited};
 use super::follow::Offsets;
 use super::quote::{printing, word};
 use super::run::{Signal, Target};
@@ -165,6 +165,23 @@ fn bare(script: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
+/// Forgets every variable but these and the run's own mark. What looks like a name and is none, out of a value of
+/// several lines, is left alone.
+fn forgetting_but(names: &[&str]) -> String {
+    let kept = names.join("|");
+    format!(
+        r#"for name in $(export -p | while read -r word rest; do
+[ "$word" = export ] && printf '%s ' "${{rest%%=*}}"
+done); do
+case $name in
+FLEET_EXEC|{kept}|[0-9]*|*[!A-Za-z0-9_]*) ;;
+*) unset "$name" ;;
+esac
+done
+"#
+    )
+}
+
 /// Turns a part of the supervisor into the command, after it has noted which process that is. What it uses of the
 /// supervisor's variables comes before those of the command, which may have the same names.
 fn command_file(command: &Command) -> String {
@@ -174,6 +191,9 @@ fn command_file(command: &Command) -> String {
     }
     let words: Vec<String> = command.argv.iter().map(|argument| word(argument)).collect();
     file.push_str(&format!("set -- $own {}\n", words.join(" ")));
+    if let Inherited::Only(names) = command.inherited {
+        file.push_str(&forgetting_but(names));
+    }
     for (name, value) in &command.env {
         file.push_str(&format!("export {name}={}\n", word(value)));
     }

@@ -1,0 +1,51 @@
+//! Which variables a process that works for others may inherit: an allow-list, so that nothing of ours slips through.
+
+/// What people expect of a shell, what agent CLIs and git need, and the marks by which our processes are found. A
+/// name that ends with a star stands for all that begin so.
+pub const ALLOWED: [&str; 25] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "PWD",
+    "SSH_AUTH_SOCK",
+    "RUN_TEMPLATE_PATH",
+    "CREATE_CHAT_TEMPLATE_PATH",
+    "LC_*",
+    "XDG_*",
+    "ANTHROPIC_*",
+    "OPENAI_*",
+    "CLAUDE_*",
+    "CODEX_*",
+    "CURSOR_*",
+    // How a workspace knows its Coder, and its git the way to its forge.
+    "CODER_WORKSPACE_*",
+    "CODER_AGENT_*",
+    "GIT_*",
+    "FLEET_AGENT_DIR",
+    "FLEET_WORKSPACE",
+];
+
+pub fn is_allowed(name: &str) -> bool {
+    ALLOWED.iter().any(|allowed| match allowed.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == *allowed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_and_loaders_are_not_inherited() {
+        let names = ["CODER_SESSION_TOKEN", "FLEET_TOKEN", "GITHUB_TOKEN", "LD_PRELOAD", "HOMES", "LC"];
+        assert_eq!(names.map(is_allowed), [false; 6]);
+        assert_eq!(["HOME", "LC_TIME", "GIT_SSH_COMMAND"].map(is_allowed), [true; 3]);
+    }
+}
