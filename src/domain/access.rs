@@ -40,6 +40,9 @@ pub enum Action {
     TaskStart,
     TaskCancel,
     StatusReport,
+    SquadRoleList,
+    SquadRun,
+    SquadStatus,
     RoleList,
     ProjectList,
     FleetStatus,
@@ -125,6 +128,7 @@ pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> R
         Class::Own => {
             may_manage(principal, target).or_else(|denial| may_act_on_itself(principal, target, denial))
         }
+        Class::Work => may_manage(principal, target).or_else(|denial| may_work(principal, target, denial)),
         Class::Itself => may_act_on_itself(principal, target, Denial::Kind(principal.kind)),
         Class::People => match principal.rights() {
             RoleKind::Operator => Ok(()),
@@ -148,6 +152,8 @@ enum Class {
     Fleet,
     /// Changes to one agent that it may also make to itself.
     Own,
+    /// Engines that work for the caller: managers where they manage, coding agents in their own workspaces.
+    Work,
     /// What an agent does about itself alone.
     Itself,
     /// Tokens, settings, audit: people only.
@@ -170,6 +176,9 @@ impl Action {
         Self::TaskStart,
         Self::TaskCancel,
         Self::StatusReport,
+        Self::SquadRoleList,
+        Self::SquadRun,
+        Self::SquadStatus,
         Self::RoleList,
         Self::ProjectList,
         Self::FleetStatus,
@@ -198,6 +207,9 @@ impl Action {
             Self::TaskStart => "start_agent_task",
             Self::TaskCancel => "cancel_agent_task",
             Self::StatusReport => "report_status",
+            Self::SquadRoleList => "list_roles",
+            Self::SquadRun => "start_squad_members",
+            Self::SquadStatus => "squad_status",
             Self::RoleList => "list_agent_roles",
             Self::ProjectList => "list_agent_projects",
             Self::FleetStatus => "fleet_status",
@@ -213,7 +225,7 @@ impl Action {
     /// Does it change anything? Such calls are audited, and every refusal is.
     pub fn is_mutation(self) -> bool {
         match self.class() {
-            Class::Fleet | Class::Own | Class::Itself => true,
+            Class::Fleet | Class::Own | Class::Work | Class::Itself => true,
             Class::People => matches!(self, Self::TokenManage | Self::ServerStop),
             Class::Read | Class::Detail | Class::Oversight => false,
         }
@@ -224,6 +236,10 @@ impl Action {
         match self.class() {
             Class::Read | Class::Detail => true,
             Class::Own => principal.agent.is_some() || is_manager(principal.kind),
+            Class::Work => {
+                is_manager(principal.kind)
+                    || (principal.agent.is_some() && principal.kind == RoleKind::Coding)
+            }
             Class::Itself => principal.agent.is_some(),
             Class::Fleet | Class::Oversight => is_manager(principal.kind),
             Class::People => principal.rights() == RoleKind::Operator,
@@ -234,6 +250,8 @@ impl Action {
         match self {
             Self::AgentList | Self::AgentHistory | Self::AgentWait => Class::Read,
             Self::RoleList | Self::ProjectList | Self::FleetStatus => Class::Read,
+            Self::SquadRoleList | Self::SquadStatus => Class::Read,
+            Self::SquadRun => Class::Work,
             Self::AgentShow | Self::AgentLog => Class::Detail,
             Self::RescueList | Self::RescueFetch => Class::Oversight,
             Self::AgentCreate
@@ -298,6 +316,15 @@ fn manager_may(principal: &Principal, target: Target<'_>) -> Result<(), Denial> 
         return Err(Denial::NotItsChild);
     }
     Ok(())
+}
+
+fn may_work(principal: &Principal, target: Target<'_>, denial: Denial) -> Result<(), Denial> {
+    match principal.rights() {
+        RoleKind::Operator | RoleKind::Manager | RoleKind::Coding => {
+            may_act_on_itself(principal, target, denial)
+        }
+        RoleKind::Review | RoleKind::Planning => Err(denial),
+    }
 }
 
 fn may_act_on_itself(principal: &Principal, target: Target<'_>, denial: Denial) -> Result<(), Denial> {

@@ -35,6 +35,7 @@ ids! {
     RescueId,
     /// One process of an engine.
     RunId,
+    SquadId,
     TaskId,
     TokenId,
 }

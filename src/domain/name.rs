@@ -10,6 +10,8 @@ pub const MAX_GIVEN: usize = 32;
 /// The longest name we generate, so that tables stay narrow.
 pub const MAX_GENERATED: usize = 20;
 
+/// How the workspaces are called that squads and spawns run in.
+const RUNS_PREFIX: &str = "runs-";
 const RESERVED: [&str; 2] = ["new", "create"];
 const PLAIN_TRIES: usize = 64;
 const NUMBERED_TRIES: usize = 256;
@@ -56,6 +58,19 @@ impl AgentName {
             .unwrap_or_else(|| Self(format!("agent-{}", short_random())))
     }
 
+    /// The name of the workspace in which work of a project runs that belongs to no agent.
+    pub fn of_runs(project: &str) -> Self {
+        let parts = project.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+        let mut name = format!("{RUNS_PREFIX}{}", parts.collect::<Vec<_>>().join("-"));
+        name.truncate(MAX_GIVEN);
+        Self(name.trim_end_matches('-').to_owned())
+    }
+
+    /// Does such work run there? Nobody may give an agent a name like that.
+    pub fn is_of_runs(&self) -> bool {
+        self.key().starts_with(RUNS_PREFIX)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -99,6 +114,14 @@ mod tests {
             assert_eq!(AgentName::parse(bad), Err(NameError::Characters), "{bad}");
         }
         assert_eq!(AgentName::parse("new"), Err(NameError::Reserved("new".into())));
+    }
+
+    #[test]
+    fn the_runs_of_a_project_have_a_workspace_that_is_told_from_agents() {
+        let names =
+            ["here", "My_Project", "", &"long".repeat(9)].map(|project| AgentName::of_runs(project).0);
+        assert_eq!(names, ["runs-here", "runs-My-Project", "runs", "runs-longlonglonglonglonglonglon"]);
+        assert!(AgentName::of_runs("Here").is_of_runs() && !AgentName::parse("runs").unwrap().is_of_runs());
     }
 
     #[test]

@@ -59,10 +59,12 @@ pub enum RunEnd {
     },
     TimedOut,
     Canceled,
-    /// It never started.
+    /// It cannot be started.
     Failed {
         reason: String,
     },
+    /// The server stopped before it was started, and now it never will be: whoever knows its input may begin anew.
+    Unstarted,
     /// Nobody can tell how it ended, or whether it began; it is not run again.
     Lost {
         reason: String,
@@ -122,6 +124,19 @@ impl Run {
         matches!(self.state, RunState::Ended(_))
     }
 
+    /// Nobody saw how it ended, or it never began.
+    pub fn is_without_trace(&self) -> bool {
+        match &self.state {
+            RunState::Accepted | RunState::Running => false,
+            RunState::Ended(end) => match end {
+                RunEnd::Exited { .. } | RunEnd::Signaled { .. } | RunEnd::TimedOut | RunEnd::Canceled => {
+                    false
+                }
+                RunEnd::Failed { .. } | RunEnd::Unstarted | RunEnd::Lost { .. } => true,
+            },
+        }
+    }
+
     pub fn written(&self, stream: RunStream) -> u64 {
         match stream {
             RunStream::Stdout => self.stdout,
@@ -155,16 +170,6 @@ impl Run {
     }
 }
 
-/// Why a run ended whose start the server did not live to see; the workspace was asked, and it had not begun.
-pub const NEVER_STARTED: &str = "the server stopped before it was started";
-
-impl RunEnd {
-    /// Is it certain that nothing of it ever ran, and nothing kept it from running but us?
-    pub fn is_unbegun(&self) -> bool {
-        matches!(self, Self::Lost { reason } if reason == NEVER_STARTED)
-    }
-}
-
 impl fmt::Display for RunEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -173,6 +178,7 @@ impl fmt::Display for RunEnd {
             Self::TimedOut => f.write_str("ran out of time"),
             Self::Canceled => f.write_str("was canceled"),
             Self::Failed { reason } => write!(f, "did not start: {reason}"),
+            Self::Unstarted => f.write_str("did not start: the server stopped before"),
             Self::Lost { reason } => write!(f, "was lost: {reason}"),
         }
     }

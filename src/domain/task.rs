@@ -42,6 +42,8 @@ word_enum! {
         Spec = "spec",
         /// We have to tell the agent.
         Given = "given",
+        /// A process of its own in the workspace does it, beside the agent.
+        Run = "run",
     }
 }
 
@@ -150,6 +152,14 @@ pub struct Verified {
     pub is_clean: bool,
 }
 
+/// The tasks of an agent that say something about it now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SeenTasks<'a> {
+    pub open: Option<&'a Task>,
+    pub running: Option<&'a Task>,
+    pub last: Option<&'a Task>,
+}
+
 /// One change of a task's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskMove {
@@ -222,9 +232,16 @@ impl TaskWork {
     }
 }
 
-/// What an agent's tasks say about its status.
-pub fn seen(open: Option<&Task>, last: Option<&Task>, now: DateTime<Utc>) -> TaskSeen {
-    let Some(open) = open else { return last.map_or(TaskSeen::None, seen_ended) };
+/// What an agent's tasks say about its status. What others run in its workspace keeps it busy, and is seen to by
+/// those who wait for it.
+pub fn seen(tasks: SeenTasks<'_>, now: DateTime<Utc>) -> TaskSeen {
+    let Some(open) = tasks.open else {
+        return match (tasks.running, tasks.last) {
+            (Some(_), _) => TaskSeen::Working { last_sign: now },
+            (None, Some(last)) if last.work.origin != TaskOrigin::Run => seen_ended(last),
+            (None, Some(_) | None) => TaskSeen::None,
+        };
+    };
     let work = &open.work;
     if let Some(until) = work.parked_until {
         return TaskSeen::Parked { until };
@@ -322,25 +339,34 @@ mod tests {
     fn an_open_task_speaks_for_the_agent_and_else_the_last_one_does() {
         let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
         let failed = TaskSeen::Failed { outcome: Some("so".into()) };
-        let ended = |state| seen(None, Some(&task(state)), at(0));
-        assert_eq!(seen(None, None, at(0)), TaskSeen::None);
+        fn with<'a>(open: Option<&'a Task>, last: Option<&'a Task>) -> SeenTasks<'a> {
+            SeenTasks { open, running: None, last }
+        }
+        let ended = |state| seen(with(None, Some(&task(state))), at(0));
+        assert_eq!(seen(with(None, None), at(0)), TaskSeen::None);
         assert_eq!([TaskState::Failed, TaskState::TimedOut].map(ended), [failed.clone(), failed]);
         assert_eq!([TaskState::Done, TaskState::Canceled].map(ended), [TaskSeen::None, TaskSeen::None]);
         let mut asked = task(TaskState::Done);
         asked.entry.needs_user_attention = true;
-        assert_eq!(seen(None, Some(&asked), at(0)), TaskSeen::Asking { question: Some("so".into()) });
+        assert_eq!(seen(with(None, Some(&asked)), at(0)), TaskSeen::Asking { question: Some("so".into()) });
 
         let mut open = task(TaskState::Delivering);
-        assert_eq!(seen(Some(&open), Some(&asked), at(0)), TaskSeen::Pending);
+        assert_eq!(seen(with(Some(&open), Some(&asked)), at(0)), TaskSeen::Pending);
         open.work.silent_since = Some(at(1));
-        assert_eq!(seen(Some(&open), None, at(30)), TaskSeen::Pending);
-        assert_eq!(seen(Some(&open), None, at(31)), TaskSeen::Silent { since: at(1) });
+        assert_eq!(seen(with(Some(&open), None), at(30)), TaskSeen::Pending);
+        assert_eq!(seen(with(Some(&open), None), at(31)), TaskSeen::Silent { since: at(1) });
         let mut working = task(TaskState::Working);
         working.work.working_since = Some(at(5));
-        assert_eq!(seen(Some(&working), None, at(9)), TaskSeen::Working { last_sign: at(5) });
+        assert_eq!(seen(with(Some(&working), None), at(9)), TaskSeen::Working { last_sign: at(5) });
         working.work.last_sign = Some(at(7));
-        assert_eq!(seen(Some(&working), None, at(9)), TaskSeen::Working { last_sign: at(7) });
+        assert_eq!(seen(with(Some(&working), None), at(9)), TaskSeen::Working { last_sign: at(7) });
         working.work.parked_until = Some(at(60));
-        assert_eq!(seen(Some(&working), None, at(9)), TaskSeen::Parked { until: at(60) });
+        assert_eq!(seen(with(Some(&working), None), at(9)), TaskSeen::Parked { until: at(60) });
+
+        let mut run = task(TaskState::Failed);
+        run.work.origin = TaskOrigin::Run;
+        assert_eq!(seen(with(None, Some(&run)), at(9)), TaskSeen::None);
+        let beside = SeenTasks { running: Some(&run), ..with(None, Some(&asked)) };
+        assert_eq!(seen(beside, at(9)), TaskSeen::Working { last_sign: at(9) });
     }
 }

@@ -86,7 +86,7 @@ impl Store {
         &self,
         agent: &Agent,
         operation: &Operation,
-        task: &Task,
+        task: Option<&Task>,
         key: Option<&RequestKey>,
     ) -> Result<Accepted, StoreError> {
         let mut tx = self.begin().await?;
@@ -95,7 +95,9 @@ impl Store {
         }
         insert(&mut tx, agent).await?;
         operations::insert(&mut tx, operation).await?;
-        tasks::insert(&mut tx, task).await?;
+        if let Some(task) = task {
+            tasks::insert(&mut tx, task).await?;
+        }
         request_keys::remember(&mut tx, key, operation).await?;
         tx.commit().await?;
         Ok(Accepted::New)

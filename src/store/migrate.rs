@@ -24,6 +24,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 2, name: "runs", sql: include_str!("migrations/0002_runs.sql") },
     Step { version: 3, name: "tasks", sql: include_str!("migrations/0003_tasks.sql") },
     Step { version: 4, name: "identity", sql: include_str!("migrations/0004_identity.sql") },
+    Step { version: 5, name: "squads", sql: include_str!("migrations/0005_squads.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.

@@ -115,6 +115,7 @@ const SIGNALED: &str = "signaled";
 const TIMED_OUT: &str = "timed_out";
 const CANCELED: &str = "canceled";
 const FAILED: &str = "failed";
+const UNSTARTED: &str = "unstarted";
 const LOST: &str = "lost";
 
 /// The three columns of a state: word, code, reason.
@@ -127,6 +128,7 @@ fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>) {
         RunState::Ended(RunEnd::TimedOut) => (TIMED_OUT, None, None),
         RunState::Ended(RunEnd::Canceled) => (CANCELED, None, None),
         RunState::Ended(RunEnd::Failed { reason }) => (FAILED, None, Some(reason)),
+        RunState::Ended(RunEnd::Unstarted) => (UNSTARTED, None, None),
         RunState::Ended(RunEnd::Lost { reason }) => (LOST, None, Some(reason)),
     }
 }
@@ -140,6 +142,7 @@ fn state_of(row: &SqliteRow) -> Result<RunState, sqlx::Error> {
         TIMED_OUT => RunState::Ended(RunEnd::TimedOut),
         CANCELED => RunState::Ended(RunEnd::Canceled),
         FAILED => RunState::Ended(RunEnd::Failed { reason: row.try_get("reason")? }),
+        UNSTARTED => RunState::Ended(RunEnd::Unstarted),
         LOST => RunState::Ended(RunEnd::Lost { reason: row.try_get("reason")? }),
         other => return Err(unreadable("state", other)),
     })

@@ -12,7 +12,7 @@ use super::task_moves::{ask_to_cancel, note_move};
 use super::task_rows::{self, select_tasks};
 use super::{RequestKey, Store, journal};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Task, TaskMove, TaskOrigin, TaskState, WhenBusy};
+use crate::domain::task::{SeenTasks, Task, TaskMove, TaskOrigin, TaskState, WhenBusy};
 
 /// More tasks than this never wait for one agent.
 const LONGEST_QUEUE: usize = 500;
@@ -22,6 +22,8 @@ const LONGEST_QUEUE: usize = 500;
 pub struct LatestTasks {
     /// The one in hand, else the next in the queue.
     pub open: Option<Task>,
+    /// One that a process of its own does beside the agent.
+    pub running: Option<Task>,
     /// The one that ended last.
     pub last: Option<Task>,
     /// Grows with every move of any of the agent's tasks.
@@ -44,6 +46,12 @@ pub enum TaskAccepted {
     Repeated(Box<Task>),
 }
 
+impl LatestTasks {
+    pub fn seen(&self) -> SeenTasks<'_> {
+        SeenTasks { open: self.open.as_ref(), running: self.running.as_ref(), last: self.last.as_ref() }
+    }
+}
+
 /// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks. What was begun
 /// goes before what waits, what is urgent before what is not.
 macro_rules! next_open {
@@ -51,8 +59,18 @@ macro_rules! next_open {
         concat!(
             "SELECT journal.id FROM journal JOIN task_deliveries ON task_deliveries.task_id = journal.id WHERE agent_id = ",
             $agent,
-            " AND ended_at IS NULL ORDER BY CASE WHEN state = 'queued' THEN 1 ELSE 0 END, is_urgent DESC, ",
+            " AND ended_at IS NULL AND origin <> 'run' ORDER BY CASE WHEN state = 'queued' THEN 1 ELSE 0 END, is_urgent DESC, ",
             "created_at, journal.id LIMIT 1"
+        )
+    };
+}
+
+macro_rules! first_running {
+    ($agent:literal) => {
+        concat!(
+            "SELECT journal.id FROM journal JOIN task_deliveries ON task_deliveries.task_id = journal.id WHERE agent_id = ",
+            $agent,
+            " AND ended_at IS NULL AND origin = 'run' AND state = 'working' ORDER BY created_at, journal.id LIMIT 1"
         )
     };
 }
@@ -114,6 +132,8 @@ impl Store {
         let mut read = self.read.begin().await?;
         let open = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", next_open!("$1"), ")")));
         let open = open.bind(agent.0).fetch_optional(&mut *read).await?;
+        let running = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", first_running!("$1"), ")")));
+        let running = running.bind(agent.0).fetch_optional(&mut *read).await?;
         let last = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", last_ended!("$1"), ")")));
         let last = last.bind(agent.0).fetch_optional(&mut *read).await?;
         let version: Option<i64> =
@@ -121,14 +141,16 @@ impl Store {
                 .bind(agent.0)
                 .fetch_one(&mut *read)
                 .await?;
-        Ok(LatestTasks { open, last, version: version.unwrap_or(0) })
+        Ok(LatestTasks { open, running, last, version: version.unwrap_or(0) })
     }
 
-    /// The same for every live agent that has a task, in three queries however many there are.
+    /// The same for every live agent that has a task, in four queries however many there are.
     pub async fn tasks_latest(&self) -> Result<Vec<(AgentId, LatestTasks)>, StoreError> {
         let mut read = self.read.begin().await?;
         let open: Vec<Task> =
             sqlx::query_as(of_each_live_agent!(next_open!("a.id"))).fetch_all(&mut *read).await?;
+        let running: Vec<Task> =
+            sqlx::query_as(of_each_live_agent!(first_running!("a.id"))).fetch_all(&mut *read).await?;
         let last: Vec<Task> =
             sqlx::query_as(of_each_live_agent!(last_ended!("a.id"))).fetch_all(&mut *read).await?;
         let versions =
@@ -137,6 +159,10 @@ impl Store {
         for task in open {
             let tasks = latest.entry(task.entry.agent_id).or_default();
             tasks.open = Some(task);
+        }
+        for task in running {
+            let tasks = latest.entry(task.entry.agent_id).or_default();
+            tasks.running = Some(task);
         }
         for task in last {
             let tasks = latest.entry(task.entry.agent_id).or_default();
@@ -178,14 +204,14 @@ pub(super) async fn by_id(
     sqlx::query_as(select_tasks!("WHERE j.id = $1")).bind(id.0).fetch_optional(connection).await
 }
 
-/// What has not ended, in the order in which it is done.
+/// What has not ended, in the order in which it is done; what runs beside the agent comes last.
 pub(super) async fn open_of(
     connection: &mut SqliteConnection,
     agent: AgentId,
 ) -> Result<Vec<Task>, sqlx::Error> {
     sqlx::query_as(select_tasks!(
-        "WHERE j.agent_id = $1 AND j.ended_at IS NULL ORDER BY CASE WHEN j.state = 'queued' THEN 1 ELSE 0 END, \
-         d.is_urgent DESC, j.created_at, j.id"
+        "WHERE j.agent_id = $1 AND j.ended_at IS NULL ORDER BY CASE WHEN d.origin = 'run' THEN 2 \
+         WHEN j.state = 'queued' THEN 1 ELSE 0 END, d.is_urgent DESC, j.created_at, j.id"
     ))
     .bind(agent.0)
     .fetch_all(connection)
@@ -198,7 +224,8 @@ async fn admit(
     task: &Task,
     admission: Admission,
 ) -> Result<(), StoreError> {
-    let open = open_of(connection, task.entry.agent_id).await?;
+    let mut open = open_of(connection, task.entry.agent_id).await?;
+    open.retain(|open| open.work.origin != TaskOrigin::Run);
     let is_in_the_way = |open: &&Task| {
         !admission.is_starting || open.work.origin == TaskOrigin::Given || open.work.attempt > 1
     };

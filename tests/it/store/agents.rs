@@ -14,7 +14,7 @@ use super::{Home, agent, at, given, missing, operation, page, with_revision};
 
 async fn create(store: &Store, agent: &Agent) -> Result<Accepted, StoreError> {
     let operation = operation(agent, OperationKind::Create);
-    store.agent_create(agent, &operation, &given(agent, "first task", 1), None).await
+    store.agent_create(agent, &operation, Some(&given(agent, "first task", 1)), None).await
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn discarding_forgets_everything_of_an_agent_without_a_workspace() {
         fingerprint: [1; 32],
     };
     let first_task = given(&agent, "first task", 1);
-    store.agent_create(&agent, &operation, &first_task, Some(&key)).await.unwrap();
+    store.agent_create(&agent, &operation, Some(&first_task), Some(&key)).await.unwrap();
     let dated = Dated { value: "x".into(), changed_at: at(1) };
     store.metadata_set(agent.id, &MetadataKey::parse("fleet_mcp_x").unwrap(), &dated).await.unwrap();
 
@@ -180,7 +180,7 @@ async fn discarding_forgets_everything_of_an_agent_without_a_workspace() {
     assert_eq!(store.journal_page(agent.id, None, page(1, 10)).await.unwrap().total_count, 0);
     assert_eq!(store.metadata_live().await.unwrap(), vec![]);
     assert_eq!(store.revision().await.unwrap(), 1, "its revision is not given out again");
-    let again = store.agent_create(&agent, &operation, &first_task, Some(&key)).await.unwrap();
+    let again = store.agent_create(&agent, &operation, Some(&first_task), Some(&key)).await.unwrap();
     assert_eq!(again, Accepted::New, "its request key is free");
     assert_eq!(store.integrity().await.unwrap(), Vec::<String>::new());
 }

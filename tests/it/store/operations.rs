@@ -163,7 +163,7 @@ async fn a_repeated_create_finds_the_first_and_makes_nothing() {
         let first_task = given(agent, "first", 1);
         (
             operation.clone(),
-            home.store.agent_create(agent, &operation, &first_task, Some(&key(fingerprint))).await,
+            home.store.agent_create(agent, &operation, Some(&first_task), Some(&key(fingerprint))).await,
         )
     };
     let (first, accepted) = create(&agent("one"), 1).await;

@@ -181,7 +181,7 @@ async fn what_is_begun_goes_first_then_what_is_urgent_then_what_is_oldest() {
     let latest = home.store.tasks_latest_of(agent.id).await.unwrap();
     let version = latest.version;
     assert!(version > 0);
-    assert_eq!(latest, LatestTasks { open: Some(urgent), last: Some(ended), version });
+    assert_eq!(latest, LatestTasks { open: Some(urgent), running: None, last: Some(ended), version });
     assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
     assert_eq!(home.store.tasks_latest_of(other.id).await.unwrap(), LatestTasks::default());
 }

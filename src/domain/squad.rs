@@ -1,0 +1,190 @@
+//! Squads: members of one role each that work once on one task, what they are told, and what came of them.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::id::{AgentId, RunId, SquadId, TaskId};
+use super::run::{Run, RunEnd, RunState};
+use super::word_enum::word_enum;
+
+/// Told to every member, behind its task.
+const FOOTER: &str = "\n\n---\n\n# Setup & Reporting Rules\n\nIf you notice any setup or environment problems that prevent you from doing the task correctly,\nyou MUST report them clearly as SETUP / ENVIRONMENT ISSUES.\n\nExplain what you observed and suggest specific fixes for the human.\nDo NOT fabricate a successful implementation if the environment blocks you.";
+
+word_enum! {
+    /// Does a member remember what was said to it before?
+    StateMode {
+        Stateless = "stateless",
+        Stateful = "stateful",
+    }
+}
+
+word_enum! {
+    ExecutionMode {
+        Sequential = "sequential",
+        Parallel = "parallel",
+    }
+}
+
+word_enum! {
+    MemberStatus {
+        Waiting = "waiting",
+        Running = "running",
+        Completed = "completed",
+        Error = "error",
+        Timeout = "timeout",
+    }
+}
+
+/// A squad with its members in the order given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Squad {
+    pub id: SquadId,
+    /// The signature of who asked for it.
+    pub principal: String,
+    pub state_mode: StateMode,
+    pub execution_mode: ExecutionMode,
+    /// Between two members that work one after the other.
+    pub delay: Duration,
+    /// For each member.
+    pub timeout: Duration,
+    /// What the caller wants to find again, as JSON.
+    pub metadata: Option<String>,
+    pub created_at: DateTime<Utc>,
+    pub members: Vec<Member>,
+}
+
+/// One member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Also the task in the history of the agent it works in.
+    pub id: TaskId,
+    pub role: String,
+    pub task: String,
+    /// The whole text for the engine.
+    pub prompt: String,
+    /// Where it is to work; the workspace's own directory if nothing was said.
+    pub wanted_cwd: Option<String>,
+    /// Where it works: absolute, links resolved; none until that is known.
+    pub cwd: Option<String>,
+    /// Whose workspace it works in; none when that could not be found out.
+    pub agent: Option<AgentId>,
+    pub chat: Option<MemberChat>,
+    /// The word of the engine that does it, once that is chosen.
+    pub engine: Option<String>,
+    /// The process in the workspace; a later one replaces one that never began.
+    pub run: Option<RunId>,
+    pub status: MemberStatus,
+    /// Why it could not be run, or was not run to its end.
+    pub note: Option<String>,
+    pub began_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// The conversation a member has with its engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberChat {
+    /// The engine's own name for it; some engines tell it only when they have begun.
+    pub id: Option<String>,
+    pub is_follow_up: bool,
+}
+
+/// A conversation that can be continued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chat {
+    pub id: String,
+    pub principal: String,
+    pub agent: AgentId,
+    /// The word of the engine that keeps it.
+    pub engine: String,
+    pub used_at: DateTime<Utc>,
+}
+
+/// What a member has to know about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Persona<'a> {
+    Once(&'a str),
+    NewChat(&'a str),
+    /// It knows already who it is.
+    KnownChat,
+}
+
+/// The text for an engine: role, task, rules.
+pub fn prompt(persona: Persona<'_>, task: &str) -> String {
+    match persona {
+        Persona::Once(role) => format!("# Role\n\n{role}\n\n---\n\n# Task\n\n{task}{FOOTER}"),
+        Persona::NewChat(role) => format!("# Role\n\n{role}\n\n---\n\n# Initial Task\n\n{task}{FOOTER}"),
+        Persona::KnownChat => format!("# Task\n\n{task}{FOOTER}"),
+    }
+}
+
+/// How a member ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberEnd {
+    pub status: MemberStatus,
+    pub note: Option<String>,
+}
+
+impl MemberEnd {
+    pub fn error(note: impl Into<String>) -> Self {
+        Self { status: MemberStatus::Error, note: Some(note.into()) }
+    }
+
+    /// What the end of a member's process means; none while it goes on, or when it never began and may be begun
+    /// again.
+    pub fn of(run: &Run) -> Option<Self> {
+        let RunState::Ended(end) = &run.state else { return None };
+        match end {
+            RunEnd::Exited { code: 0 } => Some(Self { status: MemberStatus::Completed, note: None }),
+            RunEnd::TimedOut => Some(Self { status: MemberStatus::Timeout, note: Some(end.to_string()) }),
+            RunEnd::Exited { .. } | RunEnd::Signaled { .. } | RunEnd::Canceled => {
+                Some(Self::error(end.to_string()))
+            }
+            RunEnd::Failed { reason } | RunEnd::Lost { reason } => Some(Self::error(reason.clone())),
+            RunEnd::Unstarted => None,
+        }
+    }
+}
+
+impl MemberStatus {
+    pub fn is_ended(self) -> bool {
+        match self {
+            Self::Waiting | Self::Running => false,
+            Self::Completed | Self::Error | Self::Timeout => true,
+        }
+    }
+}
+
+impl Squad {
+    pub fn is_ended(&self) -> bool {
+        self.members.iter().all(|member| member.status.is_ended())
+    }
+
+    pub fn n_ended(&self) -> usize {
+        self.members.iter().filter(|member| member.status.is_ended()).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: &str = "\n\n---\n\n# Setup & Reporting Rules\n\nIf you notice any setup or environment problems that prevent you from doing the task correctly,\nyou MUST report them clearly as SETUP / ENVIRONMENT ISSUES.\n\nExplain what you observed and suggest specific fixes for the human.\nDo NOT fabricate a successful implementation if the environment blocks you.";
+
+    #[test]
+    fn the_three_forms_of_a_prompt_are_exactly_these() {
+        let role = "You test.\n\nCarefully.";
+        let task = "Do `this`\n# Role\n";
+        assert_eq!(
+            [Persona::Once(role), Persona::NewChat(role), Persona::KnownChat].map(|who| prompt(who, task)),
+            [
+                format!("# Role\n\nYou test.\n\nCarefully.\n\n---\n\n# Task\n\nDo `this`\n# Role\n{RULES}"),
+                format!(
+                    "# Role\n\nYou test.\n\nCarefully.\n\n---\n\n# Initial Task\n\nDo `this`\n# Role\n{RULES}"
+                ),
+                format!("# Task\n\nDo `this`\n# Role\n{RULES}"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Members of squads and the conversations they leave: written step by step, ended once.
+
+use chrono::{DateTime, Utc};
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use super::Store;
+use super::error::StoreError;
+use super::row::{Columns, micros, micros_if_any};
+use crate::domain::id::{AgentId, RunId, SquadId, TaskId};
+use crate::domain::squad::{Chat, Member, MemberChat, MemberEnd, MemberStatus};
+
+impl Store {
+    /// Records where the member works and which process does it, before that begins.
+    pub async fn member_begin(&self, member: &Member) -> Result<(), StoreError> {
+        let update = sqlx::query(
+            "UPDATE squad_members SET cwd = $1, chat_id = $2, run_id = $3, status = $4, began_at = $5, engine = $6 \
+             WHERE id = $7 AND ended_at IS NULL",
+        );
+        update
+            .bind(&member.cwd)
+            .bind(member.chat.as_ref().and_then(|chat| chat.id.clone()))
+            .bind(member.run.map(|run| run.0))
+            .bind(member.status.word())
+            .bind(micros_if_any(member.began_at))
+            .bind(&member.engine)
+            .bind(member.id.0)
+            .execute(&self.write)
+            .await?;
+        Ok(())
+    }
+
+    /// Ends a member, with the conversation it leaves. False if it had ended already.
+    pub async fn member_end(
+        &self,
+        id: TaskId,
+        end: &MemberEnd,
+        chat: Option<&Chat>,
+        at: DateTime<Utc>,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
+        let update = sqlx::query(
+            "UPDATE squad_members SET status = $1, note = $2, ended_at = $3, chat_id = COALESCE($4, chat_id) \
+             WHERE id = $5 AND ended_at IS NULL",
+        );
+        let update = update.bind(end.status.word()).bind(&end.note).bind(micros(at));
+        let update = update.bind(chat.map(|chat| &chat.id)).bind(id.0);
+        let is_new = update.execute(&mut *tx).await?.rows_affected() == 1;
+        if let Some(chat) = chat {
+            keep(&mut tx, chat).await?;
+        }
+        tx.commit().await?;
+        Ok(is_new)
+    }
+
+    pub async fn chat_by_id(&self, id: &str) -> Result<Option<Chat>, StoreError> {
+        let row = sqlx::query("SELECT id, principal, agent_id, engine, used_at FROM chats WHERE id = $1");
+        let row = row.bind(id).fetch_optional(&self.read).await?;
+        let chat = |row: SqliteRow| {
+            Ok::<_, sqlx::Error>(Chat {
+                id: row.try_get("id")?,
+                principal: row.try_get("principal")?,
+                agent: row.id("agent_id", AgentId)?,
+                engine: row.try_get("engine")?,
+                used_at: row.time("used_at")?,
+            })
+        };
+        Ok(row.map(chat).transpose()?)
+    }
+
+    /// Does a member that goes on use this conversation?
+    pub async fn chat_is_in_use(&self, id: &str) -> Result<bool, StoreError> {
+        let row = sqlx::query("SELECT 1 FROM squad_members WHERE chat_id = $1 AND ended_at IS NULL LIMIT 1");
+        Ok(row.bind(id).fetch_optional(&self.read).await?.is_some())
+    }
+}
+
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    squad: SquadId,
+    position: usize,
+    member: &Member,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO squad_members (id, squad_id, position, role, task, prompt, wanted_cwd, cwd, agent_id, \
+         is_follow_up, chat_id, engine, run_id, status, note, began_at, ended_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    )
+    .bind(member.id.0)
+    .bind(squad.0)
+    .bind(i64::try_from(position).unwrap_or(i64::MAX))
+    .bind(&member.role)
+    .bind(&member.task)
+    .bind(&member.prompt)
+    .bind(&member.wanted_cwd)
+    .bind(&member.cwd)
+    .bind(member.agent.map(|agent| agent.0))
+    .bind(member.chat.as_ref().map(|chat| chat.is_follow_up))
+    .bind(member.chat.as_ref().and_then(|chat| chat.id.clone()))
+    .bind(&member.engine)
+    .bind(member.run.map(|run| run.0))
+    .bind(member.status.word())
+    .bind(&member.note)
+    .bind(micros_if_any(member.began_at))
+    .bind(micros_if_any(member.ended_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The members of a squad, in their order.
+pub(super) async fn of(connection: &mut SqliteConnection, squad: SquadId) -> Result<Vec<Member>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT id, role, task, prompt, wanted_cwd, cwd, agent_id, is_follow_up, chat_id, engine, run_id, status, note, \
+         began_at, ended_at FROM squad_members WHERE squad_id = $1 ORDER BY position",
+    );
+    let rows = rows.bind(squad.0).fetch_all(connection).await?;
+    Ok(rows.iter().map(member).collect::<Result<_, _>>()?)
+}
+
+async fn keep(connection: &mut SqliteConnection, chat: &Chat) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO chats (id, principal, agent_id, engine, used_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at",
+    )
+    .bind(&chat.id)
+    .bind(&chat.principal)
+    .bind(chat.agent.0)
+    .bind(&chat.engine)
+    .bind(micros(chat.used_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn member(row: &SqliteRow) -> Result<Member, sqlx::Error> {
+    let chat_id: Option<String> = row.try_get("chat_id")?;
+    let is_follow_up: Option<bool> = row.try_get("is_follow_up")?;
+    Ok(Member {
+        id: row.id("id", TaskId)?,
+        role: row.try_get("role")?,
+        task: row.try_get("task")?,
+        prompt: row.try_get("prompt")?,
+        wanted_cwd: row.try_get("wanted_cwd")?,
+        cwd: row.try_get("cwd")?,
+        agent: row.id_if_any("agent_id", AgentId)?,
+        chat: is_follow_up.map(|is_follow_up| MemberChat { id: chat_id, is_follow_up }),
+        engine: row.try_get("engine")?,
+        run: row.id_if_any("run_id", RunId)?,
+        status: row.word("status", MemberStatus::parse)?,
+        note: row.try_get("note")?,
+        began_at: row.time_if_any("began_at")?,
+        ended_at: row.time_if_any("ended_at")?,
+    })
+}
