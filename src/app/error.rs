@@ -25,6 +25,10 @@ pub enum Error {
     NothingRescued { id: String, outcome: String },
     #[error("run '{0}' not found")]
     RunNotFound(String),
+    #[error("squad '{0}' not found")]
+    SquadNotFound(String),
+    #[error("member '{0}' not found in this squad")]
+    MemberNotFound(String),
     #[error("agent '{0}' already exists")]
     AlreadyExists(String),
     #[error("agent '{0}' is busy")]
@@ -145,6 +149,7 @@ impl Error {
             Self::Invalid { .. } => Code::InvalidInput,
             Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::RescueNotFound(_) | Self::NothingRescued { .. } | Self::RunNotFound(_) => Code::NotFound,
+            Self::SquadNotFound(_) | Self::MemberNotFound(_) => Code::NotFound,
             Self::AlreadyExists(_) => Code::AlreadyExists,
             Self::Busy(_) => Code::AgentBusy,
             Self::QueueFull(_) => Code::CapacityExceeded,
@@ -175,6 +180,8 @@ impl Error {
             Self::RescueNotFound(_) | Self::NothingRescued { .. } => {
                 "Run 'fleet-mcp rescue list' to see what was saved.".into()
             }
+            Self::SquadNotFound(_) => "Call squad_status without squadId to see your squads.".into(),
+            Self::MemberNotFound(_) => "Call squad_status with the squadId alone to see its members.".into(),
             Self::RunNotFound(_) => "Take the id that starting the run returned.".into(),
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
             Self::Busy(name) => {
@@ -220,6 +227,8 @@ impl Error {
             | Self::RescueNotFound(_)
             | Self::NothingRescued { .. }
             | Self::RunNotFound(_)
+            | Self::SquadNotFound(_)
+            | Self::MemberNotFound(_)
             | Self::Forbidden(_) => None,
             Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
             Self::RateLimited | Self::Operation(_) => None,

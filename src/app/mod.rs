@@ -25,6 +25,7 @@ pub mod runs;
 mod shutdown;
 mod slots;
 pub mod snapshot;
+pub mod squads;
 pub mod tasks;
 pub mod tokens;
 
@@ -51,6 +52,7 @@ use reconcile::failures::Failures;
 use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
+use squads::SquadOptions;
 
 /// How the fleet is run.
 #[derive(Debug, Clone)]
@@ -75,6 +77,7 @@ pub struct FleetOptions {
     pub hosting: Hosting,
     /// What works in workspaces without a runner of ours.
     pub engine: EngineOptions,
+    pub squads: SquadOptions,
 }
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.
@@ -106,6 +109,8 @@ struct Parts {
     operations: watch::Sender<u64>,
     /// Wakes those who bring tasks to agents; the number only grows.
     tasks: watch::Sender<u64>,
+    /// Wakes those who carry squads on, and those who wait for one; the number only grows.
+    squads: watch::Sender<u64>,
 }
 
 impl Fleet {
@@ -129,6 +134,7 @@ impl Fleet {
             poll_force: Notify::new(),
             operations: watch::Sender::new(0),
             tasks: watch::Sender::new(0),
+            squads: watch::Sender::new(0),
             stopping: CancellationToken::new(),
             store,
             coder,
@@ -146,6 +152,11 @@ impl Fleet {
     /// Where the agents live, and so what becomes of them when the server stops.
     pub fn hosting(&self) -> &Hosting {
         &self.options().hosting
+    }
+
+    /// Is the server being stopped? Then nobody waits for anything any more.
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
     }
 
     pub fn board(&self) -> &Board {
@@ -187,6 +198,11 @@ impl Fleet {
     /// An operation was accepted or ended.
     fn nudge_operations(&self) {
         self.0.operations.send_modify(|n| *n += 1);
+    }
+
+    /// A squad was accepted, or one of its members has begun or ended.
+    fn nudge_squads(&self) {
+        self.0.squads.send_modify(|n| *n += 1);
     }
 
     /// A task was accepted, moved, or somebody wants it ended.

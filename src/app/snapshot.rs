@@ -90,6 +90,7 @@ impl AgentState {
             return None;
         }
         let ours = self.tasks.open.as_ref().filter(|task| task.state() != TaskState::Queued);
+        let ours = ours.or(self.tasks.running.as_ref());
         ours.map(|task| task.entry.message.as_str()).or(self.live.working_on.as_deref())
     }
 
@@ -151,11 +152,18 @@ pub struct Board {
     current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
     revision: watch::Sender<i64>,
+    /// Counts every look, also those that changed nothing to see.
+    looks: watch::Sender<u64>,
 }
 
 impl Default for Board {
     fn default() -> Self {
-        Self { current: ArcSwap::default(), writing: Mutex::new(()), revision: watch::Sender::new(0) }
+        Self {
+            current: ArcSwap::default(),
+            writing: Mutex::new(()),
+            revision: watch::Sender::new(0),
+            looks: watch::Sender::new(0),
+        }
     }
 }
 
@@ -169,6 +177,11 @@ impl Board {
         self.revision.subscribe()
     }
 
+    /// Grows with every look at an agent: what is known of it may have become certain without a change.
+    pub(super) fn looks(&self) -> watch::Receiver<u64> {
+        self.looks.subscribe()
+    }
+
     pub fn revision(&self) -> i64 {
         *self.revision.borrow()
     }
@@ -179,6 +192,7 @@ impl Board {
         let mut next = Snapshot::clone(&self.current.load());
         change(&mut next);
         self.current.store(Arc::new(next));
+        self.looks.send_modify(|n| *n += 1);
     }
 
     /// Tells those who wait that there is something newer to see.

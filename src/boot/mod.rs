@@ -5,6 +5,7 @@ pub mod data_dir;
 mod local_coder;
 mod server;
 mod signals;
+mod squads;
 mod stdio;
 mod token_file;
 
@@ -15,6 +16,7 @@ use thiserror::Error;
 use crate::app;
 use crate::coder::CoderError;
 use crate::engine::UnknownEngine;
+use crate::engine::template::TemplateError;
 use crate::local::LocalError;
 use crate::mcp::bridge::BridgeError;
 use crate::mcp::tools::UnknownToolset;
@@ -67,6 +69,14 @@ pub enum BootError {
     Serve(#[source] std::io::Error),
     #[error("{0}")]
     Engine(#[source] UnknownEngine),
+    #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or choose --engine demo")]
+    NoTemplate,
+    #[error("the template {origin} cannot be used: {source}")]
+    Template {
+        origin: String,
+        #[source]
+        source: TemplateError,
+    },
     #[error("the bridge between the client and the server broke")]
     Bridge(#[source] BridgeError),
     #[error("the agent of this workspace cannot go on")]

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::data_dir::DataDir;
 use super::local_coder::{self, EmbeddedOptions};
-use super::{BootError, signals, token_file};
+use super::{BootError, signals, squads, token_file};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::app::engines::EngineOptions;
 use crate::app::{Fleet, FleetOptions};
@@ -148,7 +148,7 @@ async fn start_fleet(settings: &Settings, host: Host<'_>, bound_url: &str) -> Re
     let catalog = Catalog::open(dirs);
     let own_program = std::env::current_exe().map_err(BootError::Serve)?;
     let engine = EngineOptions { word: engine, own_program };
-    let options = fleet_options(settings, (hosting, engine), bound_url);
+    let options = fleet_options(settings, (hosting, engine), bound_url)?;
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -174,9 +174,9 @@ fn fleet_options(
     settings: &Settings,
     (hosting, engine): (Hosting, EngineOptions),
     bound_url: &str,
-) -> FleetOptions {
+) -> Result<FleetOptions, BootError> {
     let public_url = settings.server.public_url.clone();
-    FleetOptions {
+    Ok(FleetOptions {
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
@@ -188,9 +188,10 @@ fn fleet_options(
             max_tokens: settings.fleet.max_tokens,
         },
         rescue_dir: settings.data_dir.join("rescued"),
+        squads: squads::options(&settings.squads, &hosting, engine.word)?,
         hosting,
         engine,
-    }
+    })
 }
 
 /// The operator's token for the CLI, and a manager's for clients that come over stdio.

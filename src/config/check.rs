@@ -11,6 +11,7 @@ use url::Url;
 
 use super::file::{Agents, Coder, Log, Merged, Server};
 use super::source::Environment;
+use super::squads;
 use super::{CoderSettings, ConfigError, FleetSettings, LogFormat, LogSettings, ServerSettings, Settings};
 
 /// Coder allows 512 requests a minute and path; we stay below.
@@ -31,12 +32,13 @@ pub(super) fn checked(
         server: server(merged.server)?,
         coder: coder(&merged.coder, environment)?,
         log: log(merged.log)?,
+        squads: squads::checked(merged.squads, merged.runs, merged.mcp.tool_timeout_ms)?,
         toolsets: merged.mcp.toolsets,
         data_dir,
     })
 }
 
-fn bad(key: &str, problem: impl Into<String>) -> ConfigError {
+pub(super) fn bad(key: &str, problem: impl Into<String>) -> ConfigError {
     ConfigError::Value { origin: "settings".into(), key: key.into(), problem: problem.into() }
 }
 

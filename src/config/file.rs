@@ -1,5 +1,6 @@
 //! The shape of the settings file; the same keys take values from flags and the environment.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -15,6 +16,8 @@ pub(super) struct Merged {
     pub(super) log: Log,
     pub(super) store: Store,
     pub(super) mcp: Mcp,
+    pub(super) squads: Squads,
+    pub(super) runs: Runs,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,6 +76,30 @@ pub(super) struct Store {
 #[serde(deny_unknown_fields)]
 pub(super) struct Mcp {
     pub(super) toolsets: Vec<String>,
+    /// The longest that a blocking tool keeps its caller waiting.
+    pub(super) tool_timeout_ms: Option<u64>,
+}
+
+/// How squads work.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Squads {
+    pub(super) state_mode: String,
+    /// Left out: parallel, unless the engine takes one at a time.
+    pub(super) execution_mode: Option<String>,
+    pub(super) sequential_delay_ms: u64,
+    pub(super) process_timeout_ms: u64,
+    pub(super) run_template: Option<PathBuf>,
+    pub(super) create_chat_template: Option<PathBuf>,
+    /// Further variables for templates.
+    pub(super) values: BTreeMap<String, String>,
+}
+
+/// Where squads run that nobody gave an agent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Runs {
+    pub(super) project: Option<String>,
 }
 
 /// Every default in one place, as a settings file would say it.
@@ -103,4 +130,13 @@ format = "text"
 
 [mcp]
 toolsets = []
+
+[squads]
+state_mode = "stateless"
+sequential_delay_ms = 0
+process_timeout_ms = 600000
+
+[squads.values]
+
+[runs]
 "#;

@@ -3,7 +3,9 @@
 pub(crate) mod check;
 mod file;
 mod source;
+mod squads;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 use url::Url;
 
+use crate::domain::squad::{ExecutionMode, StateMode};
 pub use source::{Environment, Flags};
 
 /// Everything a server needs to know, checked.
@@ -25,6 +28,7 @@ pub struct Settings {
     pub coder: Option<CoderSettings>,
     pub fleet: FleetSettings,
     pub log: LogSettings,
+    pub squads: SquadSettings,
     /// Tool groups a client may see; empty: all.
     pub toolsets: Vec<String>,
 }
@@ -58,6 +62,30 @@ pub struct FleetSettings {
     pub max_tokens: Option<u64>,
     pub role_dirs: Vec<PathBuf>,
     pub project_dirs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SquadSettings {
+    pub state_mode: StateMode,
+    pub execution_mode: Option<ExecutionMode>,
+    pub delay: Duration,
+    pub timeout: Duration,
+    /// Content of the templates of a custom engine.
+    pub run_template: Option<TemplateFile>,
+    pub create_chat_template: Option<TemplateFile>,
+    /// Further variables for templates.
+    pub values: BTreeMap<String, String>,
+    /// Where members run that nobody gave an agent.
+    pub runs_project: Option<String>,
+    /// The longest that a blocking tool keeps its caller waiting; none: until it is done.
+    pub longest_wait: Option<Duration>,
+}
+
+/// A template as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateFile {
+    pub path: PathBuf,
+    pub text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -41,6 +41,13 @@ const VARIABLES: &[(&str, &str)] = &[
     ("FLEET_LOG_FORMAT", "log.format"),
     ("AGENTS_DIRECTORY_PATH", "fleet.roles_dir"),
     ("FLEET_PROJECTS_DIR", "fleet.projects_dir"),
+    ("MCP_TOOL_TIMEOUT", "mcp.tool_timeout_ms"),
+    ("STATE_MODE", "squads.state_mode"),
+    ("EXECUTION_MODE", "squads.execution_mode"),
+    ("SEQUENTIAL_DELAY_MS", "squads.sequential_delay_ms"),
+    ("PROCESS_TIMEOUT_MS", "squads.process_timeout_ms"),
+    ("RUN_TEMPLATE_PATH", "squads.run_template"),
+    ("CREATE_CHAT_TEMPLATE_PATH", "squads.create_chat_template"),
 ];
 
 impl Environment {

@@ -12,6 +12,7 @@ mod failure;
 pub mod found;
 pub(crate) mod git;
 pub mod installed;
+pub mod member;
 pub mod price;
 pub mod remote;
 mod request;

@@ -55,7 +55,11 @@ impl Fleet {
         loop {
             n_tries += 1;
             let name = self.name_for(&request)?;
-            let agent = new_agent(&request, &info, &role, Named { name, by: &signature });
+            let named = Named { name, by: &signature, spec: request.spec.as_str() };
+            let agent = Agent {
+                pull_request_url: request.pull_request_url.clone(),
+                ..new_agent(named, &info, &role)
+            };
             self.check_buildable(&agent, &info, &role)?;
             let operation = Operation::accepted(
                 agent.id,
@@ -64,7 +68,7 @@ impl Fleet {
                 agent.created_at,
             );
             let task = first_task(&agent, TaskSource::of(deed.caller.principal.kind));
-            match self.store().agent_create(&agent, &operation, &task, key.as_ref()).await {
+            match self.store().agent_create(&agent, &operation, Some(&task), key.as_ref()).await {
                 Ok(Accepted::New) => {
                     self.board_refresh(agent.id).await?;
                     return Ok(Created { name: agent.name, operation, warnings, is_repeat: false });
@@ -94,7 +98,12 @@ impl Fleet {
     }
 
     /// Refuses what Coder would refuse, without asking it.
-    fn check_buildable(&self, agent: &Agent, info: &ProjectInfo, role: &Role) -> Result<(), Error> {
+    pub(in crate::app) fn check_buildable(
+        &self,
+        agent: &Agent,
+        info: &ProjectInfo,
+        role: &Role,
+    ) -> Result<(), Error> {
         let public_url = self.options().public_url.as_deref();
         Blueprint { agent, info, role, public_url }.request().map(|_| ())
     }
@@ -146,13 +155,14 @@ struct Created {
     is_repeat: bool,
 }
 
-/// The name an agent gets and who asked for it.
-struct Named<'a> {
-    name: AgentName,
-    by: &'a str,
+/// The name an agent gets, who asked for it, and what for.
+pub(in crate::app) struct Named<'a> {
+    pub(in crate::app) name: AgentName,
+    pub(in crate::app) by: &'a str,
+    pub(in crate::app) spec: &'a str,
 }
 
-fn new_agent(request: &CreateAgent, info: &ProjectInfo, role: &Role, named: Named<'_>) -> Agent {
+pub(in crate::app) fn new_agent(named: Named<'_>, info: &ProjectInfo, role: &Role) -> Agent {
     let now = Utc::now();
     Agent {
         id: AgentId::fresh(),
@@ -160,8 +170,8 @@ fn new_agent(request: &CreateAgent, info: &ProjectInfo, role: &Role, named: Name
         workspace_id: None,
         project: info.project.name.clone(),
         role: role.id.clone(),
-        spec: request.spec.as_str().to_owned(),
-        pull_request_url: request.pull_request_url.clone(),
+        spec: named.spec.to_owned(),
+        pull_request_url: None,
         created_by: Some(named.by.to_owned()),
         created_at: now,
         updated_at: now,

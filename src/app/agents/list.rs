@@ -14,8 +14,6 @@ use crate::domain::name::name_key;
 use crate::domain::page::{MAX_SIZE, PageRequest};
 use crate::store::LatestTasks;
 
-/// Names of the workspaces that squads and spawns run in.
-const RUNS_PREFIX: &str = "runs-";
 /// Pages of deleted agents that a list looks back.
 const DELETED_PAGES: i64 = 20;
 
@@ -63,7 +61,7 @@ fn fits(state: &AgentState, request: &ListAgents) -> bool {
     let is_named =
         |filter: &Option<String>, value: &str| filter.as_ref().is_none_or(|f| name_key(f) == name_key(value));
     let has_status = request.statuses.as_ref().is_none_or(|wanted| wanted.contains(&agent.sighting.status));
-    let is_shown = request.include_runs || !agent.name.key().starts_with(RUNS_PREFIX);
+    let is_shown = request.include_runs || !agent.name.is_of_runs();
     has_status
         && is_shown
         && is_named(&request.project, &agent.project)

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(in crate::app) use create::{Named, new_agent};
+
 use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
@@ -167,7 +169,7 @@ impl Fleet {
     }
 }
 
-fn target_of(state: &AgentState) -> AgentTarget<'_> {
+pub(in crate::app) fn target_of(state: &AgentState) -> AgentTarget<'_> {
     AgentTarget {
         id: state.agent.id,
         project: &state.agent.project,

@@ -49,7 +49,7 @@ impl Fleet {
         };
         let now = Utc::now();
         let verdict = judge(&Observation {
-            task: task::seen(state.tasks.open.as_ref(), state.tasks.last.as_ref(), now),
+            task: task::seen(state.tasks.seen(), now),
             resting_at: state.live.resting_at,
             now,
             ..Observation::clone(observation)

@@ -13,6 +13,7 @@ mod provisions;
 mod rescue;
 mod runs;
 mod send;
+mod squads;
 mod task_send;
 mod task_turn;
 mod tasks;
@@ -40,5 +41,7 @@ impl Fleet {
         tasks.spawn(async move { fleet.tasks_until(token).await });
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move { fleet.runs_until(token).await });
+        let (fleet, token) = (self.clone(), stop.clone());
+        tasks.spawn(async move { fleet.squads_until(token).await });
     }
 }

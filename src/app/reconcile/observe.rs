@@ -34,7 +34,7 @@ pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
         }),
         agents: agents_of(workspace).map(agent_seen).collect(),
         report: workspace.latest_app_status.as_ref().map(report_seen),
-        task: task::seen(known.tasks.open.as_ref(), known.tasks.last.as_ref(), known.now),
+        task: task::seen(known.tasks.seen(), known.now),
         resting_at: known.resting_at,
         agentless: known.agentless,
         stuck_after: known.options.stuck_after,

@@ -81,7 +81,8 @@ impl Fleet {
         let before = Utc::now() - KEYS_KEPT;
         let pruned = async {
             self.store().request_keys_prune(before).await?;
-            self.store().task_keys_prune(before).await
+            self.store().task_keys_prune(before).await?;
+            self.store().squad_keys_prune(before).await
         };
         if let Err(error) = pruned.await {
             tracing::warn!(%error, "old request keys could not be removed");

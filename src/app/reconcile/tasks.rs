@@ -218,6 +218,6 @@ fn needs_worker(state: &AgentState) -> bool {
         Some(task) => {
             task.work.delivery != Delivery::Unsent || task.work.cancel.is_some() || status.is_ready()
         }
-        None => status == AgentStatus::Busy,
+        None => status == AgentStatus::Busy && state.tasks.running.is_none(),
     }
 }

@@ -62,6 +62,12 @@ impl ActiveRuns {
         Some(self.runs().get(&id)?.progress.subscribe())
     }
 
+    /// Follows a run that somebody else is going to bring to its end.
+    pub(in crate::app) fn watch(&self, run: &Run) -> watch::Receiver<Run> {
+        let fresh = || ActiveRun { command: None, progress: watch::Sender::new(run.clone()) };
+        self.runs().entry(run.id).or_insert_with(fresh).progress.subscribe()
+    }
+
     pub(in crate::app) fn nudge(&self) {
         self.wanted.send_modify(|n| *n += 1);
     }

@@ -16,7 +16,7 @@ pub(super) use active::ActiveRuns;
 use super::Fleet;
 use super::error::Error;
 use super::snapshot::AgentState;
-use crate::coder::exec::Command;
+use crate::coder::exec::{Command, Inherited};
 use crate::domain::id::{AgentId, RunId};
 use crate::domain::name::name_key;
 use crate::domain::run::{Run, RunOutput, RunState, RunStream};
@@ -33,6 +33,7 @@ pub struct NewRun {
     /// Visible to all in the workspace and kept in the store: no secrets in here.
     pub argv: Vec<String>,
     pub cwd: Option<String>,
+    pub inherited: Inherited,
     /// Never stored.
     pub env: Vec<(String, String)>,
     /// Never stored.
@@ -81,6 +82,7 @@ impl Fleet {
         };
         let command = Command {
             cwd: new.cwd,
+            inherited: new.inherited,
             env: new.env,
             stdin: new.stdin,
             timeout: new.timeout,
@@ -116,6 +118,11 @@ impl Fleet {
     /// Changes whenever more of the run is stored; none when it is not being followed.
     pub fn run_progress(&self, id: RunId) -> Option<watch::Receiver<Run>> {
         self.0.runs.progress(id)
+    }
+
+    /// The same for a run that may not be followed yet.
+    pub(in crate::app) fn run_watch(&self, run: &Run) -> watch::Receiver<Run> {
+        self.0.runs.watch(run)
     }
 
     /// A page of what the run wrote to one stream.

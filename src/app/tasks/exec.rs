@@ -8,7 +8,9 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::runs::NewRun;
 use crate::app::snapshot::AgentState;
+use crate::coder::exec::Inherited;
 use crate::domain::app::{TurnEnd, TurnState};
+use crate::domain::environment;
 use crate::domain::log::{self, LogEntry, LogKind};
 use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
 use crate::domain::task::{Channel, Task};
@@ -46,6 +48,7 @@ impl Fleet {
             purpose: format!("task {}", task.id),
             argv: std::iter::once(program).chain(arguments).collect(),
             cwd: None,
+            inherited: Inherited::Only(&environment::ALLOWED),
             env: invocation.environment,
             stdin: invocation.stdin.into(),
             timeout: timeout_of(task),
@@ -74,7 +77,7 @@ impl Fleet {
             RunEnd::Exited { code } => ExitStatus::from_raw(code << 8),
             RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
             RunEnd::Canceled => return Ok(TurnEnd::Interrupted),
-            end if end.is_unbegun() => return Ok(TurnEnd::Unbegun),
+            RunEnd::Unstarted => return Ok(TurnEnd::Unbegun),
             RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
                 return Ok(TurnEnd::Failed { text: format!("its run {text}") });
             }

@@ -14,6 +14,8 @@ use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
 /// The oldest version whose flags and output we know. Measured with 0.166.0; one run tried with 0.150.0.
 pub const MINIMUM: [u32; 2] = [0, 150];
 pub const PROGRAM: &str = "codex";
+/// How Codex shuts in what it runs, where that is possible.
+pub const USUAL_SANDBOX: &str = "workspace-write";
 /// The variable by which Codex is given the agent's token.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
 
@@ -31,6 +33,15 @@ pub struct Codex {
 pub enum Sandbox {
     Workspace,
     Impossible,
+}
+
+/// The conversation that the beginning of its output names.
+pub fn thread_of(stdout: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(stdout);
+    text.lines().find_map(|line| match serde_json::from_str(line) {
+        Ok(wire::Line::ThreadStarted { thread_id }) => Some(thread_id),
+        Ok(_) | Err(_) => None,
+    })
 }
 
 impl Engine for Codex {

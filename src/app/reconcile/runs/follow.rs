@@ -12,7 +12,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks;
 use crate::coder::exec::{self, ExecError, Exit, Offsets, RunAddress, RunEvent};
-use crate::domain::run::{NEVER_STARTED, Run, RunEnd, RunState};
+use crate::domain::run::{Run, RunEnd, RunState};
 
 impl Fleet {
     /// Returns when the run has ended, or when the workspace cannot be reached for now.
@@ -106,9 +106,9 @@ impl Fleet {
             ExecError::Unknown if is_new && run.cancel_asked_at.is_some() => {
                 self.run_finish(run, RunEnd::Canceled).await
             }
+            ExecError::Unknown if is_new => self.run_finish(run, RunEnd::Unstarted).await,
             ExecError::Unknown | ExecError::Lost => {
-                let reason = if is_new { NEVER_STARTED } else { FORGOTTEN }.to_owned();
-                self.run_finish(run, RunEnd::Lost { reason }).await
+                self.run_finish(run, RunEnd::Lost { reason: FORGOTTEN.to_owned() }).await
             }
             ExecError::Coder(_) | ExecError::Cut { .. } | ExecError::Terminal { .. } | ExecError::Running => {
                 tracing::debug!(run.id = %run.id, %error, "a run's workspace is out of reach");

@@ -1,0 +1,171 @@
+//! One member from its beginning to its end: begun once, followed, written down.
+
+use chrono::Utc;
+use tokio::sync::watch;
+
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::domain::id::{RunId, TaskId};
+use crate::domain::run::{Run, RunStream};
+use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
+use crate::domain::task::{Reached, Task, TaskState};
+use crate::domain::text::cut;
+use crate::engine::{EngineWord, member};
+
+/// How much of the beginning of an output is looked at for the name of a conversation.
+const HEAD: u64 = 64 << 10;
+/// How much of the end of an output says in the history how it went.
+const TAIL: u64 = 2_000;
+
+impl Fleet {
+    pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
+        if member.status.is_ended() {
+            return Ok(());
+        }
+        let end = loop {
+            if let Some(run) = self.member_run(&member).await?
+                && let Some(end) = self.member_follow(member.id, run).await?
+            {
+                break end;
+            }
+            if let Err(end) = self.member_begin(squad, &mut member).await? {
+                break end;
+            }
+        };
+        self.member_finish(squad, &member, end).await
+    }
+
+    /// The member's process, if that was accepted before.
+    async fn member_run(&self, member: &Member) -> Result<Option<Run>, Error> {
+        match member.run {
+            Some(id) => Ok(self.store().run_by_id(id).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// How it ended; none when it never began.
+    async fn member_follow(&self, task: TaskId, run: Run) -> Result<Option<MemberEnd>, Error> {
+        let mut progress = self.run_watch(&run);
+        let mut moved = self.0.tasks.subscribe();
+        loop {
+            moved.mark_unchanged();
+            if self.member_is_unwanted(task).await? {
+                self.cancel_run(run.id).await?;
+            }
+            let run = self.run_show(run.id).await?;
+            if run.is_ended() {
+                return Ok(MemberEnd::of(&run));
+            }
+            tokio::select! {
+                () = ended(&mut progress) => {}
+                _ = moved.changed() => {}
+            }
+        }
+    }
+
+    /// Did somebody cancel it?
+    pub(super) async fn member_is_unwanted(&self, task: TaskId) -> Result<bool, Error> {
+        let task = self.store().task_by_id(task).await?;
+        Ok(task.is_none_or(|task| task.work.cancel.is_some() || task.state().is_ended()))
+    }
+
+    /// The history first: a member that has ended is not looked at again.
+    async fn member_finish(&self, squad: &Squad, member: &Member, end: MemberEnd) -> Result<(), Error> {
+        point("member.ending");
+        self.member_task_end(member, &end).await?;
+        point("member.noted");
+        let chat = self.member_chat(squad, member, &end).await?;
+        self.store().member_end(member.id, &end, chat.as_ref(), Utc::now()).await?;
+        point("member.ended");
+        self.nudge_squads();
+        tracing::info!(squad.id = %squad.id, member.id = %member.id, member.status = %end.status, "a member is through");
+        Ok(())
+    }
+
+    async fn member_task_end(&self, member: &Member, end: &MemberEnd) -> Result<(), Error> {
+        let Some(mut task) = self.store().task_by_id(member.id).await? else { return Ok(()) };
+        let state = state_of(&task, end.status);
+        task.entry.state = state.word().to_owned();
+        if state == TaskState::Canceled {
+            task.work.reached = Reached::Signals;
+        }
+        task.entry.outcome = self.member_outcome(member, end).await?;
+        let reason = end.note.as_deref().unwrap_or("its process has ended");
+        self.store().task_save(&task, &[(state, reason)], Utc::now()).await?;
+        self.tasks_publish(task.entry.agent_id).await
+    }
+
+    /// The end of what it said, or why it said nothing.
+    async fn member_outcome(&self, member: &Member, end: &MemberEnd) -> Result<Option<String>, Error> {
+        let run = self.member_run(member).await?;
+        let said = match run.filter(|run| run.stdout > 0) {
+            Some(run) => {
+                let from = run.stdout.min(crate::domain::run::KEPT_OUTPUT).saturating_sub(TAIL);
+                let page = self.run_output(run.id, RunStream::Stdout, from, TAIL).await?;
+                Some(String::from_utf8_lossy(&page.bytes).trim().to_owned())
+            }
+            None => None,
+        };
+        let told = [end.note.clone(), said].into_iter().flatten().filter(|text| !text.is_empty());
+        let told: Vec<String> = told.collect();
+        Ok((!told.is_empty()).then(|| cut(&told.join("\n"), TAIL as usize)))
+    }
+
+    /// The conversation that the member leaves, if it has one.
+    async fn member_chat(
+        &self,
+        squad: &Squad,
+        member: &Member,
+        end: &MemberEnd,
+    ) -> Result<Option<Chat>, Error> {
+        let (Some(chat), Some(agent), Some(engine)) = (&member.chat, member.agent, &member.engine) else {
+            return Ok(None);
+        };
+        let id = match (&chat.id, member.run) {
+            (Some(id), _) => Some(id.clone()),
+            (None, Some(run)) => self.chat_told(engine, run).await?,
+            (None, None) => None,
+        };
+        // A conversation that never began cannot be continued.
+        let has_begun =
+            end.status == MemberStatus::Completed || self.has_written(member).await? || chat.is_follow_up;
+        Ok(id.filter(|_| has_begun).map(|id| Chat {
+            id,
+            principal: squad.principal.clone(),
+            agent,
+            engine: engine.clone(),
+            used_at: Utc::now(),
+        }))
+    }
+
+    async fn has_written(&self, member: &Member) -> Result<bool, Error> {
+        Ok(self.member_run(member).await?.is_some_and(|run| run.stdout > 0))
+    }
+
+    async fn chat_told(&self, engine: &str, run: RunId) -> Result<Option<String>, Error> {
+        let Some(word) = EngineWord::parse(engine) else { return Ok(None) };
+        let head = self.run_output(run, RunStream::Stdout, 0, HEAD).await?;
+        Ok(member::chat_told(word, &head.bytes))
+    }
+}
+
+/// Returns when the run has ended, or is no longer followed by anyone.
+async fn ended(progress: &mut watch::Receiver<Run>) {
+    let _ended = progress.wait_for(Run::is_ended).await;
+}
+
+/// A member that somebody canceled is canceled in the history, whatever its process made of it.
+fn state_of(task: &Task, status: MemberStatus) -> TaskState {
+    match status {
+        MemberStatus::Completed => TaskState::Done,
+        MemberStatus::Timeout => TaskState::TimedOut,
+        MemberStatus::Waiting | MemberStatus::Running | MemberStatus::Error => {
+            if task.work.cancel.is_some() {
+                TaskState::Canceled
+            } else {
+                TaskState::Failed
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Waits until the workspace of a member can work; one for runs is started when it is down.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use tokio::time::Instant;
+
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::AgentId;
+use crate::domain::operation::{Operation, OperationKind};
+use crate::domain::squad::MemberEnd;
+
+/// Who asks for the start of a workspace that a member needs.
+const SQUADS: &str = "start_squad_members";
+
+/// What a workspace is good for now.
+enum Stand {
+    Ready,
+    Coming,
+    Down,
+}
+
+impl Fleet {
+    pub(super) async fn member_place(
+        &self,
+        agent: AgentId,
+    ) -> Result<Result<Arc<AgentState>, MemberEnd>, Error> {
+        let deadline = Instant::now() + self.options().build_timeout;
+        let mut looks = self.board().looks();
+        let mut operations = self.0.operations.subscribe();
+        let mut was_started = false;
+        loop {
+            looks.mark_unchanged();
+            operations.mark_unchanged();
+            let snapshot = self.board().now();
+            let Some(state) = snapshot.by_id(agent) else {
+                return Ok(Err(MemberEnd::error("its workspace was deleted")));
+            };
+            match self.stand(state).await? {
+                Stand::Ready => return Ok(Ok(Arc::clone(state))),
+                Stand::Coming => {}
+                Stand::Down if state.agent.name.is_of_runs() && !was_started => {
+                    was_started = true;
+                    self.member_start_workspace(agent).await?;
+                }
+                Stand::Down => return Ok(Err(down(state))),
+            }
+            tokio::select! {
+                _ = looks.changed() => {}
+                _ = operations.changed() => {}
+                () = tokio::time::sleep_until(deadline) => {
+                    return Ok(Err(MemberEnd::error(format!("agent '{}' did not get ready in time", state.agent.name))));
+                }
+            }
+        }
+    }
+
+    async fn stand(&self, state: &AgentState) -> Result<Stand, Error> {
+        let sighting = &state.agent.sighting;
+        // What was known before our own start may be long over.
+        if state.live.observation.is_none() && state.agent.workspace_id.is_some() {
+            return Ok(Stand::Coming);
+        }
+        Ok(match sighting.status {
+            AgentStatus::Idle | AgentStatus::Busy if state.live.workspace_agent.is_some() => Stand::Ready,
+            AgentStatus::Idle | AgentStatus::Busy => Stand::Coming,
+            AgentStatus::Pending | AgentStatus::Starting => Stand::Coming,
+            AgentStatus::Stopping | AgentStatus::Stopped | AgentStatus::Failed => {
+                self.down_or_coming(state).await?
+            }
+            AgentStatus::Canceling | AgentStatus::Canceled => self.down_or_coming(state).await?,
+            AgentStatus::Deleting | AgentStatus::Deleted => Stand::Down,
+        })
+    }
+
+    /// Something that is under way may bring it up.
+    async fn down_or_coming(&self, state: &AgentState) -> Result<Stand, Error> {
+        let newest = self.store().operations_of(state.agent.id, 1).await?;
+        let is_coming = newest.first().is_some_and(|operation| {
+            !operation.state.is_ended()
+                && matches!(
+                    operation.kind,
+                    OperationKind::Create | OperationKind::Start | OperationKind::Restart
+                )
+        });
+        Ok(if is_coming { Stand::Coming } else { Stand::Down })
+    }
+
+    async fn member_start_workspace(&self, agent: AgentId) -> Result<(), Error> {
+        let start = Operation::accepted(agent, OperationKind::Start, SQUADS, Utc::now());
+        let no_key = None;
+        self.store().operation_accept(&start, no_key).await?;
+        self.nudge_operations();
+        Ok(())
+    }
+}
+
+fn down(state: &AgentState) -> MemberEnd {
+    let agent = &state.agent;
+    let (status, reason) = (agent.sighting.status, &agent.sighting.reason);
+    MemberEnd::error(format!("agent '{}' is not running ({status}): {reason}", agent.name))
+}

@@ -1,0 +1,145 @@
+//! Accepting a squad: every role is known and every right checked before anything is stored; the rest is each
+//! member's own.
+
+use chrono::{DateTime, Utc};
+
+use super::{NewMember, StartSquad};
+use crate::app::Fleet;
+use crate::app::agents::request_key;
+use crate::app::caller::{Caller, Deed};
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::domain::access::Action;
+use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::id::{AgentId, SquadId, TaskId};
+use crate::domain::role::Role;
+use crate::domain::squad::{Member, MemberChat, MemberStatus, Persona, Squad, StateMode, prompt};
+use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
+use crate::store::SquadAccepted;
+
+/// Where a member works, or why it cannot.
+type Place = Result<AgentId, String>;
+
+impl Fleet {
+    /// Accepts a squad; it goes on by itself, whatever becomes of the caller.
+    pub async fn squad_start(&self, caller: &Caller, request: StartSquad) -> Result<SquadId, Error> {
+        let deed = Deed { caller, action: Action::SquadRun, target: None };
+        let accepted = self.squad_accept(&deed, request).await;
+        let id = self.audited(&deed, accepted, |_| None).await?;
+        point("squad.accepted");
+        self.nudge_squads();
+        Ok(id)
+    }
+
+    async fn squad_accept(&self, deed: &Deed<'_>, request: StartSquad) -> Result<SquadId, Error> {
+        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        if let Some(earlier) = self.store().squad_of_key(key.as_ref()).await? {
+            return Ok(earlier);
+        }
+        let roles = self.squad_roles_named(&request.members)?;
+        let mut squad = self.squad_without_members(deed.caller, request.metadata);
+        let mut used = Vec::new();
+        for (new, role) in request.members.into_iter().zip(roles) {
+            let place = self.member_place_for(deed, &new, &mut used).await?;
+            squad.members.push(self.member_new(new, &role, place, squad.created_at));
+        }
+        let source = TaskSource::of(deed.caller.principal.kind);
+        let tasks: Vec<Task> =
+            squad.members.iter().filter_map(|member| self.member_task(member, &squad, source)).collect();
+        match self.store().squad_accept(&squad, &tasks, key.as_ref()).await? {
+            SquadAccepted::New => Ok(squad.id),
+            SquadAccepted::Repeated(earlier) => Ok(earlier),
+        }
+    }
+
+    /// All of them, or the first that is unknown with those there are.
+    fn squad_roles_named(&self, members: &[NewMember]) -> Result<Vec<Role>, Error> {
+        self.0.catalog.reload();
+        let files = self.0.catalog.files();
+        let named = |member: &NewMember| {
+            files.role(&member.role).cloned().ok_or_else(|| Error::CatalogNotFound {
+                what: "role",
+                name: member.role.clone(),
+                known: files.roles.values().map(|role| role.id.as_str()).collect::<Vec<_>>().join(", "),
+            })
+        };
+        members.iter().map(named).collect()
+    }
+
+    fn squad_without_members(&self, caller: &Caller, metadata: Option<String>) -> Squad {
+        let options = &self.options().squads;
+        Squad {
+            id: SquadId::fresh(),
+            principal: caller.principal.signature(),
+            state_mode: options.state_mode,
+            execution_mode: options.mode(self.options().engine.word),
+            delay: options.delay,
+            timeout: options.timeout,
+            metadata,
+            created_at: Utc::now(),
+            members: Vec::new(),
+        }
+    }
+
+    /// A conversation goes on where it began; else the caller says where, or it is where the caller's work runs.
+    async fn member_place_for(
+        &self,
+        deed: &Deed<'_>,
+        new: &NewMember,
+        used: &mut Vec<String>,
+    ) -> Result<Place, Error> {
+        let Some(id) = &new.chat else { return self.member_home(deed, new.agent.as_deref()).await };
+        let chat = self.store().chat_by_id(id).await?;
+        let own = deed.caller.principal.signature();
+        let Some(chat) = chat.filter(|chat| chat.principal == own) else {
+            return Ok(Err(format!("chat '{id}' is not known; leave chatId out to begin a new one")));
+        };
+        if used.contains(id) || self.store().chat_is_in_use(id).await? {
+            return Ok(Err(format!("chat '{id}' is in use by another member; wait until that has ended")));
+        }
+        used.push(id.clone());
+        self.member_home_of_chat(deed, &chat, new.agent.as_deref()).await
+    }
+
+    fn member_new(&self, new: NewMember, role: &Role, place: Place, now: DateTime<Utc>) -> Member {
+        let is_follow_up = new.chat.is_some();
+        let persona = match self.options().squads.state_mode {
+            StateMode::Stateless => Persona::Once(&role.prompt),
+            StateMode::Stateful if is_follow_up => Persona::KnownChat,
+            StateMode::Stateful => Persona::NewChat(&role.prompt),
+        };
+        let chat = MemberChat { id: new.chat, is_follow_up };
+        let refusal = place.as_ref().err().cloned();
+        Member {
+            id: TaskId::fresh(),
+            role: role.id.clone(),
+            prompt: prompt(persona, &new.task),
+            task: new.task,
+            wanted_cwd: new.cwd,
+            cwd: None,
+            agent: place.ok(),
+            chat: (self.options().squads.state_mode == StateMode::Stateful).then_some(chat),
+            engine: None,
+            run: None,
+            status: if refusal.is_some() { MemberStatus::Error } else { MemberStatus::Waiting },
+            ended_at: refusal.is_some().then_some(now),
+            note: refusal,
+            began_at: None,
+        }
+    }
+
+    /// A member's line in the history of the agent it works in.
+    fn member_task(&self, member: &Member, squad: &Squad, source: TaskSource) -> Option<Task> {
+        let agent_id = member.agent?;
+        let known = self.board().now().by_id(agent_id).map(|state| state.agent.sighting.generation);
+        let entry = HistoryEntry::task(NewTask {
+            id: member.id,
+            agent_id,
+            message: member.task.clone(),
+            source,
+            generation: known.unwrap_or_default(),
+            created_at: squad.created_at,
+        });
+        Some(Task { id: member.id, entry, work: TaskWork::fresh(TaskOrigin::Run) })
+    }
+}

@@ -1,0 +1,68 @@
+//! What members wrote: whole in the store, read by pages.
+
+use super::ShowOutput;
+use crate::app::Fleet;
+use crate::app::caller::Caller;
+use crate::app::error::Error;
+use crate::domain::id::SquadId;
+use crate::domain::run::RunStream;
+use crate::domain::squad::Member;
+
+/// The beginnings of a member's two streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SquadOutput {
+    pub stdout: OutputPage,
+    pub stderr: OutputPage,
+}
+
+/// A page of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputPage {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+    /// How much there is to read by now.
+    pub kept: u64,
+    /// How much was written.
+    pub written: u64,
+    /// Nothing more will come.
+    pub is_final: bool,
+}
+
+impl Fleet {
+    pub async fn squad_output(&self, caller: &Caller, request: ShowOutput) -> Result<OutputPage, Error> {
+        let unknown = || Error::SquadNotFound(request.squad.clone());
+        let id = request.squad.parse().map(SquadId).map_err(|_| unknown())?;
+        let squad = self.squad_of(caller, id).await?;
+        let member = squad.members.iter().find(|member| member.id.to_string() == request.member);
+        let member = member.ok_or_else(|| Error::MemberNotFound(request.member.clone()))?;
+        self.member_output(member, request.stream, request.offset, request.limit).await
+    }
+
+    /// Why a member could not be run stands where its complaints would.
+    pub(super) async fn member_output(
+        &self,
+        member: &Member,
+        stream: RunStream,
+        offset: u64,
+        limit: u64,
+    ) -> Result<OutputPage, Error> {
+        let is_final = member.status.is_ended();
+        let run = match member.run {
+            Some(id) => self.store().run_by_id(id).await?,
+            None => None,
+        };
+        if let Some(run) = run.filter(|run| run.written(stream) > 0 || !run.is_without_trace()) {
+            let page = self.run_output(run.id, stream, offset, limit).await?;
+            let (kept, written) = (page.kept, page.written);
+            return Ok(OutputPage { offset, bytes: page.bytes, kept, written, is_final });
+        }
+        let text = match stream {
+            RunStream::Stdout => "",
+            RunStream::Stderr => member.note.as_deref().unwrap_or_default(),
+        };
+        let clamped = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+        let bytes = &text.as_bytes()[clamped(offset)..clamped(offset.saturating_add(limit))];
+        let written = text.len() as u64;
+        Ok(OutputPage { offset, bytes: bytes.to_vec(), kept: written, written, is_final })
+    }
+}

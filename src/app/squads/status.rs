@@ -1,0 +1,152 @@
+//! What callers see of squads: one of their own, all of the last day, and how far one has come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+
+use super::{SquadOutput, SquadShown};
+use crate::app::Fleet;
+use crate::app::caller::{Caller, Deed};
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::domain::access::{Action, Target};
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::SquadId;
+use crate::domain::role::{Role, RoleKind};
+use crate::domain::run::RunStream;
+use crate::domain::squad::{Squad, StateMode};
+use crate::domain::task::{Task, TaskState};
+
+/// How far back callers see their squads without naming one.
+const RECENT: TimeDelta = TimeDelta::hours(24);
+const MOST_SQUADS: u32 = 50;
+
+/// What goes on in the fleet, for whoever leads squads.
+#[derive(Debug, Clone)]
+pub struct SquadOverview {
+    /// Those at work.
+    pub active: Vec<Arc<AgentState>>,
+    /// Tasks that wait for their agents, with the agents.
+    pub pending: Vec<(Arc<AgentState>, Task)>,
+    /// The caller's own of the last day, newest first.
+    pub squads: Vec<Squad>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SquadProgress {
+    pub n_ended: usize,
+    pub n_members: usize,
+}
+
+impl SquadProgress {
+    pub fn is_over(self) -> bool {
+        self.n_ended == self.n_members
+    }
+}
+
+impl Fleet {
+    /// The roles of files, by their ids, and the files that are no use.
+    pub async fn squad_roles(&self, caller: &Caller) -> Result<(Vec<Role>, Vec<String>), Error> {
+        let deed = Deed { caller, action: Action::SquadRoleList, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        self.0.catalog.reload();
+        let files = self.0.catalog.files();
+        let mut roles: Vec<Role> = files.roles.values().cloned().collect();
+        roles.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok((roles, files.problems.clone()))
+    }
+
+    pub async fn squad_overview(&self, caller: &Caller) -> Result<SquadOverview, Error> {
+        self.squad_permitted(caller, None).await?;
+        let snapshot = self.board().now();
+        let agents = || snapshot.agents.values();
+        let active = agents().filter(|state| state.agent.sighting.status == AgentStatus::Busy).cloned();
+        let queued = |state: &Arc<AgentState>| {
+            let waiting = state.tasks.open.clone().filter(|task| task.state() == TaskState::Queued)?;
+            Some((Arc::clone(state), waiting))
+        };
+        let principal = caller.principal.signature();
+        let squads = self.store().squads_since(Some(&principal), Utc::now() - RECENT, MOST_SQUADS).await?;
+        Ok(SquadOverview { active: active.collect(), pending: agents().filter_map(queued).collect(), squads })
+    }
+
+    /// One squad with the beginning of what its members wrote, up to so many bytes of each stream.
+    pub async fn squad_show(&self, caller: &Caller, id: SquadId, limit: u64) -> Result<SquadShown, Error> {
+        let squad = self.squad_of(caller, id).await?;
+        let mut outputs = Vec::with_capacity(squad.members.len());
+        for member in &squad.members {
+            outputs.push(SquadOutput {
+                stdout: self.member_output(member, RunStream::Stdout, 0, limit).await?,
+                stderr: self.member_output(member, RunStream::Stderr, 0, limit).await?,
+            });
+        }
+        Ok(SquadShown { squad, outputs })
+    }
+
+    /// The longest that a caller of a blocking run is kept waiting.
+    pub fn squad_longest_wait(&self) -> Option<Duration> {
+        self.options().squads.longest_wait
+    }
+
+    /// Do members remember what was said to them before?
+    pub fn squad_state_mode(&self) -> StateMode {
+        self.options().squads.state_mode
+    }
+
+    pub async fn squad_progress(&self, caller: &Caller, id: SquadId) -> Result<SquadProgress, Error> {
+        let squad = self.squad_of(caller, id).await?;
+        Ok(SquadProgress { n_ended: squad.n_ended(), n_members: squad.members.len() })
+    }
+
+    /// Waits until more members have ended than were seen, or the time is over.
+    pub async fn squad_moved(
+        &self,
+        caller: &Caller,
+        id: SquadId,
+        seen: SquadProgress,
+        limit: Duration,
+    ) -> Result<SquadProgress, Error> {
+        let deadline = tokio::time::Instant::now() + limit;
+        let mut moved = self.0.squads.subscribe();
+        loop {
+            moved.mark_unchanged();
+            let progress = self.squad_progress(caller, id).await?;
+            if progress != seen || progress.is_over() {
+                return Ok(progress);
+            }
+            tokio::select! {
+                _ = moved.changed() => {}
+                () = tokio::time::sleep_until(deadline) => return Ok(progress),
+                () = self.0.stopping.cancelled() => return Ok(progress),
+            }
+        }
+    }
+
+    /// Waits until all members have ended, or the time is over.
+    pub async fn squad_over(&self, caller: &Caller, id: SquadId, limit: Duration) -> Result<(), Error> {
+        let deadline = tokio::time::Instant::now() + limit;
+        let mut seen = self.squad_progress(caller, id).await?;
+        while !seen.is_over() && tokio::time::Instant::now() < deadline && !self.is_stopping() {
+            seen = self.squad_moved(caller, id, seen, deadline - tokio::time::Instant::now()).await?;
+        }
+        Ok(())
+    }
+
+    /// A squad of the caller's; operators see all. One that is not theirs is none for the others.
+    pub(super) async fn squad_of(&self, caller: &Caller, id: SquadId) -> Result<Squad, Error> {
+        self.squad_permitted(caller, Some(id)).await?;
+        let squad = self.store().squad_by_id(id).await?;
+        let principal = &caller.principal;
+        let is_operator = principal.kind == RoleKind::Operator && principal.agent.is_none();
+        squad
+            .filter(|squad| is_operator || squad.principal == principal.signature())
+            .ok_or_else(|| Error::SquadNotFound(id.to_string()))
+    }
+
+    async fn squad_permitted(&self, caller: &Caller, id: Option<SquadId>) -> Result<(), Error> {
+        let target = id.map(|id| id.to_string());
+        let deed = Deed { caller, action: Action::SquadStatus, target };
+        self.permit(&deed, Target::Fleet).await
+    }
+}

@@ -1,0 +1,149 @@
+//! The command lines of squad members: every engine is called by a template, and what it prints is never read.
+
+use super::custom::shipped;
+use super::template::{Rendered, Template, TemplateError, Values};
+use super::{EngineWord, codex};
+
+/// What a template may name; the settings can add more.
+const VARIABLES: [&str; 12] = [
+    "prompt",
+    "task",
+    "cwd",
+    "chatId",
+    "newChatId",
+    "STATE_MODE",
+    "roleId",
+    "model",
+    "sandbox",
+    "gitDir",
+    "gitCommonDir",
+    "FLEET_MCP",
+];
+
+/// How one engine is called for members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberEngine {
+    pub word: EngineWord,
+    run: Template,
+    create_chat: Option<Template>,
+    /// Configured values, and those that are set for every call.
+    values: Values,
+}
+
+/// A process for a member; its standard input gets the text and is then closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberCommand {
+    pub argv: Vec<String>,
+    pub stdin: String,
+}
+
+impl MemberEngine {
+    /// Refuses templates with variables that no member has.
+    pub fn new(
+        word: EngineWord,
+        run: &str,
+        create_chat: Option<&str>,
+        values: &Values,
+    ) -> Result<Self, TemplateError> {
+        let names: Vec<&str> = VARIABLES.into_iter().chain(values.keys().map(String::as_str)).collect();
+        let parse = |text: &str| {
+            let template = Template::parse(text)?;
+            template.check(&names)?;
+            Ok(template)
+        };
+        let mut all: Values = VARIABLES.map(|name| (name.to_owned(), String::new())).into();
+        all.insert("sandbox".to_owned(), codex::USUAL_SANDBOX.to_owned());
+        all.extend(values.clone());
+        Ok(Self { word, run: parse(run)?, create_chat: create_chat.map(parse).transpose()?, values: all })
+    }
+
+    /// One of those that come with us; none for a word that stands for others.
+    pub fn shipped(word: EngineWord, values: &Values) -> Option<Result<Self, TemplateError>> {
+        shipped(word).map(|known| Self::new(word, known.run, known.create_chat, values))
+    }
+
+    /// What makes a conversation before its first run, and prints its id.
+    pub fn opening(&self, values: &Values) -> Option<Result<MemberCommand, TemplateError>> {
+        let template = self.create_chat.as_ref()?;
+        Some(self.rendered(template, values).map(|argv| MemberCommand { argv, stdin: String::new() }))
+    }
+
+    /// What to run. A prompt that stands in an argument is not on standard input too.
+    pub fn command(&self, values: &Values) -> Result<MemberCommand, TemplateError> {
+        let argv = self.rendered(&self.run, values)?;
+        let is_inserted = self.run.inserts("prompt") || self.run.inserts("task");
+        let prompt = values.get("prompt").filter(|_| !is_inserted).cloned();
+        Ok(MemberCommand { argv, stdin: prompt.unwrap_or_default() })
+    }
+
+    /// Does the engine tell the name of a conversation only when it has begun?
+    pub fn names_chats_itself(&self) -> bool {
+        self.word == EngineWord::Codex
+    }
+
+    fn rendered(&self, template: &Template, values: &Values) -> Result<Vec<String>, TemplateError> {
+        let mut all = self.values.clone();
+        all.extend(values.clone());
+        let Rendered { program, arguments } = template.render(&all)?;
+        Ok([program].into_iter().chain(arguments).collect())
+    }
+}
+
+/// The conversation that the beginning of an engine's output names.
+pub fn chat_told(word: EngineWord, stdout: &[u8]) -> Option<String> {
+    match word {
+        EngineWord::Codex => codex::thread_of(stdout),
+        EngineWord::Claude | EngineWord::CursorAgent | EngineWord::Custom => None,
+        EngineWord::Auto | EngineWord::Demo => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> Values {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_prompt_goes_to_standard_input_unless_an_argument_has_it() {
+        let told = values(&[("prompt", "a\n\"b\" $c `d` <% cwd %>"), ("cwd", "/w")]);
+        let command = |template: &str| {
+            let engine = MemberEngine::new(EngineWord::Custom, template, None, &Values::new()).unwrap();
+            engine.command(&told).unwrap()
+        };
+        let by_input = command("prog\n--in\n<% cwd %>\n");
+        assert_eq!(by_input.argv, ["prog", "--in", "/w"]);
+        assert_eq!(by_input.stdin, "a\n\"b\" $c `d` <% cwd %>");
+        let by_argument = command("prog\n<% prompt %>\n");
+        assert_eq!(by_argument.argv, ["prog", "a\n\"b\" $c `d` <% cwd %>"]);
+        assert_eq!(by_argument.stdin, "");
+    }
+
+    #[test]
+    fn a_conversation_is_begun_and_continued_by_its_name() {
+        let claude = MemberEngine::shipped(EngineWord::Claude, &Values::new()).unwrap().unwrap();
+        let flags = |pairs: &[(&str, &str)]| {
+            let argv = claude.command(&values(pairs)).unwrap().argv;
+            argv.iter().skip_while(|word| *word != "--allowedTools").skip(2).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(flags(&[]), Vec::<String>::new());
+        assert_eq!(flags(&[("newChatId", "n")]), ["--session-id", "n"]);
+        assert_eq!(flags(&[("chatId", "c"), ("model", "m")]), ["--model", "m", "--resume", "c"]);
+    }
+
+    #[test]
+    fn every_template_that_comes_with_us_names_known_variables_and_configured_ones_are_known_too() {
+        for word in EngineWord::ALL {
+            let engine = MemberEngine::shipped(*word, &Values::new());
+            assert_eq!(engine.is_none(), matches!(word, EngineWord::Auto | EngineWord::Custom), "{word}");
+            assert!(engine.is_none_or(|engine| engine.is_ok()), "{word}");
+        }
+        let custom = |known: &Values| MemberEngine::new(EngineWord::Custom, "p\n<% region %>", None, known);
+        let error = custom(&Values::new()).unwrap_err().to_string();
+        assert!(error.starts_with("line 2 of the template: there is no variable 'region'; there are: "));
+        let told = custom(&values(&[("region", "eu")])).unwrap().command(&Values::new()).unwrap();
+        assert_eq!(told.argv, ["p", "eu"]);
+    }
+}
