@@ -24,10 +24,12 @@ mod rescue;
 mod screen;
 mod serve;
 mod server_file;
+mod squad;
 mod status;
 mod stdio;
 mod table;
 mod tasks;
+mod text_file;
 mod token;
 mod tone;
 mod up;
@@ -120,6 +122,9 @@ pub enum ClientCommand {
         after_help = "Example:\n  fleet-mcp tasks start fix-login 'Add a test for the form'"
     )]
     Tasks(tasks::TasksCommand),
+    /// Run members of different roles, each once on its own task
+    #[command(subcommand, after_help = "Example:\n  fleet-mcp squad run qa-engineer='Run the tests'")]
+    Squad(squad::SquadCommand),
     /// Show the whole fleet at a glance: counts, builds, Coder, and who needs attention
     #[command(after_help = "Example:\n  fleet-mcp status")]
     Status,
@@ -189,6 +194,7 @@ async fn dispatch(
         ClientCommand::Down => down::run(globals, screen).await,
         ClientCommand::Agents(command) => agents::run(globals, command, screen).await,
         ClientCommand::Tasks(command) => tasks::run(globals, command, screen).await,
+        ClientCommand::Squad(command) => squad::run(globals, command, screen).await,
         ClientCommand::Status => status::run(globals, screen).await,
         ClientCommand::Roles(args) => catalog::roles(globals, args, screen).await,
         ClientCommand::Projects => catalog::projects(globals, screen).await,

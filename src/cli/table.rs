@@ -37,6 +37,10 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The lines, with colours in them: write them through a stream that knows whether colours are wanted.
     pub(crate) fn render(&self, width: u16) -> String {
         let mut table = comfy_table::Table::new();

@@ -54,12 +54,26 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Tells the client how far its work has come, if it wants to know.
+    pub(super) async fn tell(&self, n_done: usize, n_all: usize, message: &str) {
+        if let Some(progress) = &self.progress {
+            let told = ProgressNotificationParam::new(progress.token.clone(), n_done as f64);
+            progress.send(told.with_total(n_all as f64).with_message(message)).await;
+        }
+    }
+}
+
 impl Progress {
     async fn tell(&self, elapsed: Duration, limit: Duration) {
         let message = format!("waiting: {} of at most {} s", elapsed.as_secs(), limit.as_secs());
         let told = ProgressNotificationParam::new(self.token.clone(), elapsed.as_secs_f64())
             .with_total(limit.as_secs_f64())
             .with_message(message);
+        self.send(told).await;
+    }
+
+    async fn send(&self, told: ProgressNotificationParam) {
         if let Err(error) = self.peer.notify_progress(told).await {
             tracing::debug!(error = &error as &dyn std::error::Error, "nobody listens to progress any more");
         }

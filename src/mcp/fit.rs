@@ -13,7 +13,7 @@ pub(super) const ANSWER_CHARS: usize = 24_000;
 /// The same for answers that are lists.
 pub(super) const LIST_CHARS: usize = 40_000;
 /// Room for `truncated` and `next`.
-const MARGIN: usize = 500;
+pub(super) const MARGIN: usize = 500;
 /// Lengths tried for long texts, longest first.
 const LIMITS: [usize; 10] = [16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 30];
 /// Rounds of leaving things out.

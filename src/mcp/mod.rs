@@ -62,7 +62,8 @@ impl ServerHandler for FleetServer {
     ) -> Result<ListToolsResult, ErrorData> {
         let principal = principal_of(&context)?;
         let offered = self.toolsets.tools().filter(|entry| entry.action.is_offered_to(principal));
-        let tools = offered.map(|entry| entry.tool.clone()).collect();
+        let mode = self.fleet.squad_state_mode();
+        let tools = offered.map(|entry| entry.shown(mode)).collect();
         // The list depends on who asks, so nobody in between may keep it for others.
         Ok(ListToolsResult::with_all_items(tools).with_cache_scope(CacheScope::Private).with_ttl_ms(0))
     }

@@ -40,6 +40,29 @@ fn plain<T: JsonSchema>(contract: Contract) -> JsonObject {
     object
 }
 
+/// The same schema for whoever does not know this property.
+pub(super) fn without(property: &str, schema: &JsonObject) -> JsonObject {
+    let mut schema = Value::Object(schema.clone());
+    forget(property, &mut schema);
+    match schema {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    }
+}
+
+fn forget(property: &str, schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get_mut("properties") {
+                properties.remove(property);
+            }
+            object.values_mut().for_each(|inner| forget(property, inner));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|inner| forget(property, inner)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// `int64` and the like are no formats of JSON Schema, and strict clients warn about them.
 fn without_number_format(schema: &mut Schema) {
     let is_number = schema.get("format").and_then(Value::as_str).is_some_and(|format| {

@@ -7,9 +7,11 @@ pub mod error;
 pub mod fleet;
 pub mod history;
 pub mod log;
+mod output;
 pub mod paging;
 pub mod request;
 pub mod rescue;
+pub mod squad;
 pub mod task;
 pub mod token;
 

@@ -15,7 +15,7 @@ use crate::view::request::parse;
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// A query is text; these arguments are not, wherever they occur.
-const NUMBERS: [&str; 4] = ["page", "page_size", "wait_seconds", "after"];
+const NUMBERS: [&str; 6] = ["page", "page_size", "wait_seconds", "after", "offset", "limit"];
 const BOOLEANS: [&str; 4] = ["all", "escalate", "include_runs", "keep_work"];
 
 /// The input of one tool, read the same way as its arguments over MCP.

@@ -1,7 +1,6 @@
 //! `agents create`: makes an agent and, where someone reads along, follows it until it is ready.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +11,7 @@ use crate::cli::client::{Body, Client};
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
-use crate::cli::wording;
+use crate::cli::{text_file, wording};
 use crate::domain::agent::AgentStatus;
 use crate::domain::name::AgentName;
 use crate::view::agent::AgentChanged;
@@ -91,7 +90,7 @@ fn stay(args: &CreateArgs, screen: &Screen) -> Stay {
 fn input(args: CreateArgs) -> Result<CreateAgentInput, CliError> {
     let spec = match (args.spec, args.spec_file) {
         (Some(spec), _) => spec,
-        (None, Some(file)) => read_spec(&file)?,
+        (None, Some(file)) => text_file::read(&file)?,
         (None, None) => return Err(CliError::usage("there is no spec", "Give --spec or --spec-file.")),
     };
     Ok(CreateAgentInput {
@@ -103,16 +102,6 @@ fn input(args: CreateArgs) -> Result<CreateAgentInput, CliError> {
         request_key: Some(Uuid::new_v4().to_string()),
         wait_seconds: 0,
     })
-}
-
-fn read_spec(file: &Path) -> Result<String, CliError> {
-    let mut spec = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut spec).map(|_| spec)
-    } else {
-        std::fs::read_to_string(file)
-    };
-    read.map_err(|source| CliError::File { path: file.to_owned(), source })
 }
 
 fn tell(

@@ -1,7 +1,6 @@
 //! `tasks start`: gives a task and, where someone reads along, follows it to its end.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -13,7 +12,7 @@ use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
-use crate::cli::wording;
+use crate::cli::{text_file, wording};
 use crate::domain::name::AgentName;
 use crate::view::agent::AgentShown;
 use crate::view::request::NoInput;
@@ -118,7 +117,7 @@ fn told(task: &TaskSummary) -> String {
 fn input(args: StartArgs) -> Result<Value, CliError> {
     let task_description = match (args.task, args.task_file) {
         (Some(task), _) => task,
-        (None, Some(file)) => read_task(&file)?,
+        (None, Some(file)) => text_file::read(&file)?,
         (None, None) => {
             return Err(CliError::usage("there is no task", "Give it as text or by --task-file."));
         }
@@ -132,14 +131,4 @@ fn input(args: StartArgs) -> Result<Value, CliError> {
         input["timeout_seconds"] = json!(seconds);
     }
     Ok(input)
-}
-
-fn read_task(file: &Path) -> Result<String, CliError> {
-    let mut task = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut task).map(|_| task)
-    } else {
-        std::fs::read_to_string(file)
-    };
-    read.map_err(|source| CliError::File { path: file.to_owned(), source })
 }

@@ -10,6 +10,7 @@ use crate::view::catalog::{AgentProjects, AgentRoles};
 use crate::view::fleet::FleetStatus;
 use crate::view::history::TaskHistory;
 use crate::view::log::LogPage;
+use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask, TaskSummary};
 
 /// What is left of a text that the answer tells in full elsewhere.
@@ -113,6 +114,41 @@ impl Fit for TaskHistory {
 
     fn drop_extras(&mut self, _round: usize) {
         self.tasks.iter_mut().for_each(|row| drop_long(&mut row.uri));
+    }
+}
+
+impl Fit for SquadRoles {
+    const BUDGET: usize = LIST_CHARS;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.roles.iter_mut().map(|role| &mut role.description).chain(&mut self.problems).collect()
+    }
+}
+
+/// What members wrote is cut to length before, where it is known how to read on.
+impl Fit for SquadResult {
+    fn texts(&mut self) -> Vec<&mut String> {
+        Vec::new()
+    }
+}
+
+impl Fit for SquadStatus {
+    fn texts(&mut self) -> Vec<&mut String> {
+        let current = self.active_agents.iter_mut().flatten().filter_map(|agent| agent.current_task.as_mut());
+        let pending = self.pending_tasks.iter_mut().flatten().map(|task| &mut task.message);
+        current.chain(pending).collect()
+    }
+
+    fn drop_extras(&mut self, _round: usize) {
+        for list in self.squads.iter_mut() {
+            list.truncate(list.len() / 2);
+        }
+        for list in self.pending_tasks.iter_mut() {
+            list.truncate(MAX_NOTICES);
+        }
+        for list in self.active_agents.iter_mut() {
+            list.truncate(MAX_NOTICES);
+        }
     }
 }
 

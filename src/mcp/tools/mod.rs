@@ -5,6 +5,7 @@ mod catalog;
 mod fleet;
 mod history;
 mod lengths;
+mod squads;
 mod tasks;
 
 use std::sync::{Arc, LazyLock};
@@ -19,14 +20,20 @@ use thiserror::Error as ThisError;
 use super::call::Call;
 use super::error;
 use super::fit::{self, Fit};
+use super::schema;
 use crate::app::error::Error;
 use crate::domain::access::Action;
+use crate::domain::squad::StateMode;
 use crate::view::request;
 
 static TOOLS: LazyLock<Vec<(Toolset, Entry)>> = LazyLock::new(|| {
     let fleet = [fleet::tools(), agents::tools(), tasks::tools(), history::tools(), catalog::tools()];
-    fleet.into_iter().flatten().map(|entry| (Toolset::Fleet, entry)).collect()
+    let fleet = fleet.into_iter().flatten().map(|entry| (Toolset::Fleet, entry));
+    fleet.chain(squads::tools().into_iter().map(|entry| (Toolset::Squads, entry))).collect()
 });
+
+/// What a conversation is called in arguments and answers.
+const CHAT: &str = "chatId";
 
 /// Tools that are switched on and off together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +142,20 @@ impl Entry {
             .with_raw_output_schema(fit::output_schema::<O>())
             .with_annotations(about.effect.annotations(about.title));
         Self { action: about.action, tool, run: Box::new(run) }
+    }
+
+    /// The tool as clients see it: where members remember nothing, nothing speaks of conversations.
+    pub(super) fn shown(&self, mode: StateMode) -> Tool {
+        match (self.action, mode) {
+            (Action::SquadRun | Action::SquadStatus, StateMode::Stateless) => {
+                let without = |schema: &Arc<JsonObject>| Arc::new(schema::without(CHAT, schema));
+                let mut tool = self.tool.clone();
+                tool.input_schema = without(&tool.input_schema);
+                tool.output_schema = tool.output_schema.as_ref().map(without);
+                tool
+            }
+            (_, StateMode::Stateless | StateMode::Stateful) => self.tool.clone(),
+        }
     }
 
     /// The result of a call, good or bad, for the model to read.

@@ -24,8 +24,13 @@ pub(super) fn filled(field: &str, text: &str) -> Result<String, Error> {
     }
 }
 
+/// A name for a new agent.
 pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
-    AgentName::parse(text).map_err(|error| Error::invalid("name", error.to_string()))
+    let name = AgentName::parse(text).map_err(|error| Error::invalid("name", error.to_string()))?;
+    if name.is_of_runs() {
+        return Err(Error::invalid("name", "names that begin with 'runs-' are kept for squads and spawns"));
+    }
+    Ok(name)
 }
 
 pub(super) fn pull_request_url(text: &str) -> Result<String, Error> {

@@ -4,6 +4,7 @@ mod agent;
 mod check;
 mod defaults;
 mod read;
+mod squad;
 mod task;
 mod token;
 
@@ -16,6 +17,7 @@ pub use agent::{
     WaitInput,
 };
 pub use read::{HistoryInput, NoInput, PageInput, RolesInput};
+pub use squad::{AskSquads, SquadMemberInput, SquadStatusInput, StartSquadInput};
 pub use task::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 pub use token::CreateTokenInput;
 

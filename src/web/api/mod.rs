@@ -7,6 +7,7 @@ mod events;
 mod life_cycle;
 mod rescues;
 mod server;
+mod squads;
 mod tasks;
 
 use axum::Json;
@@ -23,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .merge(agents::routes())
         .merge(life_cycle::routes())
         .merge(tasks::routes())
+        .merge(squads::routes())
         .merge(events::routes())
         .merge(rescues::routes())
         .merge(catalog::routes())

@@ -1,0 +1,113 @@
+//! `squad run`: starts a squad and follows it to its end; whoever leaves finds it again by its id.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::show;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::screen::{Format, Screen};
+use crate::cli::text_file;
+use crate::view::request::{MAX_WAIT_SECONDS, SquadStatusInput};
+use crate::view::squad::{SquadResult, SquadStatus};
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// One member each: the role it plays and what it is to do
+    #[arg(value_name = "ROLE=TASK", required_unless_present = "file", conflicts_with = "file")]
+    members: Vec<String>,
+    /// File with the members as JSON, as the tool takes them; - reads standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Directory inside the workspace in which they work
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    cwd: Option<String>,
+    /// Agent in whose workspace they work; left out, the one for runs
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    agent: Option<String>,
+    /// Chat to go on with, for a single member of a stateful squad
+    #[arg(long, value_name = "CHAT", conflicts_with = "file")]
+    chat: Option<String>,
+    /// Return at once
+    #[arg(long)]
+    no_wait: bool,
+}
+
+pub(super) async fn run(client: &Client, args: RunArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let no_wait = args.no_wait;
+    let body = client.post(&["squads"], &input(&args)?).await?;
+    let squad = body.read::<SquadResult>()?.squad_id;
+    if no_wait {
+        screen.answer(&body, |_: &SquadResult| {
+            screen.line(&format!("squad {squad} is at work"))?;
+            screen.hint(&format!("fleet-mcp squad status {squad} tells how it goes"));
+            Ok(())
+        })?;
+        return Ok(Exit::Ok);
+    }
+    screen
+        .hint(&format!("squad {squad} is at work; it goes on if you leave (fleet-mcp squad status {squad})"));
+    until_done(client, &squad, screen).await
+}
+
+/// Asks for the next end of a member until there is none left.
+async fn until_done(client: &Client, squad: &str, screen: &Screen) -> Result<Exit, CliError> {
+    let mut n_told = 0;
+    loop {
+        let question = SquadStatusInput {
+            squad_id: Some(squad.to_owned()),
+            wait_seconds: MAX_WAIT_SECONDS,
+            ..SquadStatusInput::default()
+        };
+        let body = client.get(&["squads"], &question).await?;
+        let status: SquadStatus = body.read()?;
+        let members = status.members.unwrap_or_default();
+        let n_ended = members.iter().filter(|member| show::is_ended(&member.status)).count();
+        if status.done == Some(true) {
+            match screen.format {
+                Format::Json => screen.answer(&body, |_: &SquadStatus| Ok(()))?,
+                Format::People => show::members(client, squad, &members, screen).await?,
+            }
+            let is_well = members.iter().all(|member| member.status == "completed");
+            return Ok(if is_well { Exit::Ok } else { Exit::Failed });
+        }
+        if n_ended > n_told {
+            n_told = n_ended;
+            screen.hint(&format!("{n_ended} of {} members have ended", members.len()));
+        }
+    }
+}
+
+fn input(args: &RunArgs) -> Result<Value, CliError> {
+    let members = match &args.file {
+        Some(file) => read_members(file)?,
+        None => args.members.iter().map(|text| member(text, args)).collect::<Result<Vec<_>, _>>()?.into(),
+    };
+    Ok(json!({ "members": members, "async": true, "request_key": Uuid::new_v4().to_string() }))
+}
+
+fn member(text: &str, args: &RunArgs) -> Result<Value, CliError> {
+    let Some((role, task)) = text.split_once('=') else {
+        let message = format!("'{text}' names no role");
+        return Err(CliError::usage(message, "Write each member as ROLE=TASK."));
+    };
+    let mut member = json!({ "roleId": role, "task": task });
+    for (name, value) in [("cwd", &args.cwd), ("agent_name", &args.agent), ("chatId", &args.chat)] {
+        if let Some(value) = value {
+            member[name] = json!(value);
+        }
+    }
+    Ok(member)
+}
+
+/// A list of members, or the whole input of the tool.
+fn read_members(file: &Path) -> Result<Value, CliError> {
+    let text = text_file::read(file)?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| CliError::usage(format!("the members are not JSON: {error}"), "Mend the file."))?;
+    Ok(value.get("members").cloned().unwrap_or(value))
+}

@@ -1,0 +1,104 @@
+//! The tools for squads: which roles there are, members at work, and what came of them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{About, Effect, Entry};
+use crate::app::error::Error;
+use crate::app::squads::SquadProgress;
+use crate::domain::access::Action;
+use crate::domain::id::SquadId;
+use crate::mcp::call::Call;
+use crate::mcp::fit::{ANSWER_CHARS, MARGIN};
+use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
+use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
+
+/// What an answer about members may have in all.
+const CHARS: usize = ANSWER_CHARS - MARGIN;
+/// A page of an output leaves room for what is said about it.
+const PAGE_CHARS: usize = CHARS - 500;
+/// Often enough to show life, rarely enough not to fill anybody's log.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+
+pub(super) fn tools() -> Vec<Entry> {
+    let roles = About {
+        action: Action::SquadRoleList,
+        title: "List squad roles",
+        description: "The roles that squad members can play, with the id that start_squad_members takes. Role \
+            files that cannot be used are named with the reason.",
+        effect: Effect::Reads,
+    };
+    let start = About {
+        action: Action::SquadRun,
+        title: "Run a squad",
+        description: "Runs members of different roles, each once on its own task, inside workspaces, and returns \
+            what they wrote when all are through; for work that needs no agent of its own. One that fails does \
+            not touch the others. With async it returns at once: follow it with squad_status. If you stop \
+            waiting the squad goes on; squad_status finds it again.",
+        effect: Effect::Adds,
+    };
+    let status = About {
+        action: Action::SquadStatus,
+        title: "Squad status",
+        description: "With squadId: its members, how far each is, and what it wrote. With memberId and stream as \
+            well: the rest of a long output, page by page from offset to next_offset. Without: agents at work, \
+            tasks that wait, and your squads of the last 24 hours.",
+        effect: Effect::Reads,
+    };
+    vec![
+        Entry::new(roles, list_roles),
+        Entry::new(start, start_squad_members),
+        Entry::new(status, squad_status),
+    ]
+}
+
+async fn list_roles(call: Call, _: NoInput) -> Result<SquadRoles, Error> {
+    let (roles, problems) = call.fleet.squad_roles(&call.caller).await?;
+    Ok(SquadRoles::of(&roles, problems))
+}
+
+async fn start_squad_members(call: Call, input: StartSquadInput) -> Result<SquadResult, Error> {
+    let is_async = input.is_async;
+    let command = input.into_command(call.fleet.squad_state_mode())?;
+    let id = call.fleet.squad_start(&call.caller, command).await?;
+    if !is_async {
+        until_over(&call, id).await?;
+    }
+    let shown = call.fleet.squad_show(&call.caller, id, CHARS as u64).await?;
+    Ok(SquadResult::of(&shown, CHARS))
+}
+
+async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus, Error> {
+    let (fleet, caller) = (&call.fleet, &call.caller);
+    match input.into_question()? {
+        AskSquads::Overview => Ok(SquadStatus::from(&fleet.squad_overview(caller).await?)),
+        AskSquads::One { squad, wait } => {
+            let seen = fleet.squad_progress(caller, squad).await?;
+            call.reporting(wait, fleet.squad_moved(caller, squad, seen, wait)).await?;
+            Ok(SquadStatus::of_squad(&fleet.squad_show(caller, squad, CHARS as u64).await?, CHARS))
+        }
+        AskSquads::Output(request) => {
+            Ok(SquadStatus::of_output(&fleet.squad_output(caller, request).await?, PAGE_CHARS))
+        }
+    }
+}
+
+/// The first word to the client carries the id, so that one who leaves can come back.
+async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
+    let deadline = call.fleet.squad_longest_wait().map(|limit| Instant::now() + limit);
+    let mut seen = call.fleet.squad_progress(&call.caller, id).await?;
+    loop {
+        call.tell(seen.n_ended, seen.n_members, &told(id, seen)).await;
+        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if seen.is_over() || is_late || call.fleet.is_stopping() {
+            return Ok(());
+        }
+        let left = deadline.map_or(PROGRESS_INTERVAL, |deadline| deadline - Instant::now());
+        seen = call.fleet.squad_moved(&call.caller, id, seen, left.min(PROGRESS_INTERVAL)).await?;
+    }
+}
+
+fn told(id: SquadId, seen: SquadProgress) -> String {
+    format!("squad {id}: {} of {} members have ended", seen.n_ended, seen.n_members)
+}

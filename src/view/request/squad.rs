@@ -1,0 +1,219 @@
+//! What callers send about squads, turned into commands.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::check::{filled, request_token, wait_of};
+use crate::app::error::Error;
+use crate::app::squads::{NewMember, ShowOutput, StartSquad};
+use crate::domain::id::SquadId;
+use crate::domain::run::RunStream;
+use crate::domain::squad::StateMode;
+
+const MOST_MEMBERS: usize = 50;
+const MAX_TASK_BYTES: usize = 512 * 1024;
+const MAX_METADATA_BYTES: usize = 16 * 1024;
+const MAX_PATH_BYTES: usize = 4_096;
+const LONGEST_PAGE: i64 = 1_000_000;
+const USUAL_PAGE: i64 = 16_000;
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartSquadInput {
+    /// 1 to 50 members; their results come back in this order.
+    pub members: Vec<SquadMemberInput>,
+    /// An object of your own that comes back with the squad.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Return at once; squad_status tells how it goes.
+    #[serde(default, rename = "async")]
+    pub is_async: bool,
+    /// Makes a repeated call the same call: the second one returns the first one's squad.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_key: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SquadMemberInput {
+    /// The role it plays (see list_roles).
+    #[serde(rename = "roleId")]
+    pub role_id: String,
+    /// What it is to do, complete in itself.
+    pub task: String,
+    /// Directory inside the workspace, from the workspace's own on; that one if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The chat to go on with, from an earlier result; left out or blank, a new one begins.
+    #[serde(rename = "chatId", default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
+    /// The agent in whose workspace it works; left out: your own, or the one for runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SquadStatusInput {
+    /// One squad; left out: agents at work, tasks that wait, and your squads of the last 24 hours.
+    #[serde(rename = "squadId", default, skip_serializing_if = "Option::is_none")]
+    #[param(rename = "squadId")]
+    pub squad_id: Option<String>,
+    /// One member of it, whose output is read on.
+    #[serde(rename = "memberId", default, skip_serializing_if = "Option::is_none")]
+    #[param(rename = "memberId")]
+    pub member_id: Option<String>,
+    /// stdout or stderr, with memberId; stdout if left out
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
+    /// Where to read on, in bytes: next_offset of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<i64>,
+    /// Bytes to read at most, 1 to 1000000, 16000 if left out; less comes where an answer has to be short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// With squadId: seconds to wait for the next member to end, 0 to 45.
+    #[serde(default)]
+    pub wait_seconds: i64,
+}
+
+/// What is asked about squads.
+#[derive(Debug, Clone)]
+pub enum AskSquads {
+    Overview,
+    One { squad: SquadId, wait: Duration },
+    Output(ShowOutput),
+}
+
+impl StartSquadInput {
+    pub fn into_command(self, mode: StateMode) -> Result<StartSquad, Error> {
+        let request =
+            request_token(self.request_key.as_deref(), &Self { request_key: None, ..self.clone() })?;
+        if self.members.is_empty() || self.members.len() > MOST_MEMBERS {
+            return Err(Error::invalid("members", format!("a squad has 1 to {MOST_MEMBERS} members")));
+        }
+        let metadata = self.metadata.map(|metadata| serde_json::Value::Object(metadata).to_string());
+        if metadata.as_ref().is_some_and(|text| text.len() > MAX_METADATA_BYTES) {
+            return Err(Error::invalid(
+                "metadata",
+                format!("metadata has at most {MAX_METADATA_BYTES} bytes"),
+            ));
+        }
+        let members = self.members.into_iter().enumerate().map(|(n, member)| member.into_member(n, mode));
+        Ok(StartSquad { members: members.collect::<Result<_, _>>()?, metadata, request })
+    }
+}
+
+impl SquadMemberInput {
+    fn into_member(self, n: usize, mode: StateMode) -> Result<NewMember, Error> {
+        let field = |name: &str| format!("members[{n}].{name}");
+        if mode == StateMode::Stateless && self.chat_id.is_some() {
+            let message = "chatId is for stateful squads only; here members remember nothing: leave it out";
+            return Err(Error::invalid(&field("chatId"), message));
+        }
+        filled(&field("task"), &self.task)?;
+        if self.task.len() > MAX_TASK_BYTES {
+            return Err(Error::invalid(&field("task"), format!("a task has at most {MAX_TASK_BYTES} bytes")));
+        }
+        let cwd = not_blank(self.cwd);
+        if cwd.as_ref().is_some_and(|cwd| cwd.len() > MAX_PATH_BYTES || cwd.contains('\0')) {
+            return Err(Error::invalid(&field("cwd"), "cwd is no path"));
+        }
+        Ok(NewMember {
+            role: filled(&field("roleId"), &self.role_id)?,
+            task: self.task,
+            cwd,
+            chat: not_blank(self.chat_id),
+            agent: not_blank(self.agent_name),
+        })
+    }
+}
+
+impl SquadStatusInput {
+    pub fn into_question(self) -> Result<AskSquads, Error> {
+        let wait = wait_of(self.wait_seconds)?;
+        let stream = match self.stream.as_deref() {
+            None => RunStream::Stdout,
+            Some(word) => RunStream::parse(word)
+                .ok_or_else(|| Error::invalid("stream", "stream is stdout or stderr"))?,
+        };
+        let offset = u64::try_from(self.offset.unwrap_or(0))
+            .map_err(|_| Error::invalid("offset", "offset is a number of bytes, 0 or more"))?;
+        let limit = self.limit.unwrap_or(USUAL_PAGE);
+        if !(1..=LONGEST_PAGE).contains(&limit) {
+            return Err(Error::invalid("limit", format!("limit goes from 1 to {LONGEST_PAGE}")));
+        }
+        match (not_blank(self.squad_id), not_blank(self.member_id)) {
+            (None, None) => Ok(AskSquads::Overview),
+            (None, Some(_)) => Err(Error::invalid("squadId", "memberId needs its squadId")),
+            (Some(squad), None) => {
+                let id = squad.parse().map(SquadId).map_err(|_| Error::SquadNotFound(squad))?;
+                Ok(AskSquads::One { squad: id, wait })
+            }
+            (Some(squad), Some(member)) => Ok(AskSquads::Output(ShowOutput {
+                squad,
+                member,
+                stream,
+                offset,
+                limit: limit.unsigned_abs(),
+            })),
+        }
+    }
+}
+
+fn not_blank(text: Option<String>) -> Option<String> {
+    text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::parse;
+    use super::*;
+
+    fn field(arguments: Value, mode: StateMode) -> Value {
+        let command = parse::<StartSquadInput>(arguments).and_then(|input| input.into_command(mode));
+        command.unwrap_err().details()["field"].clone()
+    }
+
+    #[test]
+    fn the_member_and_field_that_are_wrong_are_named() {
+        let good = json!({ "roleId": "coder", "task": "x" });
+        let with = |name: &str, value: Value| {
+            let mut bad = good.clone();
+            bad[name] = value;
+            json!({ "members": [good, bad] })
+        };
+        let cases = [
+            (json!({}), "members"),
+            (json!({ "members": [] }), "members"),
+            (json!({ "members": vec![good.clone(); 51] }), "members"),
+            (with("task", json!(" ")), "members[1].task"),
+            (with("roleId", json!("")), "members[1].roleId"),
+            (with("chatId", json!("c")), "members[1].chatId"),
+            (with("chatId", json!("")), "members[1].chatId"),
+            (with("cwd", json!("a\u{0}b")), "members[1].cwd"),
+            (with("engine", json!("codex")), "engine"),
+        ];
+        for (arguments, expected) in cases {
+            assert_eq!(field(arguments.clone(), StateMode::Stateless), expected, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_blank_chat_begins_a_new_one() {
+        let member = json!({ "roleId": " coder ", "task": " x\n", "chatId": " ", "cwd": "" });
+        let input = parse::<StartSquadInput>(json!({ "members": [member] })).unwrap();
+        let member = input.into_command(StateMode::Stateful).unwrap().members.remove(0);
+        assert_eq!(
+            (member.role.as_str(), member.task.as_str(), member.chat, member.cwd),
+            ("coder", " x\n", None, None)
+        );
+    }
+}

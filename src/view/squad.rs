@@ -1,0 +1,249 @@
+//! Squads as callers see them: results of members, the rest of an output, and what goes on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::output::{Cut, cut};
+use super::{paging::count, time};
+use crate::app::squads::{OutputPage, SquadOutput, SquadOverview, SquadShown};
+use crate::domain::role::Role;
+use crate::domain::squad::{Member, Squad};
+
+/// Lengths tried for what members wrote, longest first.
+const LENGTHS: [usize; 14] =
+    [1 << 20, 1 << 18, 1 << 16, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 0];
+
+/// Answer of list_roles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SquadRoles {
+    pub roles: Vec<SquadRole>,
+    /// Role files that could not be used, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SquadRole {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+}
+
+/// Answer of start_squad_members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SquadResult {
+    #[serde(rename = "squadId")]
+    pub squad_id: String,
+    /// In the order given.
+    pub members: Vec<SquadMember>,
+    /// As it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SquadMember {
+    #[serde(rename = "memberId")]
+    pub member_id: String,
+    #[serde(rename = "roleId")]
+    pub role_id: String,
+    /// Where it worked, absolute; as it was given when it got nowhere.
+    pub cwd: String,
+    /// Goes on with the same conversation; stateful squads only.
+    #[serde(rename = "chatId", default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
+    /// completed, error or timeout; waiting or running before that
+    pub status: String,
+    /// Why it is not completed, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it wrote, as it was; the beginning if it is long.
+    #[serde(rename = "rawStdout")]
+    pub raw_stdout: String,
+    #[serde(rename = "rawStderr")]
+    pub raw_stderr: String,
+    pub stdout_bytes: i64,
+    pub stderr_bytes: i64,
+    /// There is more than is shown: squad_status with memberId and stream has it.
+    pub truncated: bool,
+}
+
+/// Answer of squad_status: of one squad, of one output, or of all that goes on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SquadStatus {
+    #[serde(rename = "squadId", default, skip_serializing_if = "Option::is_none")]
+    pub squad_id: Option<String>,
+    /// Have all members ended?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<SquadMember>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<serde_json::Value>,
+    /// Of a member's output, from offset on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<i64>,
+    /// Where to read on; absent when nothing more will come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<i64>,
+    /// Agents at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_agents: Option<Vec<ActiveAgent>>,
+    /// Tasks that wait for their agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_tasks: Option<Vec<PendingTask>>,
+    /// Your own of the last 24 hours, newest first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub squads: Option<Vec<SquadSummary>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct ActiveAgent {
+    pub name: String,
+    pub role: String,
+    pub current_task: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct PendingTask {
+    pub id: String,
+    pub agent_name: String,
+    pub message: String,
+    pub created_at: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SquadSummary {
+    #[serde(rename = "squadId")]
+    pub squad_id: String,
+    pub done: bool,
+    pub created_at: String,
+    pub members: Vec<MemberSummary>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct MemberSummary {
+    #[serde(rename = "memberId")]
+    pub member_id: String,
+    #[serde(rename = "roleId")]
+    pub role_id: String,
+    pub status: String,
+}
+
+impl SquadRoles {
+    pub fn of(roles: &[Role], problems: Vec<String>) -> Self {
+        let role = |role: &Role| SquadRole {
+            id: role.id.clone(),
+            name: role.name.clone(),
+            description: role.description.clone(),
+        };
+        Self { roles: roles.iter().map(role).collect(), problems }
+    }
+}
+
+impl SquadResult {
+    /// As much of what members wrote as fits into so many characters of JSON, the same for all.
+    pub fn of(shown: &SquadShown, chars: usize) -> Self {
+        let with = |length: usize| Self {
+            squad_id: shown.squad.id.to_string(),
+            members: members(shown, length),
+            metadata: metadata(&shown.squad),
+        };
+        let fits =
+            |result: &Self| serde_json::to_string(result).is_ok_and(|json| json.chars().count() <= chars);
+        let shortest = LENGTHS[LENGTHS.len() - 1];
+        LENGTHS.iter().map(|length| with(*length)).find(fits).unwrap_or_else(|| with(shortest))
+    }
+}
+
+impl SquadStatus {
+    pub fn of_squad(shown: &SquadShown, chars: usize) -> Self {
+        let SquadResult { squad_id, members, metadata } = SquadResult::of(shown, chars);
+        let done = Some(shown.squad.is_ended());
+        Self { squad_id: Some(squad_id), done, members: Some(members), metadata, ..Self::default() }
+    }
+
+    /// A page of an output, at most so many characters of JSON.
+    pub fn of_output(page: &OutputPage, chars: usize) -> Self {
+        let Cut { text, n_bytes } =
+            cut(&page.bytes, chars, page.offset + page.bytes.len() as u64 >= page.kept);
+        let end = page.offset + n_bytes as u64;
+        let has_more = end < page.kept || !page.is_final;
+        Self {
+            text: Some(text),
+            offset: Some(count(page.offset)),
+            next_offset: has_more.then(|| count(end)),
+            total_bytes: Some(count(page.written)),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&SquadOverview> for SquadStatus {
+    fn from(overview: &SquadOverview) -> Self {
+        let active = overview.active.iter().map(|state| ActiveAgent {
+            name: state.agent.name.to_string(),
+            role: state.agent.role.clone(),
+            current_task: state.current_task().map(str::to_owned),
+        });
+        let pending = overview.pending.iter().map(|(state, task)| PendingTask {
+            id: task.id.to_string(),
+            agent_name: state.agent.name.to_string(),
+            message: task.entry.message.clone(),
+            created_at: time(task.entry.created_at),
+        });
+        Self {
+            active_agents: Some(active.collect()),
+            pending_tasks: Some(pending.collect()),
+            squads: Some(overview.squads.iter().map(summary).collect()),
+            ..Self::default()
+        }
+    }
+}
+
+fn members(shown: &SquadShown, length: usize) -> Vec<SquadMember> {
+    let pairs = shown.squad.members.iter().zip(&shown.outputs);
+    pairs.map(|(one, output)| member(one, output, length)).collect()
+}
+
+fn member(member: &Member, output: &SquadOutput, length: usize) -> SquadMember {
+    let shown = |page: &OutputPage| cut(&page.bytes, length, page.bytes.len() as u64 >= page.kept);
+    let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
+    let is_cut = |cut: &Cut, page: &OutputPage| (cut.n_bytes as u64) < page.written;
+    SquadMember {
+        member_id: member.id.to_string(),
+        role_id: member.role.clone(),
+        cwd: member.cwd.as_ref().or(member.wanted_cwd.as_ref()).cloned().unwrap_or_default(),
+        chat_id: member.chat.as_ref().and_then(|chat| chat.id.clone()),
+        status: member.status.word().to_owned(),
+        reason: member.note.clone(),
+        truncated: is_cut(&stdout, &output.stdout) || is_cut(&stderr, &output.stderr),
+        raw_stdout: stdout.text,
+        raw_stderr: stderr.text,
+        stdout_bytes: count(output.stdout.written),
+        stderr_bytes: count(output.stderr.written),
+    }
+}
+
+fn metadata(squad: &Squad) -> Option<serde_json::Value> {
+    squad.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok())
+}
+
+fn summary(squad: &Squad) -> SquadSummary {
+    let member = |member: &Member| MemberSummary {
+        member_id: member.id.to_string(),
+        role_id: member.role.clone(),
+        status: member.status.word().to_owned(),
+    };
+    SquadSummary {
+        squad_id: squad.id.to_string(),
+        done: squad.is_ended(),
+        created_at: time(squad.created_at),
+        members: squad.members.iter().map(member).collect(),
+    }
+}

@@ -1,0 +1,85 @@
+//! Squads: their roles, starting one, and what came of it.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{IdempotencyKey, Reply};
+use crate::app::Fleet;
+use crate::app::caller::Caller;
+use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
+use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
+use crate::web::WebState;
+use crate::web::arguments::Arguments;
+use crate::web::problem::Problem;
+
+/// How much of each output one answer carries at most, and how long the whole answer may be.
+const STREAM_BYTES: u64 = 256 << 10;
+const ANSWER_CHARS: usize = 8 << 20;
+/// Longer than any squad; the settings may keep callers waiting for less.
+const NO_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+pub(super) fn routes() -> OpenApiRouter<WebState> {
+    OpenApiRouter::default().routes(routes!(start_squad_members, squad_status)).routes(routes!(list_roles))
+}
+
+/// The roles that squad members can play.
+#[utoipa::path(get, path = "/squads/roles", tag = "squads",
+    responses((status = 200, body = SquadRoles, description = "Roles by their ids.")))]
+async fn list_roles(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(NoInput {}): Arguments<NoInput>,
+) -> Reply<SquadRoles> {
+    let (roles, problems) = fleet.squad_roles(&caller).await?;
+    Ok(Json(SquadRoles::of(&roles, problems)))
+}
+
+/// Runs members of different roles and answers when all are through, or at once if asked so.
+#[utoipa::path(post, path = "/squads", tag = "squads", params(IdempotencyKey),
+    request_body(content = StartSquadInput, example = json!({
+        "members": [
+            { "roleId": "qa-engineer", "task": "Run the tests and report what fails" },
+            { "roleId": "reviewer", "task": "Read the newest commit" }
+        ],
+        "async": true
+    })),
+    responses((status = 201, body = SquadResult, description = "The members, in the order given.")))]
+async fn start_squad_members(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(input): Arguments<StartSquadInput>,
+) -> Result<(StatusCode, Json<SquadResult>), Problem> {
+    let is_async = input.is_async;
+    let id = fleet.squad_start(&caller, input.into_command(fleet.squad_state_mode())?).await?;
+    if !is_async {
+        fleet.squad_over(&caller, id, fleet.squad_longest_wait().unwrap_or(NO_LIMIT)).await?;
+    }
+    let shown = fleet.squad_show(&caller, id, STREAM_BYTES).await?;
+    Ok((StatusCode::CREATED, Json(SquadResult::of(&shown, ANSWER_CHARS))))
+}
+
+/// One squad, a page of what a member wrote, or all that goes on.
+#[utoipa::path(get, path = "/squads", tag = "squads", params(SquadStatusInput),
+    responses((status = 200, body = SquadStatus, description = "What was asked for.")))]
+async fn squad_status(
+    State(fleet): State<Fleet>,
+    caller: Caller,
+    Arguments(input): Arguments<SquadStatusInput>,
+) -> Reply<SquadStatus> {
+    Ok(Json(match input.into_question()? {
+        AskSquads::Overview => SquadStatus::from(&fleet.squad_overview(&caller).await?),
+        AskSquads::One { squad, wait } => {
+            let seen = fleet.squad_progress(&caller, squad).await?;
+            fleet.squad_moved(&caller, squad, seen, wait).await?;
+            SquadStatus::of_squad(&fleet.squad_show(&caller, squad, STREAM_BYTES).await?, ANSWER_CHARS)
+        }
+        AskSquads::Output(request) => {
+            SquadStatus::of_output(&fleet.squad_output(&caller, request).await?, ANSWER_CHARS)
+        }
+    }))
+}
