@@ -17,6 +17,7 @@ mod process;
 mod rescue;
 mod rest;
 mod runner;
+mod squads;
 mod store;
 mod stub;
 mod tasks;

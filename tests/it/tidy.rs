@@ -16,7 +16,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("mcp", &["app", "view", "domain"]),
     ("web", &["app", "view", "domain"]),
     ("cli", &["view", "domain"]),
-    ("config", &[]),
+    ("config", &["domain"]),
     ("telemetry", &["config"]),
     (
         "boot",

@@ -7,6 +7,7 @@ use fleet_mcp::app::Fleet;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::runs::NewRun;
 use fleet_mcp::coder::Deleted;
+use fleet_mcp::coder::exec::Inherited;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::{AgentId, RunId};
 use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
@@ -74,6 +75,7 @@ pub(super) fn new_run(agent: AgentId, script: &str) -> NewRun {
         purpose: "a test".to_owned(),
         argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
         cwd: None,
+        inherited: Inherited::All,
         env: Vec::new(),
         stdin: Bytes::new(),
         timeout: LONG,

@@ -1,5 +1,6 @@
 //! A running fleet on a Coder stub: what most tests of use cases start from.
 
+use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::app::engines::EngineOptions;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::snapshot::AgentState;
+use fleet_mcp::app::squads::SquadOptions;
 use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
@@ -22,6 +24,7 @@ use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::spec::Spec;
+use fleet_mcp::domain::squad::StateMode;
 use fleet_mcp::domain::task::TaskState;
 use fleet_mcp::engine::EngineWord;
 use fleet_mcp::store::{Store, StoreOptions};
@@ -232,6 +235,20 @@ pub(crate) fn fleet_options() -> FleetOptions {
             word: EngineWord::Auto,
             own_program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
         },
+        squads: squad_options(),
+    }
+}
+
+/// One at a time is up to a test; nothing is configured.
+fn squad_options() -> SquadOptions {
+    SquadOptions {
+        state_mode: StateMode::Stateless,
+        execution_mode: None,
+        delay: Duration::ZERO,
+        timeout: Duration::from_secs(60),
+        engines: BTreeMap::new(),
+        runs_project: Some("setup".to_owned()),
+        longest_wait: None,
     }
 }
 

@@ -53,6 +53,20 @@ impl Program {
         self.directory.path().join("data")
     }
 
+    /// A git repository with one commit, made when it is asked for first.
+    pub(crate) fn repository(&self) -> PathBuf {
+        let repository = self.directory.path().join("repository");
+        if !repository.exists() {
+            std::fs::create_dir(&repository).unwrap();
+            for arguments in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "first"]] {
+                let mut git = Command::new("git");
+                git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+                assert!(git.current_dir(&repository).status().unwrap().success());
+            }
+        }
+        repository.canonicalize().unwrap()
+    }
+
     /// The command with nothing of this machine's environment but what a process needs.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));

@@ -20,7 +20,18 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn start(program: &Program) -> Self {
-        let mut command = tokio::process::Command::from(program.command(&["up", "--port", "0"]));
+        Self::start_by(program, program.command(&["up", "--port", "0"])).await
+    }
+
+    /// In a git repository of its own, which is the project `here`.
+    pub(crate) async fn start_here(program: &Program) -> Self {
+        let mut command = program.command(&["up", "--port", "0"]);
+        command.current_dir(program.repository());
+        Self::start_by(program, command).await
+    }
+
+    async fn start_by(program: &Program, command: std::process::Command) -> Self {
+        let mut command = tokio::process::Command::from(command);
         let path = program.directory.path().join("server.log");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
@@ -87,19 +98,65 @@ impl Up {
         reply.body
     }
 
+    /// The answer, or nothing when the server dies over it.
+    #[cfg(feature = "test-hooks")]
+    pub(crate) async fn call_or_nothing(&self, token: &str, path: &str, body: &Value) -> Option<Value> {
+        let request = self.api.bare(Method::POST, path).bearer_auth(token).json(body);
+        read(request).await.ok().map(|reply| reply.body)
+    }
+
     /// One tool called over MCP by whoever holds the token.
     pub(crate) async fn tool_as(&self, token: &str, tool: &str, arguments: &Value) -> Value {
-        let meta = json!({
+        let params = json!({ "name": tool, "arguments": arguments });
+        self.mcp_as(token, ("tools/call", tool), params).await
+    }
+
+    /// The tools that the holder of the token sees.
+    pub(crate) async fn tools_as(&self, token: &str) -> Vec<Value> {
+        let listed = self.mcp_as(token, ("tools/list", ""), json!({})).await;
+        listed["tools"].as_array().unwrap().clone()
+    }
+
+    /// The first word of progress of a tool call that nobody waits for any longer.
+    pub(crate) async fn first_progress(&self, token: &str, tool: &str, arguments: &Value) -> String {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let request = self.mcp_request(token, ("tools/call", tool), params);
+        let mut answer = request.send().await.unwrap();
+        let mut text = String::new();
+        while let Some(chunk) = answer.chunk().await.unwrap() {
+            text.push_str(&String::from_utf8_lossy(&chunk));
+            let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            let events = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let message = |event: Value| event["params"]["message"].as_str().map(str::to_owned);
+            if let Some(told) = events.filter_map(message).next() {
+                return told;
+            }
+        }
+        panic!("there was no progress: {text}");
+    }
+
+    fn mcp_request(
+        &self,
+        token: &str,
+        (method, name): (&str, &str),
+        mut params: Value,
+    ) -> reqwest::RequestBuilder {
+        params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {}
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "progressToken": 7
         });
-        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = self.api.bare(Method::POST, "/mcp").bearer_auth(token);
         let request = request.header("Accept", "application/json, text/event-stream");
         let request = request.header("MCP-Protocol-Version", "2026-07-28");
-        let request = request.header("Mcp-Method", "tools/call").header("Mcp-Name", tool);
-        let answer = read(request.json(&body)).await.unwrap().body;
+        let request = request.header("Mcp-Method", method);
+        let request = if name.is_empty() { request } else { request.header("Mcp-Name", name) };
+        request.json(&body)
+    }
+
+    async fn mcp_as(&self, token: &str, what: (&str, &str), params: Value) -> Value {
+        let answer = read(self.mcp_request(token, what, params)).await.unwrap().body;
         let events = answer.as_str().map(|text| text.lines().filter_map(|line| line.strip_prefix("data: ")));
         let last =
             events.and_then(|mut events| events.next_back()).map(|text| serde_json::from_str(text).unwrap());

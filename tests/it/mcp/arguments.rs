@@ -14,7 +14,11 @@ fn n_writes(coder: &CoderStub) -> usize {
 fn well_typed(schema: &Value) -> Value {
     let mut arguments = json!({});
     for name in schema["required"].as_array().into_iter().flatten() {
-        arguments[name.as_str().unwrap()] = json!("fleet_mcp_x");
+        let name = name.as_str().unwrap();
+        let property = &schema["properties"][name];
+        let is_list = property["type"] == "array";
+        arguments[name] =
+            if is_list { json!([well_typed(&property["items"])]) } else { json!("fleet_mcp_x") };
     }
     arguments
 }
@@ -22,10 +26,14 @@ fn well_typed(schema: &Value) -> Value {
 /// Values of other types than the property's own.
 fn mistyped(property: &Value) -> Vec<Value> {
     let types = property["type"].to_string();
-    let all =
-        [("string", json!("x")), ("integer", json!(1)), ("boolean", json!(true)), ("array", json!([1]))];
-    let others = all.into_iter().filter(|(name, _)| !types.contains(name)).map(|(_, value)| value);
-    others.chain([json!({ "a": 1 })]).collect()
+    let all = [
+        ("string", json!("x")),
+        ("integer", json!(1)),
+        ("boolean", json!(true)),
+        ("array", json!([1])),
+        ("object", json!({ "a": 1 })),
+    ];
+    all.into_iter().filter(|(name, _)| !types.contains(name)).map(|(_, value)| value).collect()
 }
 
 #[tokio::test]

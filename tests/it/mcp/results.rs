@@ -13,6 +13,12 @@ fn calls() -> Vec<(&'static str, Value)> {
     vec![
         ("list_agent_projects", json!({})),
         ("list_agent_roles", json!({ "project": "Setup" })),
+        ("list_roles", json!({})),
+        (
+            "start_squad_members",
+            json!({ "members": [{ "roleId": "Coder", "task": "x", "agent_name": "nobody" }] }),
+        ),
+        ("squad_status", json!({})),
         ("create_agent", json!({ "project": "setup", "spec": spec, "name": "one", "wait_seconds": 45 })),
         (
             "set_agent_metadata",

@@ -21,6 +21,8 @@ enum About {
     Agent,
     /// The calling agent, whatever is named.
     Itself,
+    /// The workspace of the calling agent, or that of the project for runs.
+    Home,
 }
 
 struct Route {
@@ -45,6 +47,7 @@ fn routes() -> Vec<Route> {
     let metadata = json!({ "key": "fleet_mcp_note", "value": "x" });
     let wait = json!({ "until": "idle", "timeout_seconds": 1 });
     let task = json!({ "task_description": "x", "when_busy": "queue" });
+    let squad = json!({ "members": [{ "roleId": "coder", "task": "x" }], "async": true });
     let report = json!({ "state": "working", "summary": "x" });
     vec![
         get(Action::AgentList, About::Fleet, "/agents"),
@@ -54,6 +57,8 @@ fn routes() -> Vec<Route> {
         get(Action::RoleList, About::Fleet, "/roles"),
         get(Action::ProjectList, About::Fleet, "/projects"),
         get(Action::FleetStatus, About::Fleet, "/status"),
+        get(Action::SquadRoleList, About::Fleet, "/squads/roles"),
+        get(Action::SquadStatus, About::Fleet, "/squads"),
         get(Action::RescueList, About::Fleet, "/rescues"),
         get(Action::RescueFetch, About::Fleet, "/rescues/7"),
         get(Action::RescueFetch, About::Fleet, "/rescues/7/bundle"),
@@ -67,6 +72,7 @@ fn routes() -> Vec<Route> {
         route(Action::TaskStart, About::Agent, post("/agents/{name}/tasks"), task),
         route(Action::TaskCancel, About::Agent, (Method::DELETE, "/agents/{name}/tasks"), Value::Null),
         route(Action::StatusReport, About::Itself, post("/report"), report),
+        route(Action::SquadRun, About::Home, post("/squads"), squad),
         route(
             Action::AgentCreate,
             About::NewAgent,
@@ -131,7 +137,10 @@ async fn may(server: &Server, token: &str, name: &str, route: &Route) -> bool {
     let target = match (route.about, snapshot.by_name(name)) {
         (About::Itself, _) => own.map_or(Target::Fleet, |state| Target::Agent(target_of(state))),
         (About::Fleet, _) => Target::Fleet,
-        (About::NewAgent, _) => Target::NewAgent { project: "setup", kind: RoleKind::Coding },
+        (About::Home, _) if own.is_some() => {
+            own.map_or(Target::Fleet, |state| Target::Agent(target_of(state)))
+        }
+        (About::NewAgent | About::Home, _) => Target::NewAgent { project: "setup", kind: RoleKind::Coding },
         (About::Agent, Some(state)) => Target::Agent(target_of(state)),
         (About::Agent, None) => Target::Absent,
     };

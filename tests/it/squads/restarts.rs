@@ -1,0 +1,99 @@
+//! Kill -9 in the middle of squads: every result is recovered, and no member runs twice.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{SCRIPT, Squads, member};
+use crate::harness::{Up, eventually};
+
+const MEMBERS: usize = 3;
+
+/// Notes that it ran, and waits until it may go on.
+fn members(squads: &Squads) -> Value {
+    let (ran, go) = (squads.sign("ran"), squads.sign("go"));
+    let task = |n: usize| {
+        let (ran, go) = (ran.display(), go.display());
+        member("coder", &format!("echo {n} >>{ran}; until [ -e {go} ]; do sleep 0.02; done; echo result {n}"))
+    };
+    (0..MEMBERS).map(task).collect::<Vec<_>>().into()
+}
+
+async fn all_are_well(squads: &Squads, squad: &str) {
+    std::fs::write(squads.sign("go"), "").unwrap();
+    let done = squads.done(squad).await;
+    let expected: Vec<_> = (0..MEMBERS).map(|n| ("completed".to_owned(), format!("result {n}\n"))).collect();
+    assert_eq!(super::told(&done["members"]), expected, "{done}");
+    let ran = std::fs::read_to_string(squads.sign("ran")).unwrap();
+    let mut ran: Vec<&str> = ran.lines().collect();
+    ran.sort_unstable();
+    assert_eq!(ran, ["0", "1", "2"], "each ran once");
+    eventually("the history agrees", async || {
+        let history = squads.up.get("/api/v1/agents/runs-here/history").await;
+        let tasks = history["tasks"].as_array().unwrap().clone();
+        tasks.len() == MEMBERS && tasks.iter().all(|task| task["state"] == "done")
+    })
+    .await;
+}
+
+async fn killed_after(delay: Duration, mode: &str) {
+    let squads = Squads::with(SCRIPT, &[("EXECUTION_MODE", mode)]).await;
+    // The workspace is there before, so that the delay falls into the members' own course.
+    squads.up.post("/api/v1/squads", &json!({ "members": [member("coder", "true")] })).await;
+    squads.up.delete("runs-here", "&keep_work=false").await;
+    let squad = squads.begin(&members(&squads)).await;
+    if mode == "sequential" {
+        std::fs::write(squads.sign("go"), "").unwrap();
+    }
+    tokio::time::sleep(delay).await;
+    let next = Squads { up: Up::start_here(&squads.up.killed().await).await };
+    all_are_well(&next, &squad).await;
+}
+
+#[tokio::test]
+async fn kills_at_any_moment_lose_no_result_and_run_nothing_twice() {
+    for millis in [0, 40, 150, 400, 800, 1_300] {
+        killed_after(Duration::from_millis(millis), "parallel").await;
+    }
+}
+
+#[tokio::test]
+async fn kills_between_members_in_turn_lose_no_result_and_run_nothing_twice() {
+    for millis in [60, 500, 900] {
+        killed_after(Duration::from_millis(millis), "sequential").await;
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+mod kill_points {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_step_of_a_member_may_be_the_last_one() {
+        let points = [
+            "squad.accepted",
+            "member.recorded",
+            "member.launched",
+            "run.accepted",
+            "run.sent",
+            "run.started",
+            "member.ending",
+            "member.noted",
+            "member.ended",
+        ];
+        for point in points {
+            let program = super::super::program(SCRIPT, &[]).variable("FLEET_KILL_POINT", point);
+            let squads = Squads::on(program).await;
+            std::fs::write(squads.sign("go"), "").unwrap();
+            let key = json!({ "members": members(&squads), "async": true, "request_key": "k" });
+            let token = squads.up.operator_token();
+            // The answer may be lost with the server; the key finds the squad again.
+            let api = squads.up.call_or_nothing(&token, "/api/v1/squads", &key).await;
+            let program = squads.up.died().await.variable("FLEET_KILL_POINT", "");
+            let next = Squads { up: Up::start_here(&program).await };
+            let squad = next.up.post("/api/v1/squads", &key).await["squadId"].as_str().unwrap().to_owned();
+            assert!(api.is_none_or(|answer| answer["squadId"] == squad.as_str()), "{point}");
+            all_are_well(&next, &squad).await;
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Who may run squads where: people anywhere, coding agents at home, reviewers and planners nowhere.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Squads, member};
+
+async fn start_as(squads: &Squads, token: &str, member: Value) -> (u16, Value) {
+    let body = json!({ "members": [member] });
+    let reply = squads.up.call_as(token, Method::POST, "/api/v1/squads", &body).await;
+    (reply.status, reply.body)
+}
+
+#[tokio::test]
+async fn coding_agents_run_members_at_home_only_and_reviewers_none() {
+    let squads = Squads::scripted().await;
+    for (name, role) in [("otter", "coder"), ("heron", "reviewer"), ("mole", "planner")] {
+        squads.up.agent_with(json!({ "project": "setup", "spec": "true", "name": name, "role": role })).await;
+    }
+    let [otter, heron, mole] = ["otter", "heron", "mole"].map(|name| squads.up.token_of(name));
+    let (status, run) = start_as(&squads, &otter, member("coder", "pwd")).await;
+    let home = squads.up.workspace("otter").join("repo").canonicalize().unwrap();
+    assert_eq!((status, &run["members"][0]["cwd"]), (201, &json!(home)), "{run}");
+    let elsewhere = json!({ "roleId": "coder", "task": "pwd", "agent_name": "heron" });
+    for (token, member) in
+        [(&otter, elsewhere), (&heron, member("coder", "pwd")), (&mole, member("coder", "pwd"))]
+    {
+        let (status, body) = start_as(&squads, token, member).await;
+        assert_eq!((status, &body["code"]), (403, &json!("FORBIDDEN")), "{body}");
+    }
+    // What it wrote is the caller's alone, and an operator's.
+    let squad = run["squadId"].as_str().unwrap();
+    let path = format!("/api/v1/squads?squadId={squad}");
+    assert_eq!(squads.up.get_as(&otter, &path).await.status, 200);
+    assert_eq!(squads.up.get_as(&heron, &path).await.status, 404);
+    assert_eq!(squads.up.get(&path).await["done"], true);
+    let denied = squads.up.get("/api/v1/audit?page_size=50").await;
+    let rows = denied["entries"].as_array().or(denied["rows"].as_array()).expect("rows").iter();
+    let denied =
+        rows.filter(|row| row["action"] == "start_squad_members" && row["outcome"] == "denied").count();
+    assert_eq!(denied, 3);
+}
