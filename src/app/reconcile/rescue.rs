@@ -77,9 +77,12 @@ impl Fleet {
             return RescueOutcome::Saved(kept);
         }
         let is_connected = |word: &str| Connection::from_word(word) == Connection::Connected;
-        let mut agents = workspace.into_iter().flat_map(agents_of);
-        let Some(agent) = agents.find(|agent| is_connected(&agent.status)) else {
-            return failed("the workspace is not running");
+        let agents: Vec<_> = workspace.into_iter().flat_map(agents_of).collect();
+        let Some(agent) = agents.iter().find(|agent| is_connected(&agent.status)) else {
+            let is_up = !agents.is_empty();
+            let reason =
+                if is_up { "its workspace cannot be reached" } else { "the workspace is not running" };
+            return failed(reason);
         };
         let mut parcel = match self.shelf().begin(rescue) {
             Ok(parcel) => parcel,

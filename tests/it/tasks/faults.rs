@@ -1,5 +1,7 @@
 //! Faults between us and agents with our runner: lost, doubled, late and cut, and yet each task is done once.
 
+use std::time::Duration;
+
 use chrono::Utc;
 use fleet_mcp::app::tasks::CancelTask;
 use fleet_mcp::coder::{AppAddress, AppRequest, AppStyle};
@@ -10,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::harness::{
-    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually, operator, project,
+    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually,
+    eventually_within, operator, project,
 };
 
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
@@ -110,7 +113,8 @@ async fn an_agent_whose_app_does_not_answer_holds_up_no_other_and_is_told_as_unr
     proxy.fault(Rule { matches: stalled, when: When::Always, kind: ProxyFault::Stall });
     let other = crew.give("two", "say quick").await;
     assert_eq!(crew.ended(other).await.state(), TaskState::Done);
-    eventually("its silence is told", async || {
+    // Silence counts after half a minute, and a look that gets no answer takes its time too.
+    eventually_within(Duration::from_secs(180), "its silence is told", async || {
         let snapshot = crew.running.fleet.board().now();
         let sighting = &snapshot.by_name("one").unwrap().agent.sighting;
         (sighting.status, sighting.attention) == (AgentStatus::Busy, Attention::Unreachable)
