@@ -34,7 +34,7 @@ impl DataDir {
             .mode(0o600)
             .open(&lock)
             .map_err(failed)?;
-        if !locked_in_time(&file) {
+        if !locked_in_time(&file, path) {
             return Err(held(path));
         }
         let dir = Self { path: path.to_owned(), _lock: file };
@@ -85,16 +85,22 @@ pub fn is_held(data_dir: &Path) -> bool {
 }
 
 /// A server that was killed while it started a process leaves the lock to that process, until a moment later it
-/// has become another program.
-fn locked_in_time(file: &File) -> bool {
-    let mut tries = 0..LOCK_TRIES;
-    tries.any(|_| {
-        let is_ours = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if !is_ours {
-            std::thread::sleep(LOCK_PAUSE);
+/// has become another program. A server that serves is not waited for: once it stops, nobody wants another.
+fn locked_in_time(file: &File, data_dir: &Path) -> bool {
+    for _ in 0..LOCK_TRIES {
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
         }
-        is_ours
-    })
+        if server_of(data_dir).is_some_and(|server| is_alive(u64::from(server.pid))) {
+            return false;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    false
+}
+
+fn is_alive(pid: u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn held(path: &Path) -> BootError {
@@ -113,7 +119,7 @@ fn coder_of(data_dir: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(data_dir.join("coder.json")).ok()?;
     let pid = serde_json::from_str::<serde_json::Value>(&text).ok()?["pid"].as_u64()?;
     // One that was killed left its file behind.
-    Path::new(&format!("/proc/{pid}")).exists().then_some(pid)
+    is_alive(pid).then_some(pid)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use crate::harness::{Reply, eventually, read};
+use crate::harness::{Reply, eventually, kill, processes_under, read};
 
 /// The directories of one workspace; runners come and go in it.
 pub(super) struct Workspace {
@@ -23,6 +23,13 @@ pub(super) struct Runner {
     pub(super) child: Child,
     http: Client,
     base: String,
+}
+
+impl Drop for Workspace {
+    /// An engine may outlive the runner that was killed over it.
+    fn drop(&mut self) {
+        processes_under(self.directory.path()).into_iter().for_each(kill);
+    }
 }
 
 impl Workspace {
