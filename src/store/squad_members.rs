@@ -53,6 +53,16 @@ impl Store {
         Ok(is_new)
     }
 
+    /// Processes of members in this agent's workspace that somebody wants ended.
+    pub async fn member_runs_unwanted(&self, agent: AgentId) -> Result<Vec<RunId>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT m.run_id FROM squad_members m JOIN task_deliveries d ON d.task_id = m.id \
+             WHERE m.agent_id = $1 AND m.ended_at IS NULL AND m.run_id IS NOT NULL AND d.cancel_at IS NOT NULL",
+        );
+        let rows = rows.bind(agent.0).fetch_all(&self.read).await?;
+        Ok(rows.iter().map(|row| row.id("run_id", RunId)).collect::<Result<_, _>>()?)
+    }
+
     pub async fn chat_by_id(&self, id: &str) -> Result<Option<Chat>, StoreError> {
         let row = sqlx::query("SELECT id, principal, agent_id, engine, used_at FROM chats WHERE id = $1");
         let row = row.bind(id).fetch_optional(&self.read).await?;

@@ -120,11 +120,6 @@ impl Fleet {
         self.0.runs.progress(id)
     }
 
-    /// The same for a run that may not be followed yet.
-    pub(in crate::app) fn run_watch(&self, run: &Run) -> watch::Receiver<Run> {
-        self.0.runs.watch(run)
-    }
-
     /// A page of what the run wrote to one stream.
     pub async fn run_output(
         &self,
@@ -145,6 +140,14 @@ impl Fleet {
         self.0.runs.publish(&run);
         self.0.runs.nudge();
         Ok(run)
+    }
+
+    /// The same for a run that may not have been accepted yet; whoever begins it looks before.
+    pub(in crate::app) async fn run_end_if_there(&self, id: RunId) -> Result<(), Error> {
+        match self.cancel_run(id).await {
+            Ok(_) | Err(Error::RunNotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn run_agent(&self, id: AgentId) -> Result<std::sync::Arc<AgentState>, Error> {

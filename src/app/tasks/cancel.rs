@@ -27,6 +27,9 @@ impl Fleet {
         let (agent, taken) = self.audited(&deed, accepted, |_| None).await?;
         point("cancel.accepted");
         self.tasks_publish(agent).await?;
+        for run in self.store().member_runs_unwanted(agent).await? {
+            self.run_end_if_there(run).await?;
+        }
         if let Some(task) = taken.in_hand {
             self.await_end(agent, task).await?;
         }

@@ -37,6 +37,7 @@ CREATE TABLE squad_members (
     ended_at INTEGER,
     UNIQUE (squad_id, position)
 ) STRICT;
+CREATE INDEX squad_members_agent ON squad_members (agent_id) WHERE ended_at IS NULL;
 CREATE INDEX squad_members_chat ON squad_members (chat_id) WHERE ended_at IS NULL;
 
 -- Conversations that later members can continue.

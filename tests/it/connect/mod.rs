@@ -3,7 +3,7 @@
 mod bridges;
 mod files;
 mod http;
-mod real_clients;
+pub(crate) mod real_clients;
 mod real_engines;
 mod up;
 

@@ -95,7 +95,7 @@ async fn codex_connected_by_us_drives_the_fleet_unasked() {
 }
 
 /// An environment in which Claude Code needs no account and calls nobody but the model.
-pub(super) fn variables_of_claude(model: &ModelEndpoint) -> [(&str, &str); 4] {
+pub(crate) fn variables_of_claude(model: &ModelEndpoint) -> [(&str, &str); 4] {
     [
         ("ANTHROPIC_BASE_URL", model.url.as_str()),
         ("ANTHROPIC_API_KEY", "none"),
@@ -105,7 +105,7 @@ pub(super) fn variables_of_claude(model: &ModelEndpoint) -> [(&str, &str); 4] {
 }
 
 /// The user's own settings, which `connect` then adds to.
-pub(super) fn write_provider(directory: &Path, url: &str) {
+pub(crate) fn write_provider(directory: &Path, url: &str) {
     std::fs::create_dir_all(directory).unwrap();
     let text = format!(
         "model = \"scripted\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\n\

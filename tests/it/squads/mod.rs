@@ -5,6 +5,7 @@ mod members;
 mod modes;
 mod places;
 mod prompts;
+mod real;
 mod restarts;
 mod rights;
 mod surfaces;

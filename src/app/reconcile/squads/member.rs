@@ -44,23 +44,21 @@ impl Fleet {
         }
     }
 
-    /// How it ended; none when it never began.
+    /// How it ended; none when it never began. A wish to end it from before there was a run is carried out here, a
+    /// later one by whoever has it.
     async fn member_follow(&self, task: TaskId, run: Run) -> Result<Option<MemberEnd>, Error> {
-        let mut progress = self.run_watch(&run);
-        let mut moved = self.0.tasks.subscribe();
+        if self.member_is_unwanted(task).await? {
+            self.cancel_run(run.id).await?;
+        }
         loop {
-            moved.mark_unchanged();
-            if self.member_is_unwanted(task).await? {
-                self.cancel_run(run.id).await?;
+            // Before the look, so that no end falls between the two.
+            let progress = self.0.runs.watch(&run);
+            let now = self.run_show(run.id).await?;
+            if now.is_ended() {
+                self.0.runs.forget(run.id);
+                return Ok(MemberEnd::of(&now));
             }
-            let run = self.run_show(run.id).await?;
-            if run.is_ended() {
-                return Ok(MemberEnd::of(&run));
-            }
-            tokio::select! {
-                () = ended(&mut progress) => {}
-                _ = moved.changed() => {}
-            }
+            ended(progress).await;
         }
     }
 
@@ -150,8 +148,8 @@ impl Fleet {
     }
 }
 
-/// Returns when the run has ended, or is no longer followed by anyone.
-async fn ended(progress: &mut watch::Receiver<Run>) {
+/// Returns when the run has ended, or is not followed any more for a while.
+async fn ended(mut progress: watch::Receiver<Run>) {
     let _ended = progress.wait_for(Run::is_ended).await;
 }
 
