@@ -12,8 +12,8 @@ use fleet_mcp::domain::run::{KEPT_OUTPUT, RunEnd, RunState, RunStream};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::fleet::{LONG, everything, new_run, written};
-use super::{STUBBORN, alive, every_byte};
+use super::fleet::{LONG, everything, new_run, stubborn_canceled, written};
+use super::{alive, every_byte};
 use crate::contract::agent_id;
 use crate::harness::{Live, RunningFleet, client, fleet_options, live};
 
@@ -89,17 +89,7 @@ async fn runs_are_stored_whole_cut_at_the_limit_and_followed_past_a_restart() {
 async fn runs_end_when_they_are_canceled_and_with_their_workspace() {
     let Some(live) = live() else { return };
     let home = Deployment::new(&live).await;
-    let id = home.fleet().start_run(new_run(home.agent, STUBBORN)).await.unwrap();
-    let said = loop {
-        let run = written(home.fleet(), id, 6).await;
-        let said = String::from_utf8(everything(home.fleet(), &run, RunStream::Stdout).await).unwrap();
-        if said.contains("ready") {
-            break said;
-        }
-    };
-    home.fleet().cancel_run(id).await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
-    assert_eq!(run.state, RunState::Ended(RunEnd::Canceled));
+    let (_run, said) = stubborn_canceled(home.fleet(), home.agent).await;
     let pids: Vec<&str> = said.lines().filter(|line| *line != "ready").collect();
     let workspace = home.coder.workspace_by_name("me", &home.name, Deleted::Exclude).await.unwrap();
     assert_eq!(alive(&home.coder, agent_id(&workspace), &pids).await, "");

@@ -140,25 +140,31 @@ async fn of_a_run_that_writes_too_much_the_beginning_is_kept_and_the_rest_counte
     home.stop().await;
 }
 
-#[tokio::test]
-async fn a_canceled_run_ends_with_all_its_processes() {
-    let home = Home::new().await;
-    let id = home.fleet().start_run(new_run(home.agent, STUBBORN)).await.unwrap();
+/// Cancels a run that resists once it runs; gives it as it ended, and what it said of its processes.
+pub(super) async fn stubborn_canceled(fleet: &Fleet, agent: AgentId) -> (Run, String) {
+    let id = fleet.start_run(new_run(agent, STUBBORN)).await.unwrap();
     let said = loop {
-        let run = written(home.fleet(), id, 6).await;
-        let said = String::from_utf8(everything(home.fleet(), &run, RunStream::Stdout).await).unwrap();
+        let run = written(fleet, id, 6).await;
+        let said = String::from_utf8(everything(fleet, &run, RunStream::Stdout).await).unwrap();
         if said.contains("ready") {
             break said;
         }
     };
-    home.fleet().cancel_run(id).await.unwrap();
-    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    fleet.cancel_run(id).await.unwrap();
+    let run = fleet.wait_run(id, LONG).await.unwrap();
     assert_eq!(run.state, RunState::Ended(RunEnd::Canceled));
+    (run, said)
+}
+
+#[tokio::test]
+async fn a_canceled_run_ends_with_all_its_processes() {
+    let home = Home::new().await;
+    let (run, said) = stubborn_canceled(home.fleet(), home.agent).await;
     let pids: Vec<&str> = said.lines().filter(|line| *line != "ready").collect();
     let client = home.local.client();
     let workspace = client.workspace_by_name("me", "one", Deleted::Exclude).await.unwrap();
     assert_eq!(alive(&client, agent_id(&workspace), &pids).await, "");
-    let again = home.fleet().cancel_run(id).await.unwrap();
+    let again = home.fleet().cancel_run(run.id).await.unwrap();
     assert_eq!(again.state, run.state);
     home.stop().await;
 }

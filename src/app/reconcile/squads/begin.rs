@@ -15,7 +15,7 @@ use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, Exit, Inherited};
 use crate::domain::environment;
 use crate::domain::id::RunId;
-use crate::domain::squad::{Member, MemberEnd, MemberStatus, Squad, StateMode};
+use crate::domain::squad::{Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::TaskState;
 use crate::domain::text::{cut, one_line};
 use crate::engine::EngineWord;
@@ -135,9 +135,6 @@ impl Fleet {
         workspace_agent: Uuid,
         values: &mut Values,
     ) -> Result<(), MemberEnd> {
-        if self.options().squads.state_mode == StateMode::Stateless {
-            return Ok(());
-        }
         let Some(chat) = member.chat.as_mut().filter(|chat| !chat.is_follow_up) else { return Ok(()) };
         if let Some(opening) = engine.opening(values) {
             let opening = opening.map_err(|error| MemberEnd::error(error.to_string()))?;
