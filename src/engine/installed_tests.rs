@@ -12,10 +12,14 @@ impl Machine {
     }
 
     /// Installs a program that answers everything with this line and exit code.
+    ///
+    /// A shell writes it: a test in another thread that forks meanwhile would inherit our open file, and the
+    /// kernel refuses to run a file that somebody may still write to.
     fn with(self, name: &str, says: &str, code: u8) -> Self {
-        let path = self.directory.path().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\necho '{says}'\nexit {code}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf '#!/bin/sh\necho \"%s\"\nexit %s\n' \"$2\" \"$3\" >\"$1\" && chmod 755 \"$1\"";
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", write, "sh"]).arg(self.directory.path().join(name)).args([says, &code.to_string()]);
+        assert!(shell.status().unwrap().success());
         self
     }
 

@@ -21,6 +21,7 @@ mod model;
 mod path;
 mod process;
 mod rule;
+mod script;
 mod skipped;
 mod up;
 mod watched;
@@ -45,6 +46,7 @@ pub(crate) use local::{
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When, scatter};
+pub(crate) use script::script;
 pub(crate) use skipped::skipped;
 pub(crate) use up::Up;
 pub(crate) use watched::watched;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use super::{git, make_work};
-use crate::harness::{Program, Up};
+use crate::harness::{Program, Up, script};
 
 async fn up() -> Up {
     Up::start(&Program::without_coder()).await
@@ -89,12 +89,11 @@ fn hanging_git(program: &Program) -> (Program, std::path::PathBuf) {
     let (directory, hang) = (program.directory.path().join("bin"), program.directory.path().join("hang"));
     std::fs::create_dir_all(&directory).unwrap();
     let path = std::env::var("PATH").unwrap();
-    let script = format!(
+    let text = format!(
         "#!/bin/sh\nwhile [ -e {} ]; do sleep 1; done\nPATH='{path}'\nexec git \"$@\"\n",
         hang.display()
     );
-    std::fs::write(directory.join("git"), script).unwrap();
-    std::fs::set_permissions(directory.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    script(&directory.join("git"), &text);
     (program.clone().variable("PATH", &format!("{}:{path}", directory.display())), hang)
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::workspace::{Runner, Workspace};
-use crate::harness::eventually;
+use crate::harness::{eventually, script};
 
 fn complete(text: &str) -> Value {
     json!({ "outcome": "complete", "text": text })
@@ -42,8 +42,7 @@ async fn prose_alone_and_commit_each_make_one_commit_of_a_real_file() {
     let workspace = Workspace::new();
     // Neither a hook nor a missing identity gets in the way.
     let hook = workspace.repo().join(".git/hooks/pre-commit");
-    std::fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
-    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    script(&hook, "#!/bin/sh\nexit 1\n");
     let runner = workspace.start().await;
     let (outcome, _) = runner.ask("# Objective\n\nMake it work.\n").await;
     let head = workspace.git(&["rev-parse", "--short", "HEAD"]);

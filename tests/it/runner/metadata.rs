@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::workspace::Workspace;
+use crate::harness::script;
 
 #[tokio::test]
 async fn a_commit_shows_in_the_metadata_and_in_the_state() {
@@ -45,12 +46,12 @@ async fn looking_at_the_repository_starts_nothing_it_brings_along() {
     let workspace = Workspace::new();
     let trap = workspace.repo().with_file_name("trap");
     let sprung = workspace.repo().with_file_name("sprung");
-    std::fs::write(&trap, format!("#!/bin/sh\ntouch '{}'\n", sprung.display())).unwrap();
-    std::fs::set_permissions(&trap, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let text = format!("#!/bin/sh\ntouch '{}'\n", sprung.display());
+    script(&trap, &text);
     let trap = trap.to_str().unwrap();
     workspace.git(&["config", "diff.external", trap]);
     std::fs::create_dir_all(workspace.repo().join("hooks")).unwrap();
-    std::fs::copy(trap, workspace.repo().join("hooks/post-index-change")).unwrap();
+    script(&workspace.repo().join("hooks/post-index-change"), &text);
     workspace.git(&["config", "core.hooksPath", "hooks"]);
     workspace.git(&["config", "core.fsmonitor", trap]);
     let runner = workspace.start().await;

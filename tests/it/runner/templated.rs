@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::workspace::Workspace;
-use crate::harness::eventually;
+use crate::harness::{eventually, script};
 
 const WITHOUT: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
 /// Tells what it got; the marker of the run is the one variable that must be there.
@@ -122,9 +122,7 @@ async fn an_engine_that_is_not_there_fails_the_run_and_is_found_once_it_is() {
     assert_eq!(runner.ask("Do it.").await.0, missing);
     let claude = "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)' && exit\n\
         echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"did it\",\"session_id\":\"s\"}'\n";
-    std::fs::write(programs.join("claude"), claude).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(programs.join("claude"), mode).unwrap();
+    script(&programs.join("claude"), claude);
     assert_eq!(runner.ask("Do it.").await.0, complete("did it"));
     assert_eq!(runner.get("/status").await["agent_type"], "claude");
 }
