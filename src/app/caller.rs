@@ -22,7 +22,7 @@ pub enum Surface {
 }
 
 impl Surface {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
             Self::Rest => "rest",
@@ -51,8 +51,13 @@ impl Deed<'_> {
             target: self.target.clone(),
             outcome,
             code: None,
+            reason: None,
             operation_id: None,
         }
+    }
+
+    fn denied(&self, code: &str, reason: String) -> AuditRow {
+        AuditRow { code: Some(code.to_owned()), reason: Some(reason), ..self.row(AuditOutcome::Denied) }
     }
 }
 
@@ -75,8 +80,7 @@ impl Fleet {
     pub(super) async fn permit(&self, deed: &Deed<'_>, target: Target<'_>) -> Result<(), Error> {
         let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else { return Ok(()) };
         let error = Error::Forbidden(denial);
-        let row = AuditRow { code: Some(error.code().as_str().to_owned()), ..deed.row(AuditOutcome::Denied) };
-        self.store().audit_add(&row).await?;
+        self.store().audit_add(&deed.denied(error.code().as_str(), error.to_string())).await?;
         Err(error)
     }
 

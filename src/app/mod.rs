@@ -53,6 +53,7 @@ use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 use squads::SquadOptions;
+use tokens::RefusedCalls;
 
 /// How the fleet is run.
 #[derive(Debug, Clone)]
@@ -98,6 +99,7 @@ struct Parts {
     failures: Failures,
     app_slugs: AppSlugs,
     engines: FoundEngines,
+    refused_calls: RefusedCalls,
     options: FleetOptions,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
@@ -127,6 +129,7 @@ impl Fleet {
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),
             engines: FoundEngines::default(),
+            refused_calls: RefusedCalls::default(),
             discovery: Discovery::default(),
             board: Board::default(),
             health: Health::default(),
