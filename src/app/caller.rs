@@ -4,7 +4,7 @@ use chrono::Utc;
 
 use super::Fleet;
 use super::error::Error;
-use crate::domain::access::{Action, Principal, Target, authorize};
+use crate::domain::access::{Action, Principal, RoomNeeded, Target, authorize};
 use crate::domain::id::OperationId;
 use crate::store::{AuditOutcome, AuditRow};
 
@@ -78,10 +78,22 @@ impl Fleet {
 
     /// Refuses what the principal may not do, and leaves a row about it.
     pub(super) async fn permit(&self, deed: &Deed<'_>, target: Target<'_>) -> Result<(), Error> {
-        let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else { return Ok(()) };
+        let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else {
+            return self.make_room(deed.action.room_needed());
+        };
         let error = Error::Forbidden(denial);
         self.store().audit_add(&deed.denied(error.code().as_str(), error.to_string())).await?;
         Err(error)
+    }
+
+    /// On a full disk nothing is begun, and everything can be ended.
+    fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
+        match needed {
+            RoomNeeded::None => {}
+            RoomNeeded::Ending => self.store().room_for_endings(),
+            RoomNeeded::Beginning => self.store().room_for_new_work()?,
+        }
+        Ok(())
     }
 
     /// Leaves the row of a mutation that was permitted, however it ended.

@@ -17,6 +17,8 @@ impl Store {
     /// Adds what came next of a run's streams, and how far that brings it, in one transaction: a restart goes on
     /// exactly there. Pieces that are known already change nothing; of an ended run nothing is added.
     pub async fn run_append(&self, id: RunId, chunks: &[RunChunk]) -> Result<(), StoreError> {
+        // It can be long, and would use up what is kept back for shorter things; it is still in the workspace.
+        self.room_for_new_work()?;
         let mut tx = self.begin().await?;
         for chunk in chunks {
             if advance(&mut tx, id, chunk).await? {

@@ -90,6 +90,9 @@ impl Fleet {
         if let Err(error) = self.store().tokens_prune(Utc::now() - TOKENS_KEPT).await {
             tracing::warn!(%error, "old tokens of agents could not be removed");
         }
+        if let Err(error) = self.store().room_for_new_work() {
+            tracing::warn!(%error, "nothing new is accepted until there is room again");
+        }
     }
 
     async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
