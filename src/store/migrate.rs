@@ -26,6 +26,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 4, name: "identity", sql: include_str!("migrations/0004_identity.sql") },
     Step { version: 5, name: "squads", sql: include_str!("migrations/0005_squads.sql") },
     Step { version: 6, name: "refusals", sql: include_str!("migrations/0006_refusals.sql") },
+    Step { version: 7, name: "outputs", sql: include_str!("migrations/0007_outputs.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.
