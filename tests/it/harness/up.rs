@@ -42,7 +42,20 @@ impl Up {
         })
         .await;
         let url = server_file(&program.data_dir()).unwrap().url.as_str().trim_end_matches('/').to_owned();
-        Self { program: program.clone(), child, api: Api::new(&url, ""), url }
+        let mut up = Self { program: program.clone(), child, api: Api::new(&url, ""), url };
+        up.knows_projects().await;
+        up
+    }
+
+    /// It announces itself before it has looked at its Coder. One that is to die at a kill point may never get there.
+    async fn knows_projects(&mut self) {
+        let token = self.operator_token();
+        eventually("its projects are known", async || {
+            let request = self.api.bare(Method::GET, "/api/v1/projects").bearer_auth(&token);
+            let is_known = read(request).await.is_ok_and(|reply| reply.status == 200);
+            is_known || self.child.try_wait().unwrap().is_some()
+        })
+        .await;
     }
 
     /// Dies as `kill -9` would have it; its agents run on.
