@@ -116,7 +116,8 @@ impl Fleet {
             && work.operation.kind != OperationKind::Delete
             && work.agent.workspace_id.is_some()
         {
-            self.sight_now(work.agent.id, workspace).await?;
+            let sighted = self.sight_now(work.agent.id, workspace).await;
+            work.even_unrecorded(sighted)?;
         }
         let step = plan(work.operation.kind, work.operation.progress, &seen, Utc::now());
         let step = rescue_first(step, work.rescue.as_ref().map(|rescue| &rescue.outcome), Utc::now());
@@ -235,7 +236,8 @@ impl Fleet {
     }
 
     pub(super) async fn progress(&self, work: &mut Work, progress: Progress) -> Result<Turn, Error> {
-        self.store().operation_progress(work.operation.id, progress, Utc::now()).await?;
+        let recorded = self.store().operation_progress(work.operation.id, progress, Utc::now()).await;
+        work.even_unrecorded(recorded.map_err(Error::from))?;
         work.operation.progress = progress;
         self.nudge_operations();
         Ok(Turn::Again)
@@ -253,6 +255,15 @@ impl Fleet {
 }
 
 impl Work {
+    /// A stop goes on when the disk takes no record of its steps: it was accepted, a repeat of it does no harm, and
+    /// what it ends may be what fills the disk.
+    fn even_unrecorded<T>(&self, recorded: Result<T, Error>) -> Result<(), Error> {
+        match recorded {
+            Err(Error::DiskFull) if self.operation.kind == OperationKind::Stop => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
     /// Waits before the next look, twice as long each time nothing happens.
     async fn pause(&mut self, stop: &CancellationToken) {
         let delay = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_quiet)).min(LONGEST_PAUSE);

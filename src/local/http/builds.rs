@@ -49,15 +49,19 @@ pub(super) async fn create(
 ) -> Answer {
     let id = uuid(&id)?;
     let body = object(&body)?;
-    let ((build, shown), saving) = state.change(id, |memory| {
+    let ((build, shown, is_stop), saving) = state.change(id, |memory| {
         closing(memory)?;
         let workspace = memory.workspaces.get(&id).ok_or_else(Refusal::not_found)?;
         let request = checked(&state, workspace, &body)?;
+        let is_stop = request.transition == Transition::Stop && !request.then_start;
         let build = build::push(memory, id, request).ok_or_else(Refusal::not_found)?;
         let (workspace, made) = memory.build(build).ok_or_else(Refusal::not_found)?;
-        Ok::<_, Refusal>((build, shape::build(&state, memory, workspace, made)))
+        Ok::<_, Refusal>((build, shape::build(&state, memory, workspace, made), is_stop))
     })?;
-    if let Err(error) = saving.done().await {
+    // A stop must be had on a full disk too: it may be what makes room there.
+    if let Err(error) = saving.done().await
+        && !is_stop
+    {
         build::take_back(&state, id, build);
         return Err(error.into());
     }
