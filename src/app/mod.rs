@@ -14,6 +14,7 @@ pub mod engines;
 pub mod error;
 pub mod fleet_status;
 pub mod health;
+mod here;
 pub mod history;
 pub mod hooks;
 pub mod logs;
