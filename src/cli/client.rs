@@ -179,3 +179,16 @@ fn token_of_file(directory: &Path, server: &ServerFile) -> Result<SecretString, 
         Err(source) => Err(CliError::File { path, source }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_of_this_machine_learns_where_we_are() {
+        let is_told = |url: &str, found| directory_for(&Url::parse(url).unwrap(), found).is_some();
+        assert!(is_told("http://127.0.0.1:3001", Found::ByAddress));
+        assert!(is_told("http://192.0.2.1:3001", Found::ByFile));
+        assert!(!is_told("https://fleet.example.org", Found::ByAddress));
+    }
+}

@@ -70,6 +70,11 @@ async fn bridges_and_the_command_line_in_several_repositories_work_each_in_their
     }
     let list = in_blue.call("list_agents", json!({ "include_runs": true })).await;
     assert_eq!(runs(&list), ["runs-here", &runs_in(&blue)]);
+    let rows = list["agents"].as_array().unwrap().iter();
+    let told: Vec<_> = rows.map(|row| (row["name"].as_str().unwrap(), row["directory"].clone())).collect();
+    for (name, directory) in [("red", &red), ("blue", &blue), ("green", &green), (&runs_in(&blue), &blue)] {
+        assert!(told.contains(&(name, json!(directory))), "{told:?}");
+    }
     in_red.close().await;
     in_blue.close().await;
     assert!(program.run(&["down"]).await.status.success());
