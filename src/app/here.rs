@@ -21,6 +21,14 @@ impl Caller {
     fn brings(&self) -> Option<&Path> {
         self.directory.as_deref().filter(|_| self.principal.may_bring_directory())
     }
+
+    /// The same words said in another directory ask for something else, so that is part of a request's key.
+    pub(super) fn key_in_directory(&self, key: RequestKey) -> RequestKey {
+        let Some(brought) = self.brings() else { return key };
+        let brought = brought.as_os_str().as_encoded_bytes();
+        let both = Sha256::new().chain_update(key.fingerprint).chain_update(brought);
+        RequestKey { fingerprint: both.finalize().into(), ..key }
+    }
 }
 
 impl Fleet {
@@ -37,33 +45,25 @@ impl Fleet {
         }
     }
 
-    /// The directory for callers without one, which has been everybody's once.
+    /// The directory of callers that bring none.
     pub(super) fn usual_directory(&self, info: &ProjectInfo) -> Option<String> {
         self.directory_parameter(info).and_then(usual)
     }
 
-    /// The same words said in another directory ask for something else, so that is part of a request's key.
-    pub(super) fn key_in_directory(
-        &self,
-        key: Option<RequestKey>,
-        caller: &Caller,
-        info: &ProjectInfo,
-    ) -> Option<RequestKey> {
-        let brought = caller.brings().filter(|_| self.directory_parameter(info).is_some());
-        let (Some(key), Some(brought)) = (key.clone(), brought) else { return key };
-        let both =
-            Sha256::new().chain_update(key.fingerprint).chain_update(brought.as_os_str().as_encoded_bytes());
-        Some(RequestKey { fingerprint: both.finalize().into(), ..key })
-    }
-
     /// A deployment's machines know nothing of our directories, and an operator's own choice is not for callers.
     fn directory_parameter<'a>(&self, info: &'a ProjectInfo) -> Option<&'a RichParameter> {
-        match self.hosting() {
-            Hosting::Embedded(_) => {}
-            Hosting::Deployment => return None,
+        if !self.has_directories() {
+            return None;
         }
         let is_configured = info.project.parameters.keys().any(|key| name_key(key) == DIRECTORY);
         info.declared.parameters.iter().find(|parameter| parameter.name == DIRECTORY && !is_configured)
+    }
+
+    pub(super) fn has_directories(&self) -> bool {
+        match self.hosting() {
+            Hosting::Embedded(_) => true,
+            Hosting::Deployment => false,
+        }
     }
 
     /// What an agent makes belongs to the repository that it works on itself.

@@ -49,11 +49,11 @@ impl Fleet {
         let role_name = request.role.as_deref().unwrap_or(&info.project.default_role);
         let role = self.role_of_project(&info, role_name)?;
         self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
-        let key = self.key_in_directory(key, deed.caller, &info);
+        let mut key = request_key(deed.caller, deed.action, request.request.as_ref());
         let directory = self.directory_for(deed.caller, &info).await?;
         if let Some(directory) = &directory {
             check_repository(directory).await?;
+            key = key.map(|key| deed.caller.key_in_directory(key));
         }
         let warnings = warnings_of(&request);
         let signature = deed.caller.principal.signature();

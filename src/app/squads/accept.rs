@@ -32,7 +32,7 @@ impl Fleet {
     }
 
     async fn squad_accept(&self, deed: &Deed<'_>, request: StartSquad) -> Result<SquadId, Error> {
-        let key = self.squad_key(deed, &request).await?;
+        let key = self.squad_key(deed, &request);
         if let Some(earlier) = self.store().squad_of_key(key.as_ref()).await? {
             return Ok(earlier);
         }
@@ -52,13 +52,12 @@ impl Fleet {
         }
     }
 
-    async fn squad_key(&self, deed: &Deed<'_>, request: &StartSquad) -> Result<Option<RequestKey>, Error> {
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+    /// It must be told before Coder is known, since whoever lost an answer asks again at once.
+    fn squad_key(&self, deed: &Deed<'_>, request: &StartSquad) -> Option<RequestKey> {
+        let key = request_key(deed.caller, deed.action, request.request.as_ref())?;
         let is_at_home = |member: &NewMember| member.agent.is_none() && member.chat.is_none();
-        if key.is_none() || !request.members.iter().any(is_at_home) {
-            return Ok(key);
-        }
-        Ok(self.key_in_directory(key, deed.caller, &self.runs_project().await?))
+        let is_in_directory = self.has_directories() && request.members.iter().any(is_at_home);
+        Some(if is_in_directory { deed.caller.key_in_directory(key) } else { key })
     }
 
     /// All of them, or the first that is unknown with those there are.
