@@ -7,6 +7,7 @@ use fleet_mcp::app::caller::Caller;
 use fleet_mcp::coder::exec::{Command, Exit};
 use serde_json::json;
 
+use super::isolation::is_skipped;
 use crate::harness::{LocalSite, RunningFleet, RunningLocal, create_command, is_over, is_ready, operator};
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
@@ -162,6 +163,28 @@ async fn each_workspace_for_runs_has_the_directory_it_was_made_for() {
     assert_eq!(ready.latest_build.resources[0].agents[0].directory, other.path().display().to_string());
     delete(&local, &made["id"], false).await;
     assert_eq!(std::fs::read_to_string(other.path().join("file")).unwrap(), "content");
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_directory_that_was_turned_into_a_way_to_the_fleets_data_leads_nowhere() {
+    let outside = tempfile::tempdir().unwrap();
+    let directory = outside.path().join("callers");
+    std::fs::create_dir(&directory).unwrap();
+    let site = LocalSite::new().here(&directory);
+    let local = site.start().await;
+    if is_skipped(local.coder.isolation()) {
+        return;
+    }
+    let created = local.create("here", "runs-here", "").await.body;
+    local.until(&created["id"], is_ready).await;
+    local.build(&created["id"], &json!({ "transition": "stop" })).await;
+    local.until(&created["id"], is_over).await;
+    std::fs::remove_dir(&directory).unwrap();
+    std::os::unix::fs::symlink(site.data_dir().join("coder"), &directory).unwrap();
+    local.build(&created["id"], &json!({ "transition": "start" })).await;
+    let failed = local.until(&created["id"], is_over).await.latest_build.job.error.unwrap_or_default();
+    assert!(failed.contains("cannot work in"), "{failed}");
     local.coder.stop().await;
 }
 
