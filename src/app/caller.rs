@@ -6,7 +6,7 @@ use chrono::Utc;
 
 use super::Fleet;
 use super::error::Error;
-use crate::domain::access::{Action, Principal, Target, authorize};
+use crate::domain::access::{Action, Principal, RoomNeeded, Target, authorize};
 use crate::domain::id::OperationId;
 use crate::store::{AuditOutcome, AuditRow};
 
@@ -26,7 +26,7 @@ pub enum Surface {
 }
 
 impl Surface {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Mcp => "mcp",
             Self::Rest => "rest",
@@ -55,8 +55,13 @@ impl Deed<'_> {
             target: self.target.clone(),
             outcome,
             code: None,
+            reason: None,
             operation_id: None,
         }
+    }
+
+    fn denied(&self, code: &str, reason: String) -> AuditRow {
+        AuditRow { code: Some(code.to_owned()), reason: Some(reason), ..self.row(AuditOutcome::Denied) }
     }
 }
 
@@ -77,11 +82,22 @@ impl Fleet {
 
     /// Refuses what the principal may not do, and leaves a row about it.
     pub(super) async fn permit(&self, deed: &Deed<'_>, target: Target<'_>) -> Result<(), Error> {
-        let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else { return Ok(()) };
+        let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else {
+            return self.make_room(deed.action.room_needed());
+        };
         let error = Error::Forbidden(denial);
-        let row = AuditRow { code: Some(error.code().as_str().to_owned()), ..deed.row(AuditOutcome::Denied) };
-        self.store().audit_add(&row).await?;
+        self.store().audit_add(&deed.denied(error.code().as_str(), error.to_string())).await?;
         Err(error)
+    }
+
+    /// On a full disk nothing is begun, and everything can be ended.
+    fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
+        match needed {
+            RoomNeeded::None => {}
+            RoomNeeded::Ending => self.store().room_for_endings(),
+            RoomNeeded::Beginning => self.store().room_for_new_work()?,
+        }
+        Ok(())
     }
 
     /// Leaves the row of a mutation that was permitted, however it ended.

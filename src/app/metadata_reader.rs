@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::coder::wire::AgentMetadata;
@@ -13,6 +14,8 @@ use crate::domain::metadata::{canonical_key, is_value};
 
 /// Coder itself flushes metadata every five seconds.
 const FRESH_FOR: Duration = Duration::from_secs(2);
+/// Readers do not wait for Coder: after this long they get what the last listing showed.
+const PATIENCE: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 
 /// Values by full key.
@@ -29,10 +32,12 @@ impl MetadataReader {
         Self { coder, recent: Cache::builder().max_capacity(MOST_AGENTS).time_to_live(FRESH_FOR).build() }
     }
 
-    /// None when Coder does not answer: metadata never fails a call.
+    /// None when Coder does not answer, or opens a stream and says nothing on it: metadata never fails a call.
     pub(super) async fn read(&self, workspace_agent: Uuid) -> Option<Arc<Values>> {
         let read = async {
-            let items = self.coder.agent_metadata(workspace_agent).await?;
+            let late = |_| CoderError::Timeout { operation: "agent_metadata" };
+            let items =
+                timeout(PATIENCE, self.coder.agent_metadata(workspace_agent)).await.map_err(late)??;
             Ok::<_, CoderError>(Arc::new(values_of(&items)))
         };
         let result = self.recent.try_get_with(workspace_agent, read).await;

@@ -54,6 +54,7 @@ use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 use squads::SquadOptions;
+use tokens::RefusedCalls;
 
 /// How the fleet is run.
 #[derive(Debug, Clone)]
@@ -99,6 +100,7 @@ struct Parts {
     failures: Failures,
     app_slugs: AppSlugs,
     engines: FoundEngines,
+    refused_calls: RefusedCalls,
     options: FleetOptions,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
@@ -128,6 +130,7 @@ impl Fleet {
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),
             engines: FoundEngines::default(),
+            refused_calls: RefusedCalls::default(),
             discovery: Discovery::default(),
             board: Board::default(),
             health: Health::default(),

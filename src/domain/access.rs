@@ -145,6 +145,17 @@ pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> R
     }
 }
 
+/// What an action wants of a disk that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoomNeeded {
+    /// It writes little or nothing, and tries.
+    None,
+    /// It ends something, and is to go ahead.
+    Ending,
+    /// It begins something, and is refused before any effect.
+    Beginning,
+}
+
 /// Groups of actions that follow the same rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -234,6 +245,21 @@ impl Action {
             Class::Fleet | Class::Own | Class::Work | Class::Itself => true,
             Class::People => matches!(self, Self::TokenManage | Self::ServerStop),
             Class::Read | Class::Detail | Class::Oversight => false,
+        }
+    }
+
+    pub fn room_needed(self) -> RoomNeeded {
+        match self {
+            Self::AgentStop | Self::AgentDelete | Self::TaskCancel | Self::ServerStop => RoomNeeded::Ending,
+            Self::AgentCreate | Self::AgentStart | Self::AgentRestart => RoomNeeded::Beginning,
+            Self::TaskStart | Self::SquadRun => RoomNeeded::Beginning,
+            Self::AgentMetadataSet | Self::StatusReport => RoomNeeded::Beginning,
+            // A token may have to be revoked.
+            Self::TokenManage => RoomNeeded::None,
+            Self::AgentList | Self::AgentShow | Self::AgentHistory | Self::AgentLog => RoomNeeded::None,
+            Self::AgentWait | Self::SquadRoleList | Self::SquadStatus => RoomNeeded::None,
+            Self::RoleList | Self::ProjectList | Self::FleetStatus => RoomNeeded::None,
+            Self::RescueList | Self::RescueFetch | Self::AuditRead | Self::Doctor => RoomNeeded::None,
         }
     }
 

@@ -96,6 +96,8 @@ pub struct RunOutput {
     pub kept: u64,
     /// What the run has written; more than is kept when it wrote too much.
     pub written: u64,
+    /// When it was removed because it was old: nothing is kept since.
+    pub removed_at: Option<DateTime<Utc>>,
 }
 
 /// Where a run's workspace is, as far as it was seen.

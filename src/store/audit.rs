@@ -28,6 +28,8 @@ pub struct AuditRow {
     pub outcome: AuditOutcome,
     /// The error's code, when there was one.
     pub code: Option<String>,
+    /// Why it was denied.
+    pub reason: Option<String>,
     pub operation_id: Option<OperationId>,
 }
 
@@ -43,7 +45,7 @@ impl Store {
     pub async fn audit_add(&self, row: &AuditRow) -> Result<(), StoreError> {
         sqlx::query(
             "INSERT INTO audit (at, principal_kind, principal, token_id, surface, action, target, outcome, code, \
-             operation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+             operation_id, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
         .bind(micros(row.at))
         .bind(row.principal_kind.word())
@@ -55,6 +57,7 @@ impl Store {
         .bind(row.outcome.word())
         .bind(&row.code)
         .bind(row.operation_id.map(|operation| operation.0))
+        .bind(&row.reason)
         .execute(&self.write)
         .await?;
         Ok(())
@@ -65,8 +68,8 @@ impl Store {
         let mut read = self.read.begin().await?;
         let total: i64 = sqlx::query_scalar("SELECT count(*) FROM audit").fetch_one(&mut *read).await?;
         let items = sqlx::query_as(
-            "SELECT at, principal_kind, principal, token_id, surface, action, target, outcome, code, operation_id \
-             FROM audit ORDER BY sequence DESC LIMIT $1 OFFSET $2",
+            "SELECT at, principal_kind, principal, token_id, surface, action, target, outcome, code, operation_id, \
+             reason FROM audit ORDER BY sequence DESC LIMIT $1 OFFSET $2",
         )
         .bind(i64::from(page.size()))
         .bind(page.offset().cast_signed())
@@ -88,6 +91,7 @@ impl FromRow<'_, SqliteRow> for AuditRow {
             target: row.try_get("target")?,
             outcome: row.word("outcome", AuditOutcome::parse)?,
             code: row.try_get("code")?,
+            reason: row.try_get("reason")?,
             operation_id: row.id_if_any("operation_id", OperationId)?,
         })
     }

@@ -14,6 +14,7 @@ mod operations;
 mod provisions;
 mod request_keys;
 mod rescues;
+mod reserve;
 mod row;
 mod run_output;
 mod runs;
@@ -27,6 +28,7 @@ mod tasks;
 mod tokens;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
@@ -43,6 +45,7 @@ pub use tokens::TokenRecord;
 
 use db::Found;
 use migrate::Step;
+use reserve::Reserve;
 
 /// Where the database and its copies are.
 #[derive(Debug, Clone)]
@@ -56,6 +59,7 @@ pub struct StoreOptions {
 pub struct Store {
     read: SqlitePool,
     write: SqlitePool,
+    reserve: Arc<Reserve>,
 }
 
 impl Store {
@@ -98,7 +102,7 @@ impl Store {
             return Err(refusal);
         }
         let read = db::open_readers(&options.path).await?;
-        Ok(Self { read, write })
+        Ok(Self { read, write, reserve: Arc::new(Reserve::beside(&options.path)) })
     }
 
     /// For transactions that read before they write: the lock is taken at once, so what was read stays true.

@@ -1,22 +1,27 @@
 //! What runs wrote: the beginning of each stream, added piece by piece and read by pages.
 
+use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
+use uuid::Uuid;
 
 use super::Store;
 use super::error::StoreError;
-use super::row::count;
+use super::row::{Columns, count, micros};
 use super::runs::signed;
 use crate::domain::id::RunId;
 use crate::domain::run::{KEPT_OUTPUT, RunChunk, RunOutput, RunStream};
 
 /// Longer pieces are cut, so that a page never reads far beyond its bounds.
 const PIECE: usize = 64 << 10;
+const REMOVED_AT_ONCE: i64 = 5;
 
 impl Store {
     /// Adds what came next of a run's streams, and how far that brings it, in one transaction: a restart goes on
     /// exactly there. Pieces that are known already change nothing; of an ended run nothing is added.
     pub async fn run_append(&self, id: RunId, chunks: &[RunChunk]) -> Result<(), StoreError> {
+        // It can be long, and would use up what is kept back for shorter things; it is still in the workspace.
+        self.room_for_new_work()?;
         let mut tx = self.begin().await?;
         for chunk in chunks {
             if advance(&mut tx, id, chunk).await? {
@@ -35,9 +40,10 @@ impl Store {
         limit: u64,
     ) -> Result<RunOutput, StoreError> {
         let mut read = self.read.begin().await?;
-        let row = sqlx::query("SELECT stdout, stderr FROM runs WHERE id = $1").bind(id.0);
+        let row = sqlx::query("SELECT stdout, stderr, output_removed_at FROM runs WHERE id = $1").bind(id.0);
         let row = row.fetch_optional(&mut *read).await?.ok_or(StoreError::Missing("run"))?;
         let written = count(row.try_get(stream.word())?);
+        let removed_at = row.time_if_any("output_removed_at")?;
         let rows = sqlx::query(
             "SELECT start, bytes FROM run_output WHERE run_id = $1 AND stream = $2 AND start > $3 AND start < $4 \
              ORDER BY start",
@@ -56,7 +62,33 @@ impl Store {
             bytes.extend_from_slice(piece.get(skipped..).unwrap_or_default());
         }
         bytes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Ok(RunOutput { offset, bytes, kept: written.min(KEPT_OUTPUT), written })
+        let kept = if removed_at.is_none() { written.min(KEPT_OUTPUT) } else { 0 };
+        Ok(RunOutput { offset, bytes, kept, written, removed_at })
+    }
+
+    /// Removes what runs wrote that ended before this time, of a few of them at once: an output is long, and others
+    /// want to write too. Gives how many those were.
+    pub async fn run_outputs_prune(
+        &self,
+        ended_before: DateTime<Utc>,
+        at: DateTime<Utc>,
+    ) -> Result<usize, StoreError> {
+        let mut tx = self.begin().await?;
+        let old: Vec<Uuid> = sqlx::query_scalar(
+            "SELECT id FROM runs WHERE output_removed_at IS NULL AND ended_at IS NOT NULL AND ended_at < $1 \
+             ORDER BY ended_at LIMIT $2",
+        )
+        .bind(micros(ended_before))
+        .bind(REMOVED_AT_ONCE)
+        .fetch_all(&mut *tx)
+        .await?;
+        for run in &old {
+            sqlx::query("DELETE FROM run_output WHERE run_id = $1").bind(run).execute(&mut *tx).await?;
+            let mark = sqlx::query("UPDATE runs SET output_removed_at = $1 WHERE id = $2");
+            mark.bind(micros(at)).bind(run).execute(&mut *tx).await?;
+        }
+        tx.commit().await?;
+        Ok(old.len())
     }
 }
 

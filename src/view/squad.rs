@@ -67,6 +67,9 @@ pub struct SquadMember {
     pub stderr_bytes: i64,
     /// There is more than is shown: squad_status with memberId and stream has it.
     pub truncated: bool,
+    /// When what it wrote was removed because it was old; absent while it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_removed_at: Option<String>,
 }
 
 /// Answer of squad_status: of one squad, of one output, or of all that goes on.
@@ -91,6 +94,9 @@ pub struct SquadStatus {
     pub next_offset: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<i64>,
+    /// When the output was removed because it was old; absent while it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_removed_at: Option<String>,
     /// Agents at work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_agents: Option<Vec<ActiveAgent>>,
@@ -179,6 +185,7 @@ impl SquadStatus {
             offset: Some(count(page.offset)),
             next_offset: has_more.then(|| count(end)),
             total_bytes: Some(count(page.written)),
+            output_removed_at: page.removed_at.map(time),
             ..Self::default()
         }
     }
@@ -214,7 +221,8 @@ fn members(shown: &SquadShown, length: usize) -> Vec<SquadMember> {
 fn member(member: &Member, output: &SquadOutput, length: usize) -> SquadMember {
     let shown = |page: &OutputPage| cut(&page.bytes, length, page.bytes.len() as u64 >= page.kept);
     let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
-    let is_cut = |cut: &Cut, page: &OutputPage| (cut.n_bytes as u64) < page.written;
+    let is_cut =
+        |cut: &Cut, page: &OutputPage| page.removed_at.is_none() && (cut.n_bytes as u64) < page.written;
     SquadMember {
         member_id: member.id.to_string(),
         role_id: member.role.clone(),
@@ -227,6 +235,7 @@ fn member(member: &Member, output: &SquadOutput, length: usize) -> SquadMember {
         raw_stderr: stderr.text,
         stdout_bytes: count(output.stdout.written),
         stderr_bytes: count(output.stderr.written),
+        output_removed_at: output.stdout.removed_at.map(time),
     }
 }
 

@@ -68,6 +68,8 @@ pub struct AuditRow {
     /// allowed, denied or failed
     pub outcome: String,
     pub code: Option<String>,
+    /// Of what was denied: why.
+    pub reason: Option<String>,
     pub operation_id: Option<String>,
 }
 
@@ -134,6 +136,7 @@ impl From<&AuditEntry> for AuditRow {
             target: entry.target.clone(),
             outcome: entry.outcome.word().into(),
             code: entry.code.clone(),
+            reason: entry.reason.clone(),
             operation_id: entry.operation_id.map(|id| id.to_string()),
         }
     }

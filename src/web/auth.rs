@@ -7,8 +7,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use secrecy::SecretString;
 
+use super::attempt::attempt_of;
 use super::problem::{AuthFault, Problem};
 use crate::app::Fleet;
+use crate::app::tokens::Refused;
 
 /// They say nothing but ok or the failing part, to those who watch the process from outside.
 const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
@@ -35,10 +37,22 @@ pub(super) async fn authenticate(
     let token = bearer_token(request.headers())?;
     // Nothing further in needs the header, so nothing further in can log or forward it.
     request.headers_mut().remove(AUTHORIZATION);
-    let principal = fleet.token_principal(&token).await?.map_err(AuthFault::InvalidToken)?;
-    request.extensions_mut().insert(principal);
-    request.extensions_mut().insert(Credential(token));
-    Ok(next.run(request).await)
+    match fleet.token_principal(&token).await? {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            request.extensions_mut().insert(Credential(token));
+            Ok(next.run(request).await)
+        }
+        Err(refused) => Err(turn_away(&fleet, &refused, request).await),
+    }
+}
+
+/// Strangers leave no row: anyone could write as many as they like. The metrics count them.
+async fn turn_away(fleet: &Fleet, refused: &Refused, request: Request) -> Problem {
+    if refused.is_known() {
+        fleet.refusal_record(refused, attempt_of(request).await).await;
+    }
+    AuthFault::InvalidToken(refused.reason).into()
 }
 
 fn bearer_token(headers: &HeaderMap) -> Result<SecretString, AuthFault> {

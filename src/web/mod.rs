@@ -4,6 +4,7 @@
 
 mod api;
 mod arguments;
+mod attempt;
 mod auth;
 mod body_limit;
 mod caller;

@@ -31,7 +31,7 @@ pub(super) async fn observe(State(metrics): State<Metrics>, request: Request, ne
 }
 
 /// Made-up methods share one word, so that a caller cannot make the metrics grow.
-fn method_word(method: &Method) -> &'static str {
+pub(super) fn method_word(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",

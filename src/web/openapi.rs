@@ -99,7 +99,7 @@ pub(super) async fn name_tool(request: Request, next: Next) -> HttpResponse {
     }
 }
 
-fn tool_of(path: &str, method: &Method) -> Option<&'static str> {
+pub(super) fn tool_of(path: &str, method: &Method) -> Option<&'static str> {
     let operation = DOCUMENT["paths"].get(path)?.get(method.as_str().to_lowercase())?;
     operation["operationId"].as_str()
 }

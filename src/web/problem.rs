@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::app::error::{Code, Error};
+use crate::app::tokens::UNAUTHENTICATED;
 use crate::domain::token::Refusal;
 use crate::view::error::ErrorBody;
 
@@ -57,7 +58,7 @@ impl Problem {
 
     pub(super) fn unauthenticated(fault: AuthFault) -> Self {
         let body = ErrorBody {
-            code: "UNAUTHENTICATED".to_owned(),
+            code: UNAUTHENTICATED.to_owned(),
             message: fault.message(),
             next_action: fault.next_action().to_owned(),
             ..blank()

@@ -20,6 +20,8 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 const KEYS_KEPT: TimeDelta = TimeDelta::days(7);
 /// After its end a token is known this long, so that its bearer is told what happened to it.
 const TOKENS_KEPT: TimeDelta = TimeDelta::days(30);
+/// What runs wrote is kept this long after their end; that they ran, and what came of it, for good.
+const OUTPUTS_KEPT: TimeDelta = TimeDelta::days(30);
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// All workspaces of our user, as one look showed them.
@@ -84,6 +86,12 @@ impl Fleet {
         }
         if let Err(error) = self.store().tokens_prune(Utc::now() - TOKENS_KEPT).await {
             tracing::warn!(%error, "old tokens of agents could not be removed");
+        }
+        if let Err(error) = self.store().run_outputs_prune(Utc::now() - OUTPUTS_KEPT, Utc::now()).await {
+            tracing::warn!(%error, "old outputs of runs could not be removed");
+        }
+        if let Err(error) = self.store().room_for_new_work() {
+            tracing::warn!(%error, "nothing new is accepted until there is room again");
         }
     }
 

@@ -1,5 +1,7 @@
 //! What members wrote: whole in the store, read by pages.
 
+use chrono::{DateTime, Utc};
+
 use super::ShowOutput;
 use crate::app::Fleet;
 use crate::app::caller::Caller;
@@ -26,6 +28,8 @@ pub struct OutputPage {
     pub written: u64,
     /// Nothing more will come.
     pub is_final: bool,
+    /// When it was removed because it was old.
+    pub removed_at: Option<DateTime<Utc>>,
 }
 
 impl Fleet {
@@ -53,8 +57,8 @@ impl Fleet {
         };
         if let Some(run) = run.filter(|run| run.written(stream) > 0 || !run.is_without_trace()) {
             let page = self.run_output(run.id, stream, offset, limit).await?;
-            let (kept, written) = (page.kept, page.written);
-            return Ok(OutputPage { offset, bytes: page.bytes, kept, written, is_final });
+            let (kept, written, removed_at) = (page.kept, page.written, page.removed_at);
+            return Ok(OutputPage { offset, bytes: page.bytes, kept, written, is_final, removed_at });
         }
         let text = match stream {
             RunStream::Stdout => "",
@@ -63,6 +67,7 @@ impl Fleet {
         let clamped = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
         let bytes = &text.as_bytes()[clamped(offset)..clamped(offset.saturating_add(limit))];
         let written = text.len() as u64;
-        Ok(OutputPage { offset, bytes: bytes.to_vec(), kept: written, written, is_final })
+        let bytes = bytes.to_vec();
+        Ok(OutputPage { offset, bytes, kept: written, written, is_final, removed_at: None })
     }
 }

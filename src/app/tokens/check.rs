@@ -3,6 +3,7 @@
 use chrono::Utc;
 use secrecy::SecretString;
 
+use super::refused::Refused;
 use super::secret::{hash_of, looks_like_ours};
 use crate::app::Fleet;
 use crate::app::error::Error;
@@ -13,14 +14,19 @@ use crate::store::TokenRecord;
 
 impl Fleet {
     /// The principal of a token, or why it is refused.
-    pub async fn token_principal(&self, text: &SecretString) -> Result<Result<Principal, Refusal>, Error> {
+    pub async fn token_principal(&self, text: &SecretString) -> Result<Result<Principal, Refused>, Error> {
         if !looks_like_ours(text) {
-            return Ok(Err(Refusal::Unknown));
+            return Ok(Err(stranger()));
         }
         let Some(token) = self.store().token_by_hash(&hash_of(text)).await? else {
-            return Ok(Err(Refusal::Unknown));
+            return Ok(Err(stranger()));
         };
-        Ok(self.life_of(&token).check(Utc::now()).map(|()| principal_of(token)))
+        let life = self.life_of(&token).check(Utc::now());
+        let principal = principal_of(token);
+        Ok(match life {
+            Ok(()) => Ok(principal),
+            Err(reason) => Err(Refused { reason, bearer: Some(principal) }),
+        })
     }
 
     fn life_of(&self, token: &TokenRecord) -> TokenLife {
@@ -44,6 +50,10 @@ impl AgentState {
             transition: self.live.transition.clone(),
         }
     }
+}
+
+fn stranger() -> Refused {
+    Refused { reason: Refusal::Unknown, bearer: None }
 }
 
 fn principal_of(token: TokenRecord) -> Principal {

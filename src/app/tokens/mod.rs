@@ -1,6 +1,7 @@
 //! Tokens: minted once, kept as a hash, looked up at every request.
 
 mod check;
+mod refused;
 mod secret;
 
 use std::path::Path;
@@ -18,6 +19,8 @@ use crate::domain::id::TokenId;
 use crate::domain::role::RoleKind;
 use crate::store::TokenRecord;
 
+pub(super) use refused::RefusedCalls;
+pub use refused::{Attempt, Refused, UNAUTHENTICATED};
 pub(super) use secret::{fresh_text, hash_of};
 
 #[derive(Debug, Clone)]

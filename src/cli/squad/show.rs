@@ -1,5 +1,8 @@
 //! How squads look to people: a table of members, then what each of them wrote, whole.
 
+use chrono::Utc;
+
+use crate::cli::age::relative;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
@@ -53,6 +56,10 @@ pub(super) async fn members(
     for member in members {
         let reason = member.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         screen.hint(&format!("--- {} ({}): {}{reason}", member.role_id, member.member_id, member.status));
+        if let Some(at) = &member.output_removed_at {
+            screen.hint(&format!("what it wrote was removed {}", relative(at, Utc::now())));
+            continue;
+        }
         screen.line(&whole(client, squad, member, RunStream::Stdout).await?)?;
         let stderr = whole(client, squad, member, RunStream::Stderr).await?;
         if !stderr.trim().is_empty() {

@@ -176,6 +176,7 @@ async fn audit_shows_refusals_with_their_code() {
         target: Some("fix-login".into()),
         outcome: outcome.into(),
         code: code.map(str::to_owned),
+        reason: None,
         operation_id: None,
     };
     let entries = vec![entry("denied", Some("FORBIDDEN")), entry("allowed", None)];

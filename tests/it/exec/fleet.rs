@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{TimeDelta, Utc};
 use fleet_mcp::app::Fleet;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::runs::NewRun;
@@ -10,11 +11,11 @@ use fleet_mcp::coder::Deleted;
 use fleet_mcp::coder::exec::Inherited;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::{AgentId, RunId};
-use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
+use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunChunk, RunEnd, RunState, RunStream};
 
 use super::{STUBBORN, alive, every_byte};
 use crate::contract::agent_id;
-use crate::harness::{LocalSite, RunningFleet, RunningLocal, eventually, project};
+use crate::harness::{LocalSite, Pace, RunningFleet, RunningLocal, Scene, eventually, project};
 
 pub(super) const LONG: Duration = Duration::from_secs(120);
 
@@ -217,4 +218,45 @@ async fn a_run_that_cannot_start_fails_with_the_reason() {
     let unknown = home.fleet().run_show(RunId::fresh()).await.unwrap_err();
     assert!(matches!(unknown, Error::RunNotFound(_)), "{unknown}");
     home.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_run_wrote_is_removed_a_month_after_its_end_by_itself() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    let agent_id = scene.running.fleet.board().now().by_name("one").unwrap().agent.id;
+    let mut ended = Vec::new();
+    for days in [29, 31] {
+        let at = Utc::now() - TimeDelta::days(days);
+        let run = Run {
+            id: RunId::fresh(),
+            agent_id,
+            generation: 1,
+            purpose: "test".to_owned(),
+            argv: vec!["true".to_owned()],
+            container: None,
+            timeout: LONG,
+            state: RunState::Running,
+            stdout: 0,
+            stderr: 0,
+            cancel_asked_at: None,
+            created_at: at,
+            ended_at: None,
+            is_cleared: true,
+        };
+        let wrote = RunChunk { stream: RunStream::Stdout, offset: 0, bytes: b"words".to_vec() };
+        let store = &scene.running.store;
+        store.run_accept(&run).await.unwrap();
+        store.run_append(run.id, &[wrote]).await.unwrap();
+        store.run_end(run.id, &RunEnd::Exited { code: 0 }, at).await.unwrap();
+        ended.push(run.id);
+    }
+    let Scene { coder, running } = scene;
+    let running = RunningFleet::start_in(running.stop().await, coder.url(), &coder.token()).await;
+    let kept = async |run: RunId| {
+        let output = running.store.run_output(run, RunStream::Stdout, 0, 10).await.unwrap();
+        (output.bytes, output.written)
+    };
+    eventually("the old output is gone", async || kept(ended[1]).await == (Vec::new(), 5)).await;
+    assert_eq!(kept(ended[0]).await, (b"words".to_vec(), 5));
 }

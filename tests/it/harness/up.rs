@@ -105,6 +105,12 @@ impl Up {
         self.mcp_as(token, ("tools/call", tool), params).await
     }
 
+    /// The plain answer to a tool call, for tests of what is refused before there is a result.
+    pub(crate) async fn tool_reply_as(&self, token: &str, tool: &str, arguments: &Value) -> Reply {
+        let params = json!({ "name": tool, "arguments": arguments });
+        read(self.mcp_request(token, ("tools/call", tool), params)).await.unwrap()
+    }
+
     /// The tools that the holder of the token sees.
     pub(crate) async fn tools_as(&self, token: &str) -> Vec<Value> {
         let listed = self.mcp_as(token, ("tools/list", ""), json!({})).await;

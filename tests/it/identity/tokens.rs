@@ -143,6 +143,67 @@ async fn tokens_that_were_revoked_or_have_expired_are_refused_and_strangers_lear
 }
 
 #[tokio::test]
+async fn a_call_with_a_dead_token_leaves_a_row_that_says_who_tried_what_and_why_not() {
+    let up = up().await;
+    up.agent("otter").await;
+    let first = up.token_of("otter");
+    let (id, revoked) = minted(&up, json!({ "kind": "manager" })).await;
+    let (_, expired) = minted(&up, json!({ "kind": "manager", "expires_in_seconds": 1 })).await;
+    up.change("otter", "stop").await;
+    let report = json!({ "state": "working", "summary": "x" });
+    assert_eq!(up.tool_reply_as(&first, "report_status", &report).await.status, 401);
+    let metadata = json!({ "key": "fleet_mcp_note", "value": "x" });
+    let path = "/api/v1/agents/otter/metadata";
+    assert_eq!(up.call_as(&first, Method::POST, path, &metadata).await.status, 401);
+    up.change("otter", "start").await;
+    up.provisioned("otter").await;
+    assert_eq!(up.get_as(&first, AGENTS).await.status, 401);
+    eventually("it has expired", async || {
+        up.tool_reply_as(&expired, "list_agents", &json!({})).await.body["message"] == "the token has expired"
+    })
+    .await;
+    let trail = up.get("/api/v1/audit?page_size=100").await["total_count"].as_i64().unwrap();
+    let operator = up.operator_token();
+    up.call_as(&operator, Method::DELETE, &format!("/api/v1/tokens/{id}"), &Value::Null).await;
+    let other = json!({ "agent_name": "otter" });
+    assert_eq!(up.tool_reply_as(&revoked, "stop_agent", &other).await.status, 401);
+    for stranger in [&format!("{first}0"), "fleet_0123", "something-else"] {
+        assert_eq!(up.tool_reply_as(stranger, "stop_agent", &other).await.status, 401);
+    }
+
+    let listed = up.get("/api/v1/audit?page_size=100").await;
+    assert_eq!(listed["total_count"], trail + 2, "the revocation and the call after it");
+    let rows = refused_calls(&listed);
+    let anew = "the agent of this token was started anew and has another token since";
+    let stopped = "the agent of this token is stopped";
+    let expected = [
+        ("manager", "mcp", "stop_agent", "otter", "the token was revoked"),
+        ("manager", "mcp", "list_agents", "", "the token has expired"),
+        ("otter", "rest", "list_agents", "", anew),
+        ("otter", "rest", "set_agent_metadata", "otter", stopped),
+        ("otter", "mcp", "report_status", "", stopped),
+    ];
+    assert_eq!(rows, expected);
+    let text = listed.to_string();
+    assert!(![first, revoked, expired].iter().any(|token| text.contains(token.as_str())));
+}
+
+/// Who, by which way, what, about whom, why not: of all calls that were not let in.
+fn refused_calls(trail: &Value) -> Vec<(&str, &str, &str, &str, &str)> {
+    let rows = trail["entries"].as_array().unwrap().iter().filter(|row| row["code"] == "UNAUTHENTICATED");
+    let mut rows: Vec<_> = rows
+        .map(|row| {
+            assert_eq!(row["outcome"], "denied");
+            let text = |field: &str| row[field].as_str().unwrap_or_default();
+            (text("principal"), text("surface"), text("action"), text("target"), text("reason"))
+        })
+        .collect();
+    // How often the test had to ask until the token had expired is its own business.
+    rows.dedup();
+    rows
+}
+
+#[tokio::test]
 async fn a_manager_among_the_agents_manages_its_own_children_only() {
     let up = up().await;
     up.agent("child").await;

@@ -18,7 +18,7 @@ struct Small {
     token: String,
 }
 
-const MOUNT: &str = r#"mount -t tmpfs -o size=16m,mode=0700 small "$0" && exec "$@""#;
+const MOUNT: &str = r#"mount -t tmpfs -o size=32m,mode=0700 small "$0" && exec "$@""#;
 
 /// Says so and returns true where nobody may mount.
 fn is_skipped() -> bool {
@@ -81,6 +81,10 @@ impl Small {
         .await;
     }
 
+    async fn status(&self, name: &str) -> Value {
+        self.call(Method::GET, &format!("/agents/{name}"), &Value::Null).await.body["agent"]["status"].clone()
+    }
+
     fn fill(&self) {
         let mut filler = std::fs::File::create(self.data().join("filler")).unwrap();
         while filler.write_all(&[0; 4096]).is_ok() {}
@@ -111,8 +115,18 @@ fn inside(child: &Child, path: &Path) -> PathBuf {
     PathBuf::from(format!("/proc/{}/root{}", child.id().unwrap(), path.display()))
 }
 
-fn refusal(reply: &Reply) -> (u16, &Value, &Value, &Value) {
-    (reply.status, &reply.body["code"], &reply.body["message"], &reply.body["next_action"])
+fn refusal(reply: &Reply) -> (u16, Value, Value, Value) {
+    let told = |field: &str| reply.body[field].clone();
+    (reply.status, told("code"), told("message"), told("next_action"))
+}
+
+fn full() -> (u16, Value, Value, Value) {
+    (
+        500,
+        json!("INTERNAL"),
+        json!("the disk that holds the data directory is full; nothing was changed"),
+        json!("Free some space on it, then call again."),
+    )
 }
 
 #[tokio::test]
@@ -124,13 +138,7 @@ async fn a_full_disk_is_named_leaves_nothing_half_made_and_is_forgotten_when_the
     assert_eq!(small.create("one").await.status, 201);
     small.rests("one").await;
     small.fill();
-    let expected = (
-        500,
-        &json!("INTERNAL"),
-        &json!("the disk that holds the data directory is full; nothing was changed"),
-        &json!("Free some space on it, then call again."),
-    );
-    assert_eq!(refusal(&small.create("two").await), expected);
+    assert_eq!(refusal(&small.create("two").await), full());
     let listed = small.call(Method::GET, "/agents", &Value::Null).await;
     assert_eq!((listed.status, &listed.body["agents"][0]["name"]), (200, &json!("one")));
     assert_eq!((&listed.body["total_count"], small.workspaces()), (&json!(1), vec!["one".to_owned()]));
@@ -143,4 +151,49 @@ async fn a_full_disk_is_named_leaves_nothing_half_made_and_is_forgotten_when_the
     assert_eq!(small.call(Method::POST, "/shutdown", &json!({})).await.status, 202);
     assert!(small.child.wait().await.unwrap().success(), "{}", small.program.log());
     assert_eq!(processes_under(small.program.directory.path()), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn on_a_full_disk_tasks_are_canceled_and_agents_stopped_and_deleted_while_nothing_new_begins() {
+    if is_skipped() {
+        return;
+    }
+    let small = Small::start().await;
+    for name in ["one", "two"] {
+        assert_eq!(small.create(name).await.status, 201);
+        small.rests(name).await;
+    }
+    let task = json!({ "task_description": "sleep 600" });
+    assert_eq!(small.call(Method::POST, "/agents/one/tasks", &task).await.status, 201);
+    eventually("it works", async || small.status("one").await == "busy").await;
+    small.fill();
+    assert_eq!(refusal(&small.call(Method::POST, "/agents/two/tasks", &task).await), full());
+
+    let canceled = small.call(Method::DELETE, "/agents/one/tasks", &Value::Null).await;
+    assert_eq!((canceled.status, &canceled.body["task"]["state"]), (200, &json!("canceled")));
+    // There is room now, and it is not for this.
+    assert_eq!(refusal(&small.call(Method::POST, "/agents/two/tasks", &task).await), full());
+    assert_eq!(refusal(&small.create("three").await), full());
+    let wait = json!({ "wait_seconds": 45 });
+    let stopped = small.call(Method::POST, "/agents/one/stop", &wait).await;
+    assert_eq!((stopped.status, &stopped.body["agent"]["status"]), (200, &json!("stopped")));
+    let deleted = small.call(Method::DELETE, "/agents/two?wait_seconds=45", &Value::Null).await;
+    let told = "agent 'two' is deleted; it had no unpushed work";
+    assert_eq!((deleted.status, &deleted.body["message"]), (200, &json!(told)));
+    assert_eq!(small.workspaces(), ["one"]);
+    let trail = small.call(Method::GET, "/audit?page_size=5", &Value::Null).await.body;
+    let rows = trail["entries"].as_array().unwrap().iter();
+    let rows: Vec<Value> = rows.map(|row| json!([row["action"], row["target"], row["outcome"]])).collect();
+    let expected = [
+        json!(["delete_agent", "two", "allowed"]),
+        json!(["stop_agent", "one", "allowed"]),
+        json!(["create_agent", "three", "failed"]),
+        json!(["start_agent_task", "two", "failed"]),
+        json!(["cancel_agent_task", "one", "allowed"]),
+    ];
+    assert_eq!(rows, expected);
+
+    small.make_room();
+    assert_eq!(small.create("three").await.status, 201);
+    small.rests("three").await;
 }

@@ -8,6 +8,7 @@ use fleet_mcp::app::Fleet;
 use fleet_mcp::app::agents::{Changed, DeleteAgent, Work};
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::status::Verdict;
 use fleet_mcp::store::{Seen, Store, StoreOptions};
 use futures_util::{Stream, StreamExt};
@@ -16,11 +17,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Server;
-use crate::harness::{Reply, client, fleet_options, operator, read};
+use crate::harness::{
+    Api, FaultProxy, Matches, ProxyFault, Reply, Rule, When, client, fleet_options, operator, read,
+};
 
 const EVENTS: &str = "/api/v1/events";
 /// Far beyond what a slow machine needs: reaching it means that nothing will come.
 const DEADLINE: Duration = Duration::from_secs(30);
+/// After this long a client may take a stream for dead; one that is not only comes again.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// One frame of the stream; comments that keep it alive are left out.
 #[derive(Debug, PartialEq)]
@@ -47,7 +52,9 @@ impl Frames {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        let bytes = response.bytes_stream().map(|chunk| chunk.unwrap().to_vec());
+        // A cut ends the stream for its reader, as the server's own end does.
+        let bytes = response.bytes_stream().take_while(|chunk| std::future::ready(chunk.is_ok()));
+        let bytes = bytes.map(|chunk| chunk.unwrap().to_vec());
         Self { bytes: Box::pin(bytes), text: String::new() }
     }
 
@@ -148,6 +155,46 @@ async fn a_client_that_comes_again_gets_all_that_changed_meanwhile_and_nothing_e
     let expected = [("heron", "stopped"), ("newcomer", "idle"), ("otter", "deleted")];
     assert_eq!(known(&told), BTreeMap::from(expected));
     assert!(is_rising(&told) && told[0].id > last, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_stream_cut_anywhere_goes_on_where_it_was_and_one_that_is_silent_loses_nothing() {
+    let server = Server::start().await;
+    for name in ["otter", "heron", "quiet"] {
+        server.agent(name).await;
+    }
+    let proxy = FaultProxy::start(&server.url).await;
+    let (api, token) = (Api::new(&proxy.url(), ""), server.token(RoleKind::Operator).await);
+    // Within the first event, within a later one, and between two.
+    let cuts = [1, 15, 60, 200, 700, 300].map(|bytes| ProxyFault::CutInBody { bytes });
+    let faults = cuts.into_iter().chain([ProxyFault::SilenceInBody { bytes: 60 }]);
+    let rules: Vec<_> = (1..)
+        .zip(faults)
+        .map(|(n, kind)| proxy.fault(Rule { matches: Matches::path(EVENTS), when: When::Nth(n), kind }))
+        .collect();
+    let mut told: Vec<Frame> = Vec::new();
+    for _ in 0..rules.len() {
+        let mut frames = again(&api, &token, &told).await;
+        while let Ok(Some(frame)) = tokio::time::timeout(SILENCE, frames.next()).await {
+            told.extend(frame.event.is_some().then_some(frame));
+        }
+    }
+    assert_eq!(rules.into_iter().map(|rule| proxy.fault_hits(rule)).collect::<Vec<_>>(), [1; 7]);
+    stop(&server, "heron").await;
+    let mut frames = again(&api, &token, &told).await;
+    assert_eq!(frames.next().await.map(|mark| mark.id), told.last().map(|frame| frame.id));
+    let rest = frames.until("heron", "stopped").await;
+    assert!((1..3).contains(&told.len()), "some came through before: {told:?}");
+    told.extend(rest);
+    assert!(is_rising(&told), "none is told twice: {told:?}");
+    assert_eq!(known(&told), BTreeMap::from([("heron", "stopped"), ("otter", "idle"), ("quiet", "idle")]));
+}
+
+/// Opens the stream behind what was told already.
+async fn again(api: &Api, token: &str, told: &[Frame]) -> Frames {
+    let last = told.last().map_or(0, |frame| frame.id);
+    let request = api.bare(Method::GET, EVENTS).bearer_auth(token).header("Last-Event-ID", last.to_string());
+    Frames::open(request).await
 }
 
 #[tokio::test]

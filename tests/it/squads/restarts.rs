@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{SecondsFormat, TimeDelta, Utc};
+use fleet_mcp::store::{Store, StoreOptions};
 use serde_json::{Value, json};
 
 use super::{SCRIPT, Squads, member};
@@ -62,6 +64,34 @@ async fn kills_between_members_in_turn_lose_no_result_and_run_nothing_twice() {
     for millis in [60, 500, 900] {
         killed_after(Duration::from_millis(millis), "sequential").await;
     }
+}
+
+#[tokio::test]
+async fn what_members_wrote_long_ago_is_gone_and_how_they_ended_is_not() {
+    let squads = Squads::scripted().await;
+    let ran = squads.run(&json!([member("coder", "echo hello; echo oops >&2")])).await;
+    let (squad, id) = (ran["squadId"].as_str().unwrap(), ran["members"][0]["memberId"].as_str().unwrap());
+    let program = squads.up.killed().await;
+    let data = program.data_dir();
+    let paths = StoreOptions { path: data.join("fleet.db"), backups: data.join("backups") };
+    let store = Store::open(&paths).await.unwrap();
+    let long_after = Utc::now() + TimeDelta::days(31);
+    assert_eq!(store.run_outputs_prune(long_after - TimeDelta::days(30), long_after).await.unwrap(), 1);
+    store.close().await;
+
+    let squads = Squads { up: Up::start_here(&program).await };
+    let shown = squads.done(squad).await["members"][0].clone();
+    let at = long_after.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let mut expected = ran["members"][0].clone();
+    expected["rawStdout"] = json!("");
+    expected["rawStderr"] = json!("");
+    expected["output_removed_at"] = json!(at);
+    assert_eq!(shown, expected);
+    let page = squads.up.get(&format!("/api/v1/squads?squadId={squad}&memberId={id}&stream=stdout")).await;
+    assert_eq!(page, json!({ "text": "", "offset": 0, "total_bytes": 6, "output_removed_at": at }));
+    let printed = program.run(&["squad", "status", squad]).await;
+    let told = String::from_utf8_lossy(&printed.stderr).into_owned();
+    assert!(told.contains("what it wrote was removed"), "{told}");
 }
 
 #[cfg(feature = "test-hooks")]

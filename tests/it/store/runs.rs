@@ -101,7 +101,7 @@ async fn output_is_added_once_and_read_from_anywhere() {
     assert!(page(65_535, 70_000).await == long[65_535..135_535]);
     assert_eq!(page(200_001, 100).await, b"nd");
     assert_eq!(page(200_003, 100).await, b"");
-    let expected = RunOutput { offset: 1, bytes: b"o".to_vec(), kept: 4, written: 4 };
+    let expected = RunOutput { offset: 1, bytes: b"o".to_vec(), kept: 4, written: 4, removed_at: None };
     assert_eq!(home.store.run_output(run.id, RunStream::Stderr, 1, 1).await.unwrap(), expected);
 
     home.store.run_end(run.id, &RunEnd::TimedOut, at(2)).await.unwrap();
@@ -121,7 +121,42 @@ async fn output_beyond_what_is_kept_is_only_counted() {
         home.store.run_append(run.id, &[chunk(RunStream::Stdout, offset, &half)]).await.unwrap();
     }
     let tail = home.store.run_output(run.id, RunStream::Stdout, KEPT_OUTPUT - 1, 10).await.unwrap();
-    let expected =
-        RunOutput { offset: KEPT_OUTPUT - 1, bytes: vec![7], kept: KEPT_OUTPUT, written: 12 << 20 };
+    let (offset, kept) = (KEPT_OUTPUT - 1, KEPT_OUTPUT);
+    let expected = RunOutput { offset, bytes: vec![7], kept, written: 12 << 20, removed_at: None };
     assert_eq!(tail, expected);
+}
+
+#[tokio::test]
+async fn what_old_runs_wrote_goes_a_few_at_a_time_and_the_runs_stay() {
+    let home = Home::new().await;
+    let first = accepted(&home).await;
+    let mut old = vec![first.clone()];
+    for _ in 0..8 {
+        let run = Run { id: RunId::fresh(), ..first.clone() };
+        home.store.run_accept(&run).await.unwrap();
+        old.push(run);
+    }
+    let (running, young) = (old.pop().unwrap(), old.pop().unwrap());
+    for run in old.iter().chain([&running, &young]) {
+        home.store
+            .run_append(run.id, &[chunk(RunStream::Stdout, 0, b"long"), chunk(RunStream::Stderr, 0, b"x")])
+            .await
+            .unwrap();
+    }
+    for (second, run) in (1..).zip(&old) {
+        home.store.run_end(run.id, &RunEnd::Exited { code: 0 }, at(second)).await.unwrap();
+    }
+    home.store.run_end(young.id, &RunEnd::TimedOut, at(100)).await.unwrap();
+    let before = known(&home, &old[0]).await;
+    let prune = async || home.store.run_outputs_prune(at(100), at(200)).await.unwrap();
+    assert_eq!([prune().await, prune().await, prune().await], [5, 2, 0]);
+
+    let output = async |run: &Run| home.store.run_output(run.id, RunStream::Stdout, 0, 10).await.unwrap();
+    let gone = RunOutput { offset: 0, bytes: Vec::new(), kept: 0, written: 4, removed_at: Some(at(200)) };
+    for run in &old {
+        assert_eq!(output(run).await, gone);
+    }
+    let there = RunOutput { offset: 0, bytes: b"long".to_vec(), kept: 4, written: 4, removed_at: None };
+    assert_eq!((output(&young).await, output(&running).await), (there.clone(), there));
+    assert_eq!(known(&home, &old[0]).await, before);
 }

@@ -9,3 +9,4 @@ mod life;
 mod outcomes;
 mod queue;
 mod reports;
+mod streams;

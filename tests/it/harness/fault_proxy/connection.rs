@@ -14,6 +14,8 @@ enum Passing {
     Whole,
     /// So much of the answer's body.
     OfAnswer(usize),
+    /// The same, and then it does not end.
+    OfAnswerThenSilence(usize),
     /// So much of what the client sends after the head.
     OfRequest(usize),
 }
@@ -33,6 +35,9 @@ pub(super) async fn serve(mut client: TcpStream, shared: Arc<Shared>) -> Result<
         Some(ProxyFault::CutAfter) => carry_out(&mut client, head, host).await,
         Some(ProxyFault::CutInBody { bytes }) => {
             relay(client, forward(head, host).await?, Passing::OfAnswer(bytes)).await
+        }
+        Some(ProxyFault::SilenceInBody { bytes }) => {
+            relay(client, forward(head, host).await?, Passing::OfAnswerThenSilence(bytes)).await
         }
         Some(ProxyFault::CutInRequest { bytes }) => {
             relay(client, forward(head, host).await?, Passing::OfRequest(bytes)).await
@@ -61,11 +66,17 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, passing: Passing) -
     let (from_client, mut to_client) = client.split();
     let (mut from_server, mut to_server) = server.split();
     let answer = async {
-        let Passing::OfAnswer(bytes) = passing else { return copy(&mut from_server, &mut to_client).await };
+        let (Passing::OfAnswer(bytes) | Passing::OfAnswerThenSilence(bytes)) = passing else {
+            return copy(&mut from_server, &mut to_client).await;
+        };
         let Some(head) = Head::read(&mut from_server).await? else { return Ok(0) };
         to_client.write_all(&head.bytes()).await?;
         let rest = head.body_start.chain(&mut from_server);
-        copy(&mut rest.take(bytes as u64), &mut to_client).await
+        let passed = copy(&mut rest.take(bytes as u64), &mut to_client).await;
+        if matches!(passing, Passing::OfAnswerThenSilence(_)) {
+            std::future::pending::<()>().await;
+        }
+        passed
     };
     let most = if let Passing::OfRequest(bytes) = passing { bytes as u64 } else { u64::MAX };
     let mut request = from_client.take(most);

@@ -21,6 +21,8 @@ pub(crate) enum ProxyFault {
     CutAfter,
     /// The answer's head and this much of its body arrive, then the connection ends; streams too.
     CutInBody { bytes: usize },
+    /// The answer's head and this much of its body arrive, then nothing more, on a connection that stays open.
+    SilenceInBody { bytes: usize },
     /// The request's head and this much of what follows it arrive, then the connection ends; sockets too.
     CutInRequest { bytes: usize },
     /// Neither passed on nor answered, for as long as the client waits.

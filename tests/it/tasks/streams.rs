@@ -1,0 +1,82 @@
+//! Coder's own streams of changes, cut or silent while all else of it answers: nothing may depend on them.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fleet_mcp::coder::Deleted;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::history::HistoryKind;
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::task::TaskState;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::faults::behind_a_proxy;
+use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, watched};
+
+const METADATA: &str = "/api/v2/workspaceagents/{id}/watch-metadata";
+const STREAMS: [&str; 4] = [
+    "/api/v2/workspaces/{id}/watch",
+    "/api/v2/workspaces/{id}/watch-ws",
+    "/api/v2/workspaceagents/{id}/watch-metadata-ws",
+    METADATA,
+];
+/// How late a status may be seen, whatever happens to a stream.
+const LAG: Duration = Duration::from_secs(5);
+/// A reader is not held up by a stream that says nothing.
+const READ: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double_no_report() {
+    let (crew, proxy) = behind_a_proxy().await;
+    let shown = crew.running.fleet.board().now();
+    let workspace = shown.by_name("one").unwrap().agent.workspace_id.unwrap().0;
+    let faults = [
+        ("refused", ProxyFault::CutBefore),
+        ("cut", ProxyFault::CutInBody { bytes: 9 }),
+        ("silent", ProxyFault::SilenceInBody { bytes: 9 }),
+        ("stalled", ProxyFault::Stall),
+    ];
+    for (word, kind) in faults {
+        let rule = |path| Rule { matches: Matches::path(path), when: When::Always, kind: kind.clone() };
+        let rules = STREAMS.map(|path| proxy.fault(rule(path)));
+        let task = crew.give("one", &format!("sleep 1\nsay {word}")).await;
+        crew.works("one").await;
+        let shown = timeout(READ, crew.running.show("one")).await.expect("the agent is shown").unwrap();
+        assert_eq!(shown.agent.sighting.status, AgentStatus::Busy, "{word}");
+        // Straight from Coder, past the proxy.
+        watched(&crew.local.client(), workspace, |workspace| {
+            workspace.latest_app_status.as_ref().is_some_and(|status| status.message == word)
+        })
+        .await;
+        timeout(LAG, crew.rests("one")).await.expect("it is seen to rest");
+        let task = crew.ended(task).await;
+        assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some(word)));
+        assert!(rules.into_iter().any(|rule| proxy.fault_hits(rule) > 0), "{word}: a stream was asked for");
+        proxy.clear_faults();
+    }
+    eventually("each report of Coder is in the history, once", async || {
+        let told = reports_of_coder(&crew, workspace).await;
+        let journaled = reports_in_history(&crew).await;
+        journaled.len() == told.len() && BTreeSet::from_iter(journaled) == told
+    })
+    .await;
+    let matches = Matches::path(METADATA);
+    let whole = proxy.fault(Rule { matches, when: When::Always, kind: ProxyFault::Delay(Duration::ZERO) });
+    assert!(crew.running.show("one").await.is_ok());
+    assert_eq!(proxy.fault_hits(whole), 1, "a stream that is whole again is read again");
+}
+
+async fn reports_of_coder(crew: &Crew, workspace: Uuid) -> BTreeSet<Uuid> {
+    let workspace = crew.local.client().workspace(workspace, Deleted::Exclude).await.unwrap();
+    let agents = workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents);
+    let apps = agents.flat_map(|agent| &agent.apps);
+    apps.flat_map(|app| &app.statuses).map(|status| status.id).collect()
+}
+
+async fn reports_in_history(crew: &Crew) -> Vec<Uuid> {
+    let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
+    let page = PageRequest::parse(1, 100).unwrap();
+    let page = crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap();
+    page.items.into_iter().map(|entry| entry.id).collect()
+}
