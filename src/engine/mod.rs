@@ -11,6 +11,7 @@ mod event;
 mod failure;
 pub mod found;
 pub(crate) mod git;
+pub(crate) mod git_state;
 pub mod installed;
 pub mod member;
 pub mod price;
