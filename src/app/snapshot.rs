@@ -84,6 +84,12 @@ impl AgentState {
         state
     }
 
+    /// Who carries out commands in the workspace.
+    pub(super) fn workspace_agent(&self) -> Result<Uuid, Error> {
+        let status = self.agent.sighting.status;
+        self.live.workspace_agent.ok_or_else(|| Error::NotReady { name: self.agent.name.to_string(), status })
+    }
+
     /// Text of the task being worked on.
     pub fn current_task(&self) -> Option<&str> {
         if self.agent.sighting.status != AgentStatus::Busy {

@@ -43,7 +43,7 @@ pub(crate) async fn git(directory: &Path, arguments: &[&str]) -> Result<String, 
 }
 
 /// What goes before every git command.
-pub(crate) fn quiet() -> impl Iterator<Item = &'static str> {
+pub(crate) fn quiet<'a>() -> impl Iterator<Item = &'a str> {
     QUIET.into_iter().flat_map(|setting| ["-c", setting])
 }
 

@@ -6,11 +6,10 @@ use fleet_mcp::engine::codex::{Codex, Sandbox};
 use fleet_mcp::engine::custom::{Custom, shipped};
 use fleet_mcp::engine::demo::Demo;
 use fleet_mcp::engine::{Count, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session};
-use secrecy::SecretString;
 
 use super::{claude, codex, fresh, request};
 
-const TOKEN: &str = "agent-token-canary";
+const TOKEN: &str = "/w/fleet/token";
 
 /// All that can be asked for, in a linked worktree.
 fn everything(session: Session) -> Request {
@@ -27,7 +26,7 @@ fn everything(session: Session) -> Request {
         fleet: Some(FleetAccess {
             mcp_json: "/w/fleet/mcp.json".into(),
             config_toml: config_toml.to_owned(),
-            token: SecretString::from(TOKEN),
+            token: TOKEN.into(),
         }),
         max_cost_usd: Some(1.5),
         is_review: true,
