@@ -64,8 +64,16 @@ pub(super) struct Live {
 pub(super) struct Apps {
     pub(super) owner: String,
     pub(super) workspace: String,
-    /// Names of workspace agents and the slugs of their apps.
-    pub(super) slugs: Vec<(String, String)>,
+    pub(super) seats: Vec<AppSeat>,
+}
+
+/// One app of a workspace agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AppSeat {
+    pub(super) agent: String,
+    pub(super) slug: String,
+    /// Coder knows nothing against it.
+    pub(super) is_well: bool,
 }
 
 impl AgentState {

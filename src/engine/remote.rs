@@ -80,7 +80,7 @@ mod tests {
             program: PathBuf::from("codex"),
             arguments: vec!["exec".into()],
             environment: Vec::new(),
-            secrets: vec![("FLEET_TOKEN".to_owned(), file.clone())],
+            secrets: vec![("FLEET_TOKEN".to_owned(), file)],
             stdin: String::new(),
         };
         assert_eq!(called(&argv(&invocation)), Some(EngineWord::Codex));

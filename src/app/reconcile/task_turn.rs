@@ -47,7 +47,9 @@ impl Fleet {
         let looked_at = Utc::now();
         let app = self.looked_at(worker, state, reach).await;
         self.end_strays(state, &app).await?;
-        worker.note(&app);
+        if reach != Reach::Ready || !is_run(state) {
+            worker.note(&app);
+        }
         let sight = Sight { state, reach, app: &app, looked_at };
         for _ in 0..DECISIONS {
             // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
@@ -69,7 +71,7 @@ impl Fleet {
     }
 
     async fn looked_at(&self, worker: &Worker, state: &AgentState, reach: Reach) -> AppSeen {
-        if reach != Reach::Ready {
+        if reach != Reach::Ready || is_run(state) {
             return AppSeen::Unasked;
         }
         let _place = worker.places.acquire().await;
@@ -309,6 +311,11 @@ fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
         Delivery::Sending { channel: Channel::Runner, .. } | Delivery::Taken { channel: Channel::Runner, .. }
     );
     is_sent && seen.n_forgotten > 0 && !seen.turns.iter().any(|turn| turn.key.as_ref() == Some(&key))
+}
+
+/// What a run does is told by the run alone, whoever else is in the workspace.
+fn is_run(state: &AgentState) -> bool {
+    state.tasks.open.as_ref().is_some_and(|task| task.channel() == Some(Channel::Exec))
 }
 
 fn reach_of(status: AgentStatus) -> Reach {

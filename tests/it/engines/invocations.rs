@@ -90,13 +90,16 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
     assert!(refused.contains("leave the prompt out of the template"), "{refused}");
 }
 
-/// Codex gets it by a variable, Claude Code by a file; no argument and no debug output has it.
+/// Codex gets it by a variable, Claude Code by a file of its own; an engine knows only where it lies.
 #[test]
 fn the_agents_token_is_in_no_command_line() {
     for engine in [&claude() as &dyn Engine, &codex()] {
         let invocation = engine.invocation(&everything(fresh())).unwrap();
-        assert!(!format!("{invocation:?}").contains(TOKEN));
-        assert_eq!(invocation.secrets.len(), usize::from(engine.word() == EngineWord::Codex));
+        let secrets = [("FLEET_TOKEN".to_owned(), PathBuf::from(TOKEN))];
+        let expected = if engine.word() == EngineWord::Codex { &secrets[..] } else { &[] };
+        assert_eq!(invocation.secrets, expected);
+        let open = format!("{:?}{:?}{}", invocation.arguments, invocation.environment, invocation.stdin);
+        assert!(!open.contains(TOKEN), "{open}");
     }
 }
 
