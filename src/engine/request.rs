@@ -32,6 +32,8 @@ pub struct Request {
     pub max_cost_usd: Option<f64>,
     /// It judges the work of others, and waits to be told how.
     pub is_review: bool,
+    /// Somebody reads along, and ends it when it has used too much. Otherwise little is said: only so much is kept.
+    pub is_followed: bool,
 }
 
 /// The engine's own memory of a conversation.

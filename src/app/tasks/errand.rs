@@ -117,5 +117,6 @@ pub(super) fn bare(task: &Task) -> Request {
         fleet: None,
         max_cost_usd: None,
         is_review: false,
+        is_followed: false,
     }
 }

@@ -84,6 +84,7 @@ impl Job {
             fleet: briefing::fleet(directory, generation),
             max_cost_usd: self.budget.max_cost_usd,
             is_review: briefing::is_review(directory),
+            is_followed: true,
         };
         Ok((engine, request))
     }
