@@ -61,6 +61,7 @@ async fn agents_history_shows_entries_newest_first() {
         needs_user_attention: false,
         generation: 1,
         created_at: days_ago(2),
+        verified: None,
         states: Vec::new(),
     };
     let tasks =

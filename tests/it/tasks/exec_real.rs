@@ -98,6 +98,8 @@ async fn assert_works(program: &Program, model: &ModelEndpoint, engine: &str) {
     let task = &shown["last_task"];
     assert_eq!((&task["state"], &task["outcome"]), (&json!("done"), &json!(ANSWER)), "{shown}");
     assert_eq!(task["verified"], verified(&up));
+    let history = up.get("/api/v1/agents/one/history?kind=task").await["tasks"][0].clone();
+    assert_eq!((&history["outcome"], &history["verified"]), (&json!(ANSWER), &verified(&up)));
     assert_eq!(git(&up, &["log", "-1", "--format=%s"]), "Say hello");
     assert_eq!(arguments, Vec::<String>::new(), "the token is in no command line");
     let results = model.results();
