@@ -90,7 +90,7 @@ impl Store {
         key: Option<&RequestKey>,
     ) -> Result<Accepted, StoreError> {
         let mut tx = self.begin().await?;
-        if let Some(earlier) = request_keys::find(&mut tx, key).await? {
+        if let Some(earlier) = operations::by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
         }
         insert(&mut tx, agent).await?;
@@ -98,7 +98,7 @@ impl Store {
         if let Some(task) = task {
             tasks::insert(&mut tx, task).await?;
         }
-        request_keys::remember(&mut tx, key, operation).await?;
+        request_keys::remember(&mut tx, key, operation.id.0, operation.created_at).await?;
         tx.commit().await?;
         Ok(Accepted::New)
     }

@@ -99,6 +99,37 @@ async fn a_migration_that_fails_leaves_the_old_schema_whole() {
     assert_eq!(store.setting("kept").await.unwrap(), Some("yes".into()));
 }
 
+#[tokio::test]
+async fn request_keys_of_the_three_old_tables_still_find_what_they_made() {
+    let (_dir, options) = home();
+    let old = Store::open_at(&options, &STEPS[..5]).await.unwrap();
+    let mut connection = old.write.acquire().await.unwrap();
+    for sql in [
+        "PRAGMA foreign_keys = OFF",
+        "INSERT INTO request_keys VALUES ('ann', 'stop_agent', 'k', x'01', x'0a', 7)",
+        "INSERT INTO task_keys VALUES ('ann', 'k', x'02', x'0b', 8)",
+        "INSERT INTO squad_keys VALUES ('ann', 'k', x'03', x'0c', 9)",
+    ] {
+        sqlx::query(sql).execute(&mut *connection).await.unwrap();
+    }
+    drop(connection);
+    old.close().await;
+    let store = Store::open_at(&options, STEPS).await.unwrap();
+    let rows = sqlx::query_as(
+        "SELECT tool, key, hex(fingerprint), hex(made_id), created_at FROM request_keys ORDER BY created_at",
+    );
+    let rows: Vec<(String, String, String, String, i64)> = rows.fetch_all(&store.read).await.unwrap();
+    let row = |tool: &str, fingerprint: &str, made: &str, at| {
+        (tool.to_owned(), "k".to_owned(), fingerprint.to_owned(), made.to_owned(), at)
+    };
+    let expected = [
+        row("stop_agent", "01", "0A", 7),
+        row("start_agent_task", "02", "0B", 8),
+        row("start_squad_members", "03", "0C", 9),
+    ];
+    assert_eq!(rows, expected);
+}
+
 #[test]
 fn steps_are_numbered_in_rising_order_from_one() {
     let versions: Vec<i64> = STEPS.iter().map(|step| step.version).collect();

@@ -33,8 +33,8 @@ use sqlx::sqlite::{Sqlite, SqlitePool};
 
 pub use audit::{AuditOutcome, AuditRow};
 pub use error::StoreError;
-pub use operations::OperationEnd;
-pub use request_keys::{Accepted, RequestKey};
+pub use operations::{Accepted, OperationEnd};
+pub use request_keys::RequestKey;
 pub use sightings::Seen;
 pub use squads::SquadAccepted;
 pub use task_moves::{CancelTaken, Which};

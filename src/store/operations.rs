@@ -6,7 +6,7 @@ use sqlx::{FromRow, Row, Sqlite};
 
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any, unreadable};
-use super::{Accepted, RequestKey, Store, request_keys};
+use super::{RequestKey, Store, request_keys};
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Failure, Operation, OperationKind, OperationState, Progress};
 
@@ -28,6 +28,14 @@ macro_rules! select_operations {
     };
 }
 
+/// Was the request new?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    New,
+    /// The operation that the same key made before.
+    Repeated(Operation),
+}
+
 impl Store {
     /// Accepts an intent, or finds the one accepted before with the same request key.
     pub async fn operation_accept(
@@ -36,11 +44,11 @@ impl Store {
         key: Option<&RequestKey>,
     ) -> Result<Accepted, StoreError> {
         let mut tx = self.begin().await?;
-        if let Some(earlier) = request_keys::find(&mut tx, key).await? {
+        if let Some(earlier) = by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
         }
         insert(&mut tx, operation).await?;
-        request_keys::remember(&mut tx, key, operation).await?;
+        request_keys::remember(&mut tx, key, operation.id.0, operation.created_at).await?;
         tx.commit().await?;
         Ok(Accepted::New)
     }
@@ -148,6 +156,16 @@ impl OperationEnd {
             Self::Failed(failure) => Some(failure),
             Self::Done | Self::Canceled => None,
         }
+    }
+}
+
+pub(super) async fn by_key(
+    connection: &mut SqliteConnection,
+    key: Option<&RequestKey>,
+) -> Result<Option<Operation>, StoreError> {
+    match request_keys::find(connection, key).await? {
+        Some(id) => Ok(by_id(connection, OperationId(id)).await?),
+        None => Ok(None),
     }
 }
 

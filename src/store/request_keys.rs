@@ -1,14 +1,13 @@
-//! Request keys: a repeated request finds the operation of the first one instead of making another.
+//! Request keys: a repeated request finds what the first one made instead of making another.
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
+use uuid::Uuid;
 
+use super::Store;
 use super::error::StoreError;
 use super::row::{Columns, micros};
-use super::{Store, operations};
-use crate::domain::id::OperationId;
-use crate::domain::operation::Operation;
 
 /// A caller's own name for a request; the fingerprint tells whether its arguments are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,14 +18,6 @@ pub struct RequestKey {
     pub fingerprint: [u8; 32],
 }
 
-/// Was the request new?
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Accepted {
-    New,
-    /// The operation that the same key made before.
-    Repeated(Operation),
-}
-
 impl Store {
     /// Forgets keys used before this time; gives how many.
     pub async fn request_keys_prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
@@ -35,43 +26,45 @@ impl Store {
     }
 }
 
-/// The operation made with this key before; none for a request without a key.
+/// The id of what was made with this key before; none for a request without a key.
 pub(super) async fn find(
     connection: &mut SqliteConnection,
     key: Option<&RequestKey>,
-) -> Result<Option<Operation>, StoreError> {
+) -> Result<Option<Uuid>, StoreError> {
     let Some(key) = key else { return Ok(None) };
     let row = sqlx::query(
-        "SELECT fingerprint, operation_id FROM request_keys WHERE principal = $1 AND tool = $2 AND key = $3",
+        "SELECT fingerprint, made_id FROM request_keys WHERE principal = $1 AND tool = $2 AND key = $3",
     )
     .bind(&key.principal)
     .bind(&key.tool)
     .bind(&key.key)
-    .fetch_optional(&mut *connection)
+    .fetch_optional(connection)
     .await?;
     let Some(row) = row else { return Ok(None) };
     if row.try_get::<&[u8], _>("fingerprint")? != key.fingerprint {
         return Err(StoreError::KeyReused);
     }
-    Ok(operations::by_id(connection, row.id("operation_id", OperationId)?).await?)
+    Ok(Some(row.id("made_id", |id| id)?))
 }
 
+/// Takes the place of a key whose work is gone, which `find` gave to nobody.
 pub(super) async fn remember(
     connection: &mut SqliteConnection,
     key: Option<&RequestKey>,
-    operation: &Operation,
+    made: Uuid,
+    at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let Some(key) = key else { return Ok(()) };
     sqlx::query(
-        "INSERT INTO request_keys (principal, tool, key, fingerprint, operation_id, created_at) \
+        "INSERT OR REPLACE INTO request_keys (principal, tool, key, fingerprint, made_id, created_at) \
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
     .bind(&key.principal)
     .bind(&key.tool)
     .bind(&key.key)
     .bind(key.fingerprint.as_slice())
-    .bind(operation.id.0)
-    .bind(micros(operation.created_at))
+    .bind(made)
+    .bind(micros(at))
     .execute(connection)
     .await?;
     Ok(())

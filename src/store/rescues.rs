@@ -32,14 +32,14 @@ impl Store {
         key: Option<&RequestKey>,
     ) -> Result<Accepted, StoreError> {
         let mut tx = self.begin().await?;
-        if let Some(earlier) = request_keys::find(&mut tx, key).await? {
+        if let Some(earlier) = operations::by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
         }
         operations::insert(&mut tx, operation).await?;
         if let Some(rescue) = rescue {
             insert(&mut tx, rescue).await?;
         }
-        request_keys::remember(&mut tx, key, operation).await?;
+        request_keys::remember(&mut tx, key, operation.id.0, operation.created_at).await?;
         tx.commit().await?;
         Ok(Accepted::New)
     }

@@ -8,7 +8,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::error::StoreError;
 use super::row::{Columns, count, micros};
-use super::{RequestKey, Store, squad_members, tasks};
+use super::{RequestKey, Store, request_keys, squad_members, tasks};
 use crate::domain::id::SquadId;
 use crate::domain::squad::{ExecutionMode, Squad, StateMode};
 use crate::domain::task::Task;
@@ -49,7 +49,7 @@ impl Store {
         for task in tasks {
             tasks::insert(&mut tx, task).await?;
         }
-        remember(&mut tx, key, squad).await?;
+        request_keys::remember(&mut tx, key, squad.id.0, squad.created_at).await?;
         tx.commit().await?;
         Ok(SquadAccepted::New)
     }
@@ -103,12 +103,6 @@ impl Store {
         );
         Ok(update.bind(micros(at)).bind(id.0).execute(&self.write).await?.rows_affected() == 1)
     }
-
-    /// Forgets request keys of squads used before this time; gives how many.
-    pub async fn squad_keys_prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        let prune = sqlx::query("DELETE FROM squad_keys WHERE created_at < $1").bind(micros(before));
-        Ok(prune.execute(&self.write).await?.rows_affected())
-    }
 }
 
 async fn whole(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<Squad, StoreError> {
@@ -149,31 +143,5 @@ async fn by_key(
     connection: &mut SqliteConnection,
     key: Option<&RequestKey>,
 ) -> Result<Option<SquadId>, StoreError> {
-    let Some(key) = key else { return Ok(None) };
-    let row = sqlx::query("SELECT fingerprint, squad_id FROM squad_keys WHERE principal = $1 AND key = $2");
-    let row = row.bind(&key.principal).bind(&key.key).fetch_optional(connection).await?;
-    let Some(row) = row else { return Ok(None) };
-    if row.try_get::<&[u8], _>("fingerprint")? != key.fingerprint {
-        return Err(StoreError::KeyReused);
-    }
-    Ok(Some(row.id("squad_id", SquadId)?))
-}
-
-async fn remember(
-    connection: &mut SqliteConnection,
-    key: Option<&RequestKey>,
-    squad: &Squad,
-) -> Result<(), StoreError> {
-    let Some(key) = key else { return Ok(()) };
-    sqlx::query(
-        "INSERT INTO squad_keys (principal, key, fingerprint, squad_id, created_at) VALUES ($1, $2, $3, $4, $5)",
-    )
-    .bind(&key.principal)
-    .bind(&key.key)
-    .bind(key.fingerprint.as_slice())
-    .bind(squad.id.0)
-    .bind(micros(squad.created_at))
-    .execute(connection)
-    .await?;
-    Ok(())
+    Ok(request_keys::find(connection, key).await?.map(SquadId))
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
-use super::row::{Columns, micros};
+use super::row::Columns;
 use super::task_moves::{ask_to_cancel, note_move};
 use super::task_rows::{self, select_tasks};
-use super::{RequestKey, Store, journal};
+use super::{RequestKey, Store, journal, request_keys};
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{SeenTasks, Task, TaskMove, TaskOrigin, TaskState, WhenBusy};
 
@@ -106,7 +105,7 @@ impl Store {
         }
         admit(&mut tx, task, admission).await?;
         insert(&mut tx, task).await?;
-        remember(&mut tx, key, task).await?;
+        request_keys::remember(&mut tx, key, task.id.0, task.entry.created_at).await?;
         tx.commit().await?;
         Ok(TaskAccepted::New)
     }
@@ -175,12 +174,6 @@ impl Store {
         }
         Ok(latest.into_iter().collect())
     }
-
-    /// Forgets request keys of tasks used before this time; gives how many.
-    pub async fn task_keys_prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
-        let prune = sqlx::query("DELETE FROM task_keys WHERE created_at < $1").bind(micros(before));
-        Ok(prune.execute(&self.write).await?.rows_affected())
-    }
 }
 
 /// A new task with its delivery and its first state.
@@ -247,36 +240,10 @@ async fn by_key(
     connection: &mut SqliteConnection,
     key: Option<&RequestKey>,
 ) -> Result<Option<Task>, StoreError> {
-    let Some(key) = key else { return Ok(None) };
-    let row = sqlx::query("SELECT fingerprint, task_id FROM task_keys WHERE principal = $1 AND key = $2")
-        .bind(&key.principal)
-        .bind(&key.key)
-        .fetch_optional(&mut *connection)
-        .await?;
-    let Some(row) = row else { return Ok(None) };
-    if row.try_get::<&[u8], _>("fingerprint")? != key.fingerprint {
-        return Err(StoreError::KeyReused);
+    match request_keys::find(connection, key).await? {
+        Some(id) => Ok(by_id(connection, TaskId(id)).await?),
+        None => Ok(None),
     }
-    Ok(by_id(connection, row.id("task_id", TaskId)?).await?)
-}
-
-async fn remember(
-    connection: &mut SqliteConnection,
-    key: Option<&RequestKey>,
-    task: &Task,
-) -> Result<(), sqlx::Error> {
-    let Some(key) = key else { return Ok(()) };
-    sqlx::query(
-        "INSERT INTO task_keys (principal, key, fingerprint, task_id, created_at) VALUES ($1, $2, $3, $4, $5)",
-    )
-    .bind(&key.principal)
-    .bind(&key.key)
-    .bind(key.fingerprint.as_slice())
-    .bind(task.id.0)
-    .bind(micros(task.entry.created_at))
-    .execute(connection)
-    .await
-    .map(drop)
 }
 
 #[cfg(test)]

@@ -79,12 +79,7 @@ impl Fleet {
     /// Request keys are promised for a day and kept for a week; an agent's tokens are many and short-lived.
     async fn forget_old(&self) {
         let before = Utc::now() - KEYS_KEPT;
-        let pruned = async {
-            self.store().request_keys_prune(before).await?;
-            self.store().task_keys_prune(before).await?;
-            self.store().squad_keys_prune(before).await
-        };
-        if let Err(error) = pruned.await {
+        if let Err(error) = self.store().request_keys_prune(before).await {
             tracing::warn!(%error, "old request keys could not be removed");
         }
         if let Err(error) = self.store().tokens_prune(Utc::now() - TOKENS_KEPT).await {

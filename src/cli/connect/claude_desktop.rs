@@ -1,6 +1,6 @@
 //! Claude Desktop: its developer settings, which know programs to start and nothing else.
 
-use super::entry::{Entry, Server, command_fields};
+use super::entry::{Entry, Server};
 use super::json_text::Comments;
 use super::{McpClient, Syntax};
 
@@ -12,9 +12,7 @@ pub(super) const CLIENT: McpClient = McpClient {
     file: |places| places.applications().join("Claude").join("claude_desktop_config.json"),
     syntax: Syntax::Json { section: "mcpServers", comments: Comments::Refused },
     entry: |server| match server {
-        Server::Stdio { program, arguments } => {
-            Some(Entry { fields: command_fields(program, arguments).into(), obsolete: &["url", "headers"] })
-        }
+        Server::Stdio { .. } => Some(Entry::plain(server)),
         Server::Http { .. } => None,
     },
     takes_effect: "quit Claude Desktop and open it again to have the tools",

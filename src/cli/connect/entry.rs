@@ -36,6 +36,32 @@ pub(super) enum Field {
     Map(Vec<(&'static str, String)>),
 }
 
+impl Entry {
+    /// For a client that tells the two ways apart by their fields.
+    pub(super) fn plain(server: &Server) -> Self {
+        match server {
+            Server::Stdio { program, arguments } => {
+                Self { fields: command_fields(program, arguments).into(), obsolete: &["url", "headers"] }
+            }
+            Server::Http { url, token } => Self {
+                fields: vec![("url", text(url.as_str())), header_field("headers", token)],
+                obsolete: &["command", "args"],
+            },
+        }
+    }
+
+    /// For a client that wants the way named as well.
+    pub(super) fn typed(server: &Server) -> Self {
+        let mut entry = Self::plain(server);
+        let word = match server {
+            Server::Stdio { .. } => "stdio",
+            Server::Http { .. } => "http",
+        };
+        entry.fields.insert(0, ("type", text(word)));
+        entry
+    }
+}
+
 impl Server {
     pub(super) fn secrecy(&self) -> Secrecy {
         match self {

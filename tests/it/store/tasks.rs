@@ -69,7 +69,7 @@ async fn the_same_key_is_the_same_task_and_other_arguments_are_refused() {
     assert_eq!(again, TaskAccepted::Repeated(Box::new(first)));
     let other = home.store.task_accept(&given(&agent, "b", 2), REJECT, Some(&key(2))).await;
     assert!(matches!(other, Err(StoreError::KeyReused)), "{other:?}");
-    assert_eq!(home.store.task_keys_prune(at(9)).await.unwrap(), 1);
+    assert_eq!(home.store.request_keys_prune(at(9)).await.unwrap(), 1);
 }
 
 #[tokio::test]
