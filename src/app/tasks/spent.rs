@@ -2,11 +2,13 @@
 
 use chrono::Utc;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::budget::Usd;
+use crate::domain::id::RunId;
 use crate::domain::metadata::{Dated, MetadataKey, USAGE};
 use crate::domain::run::Run;
 use crate::engine::Usage;
@@ -26,9 +28,13 @@ impl Account {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
-    fn with(mut self, run: &Run, usage: Usage) -> Self {
+    /// With what a run has used; none if that changes nothing.
+    fn with(mut self, run: RunId, usage: Usage) -> Option<Self> {
+        if usage == Usage::default() || self.run == Some(run.0) {
+            return None;
+        }
         self.usage += usage;
-        Self { run: Some(run.id.0), ..self }
+        Some(Self { run: Some(run.0), ..self })
     }
 }
 
@@ -37,12 +43,10 @@ impl Fleet {
     pub(super) async fn usage_add(&self, run: &Run, usage: Usage) -> Result<(), Error> {
         let known = self.store().metadata_of(run.agent_id).await?;
         let account = Account::read(known.get(USAGE).map(|dated| dated.value.as_str()));
-        let Ok(key) = MetadataKey::parse(USAGE) else { return Ok(()) };
-        if usage == Usage::default() || account.run == Some(run.id.0) {
+        let (Some(account), Ok(key)) = (account.with(run.id, usage), MetadataKey::parse(USAGE)) else {
             return Ok(());
-        }
-        let value = serde_json::to_string(&account.with(run, usage)).unwrap_or_default();
-        let dated = Dated { value, changed_at: Utc::now() };
+        };
+        let dated = Dated { value: json!(account).to_string(), changed_at: Utc::now() };
         self.store().metadata_set(run.agent_id, &key, &dated).await?;
         self.board_refresh(run.agent_id).await?;
         Ok(())
@@ -56,5 +60,26 @@ impl Fleet {
         let used = Account::read(state.own_metadata.get(USAGE).map(|dated| dated.value.as_str())).usage;
         whole.check(&used)?;
         Ok(whole.less(&used))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_is_counted_once_and_the_account_is_read_as_it_was_written() {
+        let used = |tokens, cost_usd| Usage { input_tokens: tokens, output_tokens: 1, cost_usd };
+        let (first, second) = (RunId::fresh(), RunId::fresh());
+        let account = Account::default().with(first, used(5, Some(0.25))).unwrap();
+        let kept = json!(account).to_string();
+        let again = Account::read(Some(&kept));
+        assert_eq!((&again, again.clone().with(first, used(5, Some(0.25)))), (&account, None));
+        assert_eq!(again.clone().with(second, Usage::default()), None);
+        let whole = again.with(second, used(2, None)).unwrap().usage;
+        assert_eq!(whole, Usage { input_tokens: 7, output_tokens: 2, cost_usd: Some(0.25) });
+        // What a runner wrote is read too.
+        let runners = r#"{"input_tokens":3,"output_tokens":1,"cost_usd":null}"#;
+        assert_eq!(Account::read(Some(runners)), Account { usage: used(3, None), run: None });
     }
 }

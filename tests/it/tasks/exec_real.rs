@@ -39,6 +39,11 @@ async fn started(program: &Program, engine: &str) -> Up {
     std::fs::write(projects.join("setup.toml"), file).unwrap();
     let up = Up::start(program).await;
     up.agent("one").await;
+    // What its runner has used comes late; whatever is seen later is newer.
+    eventually("the runner's count is seen", async || {
+        up.show("one").await["usage"]["input_tokens"].as_u64() > Some(0)
+    })
+    .await;
     for notes in ["CLAUDE.md", "AGENTS.md"] {
         std::fs::write(up.workspace("one").join("repo").join(notes), NOTES).unwrap();
     }
@@ -198,4 +203,27 @@ async fn codex_is_not_run_again_after_a_kill_and_its_work_is_verified() {
     let model = ModelEndpoint::start(once()).await;
     let Some(program) = with_codex(&model) else { return };
     assert_survives(&program, &model, "codex").await;
+}
+
+#[tokio::test]
+async fn what_runs_have_used_counts_against_the_budget_and_no_agent_can_say_otherwise() {
+    let script = ["Ready.", "One.", "Two."].map(Turn::say);
+    let model = ModelEndpoint::start(script.into()).await;
+    let Some(program) = with_claude(&model) else { return };
+    std::fs::create_dir_all(program.data_dir()).unwrap();
+    // An answer of the scripted model is fifteen tokens.
+    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 20\n").unwrap();
+    let up = started(&program, "claude").await;
+    for text in ["first", "second"] {
+        give(&up, text).await;
+        assert_eq!(ended(&up, text).await["last_task"]["state"], "done");
+    }
+    let claim = json!({ "key": "fleet_mcp_usage", "value": "{}" });
+    let refused = up.tool_as(&up.token_of("one"), "set_agent_metadata", &claim).await;
+    assert_eq!(refused["structuredContent"]["code"], "INVALID_INPUT", "{refused}");
+    give(&up, "third").await;
+    let task = ended(&up, "third").await["last_task"].clone();
+    let outcome = "not run: this agent's budget is used up (30 of 20 tokens used); raise it to go on";
+    assert_eq!((&task["state"], &task["outcome"]), (&json!("failed"), &json!(outcome)));
+    assert_eq!(model.n_played(), 3);
 }
