@@ -1,5 +1,7 @@
 //! Workspaces whose only app is something else than an agent: that is found out for certain, and then a run does it.
 
+use std::sync::Arc;
+
 use fleet_mcp::domain::task::{Channel, Task, TaskState};
 
 use super::exec::commits;
@@ -11,8 +13,8 @@ use crate::harness::{
 /// Whatever the app of a workspace is asked.
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
 
-/// A crew with an idle agent, whose fleet reaches its workspaces through a proxy.
-async fn behind_a_proxy() -> (Crew, FaultProxy) {
+/// A crew with an idle agent, whose app has been replaced by something else while nobody looked.
+async fn replaced(by: impl FnOnce(&FaultProxy)) -> (Crew, FaultProxy) {
     let site = LocalSite::new().project(project("setup", None));
     let projects = site.directory.path().join("projects");
     std::fs::create_dir(&projects).unwrap();
@@ -20,11 +22,18 @@ async fn behind_a_proxy() -> (Crew, FaultProxy) {
     std::fs::write(projects.join("setup.toml"), file).unwrap();
     let local = site.start().await;
     let proxy = FaultProxy::start(&local.url).await;
-    let at = (proxy.url(), local.token.clone());
-    let directory = std::sync::Arc::new(tempfile::tempdir().unwrap());
-    let running = RunningFleet::start_embedded(directory, (&at.0, &at.1), projects).await;
-    let crew = Crew { running: running.seen().await, local, site };
+    let (url, token) = (proxy.url(), local.token.clone());
+    let fleet = async |directory| {
+        RunningFleet::start_embedded(directory, (&url, &token), projects.clone()).await.seen().await
+    };
+    let running = fleet(Arc::new(tempfile::tempdir().unwrap())).await;
+    let mut crew = Crew { running, local, site };
     crew.agent("one").await;
+    // Another process: what this one has seen last would still count for a moment.
+    let directory = crew.running.stop().await;
+    by(&proxy);
+    crew.running = fleet(directory).await;
+    crew.rests("one").await;
     (crew, proxy)
 }
 
@@ -44,24 +53,18 @@ async fn assert_run(crew: &Crew, task: Task, subject: &str) {
 
 #[tokio::test]
 async fn an_app_that_knows_nothing_of_agents_leaves_the_task_to_a_run() {
-    let (crew, proxy) = behind_a_proxy().await;
-    answers(&proxy, 404, "text/plain", "Not found");
-    let task = crew.give("one", "commit By exec").await;
-    let ended = crew.ended(task).await;
-    assert_run(&crew, ended, "By exec").await;
-    // A page for everything, as programs with a user interface have it.
-    crew.rests("one").await;
-    proxy.clear_faults();
-    answers(&proxy, 200, "text/html", "<html>an editor</html>");
-    let task = crew.give("one", "commit By exec too").await;
-    let ended = crew.ended(task).await;
-    assert_run(&crew, ended, "By exec too").await;
+    // Programs with a user interface have a page for everything.
+    for (status, content_type) in [(404, "text/plain"), (200, "text/html")] {
+        let (crew, _proxy) = replaced(|proxy| answers(proxy, status, content_type, "<html>")).await;
+        let task = crew.give("one", "commit By exec").await;
+        let ended = crew.ended(task).await;
+        assert_run(&crew, ended, "By exec").await;
+    }
 }
 
 #[tokio::test]
 async fn pages_that_may_be_coders_count_only_when_the_app_is_reached() {
-    let (crew, proxy) = behind_a_proxy().await;
-    answers(&proxy, 404, "text/html", "<html>Application Not Found</html>");
+    let (crew, proxy) = replaced(|proxy| answers(proxy, 404, "text/html", "<html>Not Found</html>")).await;
     let task = crew.give("one", "commit By exec").await;
     assert_waits(&crew, task).await;
     let front = FalseAnswer { status: 200, content_type: "text/html".to_owned(), body: "<html>".to_owned() };
@@ -91,9 +94,8 @@ async fn assert_waits(crew: &Crew, task: fleet_mcp::domain::id::TaskId) {
 #[tokio::test]
 async fn an_app_that_is_down_locked_or_busy_is_waited_for_and_told_once() {
     for (status, body) in [(502, "<html>Bad Gateway</html>"), (503, "<html>later</html>"), (401, "{}")] {
-        let (crew, proxy) = behind_a_proxy().await;
         let content_type = if body == "{}" { "application/json" } else { "text/html" };
-        answers(&proxy, status, content_type, body);
+        let (crew, proxy) = replaced(|proxy| answers(proxy, status, content_type, body)).await;
         let task = crew.give("one", "commit By the agent").await;
         assert_waits(&crew, task).await;
         proxy.clear_faults();
@@ -106,22 +108,24 @@ async fn an_app_that_is_down_locked_or_busy_is_waited_for_and_told_once() {
 
 #[tokio::test]
 async fn an_app_that_turns_out_to_be_the_agent_after_a_moment_is_told_and_nothing_is_run() {
-    let (crew, proxy) = behind_a_proxy().await;
-    let answer =
-        FalseAnswer { status: 404, content_type: "text/plain".to_owned(), body: "starting".to_owned() };
-    // Three questions are one look.
-    let (matches, when) = (Matches::path(APP), When::First(9));
-    let hits = proxy.fault(Rule { matches, when, kind: ProxyFault::AnswerBefore(answer) });
+    let mut hits = None;
+    let (crew, proxy) = replaced(|proxy| {
+        let answer =
+            FalseAnswer { status: 404, content_type: "text/plain".to_owned(), body: "starting".to_owned() };
+        // Three questions are one look.
+        let (matches, when) = (Matches::path(APP), When::First(9));
+        hits = Some(proxy.fault(Rule { matches, when, kind: ProxyFault::AnswerBefore(answer) }));
+    })
+    .await;
     let task = crew.give("one", "commit By the agent").await;
     let ended = crew.ended(task).await;
     assert_eq!((ended.state(), ended.channel()), (TaskState::Done, Some(Channel::Runner)));
-    assert_eq!((proxy.fault_hits(hits), commits(&crew, "By the agent")), (9, 1));
+    assert_eq!((proxy.fault_hits(hits.unwrap()), commits(&crew, "By the agent")), (9, 1));
 }
 
 #[tokio::test]
 async fn a_task_that_is_run_is_not_told_to_an_agent_that_comes_up_meanwhile() {
-    let (crew, proxy) = behind_a_proxy().await;
-    answers(&proxy, 404, "text/plain", "Not found");
+    let (crew, proxy) = replaced(|proxy| answers(proxy, 404, "text/plain", "Not found")).await;
     let task = crew.give("one", "sleep 2\ncommit By exec").await;
     crew.works("one").await;
     proxy.clear_faults();
