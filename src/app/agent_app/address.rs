@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{TimeDelta, Utc};
 use moka::future::Cache;
 use uuid::Uuid;
 
@@ -13,6 +14,7 @@ use crate::domain::app::AppSeen;
 /// What our own templates call it.
 const USUAL_SLUG: &str = "ccw";
 const MOST_AGENTS: u64 = 10_000;
+const SETTLED: TimeDelta = TimeDelta::minutes(5);
 
 /// Which app of a workspace agent was found to answer, so that it is asked once.
 #[derive(Debug)]
@@ -31,9 +33,9 @@ pub(super) enum Place {
     At(AppAddress, bool),
     /// There is none that could be it.
     Nowhere,
-    /// All there are have answered, and none of them is it.
+    /// All there are have answered or had time enough to, and none of them is it.
     Strangers,
-    /// Not all there are have answered.
+    /// Not all there are have answered yet.
     Unknown,
 }
 
@@ -79,11 +81,16 @@ impl Fleet {
                 self.0.app_slugs.0.insert(agent, Arc::new(only.clone())).await;
                 place(apps, only)
             }
-            [] if !are_all_clear => Place::Unknown,
+            [] if !are_all_clear && is_young(state) => Place::Unknown,
             // Two that answer are as good as none: nobody said which one is the agent.
             [] | [_, _, ..] => Place::Strangers,
         }
     }
+}
+
+/// Where there are several apps, some may be left for people to start; what belongs to the agent is up by then.
+fn is_young(state: &AgentState) -> bool {
+    state.live.started_at.is_none_or(|started| Utc::now() - started < SETTLED)
 }
 
 fn place(apps: &Apps, seat: &AppSeat) -> Place {
