@@ -15,6 +15,7 @@ pub mod error;
 pub mod fleet_status;
 mod ground;
 pub mod health;
+mod here;
 pub mod history;
 pub mod hooks;
 pub mod logs;

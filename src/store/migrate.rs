@@ -26,6 +26,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 4, name: "identity", sql: include_str!("migrations/0004_identity.sql") },
     Step { version: 5, name: "squads", sql: include_str!("migrations/0005_squads.sql") },
     Step { version: 6, name: "request keys", sql: include_str!("migrations/0006_request_keys.sql") },
+    Step { version: 7, name: "directories", sql: include_str!("migrations/0007_directories.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.

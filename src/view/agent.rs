@@ -32,6 +32,9 @@ pub struct AgentRow {
     pub attention: String,
     pub role: String,
     pub project: String,
+    /// In the project 'here', the directory whose repository it works on; it need not be yours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Text of the task being worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_task: Option<String>,
@@ -68,6 +71,8 @@ pub struct AgentDetail {
     pub attention: String,
     pub role: String,
     pub project: String,
+    /// In the project 'here', the directory whose repository it works on; it need not be yours.
+    pub directory: Option<String>,
     pub spec: String,
     /// The spec's well-known sections by lower-case heading.
     pub spec_sections: BTreeMap<String, String>,
@@ -184,6 +189,7 @@ impl From<&AgentState> for AgentRow {
             attention: sighting.attention.word().into(),
             role: state.agent.role.clone(),
             project: state.agent.project.clone(),
+            directory: state.agent.directory.clone(),
             current_task: state.current_task().map(|text| cut(&one_line(text), LISTED_TASK_CHARS)),
             last_task: state
                 .tasks
@@ -210,6 +216,7 @@ impl From<&AgentState> for AgentDetail {
             attention: agent.sighting.attention.word().into(),
             role: agent.role.clone(),
             project: agent.project.clone(),
+            directory: agent.directory.clone(),
             spec: agent.spec.clone(),
             spec_sections: sections_of(&agent.spec),
             current_task: state.current_task().map(str::to_owned),

@@ -136,9 +136,11 @@ async fn a_signal_reaches_the_command_alone_or_all_of_its_run() {
         let at = address(agent);
         client.run_start(agent, at.run, &sh(script)).await.unwrap();
         until_said(client, &at, "ready").await;
-        client.run_signal(&at, Signal::User1, Target::Main).await.unwrap();
+        let sent = client.run_signal(&at, Signal::User1, Target::Main).await.unwrap();
+        assert_eq!(sent, RunState::Running);
         assert_eq!(until_said(client, &at, "main").await, "ready\nmain\n");
-        client.run_signal(&at, Signal::Interrupt, Target::Main).await.unwrap();
+        let sent = client.run_signal(&at, Signal::Interrupt, Target::Main).await.unwrap();
+        assert_eq!(sent, RunState::Running);
         let (_, _, end) = whole(client, &at, Offsets::default()).await;
         assert_eq!(end, RunEnd::Exited(Exit::Signal(2)));
         let late = client.run_signal(&at, Signal::Kill, Target::All).await.unwrap();
