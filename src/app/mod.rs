@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod engines;
 pub mod error;
 pub mod fleet_status;
+mod ground;
 pub mod health;
 mod here;
 pub mod history;

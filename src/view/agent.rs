@@ -12,6 +12,7 @@ use super::time;
 use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
 use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
+use crate::domain::metadata::USAGE;
 use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
 use crate::domain::spec::Spec;
 use crate::domain::text::{cut, one_line};
@@ -223,7 +224,7 @@ impl From<&AgentState> for AgentDetail {
             review: None,
             metadata: metadata_of(state),
             git: json_of(state, "fleet_mcp_git"),
-            usage: json_of(state, "fleet_mcp_usage"),
+            usage: json_of(state, USAGE),
             generation: agent.sighting.generation,
             callback: state.callback().map(|callback| callback.word().to_owned()),
             callback_reason: state.callback_reason(),
