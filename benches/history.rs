@@ -61,6 +61,7 @@ fn agent(size: i64) -> Agent {
         role: "coder".into(),
         spec: "a long history".into(),
         pull_request_url: None,
+        directory: None,
         created_by: None,
         created_at: start(),
         updated_at: start(),

@@ -91,7 +91,7 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
     Ok(boot::local_coder(&settings, &options).await?)
 }
 
-/// The project `here` is the directory this was started in.
+/// The project `here` is the directory this was started in, for callers that bring none of their own.
 fn embedded(port: u16, asked: EngineWord, secrets: Secrets) -> EmbeddedOptions {
     EmbeddedOptions { port, engine: meant(asked), asked, here: std::env::current_dir().ok(), secrets }
 }
@@ -152,8 +152,11 @@ async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
     telemetry::start(&settings.log, Secrets::default());
     let token = std::env::var("FLEET_TOKEN").ok().filter(|token| !token.is_empty()).map(SecretString::from);
     let server = boot::background::server_or_start(&settings.data_dir, globals.config.as_deref()).await?;
-    let bridge =
-        |token| boot::stdio(StdioOptions { data_dir: settings.data_dir, mcp_url: server.mcp_url, token });
+    let directory = std::env::current_dir().unwrap_or_default();
+    let bridge = |token| {
+        let (data_dir, mcp_url) = (settings.data_dir, server.mcp_url);
+        boot::stdio(StdioOptions { data_dir, mcp_url, token, directory })
+    };
     let Some(role) = &arguments.as_role else { return Ok(bridge(token).await?) };
     anyhow::ensure!(token.is_none(), "FLEET_TOKEN and --as-role both say who calls: leave one out");
     let own = RoleToken::mint(globals, role).await?;

@@ -1,5 +1,7 @@
 //! The gate of every use case: decide by the principal, audit what changes something and what is refused.
 
+use std::path::PathBuf;
+
 use chrono::Utc;
 
 use super::Fleet;
@@ -13,6 +15,8 @@ use crate::store::{AuditOutcome, AuditRow};
 pub struct Caller {
     pub principal: Principal,
     pub surface: Surface,
+    /// The directory the caller says it is in.
+    pub directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

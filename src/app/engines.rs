@@ -78,9 +78,7 @@ impl Fleet {
     }
 
     async fn engine_found(&self, state: &AgentState) -> Result<EngineWord, Error> {
-        let name = || state.agent.name.to_string();
-        let status = state.agent.sighting.status;
-        let agent = state.live.workspace_agent.ok_or_else(|| Error::NotReady { name: name(), status })?;
+        let agent = state.workspace_agent()?;
         let cache = &self.0.engines.0;
         if let Some(known) = cache.get(&agent).await {
             return Ok(known);

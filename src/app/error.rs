@@ -6,6 +6,7 @@ use thiserror::Error as ThisError;
 use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::access::Denial;
 use crate::domain::agent::AgentStatus;
+use crate::domain::directory::HEADER;
 use crate::domain::operation::Failure;
 use crate::store::StoreError;
 
@@ -13,6 +14,10 @@ use crate::store::StoreError;
 pub enum Error {
     #[error("{message}")]
     Invalid { field: String, message: String },
+    #[error("'{0}' is no directory that the server can use")]
+    NoDirectory(String),
+    #[error("{0} is not a git repository: run 'git init' and make a first commit there")]
+    NoRepository(String),
     #[error("agent '{0}' not found")]
     AgentNotFound(String),
     #[error("{what} '{name}' not found; there are: {known}")]
@@ -146,7 +151,7 @@ impl Error {
 
     pub fn code(&self) -> Code {
         match self {
-            Self::Invalid { .. } => Code::InvalidInput,
+            Self::Invalid { .. } | Self::NoDirectory(_) | Self::NoRepository(_) => Code::InvalidInput,
             Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::RescueNotFound(_) | Self::NothingRescued { .. } | Self::RunNotFound(_) => Code::NotFound,
             Self::SquadNotFound(_) | Self::MemberNotFound(_) => Code::NotFound,
@@ -174,6 +179,8 @@ impl Error {
     pub fn next_action(&self) -> String {
         match self {
             Self::Invalid { field, .. } => format!("Correct '{field}' and call again."),
+            Self::NoDirectory(_) => "Go to a directory of the server's machine and call again.".into(),
+            Self::NoRepository(_) => "Run 'git init' there, make a first commit and call again.".into(),
             Self::AgentNotFound(_) => "Call list_agents to see the agents there are.".into(),
             Self::CatalogNotFound { what, .. } => format!("Take one of the {what}s named and call again."),
             Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see the tokens there are.".into(),
@@ -222,6 +229,8 @@ impl Error {
             Self::Busy(name) | Self::QueueFull(name) | Self::NoTask(name) => Some(name.clone()),
             Self::EngineUnavailable { name, .. } => Some(name.clone()),
             Self::Invalid { .. }
+            | Self::NoDirectory(_)
+            | Self::NoRepository(_)
             | Self::CatalogNotFound { .. }
             | Self::TokenNotFound(_)
             | Self::RescueNotFound(_)
@@ -239,6 +248,8 @@ impl Error {
     pub fn details(&self) -> Value {
         match self {
             Self::Invalid { field, .. } => json!({ "field": field }),
+            Self::NoDirectory(_) => json!({ "field": HEADER }),
+            Self::NoRepository(_) => json!({ "field": "project" }),
             _ => json!({}),
         }
     }

@@ -11,7 +11,7 @@ use crate::domain::history::{HistoryEntry, HistoryKind};
 use crate::domain::id::{TaskId, WorkspaceId};
 use crate::domain::name::{AgentName, name_key};
 use crate::domain::page::{Page, PageRequest};
-use crate::domain::task::TaskMove;
+use crate::domain::task::{TaskMove, Verified};
 
 #[derive(Debug, Clone)]
 pub struct ShowHistory {
@@ -28,6 +28,8 @@ pub struct AgentHistory {
     pub page: Page<HistoryEntry>,
     /// The states each task of the page was in.
     pub moves: HashMap<TaskId, Vec<TaskMove>>,
+    /// What could be seen of what they claim.
+    pub verified: HashMap<TaskId, Verified>,
 }
 
 impl Fleet {
@@ -39,7 +41,8 @@ impl Fleet {
         let tasks = page.items.iter().filter(|entry| entry.kind == HistoryKind::Task);
         let ids: Vec<TaskId> = tasks.map(|entry| TaskId(entry.id)).collect();
         let moves = self.store().task_moves(&ids).await?;
-        Ok(AgentHistory { name: agent.name, page, moves })
+        let verified = self.store().tasks_verified(&ids).await?;
+        Ok(AgentHistory { name: agent.name, page, moves, verified })
     }
 
     async fn agent_of_history(&self, request: &ShowHistory) -> Result<Agent, Error> {

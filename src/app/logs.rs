@@ -47,7 +47,7 @@ impl Fleet {
             // Our runner keeps its conversation over restarts, any other begins anew.
             AppSeen::Runner(_) => 0,
             AppSeen::AgentApi(_) => state.agent.sighting.generation,
-            AppSeen::Unasked | AppSeen::Absent | AppSeen::Silent { .. } => return,
+            AppSeen::Unasked | AppSeen::Absent | AppSeen::Foreign | AppSeen::Silent { .. } => return,
         };
         let entries: Vec<LogEntry> =
             app.messages().iter().map(|message| LogEntry::of(message, conversation)).collect();

@@ -64,8 +64,16 @@ pub(super) struct Live {
 pub(super) struct Apps {
     pub(super) owner: String,
     pub(super) workspace: String,
-    /// Names of workspace agents and the slugs of their apps.
-    pub(super) slugs: Vec<(String, String)>,
+    pub(super) seats: Vec<AppSeat>,
+}
+
+/// One app of a workspace agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AppSeat {
+    pub(super) agent: String,
+    pub(super) slug: String,
+    /// Coder knows nothing against it.
+    pub(super) is_well: bool,
 }
 
 impl AgentState {
@@ -82,6 +90,12 @@ impl AgentState {
         };
         state.merge_metadata();
         state
+    }
+
+    /// Who carries out commands in the workspace.
+    pub(super) fn workspace_agent(&self) -> Result<Uuid, Error> {
+        let status = self.agent.sighting.status;
+        self.live.workspace_agent.ok_or_else(|| Error::NotReady { name: self.agent.name.to_string(), status })
     }
 
     /// Text of the task being worked on.

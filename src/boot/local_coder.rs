@@ -24,7 +24,7 @@ pub struct EmbeddedOptions {
     pub engine: EngineWord,
     /// The engine as it was asked for, which another machine may understand otherwise.
     pub asked: EngineWord,
-    /// The directory of the project `here`.
+    /// The directory of the project `here`, for callers that bring none of their own.
     pub here: Option<PathBuf>,
     /// The embedded Coder's token must not be logged either.
     pub secrets: Secrets,

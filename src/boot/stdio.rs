@@ -17,16 +17,18 @@ pub struct StdioOptions {
     pub mcp_url: Url,
     /// Who calls; none: the manager who owns the data directory.
     pub token: Option<SecretString>,
+    /// Where the client works.
+    pub directory: PathBuf,
 }
 
 /// Bridges until the client closes its end.
 pub async fn stdio(options: StdioOptions) -> Result<(), BootError> {
-    let StdioOptions { data_dir, mcp_url, token } = options;
+    let StdioOptions { data_dir, mcp_url, token, directory } = options;
     let token = match token {
         Some(token) => token,
         None => manager_token(&data_dir)?,
     };
-    let options = BridgeOptions { url: mcp_url, token, locator: Arc::new(ByDirectory(data_dir)) };
+    let options = BridgeOptions { url: mcp_url, token, directory, locator: Arc::new(ByDirectory(data_dir)) };
     bridge(options).await.map_err(BootError::Bridge)
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use url::Url;
 use super::error::CliError;
 use super::globals::Globals;
 use super::server_file::ServerFile;
+use crate::domain::directory::{HEADER, told};
 use crate::domain::url::is_loopback;
 use crate::view::error::ErrorBody;
 
@@ -87,8 +88,10 @@ impl Client {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
             .map_err(|_| CliError::BadToken)?;
         bearer.set_sensitive(true);
+        let mut headers = HeaderMap::from_iter([(AUTHORIZATION, bearer)]);
+        headers.extend(directory_for(&url, found));
         let mut builder = reqwest::Client::builder()
-            .default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
+            .default_headers(headers)
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT);
@@ -153,6 +156,13 @@ impl Client {
     }
 }
 
+/// Our directory means something to a server of this machine only, and is nobody else's business.
+fn directory_for(url: &Url, found: Found) -> Option<(HeaderName, HeaderValue)> {
+    let is_ours = found == Found::ByFile || is_loopback(url);
+    let told = told(&std::env::current_dir().unwrap_or_default());
+    Some((HeaderName::from_static(HEADER), HeaderValue::from_str(&told).ok().filter(|_| is_ours)?))
+}
+
 fn token_of_environment() -> Option<SecretString> {
     let token = std::env::var(TOKEN_VARIABLE).ok()?;
     (!token.trim().is_empty()).then(|| SecretString::from(token.trim().to_owned()))
@@ -167,5 +177,18 @@ fn token_of_file(directory: &Path, server: &ServerFile) -> Result<SecretString, 
             Err(CliError::NoToken { url: server.url.clone() })
         }
         Err(source) => Err(CliError::File { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_of_this_machine_learns_where_we_are() {
+        let is_told = |url: &str, found| directory_for(&Url::parse(url).unwrap(), found).is_some();
+        assert!(is_told("http://127.0.0.1:3001", Found::ByAddress));
+        assert!(is_told("http://192.0.2.1:3001", Found::ByFile));
+        assert!(!is_told("https://fleet.example.org", Found::ByAddress));
     }
 }

@@ -96,6 +96,12 @@ impl Principal {
         self.agent.map_or_else(|| self.name.clone(), agent_signature)
     }
 
+    /// May it say which directory its work is about? People who drive the fleet may; an agent works where it was
+    /// put, and what it says of itself must not lead it elsewhere.
+    pub fn may_bring_directory(&self) -> bool {
+        self.agent.is_none() && matches!(self.kind, RoleKind::Operator | RoleKind::Manager)
+    }
+
     /// The column of the rights table that applies. What operators may belongs to people, so an agent of that
     /// kind has a manager's rights.
     fn rights(&self) -> RoleKind {

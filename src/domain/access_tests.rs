@@ -105,3 +105,12 @@ fn a_signature_names_its_agent_and_a_persons_names_none() {
     assert_eq!(signing_agent(&principal(RoleKind::Coding, true).signature()), Some(OWN));
     assert_eq!(signing_agent(&principal(RoleKind::Manager, false).signature()), None);
 }
+
+#[test]
+fn people_who_drive_the_fleet_bring_their_directory_and_nobody_else_does() {
+    let may = |is_agent| {
+        let kinds = RoleKind::ALL.iter();
+        kinds.filter(|kind| principal(**kind, is_agent).may_bring_directory()).copied().collect::<Vec<_>>()
+    };
+    assert_eq!((may(false), may(true)), (vec![RoleKind::Operator, RoleKind::Manager], vec![]));
+}

@@ -19,6 +19,8 @@ pub struct Agent {
     pub role: String,
     pub spec: String,
     pub pull_request_url: Option<String>,
+    /// Whose repository it works on, where its project is that of the directory it was asked for in.
+    pub directory: Option<String>,
     /// Signature of the principal that asked for it; none for a workspace that was there before us.
     pub created_by: Option<String>,
     pub created_at: DateTime<Utc>,

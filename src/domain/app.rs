@@ -7,8 +7,10 @@ use chrono::{DateTime, Utc};
 pub enum AppSeen {
     /// Nobody looked, because the workspace is not up.
     Unasked,
-    /// The workspace has no app that speaks AgentAPI.
+    /// The workspace has no app that could speak AgentAPI.
     Absent,
+    /// It has one, which answers and does not speak it.
+    Foreign,
     /// It is there and does not answer.
     Silent {
         reason: String,
@@ -102,10 +104,18 @@ pub struct GitSeen {
 }
 
 impl AppSeen {
+    /// Is it certain that there is nobody to talk to?
+    pub fn has_no_agent(&self) -> bool {
+        match self {
+            Self::Absent | Self::Foreign => true,
+            Self::Unasked | Self::Silent { .. } | Self::Runner(_) | Self::AgentApi(_) => false,
+        }
+    }
+
     /// Does it wait for input? None when it cannot be told.
     pub fn is_stable(&self) -> Option<bool> {
         match self {
-            Self::Unasked | Self::Absent | Self::Silent { .. } => None,
+            Self::Unasked | Self::Absent | Self::Foreign | Self::Silent { .. } => None,
             Self::Runner(seen) => Some(seen.is_stable),
             Self::AgentApi(seen) => Some(seen.is_stable),
         }
@@ -113,7 +123,7 @@ impl AppSeen {
 
     pub fn messages(&self) -> &[MessageSeen] {
         match self {
-            Self::Unasked | Self::Absent | Self::Silent { .. } => &[],
+            Self::Unasked | Self::Absent | Self::Foreign | Self::Silent { .. } => &[],
             Self::Runner(seen) => &seen.messages,
             Self::AgentApi(seen) => &seen.messages,
         }

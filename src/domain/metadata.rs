@@ -10,6 +10,8 @@ pub const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 pub const PULL_REQUEST_URL: &str = "fleet_mcp_pull_request_url";
 pub const PULL_REQUEST_STATUS: &str = "fleet_mcp_pull_request_status";
 pub const PULL_REQUEST_CHECK_STATUS: &str = "fleet_mcp_pull_request_check_status";
+/// What the agent has used so far: tokens and money.
+pub const USAGE: &str = "fleet_mcp_usage";
 
 /// Keys every list call asks Coder for.
 pub const LISTED: [&str; 10] = [
@@ -22,7 +24,7 @@ pub const LISTED: [&str; 10] = [
     PULL_REQUEST_CHECK_STATUS,
     "fleet_mcp_branch",
     "fleet_mcp_git",
-    "fleet_mcp_usage",
+    USAGE,
 ];
 
 const MAX_KEY: usize = 80;

@@ -4,6 +4,7 @@ pub mod access;
 pub mod agent;
 pub mod app;
 pub mod budget;
+pub mod directory;
 pub mod environment;
 pub mod history;
 pub mod hosting;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use names::{Generator, Name};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// The longest name a person may give; Coder's own limit.
@@ -66,6 +67,15 @@ impl AgentName {
         Self(name.trim_end_matches('-').to_owned())
     }
 
+    /// The same for one of several directories: always the same name for the same directory.
+    pub fn of_runs_in(project: &str, directory: &str) -> Self {
+        let digest = Sha256::digest(directory);
+        let mark: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let mut name = Self::of_runs(project).0;
+        name.truncate(MAX_GIVEN - mark.len() - 1);
+        Self(format!("{}-{mark}", name.trim_end_matches('-')))
+    }
+
     /// Does such work run there? Nobody may give an agent a name like that.
     pub fn is_of_runs(&self) -> bool {
         self.key().starts_with(RUNS_PREFIX)
@@ -122,6 +132,24 @@ mod tests {
             ["here", "My_Project", "", &"long".repeat(9)].map(|project| AgentName::of_runs(project).0);
         assert_eq!(names, ["runs-here", "runs-My-Project", "runs", "runs-longlonglonglonglonglonglon"]);
         assert!(AgentName::of_runs("Here").is_of_runs() && !AgentName::parse("runs").unwrap().is_of_runs());
+    }
+
+    #[test]
+    fn each_directory_of_a_project_has_a_workspace_of_its_own_for_runs() {
+        let cases =
+            [("here", "/a"), ("here", "/b"), (&"long".repeat(9), "/a"), ("a2345678901234567-b", "/a")];
+        let names = cases.map(|(project, directory)| AgentName::of_runs_in(project, directory));
+        let expected = [
+            "runs-here-6a50dc85",
+            "runs-here-9812b0b9",
+            "runs-longlonglonglonglo-6a50dc85",
+            "runs-a2345678901234567-6a50dc85",
+        ];
+        assert_eq!(names.each_ref().map(AgentName::as_str), expected);
+        for name in names {
+            assert_eq!(AgentName::parse(name.as_str()), Ok(name.clone()));
+            assert!(name.is_of_runs());
+        }
     }
 
     #[test]

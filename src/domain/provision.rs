@@ -7,6 +7,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::id::AgentId;
 use super::word_enum::word_enum;
 
+/// The agent's token alone, on one line.
+pub const TOKEN_FILE: &str = "token";
+/// Who the agent is.
+pub const ROLE_FILE: &str = "role.md";
+/// How Claude Code reaches the fleet; it holds the token.
+pub const MCP_FILE: &str = "mcp.json";
 /// How long an agent's token lives.
 pub const TOKEN_LIFETIME: TimeDelta = TimeDelta::days(7);
 /// A token with less than this left is replaced, so that an agent may run for weeks.

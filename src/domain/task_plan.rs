@@ -178,8 +178,10 @@ fn plan_unsent(facts: &Facts<'_>) -> Step {
     let is_first = facts.task.work.origin == TaskOrigin::Spec && facts.task.work.attempt == 1;
     match facts.app {
         AppSeen::Unasked | AppSeen::Silent { .. } => Step::Wait,
-        AppSeen::Absent if is_first => spec_by_reports(facts),
-        AppSeen::Absent => Step::Send { channel: Channel::Exec, base: None },
+        // What answers now may not be all that ever will.
+        AppSeen::Foreign if !is_quiet(facts) => Step::Wait,
+        AppSeen::Absent | AppSeen::Foreign if is_first => spec_by_reports(facts),
+        AppSeen::Absent | AppSeen::Foreign => Step::Send { channel: Channel::Exec, base: None },
         AppSeen::Runner(seen) => unsent_to_runner(facts, seen, is_first),
         AppSeen::AgentApi(seen) if is_first => spec_in_agent_api(facts, seen),
         AppSeen::AgentApi(seen) => when_free(facts, seen.is_stable, Channel::AgentApi),
@@ -347,7 +349,7 @@ fn by_report(facts: &Facts<'_>, taken_at: DateTime<Utc>) -> Option<Step> {
         AppState::Complete => Some(end(TaskState::Done, Some(&report.message))),
         AppState::Failure => Some(failed(facts, &report.message)),
         AppState::Idle if report.needs_answer => Some(asked(&report.message)),
-        AppState::Idle if facts.app == &AppSeen::Absent => Some(end(TaskState::Done, Some(&report.message))),
+        AppState::Idle if facts.app.has_no_agent() => Some(end(TaskState::Done, Some(&report.message))),
         AppState::Idle | AppState::Working | AppState::Unknown(_) => None,
     }
 }
@@ -357,8 +359,10 @@ fn keep_on(facts: &Facts<'_>) -> Step {
     if let Some(step) = ladder(facts) {
         return step;
     }
+    // A run is seen to end, and another one must not begin beside it.
+    let is_run = facts.task.channel() == Some(Channel::Exec);
     match &facts.task.work.claim {
-        Some(claim) if facts.now - claim.at >= CLAIM_GRACE => claimed(facts, claim),
+        Some(claim) if facts.now - claim.at >= CLAIM_GRACE && !is_run => claimed(facts, claim),
         Some(_) | None => Step::Wait,
     }
 }

@@ -146,7 +146,7 @@ fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (
                 agent.send(&mut task, fates.next().unwrap_or(Fate::Fine));
             }
             Step::Take { channel, base } => task.take(channel, base, when),
-            Step::End(ending) => task.end(&ending, &app),
+            Step::End(ending) => task.end(&ending, None),
             step @ (Step::Park { .. }
             | Step::Resume { .. }
             | Step::Interrupt

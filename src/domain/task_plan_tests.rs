@@ -114,6 +114,21 @@ fn a_free_agent_is_told_and_a_busy_one_is_waited_for() {
 }
 
 #[test]
+fn an_app_that_is_no_agent_is_believed_only_when_it_stays_one() {
+    let seen = |app, quiet_since| plan(&Facts { quiet_since, ..facts(&given(), app) });
+    assert_eq!(seen(&AppSeen::Foreign, None), Step::Wait);
+    assert_eq!(seen(&AppSeen::Foreign, Some(ago(4))), Step::Wait);
+    let by_run = Step::Send { channel: Channel::Exec, base: None };
+    assert_eq!(seen(&AppSeen::Foreign, Some(ago(5))), by_run);
+    // Whichever way a task has taken, it takes no other.
+    let told = sending(Channel::AgentApi, 5);
+    assert_eq!(plan(&facts(&told, &AppSeen::Foreign)), Step::Wait);
+    assert_eq!(plan(&facts(&sending(Channel::Runner, 500), &AppSeen::Foreign)), Step::Wait);
+    let free = runner(true, vec![]);
+    assert_eq!(plan(&facts(&sending(Channel::Exec, 5), &free)), by_run);
+}
+
+#[test]
 fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     let by_run = |task: &Task, run: Option<&TurnState>| plan(&Facts { run, ..facts(task, &AppSeen::Absent) });
     let (unconfirmed, mut begun) = (sending(Channel::Exec, 5), taken(Channel::Exec));
@@ -129,6 +144,10 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     let first = begun.run();
     begun.resume();
     assert_eq!((first.0 == begun.id.0, first == begun.run()), (true, false), "another attempt, another run");
+    let mut claimed = taken(Channel::Exec);
+    claimed.work.claim = Some(Claim { kind: ClaimKind::Failure, text: "no way".into(), at: ago(600) });
+    assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Wait, "its end is seen");
+    assert_eq!(ends(&by_run(&claimed, Some(&complete))), Some((TaskState::Failed, "no way", Reached::None)));
     let mut canceled = taken(Channel::Exec);
     canceled.work.cancel = Some(Cancel { at: ago(1), may_stop: false });
     assert_eq!(by_run(&canceled, Some(&TurnState::Working)), Step::Interrupt);

@@ -50,15 +50,13 @@ impl Task {
         self.work.delivery = Delivery::Unsent;
     }
 
-    pub fn end(&mut self, ending: &Ending, app: &AppSeen) {
+    pub fn end(&mut self, ending: &Ending, git: Option<&GitSeen>) {
         self.set_state(ending.state);
         self.entry.outcome = ending.outcome.as_deref().map(|text| cut(text, MAX_OUTCOME));
         self.entry.needs_user_attention = ending.needs_answer;
         self.work.reached = self.work.reached.max(ending.reached);
         self.work.silent_since = None;
-        if let (AppSeen::Runner(seen), Delivery::Taken { .. }) = (app, self.work.delivery) {
-            self.work.verified = seen.git.as_ref().map(|git| verified(git, self.work.head_before.as_deref()));
-        }
+        self.work.verified = git.map(|git| verified(git, self.work.head_before.as_deref()));
     }
 
     /// Notes where the repository stands before the work; what the workspace started with may be over already.
@@ -66,9 +64,14 @@ impl Task {
         let AppSeen::Runner(seen) = app else { return };
         let is_prompt = self.work.origin == TaskOrigin::Spec && self.work.attempt == 1;
         let is_over = is_prompt && seen.turns.iter().any(|turn| turn.is_prompt && turn.is_ended());
-        if self.work.delivery == Delivery::Unsent && !is_over && self.work.head_before.is_none() {
-            self.work.head_before = seen.git.as_ref().map(|git| git.head.clone().unwrap_or_default());
+        if self.work.delivery == Delivery::Unsent && !is_over {
+            self.note_head(seen.git.as_ref().map(|git| git.head.clone().unwrap_or_default()));
         }
+    }
+
+    /// The first commit that was seen counts: a task that is told again has begun before.
+    pub fn note_head(&mut self, head: Option<String>) {
+        self.work.head_before = self.work.head_before.take().or(head);
     }
 
     /// The name by which only this task is interrupted; what the workspace started with has none in the runner.

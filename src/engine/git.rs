@@ -19,6 +19,10 @@ const QUIET: [&str; 5] = [
 const FOREIGN: [&str; 5] =
     ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_PARAMETERS"];
 
+/// Git neither writes behind the agent's back, nor asks anybody, nor answers in another language.
+pub(crate) const ALONE: [(&str, &str); 3] =
+    [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+
 #[derive(Debug, Error)]
 pub(crate) enum GitError {
     #[error("start git")]
@@ -38,16 +42,18 @@ pub(crate) async fn git(directory: &Path, arguments: &[&str]) -> Result<String, 
     Err(GitError::Refused { command: command.to_owned(), message })
 }
 
+/// What goes before every git command.
+pub(crate) fn quiet<'a>() -> impl Iterator<Item = &'a str> {
+    QUIET.into_iter().flat_map(|setting| ["-c", setting])
+}
+
 fn command(directory: &Path) -> Command {
     let mut command = Command::new("git");
-    command.arg("-C").arg(directory);
-    for setting in QUIET {
-        command.args(["-c", setting]);
-    }
+    command.arg("-C").arg(directory).args(quiet());
     for variable in FOREIGN {
         command.env_remove(variable);
     }
-    command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    command.envs(ALONE);
     command.stdin(Stdio::null()).kill_on_drop(true);
     command
 }

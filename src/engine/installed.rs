@@ -138,7 +138,7 @@ fn parse(said: &str) -> Option<[u32; 2]> {
 /// Lets Codex try its own way of shutting a command in.
 async fn sandbox(program: &Path) -> Sandbox {
     let mut command = Command::new(program);
-    command.args(["sandbox", "--", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(codex::TRY_SANDBOX).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let tried = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).status()).await;
     if matches!(tried, Ok(Ok(status)) if status.success()) {
         return Sandbox::Workspace;

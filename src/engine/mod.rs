@@ -3,6 +3,7 @@
 //! Engines themselves start nothing: one says what to run, and its reader turns lines of output into events and,
 //! once the process has ended, into the outcome of the run. Only [`installed`] asks the programs who they are.
 
+pub(crate) mod budget;
 pub mod claude;
 pub mod codex;
 pub mod custom;
@@ -11,6 +12,7 @@ mod event;
 mod failure;
 pub mod found;
 pub(crate) mod git;
+pub(crate) mod git_state;
 pub mod installed;
 pub mod member;
 pub mod price;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use secrecy::SecretString;
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -33,6 +32,8 @@ pub struct Request {
     pub max_cost_usd: Option<f64>,
     /// It judges the work of others, and waits to be told how.
     pub is_review: bool,
+    /// Somebody reads along, and ends it when it has used too much. Otherwise little is said: only so much is kept.
+    pub is_followed: bool,
 }
 
 /// The engine's own memory of a conversation.
@@ -60,7 +61,8 @@ pub struct FleetAccess {
     pub mcp_json: PathBuf,
     /// The text for Codex; it names the variable that holds the token.
     pub config_toml: String,
-    pub token: SecretString,
+    /// The file that holds the token alone.
+    pub token: PathBuf,
 }
 
 /// Where git keeps what belongs to the working directory. In a linked worktree the two differ.
@@ -76,7 +78,8 @@ pub struct Invocation {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(String, String)>,
-    pub secrets: Vec<(String, SecretString)>,
+    /// Variables whose values are the first lines of these files; only whoever starts the process reads them.
+    pub secrets: Vec<(String, PathBuf)>,
     pub stdin: String,
 }
 

@@ -18,6 +18,13 @@ word_enum! {
     }
 }
 
+impl EngineWord {
+    /// The scripted engine calls no tools, so that it waits for nobody.
+    pub fn calls_tools(self) -> bool {
+        self != Self::Demo
+    }
+}
+
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no engine '{word}'; there are: {}", words())]
 pub struct UnknownEngine {

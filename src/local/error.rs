@@ -41,6 +41,8 @@ pub enum LocalError {
     BadReference(String),
     #[error("{path} is not a git repository: run 'git init' and make a first commit there")]
     NotARepository { path: PathBuf },
+    #[error("{path} belongs to the fleet's own data: work in a repository elsewhere")]
+    OwnData { path: PathBuf },
     #[error("template '{0}' is not there any more")]
     NoTemplate(String),
     #[error("cannot start {program}")]

@@ -11,6 +11,8 @@ mod schema;
 pub mod tools;
 pub mod transport;
 
+use std::path::PathBuf;
+
 use http::request::Parts;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Implementation,
@@ -23,6 +25,7 @@ use crate::app::Fleet;
 use crate::app::caller::{Caller, Surface};
 use crate::app::error::Error;
 use crate::domain::access::Principal;
+use crate::domain::directory::{HEADER, heard};
 use crate::domain::text::cut;
 use call::Call;
 use tools::Toolsets;
@@ -73,7 +76,8 @@ impl ServerHandler for FleetServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = Caller { principal: principal_of(&context)?.clone(), surface: Surface::Mcp };
+        let (principal, directory) = (principal_of(&context)?.clone(), directory_of(&context));
+        let caller = Caller { principal, surface: Surface::Mcp, directory };
         let Some(entry) = self.toolsets.tools().find(|entry| entry.tool.name == request.name) else {
             return Err(unknown_tool(&request.name));
         };
@@ -107,6 +111,12 @@ fn principal_of(context: &RequestContext<RoleServer>) -> Result<&Principal, Erro
     parts
         .and_then(|parts| parts.extensions.get::<Principal>())
         .ok_or_else(|| ErrorData::internal_error("the request was not authenticated", None))
+}
+
+/// Where the client says it is.
+fn directory_of(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
+    let headers = &context.extensions.get::<Parts>()?.headers;
+    headers.get(HEADER).map(|value| heard(value.as_bytes()))
 }
 
 fn unknown_tool(name: &str) -> ErrorData {

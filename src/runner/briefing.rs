@@ -3,15 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use secrecy::SecretString;
 use serde::Deserialize;
 
+use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
 use crate::engine::{FleetAccess, RolePrompt};
 
 /// The role as the control plane wrote it; before that, as the workspace was made with it.
-const ROLES: [&str; 2] = ["role.md", "system_prompt"];
-const TOKEN: &str = "token";
-const MCP_JSON: &str = "mcp.json";
+const ROLES: [&str; 2] = [ROLE_FILE, "system_prompt"];
 const CONFIG_TOML: &str = "config.toml";
 /// Written last: with this generation in it, everything else is there.
 const PROVISIONED: &str = "provisioned.json";
@@ -41,11 +39,12 @@ pub(super) fn fleet(directory: &Path, generation: u64) -> Option<FleetAccess> {
     if !is_complete(directory, generation) {
         return None;
     }
-    let token = text(&directory.join(TOKEN))?;
+    let token = directory.join(TOKEN_FILE);
+    text(&token)?;
     Some(FleetAccess {
-        mcp_json: directory.join(MCP_JSON),
+        mcp_json: directory.join(MCP_FILE),
         config_toml: text(&directory.join(CONFIG_TOML)).unwrap_or_default(),
-        token: SecretString::from(token.trim().to_owned()),
+        token,
     })
 }
 
@@ -73,15 +72,13 @@ fn text(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use secrecy::ExposeSecret;
-
     use super::*;
 
     #[test]
     fn files_of_an_earlier_start_give_no_access() {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
-        put(TOKEN, "secret\n");
+        put(TOKEN_FILE, "secret\n");
         put(CONFIG_TOML, "[mcp_servers.fleet]\n");
         let access = |generation| fleet(directory.path(), generation);
         assert!(access(3).is_none());
@@ -90,8 +87,8 @@ mod tests {
         put(PROVISIONED, r#"{"generation":3}"#);
         let found = access(3).unwrap();
         assert_eq!(
-            (found.token.expose_secret(), found.config_toml.as_str()),
-            ("secret", "[mcp_servers.fleet]\n")
+            (found.token, found.config_toml.as_str()),
+            (directory.path().join(TOKEN_FILE), "[mcp_servers.fleet]\n")
         );
         assert!(access(0).is_some());
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::git::GitState;
 use crate::engine::Usage;
+use crate::engine::git_state::GitState;
 
 const METADATA: &str = "metadata";
 /// The file that holds the workspace's first message.

@@ -20,9 +20,9 @@ use crate::domain::task::Task;
 macro_rules! select_agents {
     ($rest:literal) => {
         concat!(
-            "SELECT a.id, a.name, a.workspace_id, a.project, a.role, a.spec, a.pull_request_url, a.created_by, ",
-            "a.created_at, a.deleted_at, s.status, s.previous_status, s.reason, s.attention, s.generation, ",
-            "s.observed_at, s.updated_at, s.revision FROM agents a JOIN sightings s ON s.agent_id = a.id ",
+            "SELECT a.id, a.name, a.workspace_id, a.project, a.role, a.spec, a.pull_request_url, a.directory, ",
+            "a.created_by, a.created_at, a.deleted_at, s.status, s.previous_status, s.reason, s.attention, ",
+            "s.generation, s.observed_at, s.updated_at, s.revision FROM agents a JOIN sightings s ON s.agent_id = a.id ",
             $rest
         )
     };
@@ -196,8 +196,8 @@ async fn insert(connection: &mut SqliteConnection, agent: &Agent) -> Result<(), 
         claim_workspace(connection, agent.id, workspace).await?;
     }
     sqlx::query(
-        "INSERT INTO agents (id, name, name_key, workspace_id, project, role, spec, pull_request_url, created_by, \
-         created_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        "INSERT INTO agents (id, name, name_key, workspace_id, project, role, spec, pull_request_url, directory, \
+         created_by, created_at, deleted_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
     )
     .bind(agent.id.0)
     .bind(agent.name.as_str())
@@ -207,6 +207,7 @@ async fn insert(connection: &mut SqliteConnection, agent: &Agent) -> Result<(), 
     .bind(&agent.role)
     .bind(&agent.spec)
     .bind(&agent.pull_request_url)
+    .bind(&agent.directory)
     .bind(&agent.created_by)
     .bind(micros(agent.created_at))
     .bind(micros_if_any(agent.deleted_at))
@@ -253,6 +254,7 @@ impl FromRow<'_, SqliteRow> for Agent {
             role: row.try_get("role")?,
             spec: row.try_get("spec")?,
             pull_request_url: row.try_get("pull_request_url")?,
+            directory: row.try_get("directory")?,
             created_by: row.try_get("created_by")?,
             created_at: row.time("created_at")?,
             updated_at: row.time("updated_at")?,

@@ -26,8 +26,9 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 4, name: "identity", sql: include_str!("migrations/0004_identity.sql") },
     Step { version: 5, name: "squads", sql: include_str!("migrations/0005_squads.sql") },
     Step { version: 6, name: "request keys", sql: include_str!("migrations/0006_request_keys.sql") },
-    Step { version: 7, name: "refusals", sql: include_str!("migrations/0007_refusals.sql") },
-    Step { version: 8, name: "outputs", sql: include_str!("migrations/0008_outputs.sql") },
+    Step { version: 7, name: "directories", sql: include_str!("migrations/0007_directories.sql") },
+    Step { version: 8, name: "refusals", sql: include_str!("migrations/0008_refusals.sql") },
+    Step { version: 9, name: "outputs", sql: include_str!("migrations/0009_outputs.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.

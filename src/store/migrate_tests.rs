@@ -130,6 +130,24 @@ async fn request_keys_of_the_three_old_tables_still_find_what_they_made() {
     assert_eq!(rows, expected);
 }
 
+#[tokio::test]
+async fn agents_from_before_directories_were_kept_have_none() {
+    let (_dir, options) = home();
+    let old = Store::open_at(&options, &STEPS[..6]).await.unwrap();
+    for sql in [
+        "INSERT INTO agents (id, name, name_key, project, role, spec, created_at) \
+         VALUES (zeroblob(16), 'runs-here', 'runs-here', 'here', 'coder', '', 0)",
+        "INSERT INTO sightings VALUES (zeroblob(16), 'idle', NULL, '', 'none', 1, NULL, 0, 1)",
+    ] {
+        sqlx::query(sql).execute(&old.write).await.unwrap();
+    }
+    old.close().await;
+    let store = Store::open(&options).await.unwrap();
+    let agents = store.agents_live().await.unwrap();
+    let told: Vec<_> = agents.iter().map(|agent| (agent.name.as_str(), agent.directory.as_deref())).collect();
+    assert_eq!(told, [("runs-here", None)]);
+}
+
 #[test]
 fn steps_are_numbered_in_rising_order_from_one() {
     let versions: Vec<i64> = STEPS.iter().map(|step| step.version).collect();

@@ -11,7 +11,7 @@ use super::row::{Columns, micros};
 use super::{Store, journal, task_rows, tasks};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Claim, Task, TaskMove, TaskState};
+use crate::domain::task::{Claim, Task, TaskMove, TaskState, Verified};
 
 /// Which tasks a cancel is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,22 @@ impl Store {
             .await?;
         }
         Ok(tx.commit().await?)
+    }
+
+    /// What could be seen of these tasks' work, for those where anything was.
+    pub async fn tasks_verified(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Verified>, StoreError> {
+        let mut read = self.read.begin().await?;
+        let mut found = HashMap::new();
+        for id in ids {
+            let row = sqlx::query(
+                "SELECT verified, verified_commit, verified_is_new, verified_is_pushed, verified_is_clean \
+                 FROM task_deliveries WHERE task_id = $1",
+            );
+            let row = row.bind(id.0).fetch_optional(&mut *read).await?;
+            let seen = row.as_ref().map(task_rows::verified_of).transpose()?.flatten();
+            found.extend(seen.map(|seen| (*id, seen)));
+        }
+        Ok(found)
     }
 
     /// The states these tasks were in, oldest first.

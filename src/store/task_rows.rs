@@ -126,7 +126,7 @@ fn claim_of(row: &SqliteRow) -> Result<Option<Claim>, sqlx::Error> {
     Ok(Some(Claim { kind, text: row.try_get("claim_text")?, at: row.time("claim_at")? }))
 }
 
-fn verified_of(row: &SqliteRow) -> Result<Option<Verified>, sqlx::Error> {
+pub(super) fn verified_of(row: &SqliteRow) -> Result<Option<Verified>, sqlx::Error> {
     if !row.try_get::<bool, _>("verified")? {
         return Ok(None);
     }

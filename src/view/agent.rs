@@ -12,6 +12,7 @@ use super::time;
 use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
 use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
+use crate::domain::metadata::USAGE;
 use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
 use crate::domain::spec::Spec;
 use crate::domain::text::{cut, one_line};
@@ -31,6 +32,9 @@ pub struct AgentRow {
     pub attention: String,
     pub role: String,
     pub project: String,
+    /// In the project 'here', the directory whose repository it works on; it need not be yours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// Text of the task being worked on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_task: Option<String>,
@@ -67,6 +71,8 @@ pub struct AgentDetail {
     pub attention: String,
     pub role: String,
     pub project: String,
+    /// In the project 'here', the directory whose repository it works on; it need not be yours.
+    pub directory: Option<String>,
     pub spec: String,
     /// The spec's well-known sections by lower-case heading.
     pub spec_sections: BTreeMap<String, String>,
@@ -183,6 +189,7 @@ impl From<&AgentState> for AgentRow {
             attention: sighting.attention.word().into(),
             role: state.agent.role.clone(),
             project: state.agent.project.clone(),
+            directory: state.agent.directory.clone(),
             current_task: state.current_task().map(|text| cut(&one_line(text), LISTED_TASK_CHARS)),
             last_task: state
                 .tasks
@@ -209,6 +216,7 @@ impl From<&AgentState> for AgentDetail {
             attention: agent.sighting.attention.word().into(),
             role: agent.role.clone(),
             project: agent.project.clone(),
+            directory: agent.directory.clone(),
             spec: agent.spec.clone(),
             spec_sections: sections_of(&agent.spec),
             current_task: state.current_task().map(str::to_owned),
@@ -216,7 +224,7 @@ impl From<&AgentState> for AgentDetail {
             review: None,
             metadata: metadata_of(state),
             git: json_of(state, "fleet_mcp_git"),
-            usage: json_of(state, "fleet_mcp_usage"),
+            usage: json_of(state, USAGE),
             generation: agent.sighting.generation,
             callback: state.callback().map(|callback| callback.word().to_owned()),
             callback_reason: state.callback_reason(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::paging::Paging;
+use super::task::verified;
 use super::time;
 use crate::app::history::AgentHistory;
 use crate::domain::history::HistoryEntry;
@@ -34,6 +35,9 @@ pub struct HistoryRow {
     pub needs_user_attention: bool,
     pub generation: i64,
     pub created_at: String,
+    /// What could be checked of a task's outcome (commit, new_commit, pushed, clean); absent when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<serde_json::Value>,
     /// The states a task was in, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<StateRow>,
@@ -71,6 +75,7 @@ impl From<&HistoryEntry> for HistoryRow {
             needs_user_attention: entry.needs_user_attention,
             generation: entry.generation,
             created_at: time(entry.created_at),
+            verified: None,
             states: Vec::new(),
         }
     }
@@ -84,5 +89,6 @@ fn row(entry: &HistoryEntry, history: &AgentHistory) -> HistoryRow {
         reason: moved.reason.clone(),
         generation: moved.generation,
     });
-    HistoryRow { states: states.collect(), ..HistoryRow::from(entry) }
+    let verified = history.verified.get(&TaskId(entry.id)).map(verified);
+    HistoryRow { states: states.collect(), verified, ..HistoryRow::from(entry) }
 }

@@ -107,7 +107,7 @@ impl From<&Reported> for ReportedStatus {
     }
 }
 
-fn verified(seen: &Verified) -> serde_json::Value {
+pub(super) fn verified(seen: &Verified) -> serde_json::Value {
     json!({
         "commit": seen.commit,
         "new_commit": seen.is_new,

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use super::problem::{AuthFault, Problem};
 use crate::app::caller::{Caller, Surface};
 use crate::domain::access::Principal;
+use crate::domain::directory::{HEADER, heard};
 
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Response;
@@ -14,7 +15,10 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     /// A request without a principal did not pass the guard: nobody is let in by omission.
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
         match parts.extensions.get::<Principal>().cloned() {
-            Some(principal) => Ok(Self { principal, surface: Surface::Rest }),
+            Some(principal) => {
+                let directory = parts.headers.get(HEADER).map(|value| heard(value.as_bytes()));
+                Ok(Self { principal, surface: Surface::Rest, directory })
+            }
             None => Err(Problem::from(AuthFault::MissingToken).into_response()),
         }
     }

@@ -1,20 +1,22 @@
 //! Talking to the agent inside a workspace through its app: looking, telling, interrupting.
 
 mod address;
+mod ask;
 mod signals;
 mod wire;
 
 use std::time::Duration;
 
 use http::StatusCode;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Fleet;
 use super::snapshot::AgentState;
-use crate::coder::{AppAddress, AppReply, AppRequest, CoderError, ErrorKind, Outcome};
+use crate::coder::{AppAddress, AppReply, AppRequest, CoderError, Outcome};
 use crate::domain::app::{AppSeen, RunnerSeen};
-use wire::{FleetState, FleetTask, Messages, Problem, Status};
+use address::Place;
+use ask::Said;
+use wire::{FleetTask, Problem};
 
 pub(super) use address::AppSlugs;
 
@@ -59,10 +61,11 @@ impl Fleet {
 
     async fn app_look_within(&self, state: &AgentState, limit: Duration) -> AppSeen {
         let look = async {
-            match self.app_address(state).await {
-                Ok(Some(app)) => self.app_ask(&app).await,
-                Ok(None) => AppSeen::Absent,
-                Err(error) => silent(&error),
+            match self.app_place(state).await {
+                Place::At(app, is_well) => self.app_ask(&app, is_well).await,
+                Place::Nowhere => AppSeen::Absent,
+                Place::Strangers => AppSeen::Foreign,
+                Place::Unknown => AppSeen::Silent { reason: "not all of its apps answer".to_owned() },
             }
         };
         let late = || AppSeen::Silent { reason: "no answer in time".to_owned() };
@@ -73,17 +76,17 @@ impl Fleet {
     /// Without an answer nothing is known, not even what was seen.
     pub(super) async fn app_recall(&self, state: &AgentState, mut seen: RunnerSeen, key: &str) -> AppSeen {
         let recall = async {
-            let Some(app) = self.app_address(state).await? else { return Ok(None) };
+            let Some(app) = self.app_place(state).await.address() else { return Ok(Said::Vague) };
             let asked = AppRequest::get("/fleet/state");
             let query = vec![("task".to_owned(), key.to_owned())];
             self.app_read::<FleetTask>(&app, AppRequest { query, ..asked }).await
         };
         match tokio::time::timeout(LOOK_LIMIT, recall).await {
-            Ok(Ok(Some(known))) => {
+            Ok(Ok(Said::This(known))) => {
                 seen.turns.extend(known.turn());
                 AppSeen::Runner(seen)
             }
-            Ok(Ok(None)) => {
+            Ok(Ok(Said::Other | Said::Page | Said::Vague)) => {
                 AppSeen::Silent { reason: "it does not tell what it knows of the task".to_owned() }
             }
             Ok(Err(error)) => silent(&error),
@@ -96,7 +99,7 @@ impl Fleet {
         if let Some(key) = words.key {
             body["task_id"] = json!(key);
         }
-        let Ok(Some(app)) = self.app_address(state).await else { return Told::NotNow };
+        let Some(app) = self.app_place(state).await.address() else { return Told::NotNow };
         match self.app_post(&app, body, TELL_LIMIT).await {
             Some(Ok(reply)) => told(&reply),
             Some(Err(error)) => match error.outcome() {
@@ -113,7 +116,7 @@ impl Fleet {
         if let Some(key) = key {
             body["task_id"] = json!(key);
         }
-        let Ok(Some(app)) = self.app_address(state).await else { return };
+        let Some(app) = self.app_place(state).await.address() else { return };
         if let Some(Err(error)) = self.app_post(&app, body, PLEA_LIMIT).await {
             tracing::debug!(agent.name = %state.agent.name, %error, "the interruption was not heard");
         }
@@ -129,45 +132,6 @@ impl Fleet {
         let post = self.coder().app_request(app, AppRequest::post("/message", body));
         tokio::time::timeout(limit, post).await.ok()
     }
-
-    /// Our own runner tells everything at once; any other AgentAPI does not know that address.
-    async fn app_ask(&self, app: &AppAddress) -> AppSeen {
-        match self.app_get::<FleetState>(app, "/fleet/state").await {
-            Ok(Some(state)) => return AppSeen::Runner(RunnerSeen::from(state)),
-            Ok(None) => {}
-            Err(error) if is_elsewhere(&error) => {}
-            Err(error) => return silent(&error),
-        }
-        // The status first: what it says must not be older than the messages it is read with.
-        let asked = async {
-            let status: Option<Status> = self.app_get(app, "/status").await?;
-            let messages: Option<Messages> = self.app_get(app, "/messages").await?;
-            Ok::<_, CoderError>(status.zip(messages))
-        };
-        match asked.await {
-            Ok(Some((status, messages))) => AppSeen::AgentApi(messages.with(&status)),
-            Ok(None) => AppSeen::Silent { reason: "its app does not speak AgentAPI".to_owned() },
-            Err(error) => silent(&error),
-        }
-    }
-
-    /// None when the app answers, but not with this.
-    async fn app_get<T: DeserializeOwned>(
-        &self,
-        app: &AppAddress,
-        path: &str,
-    ) -> Result<Option<T>, CoderError> {
-        self.app_read(app, AppRequest::get(path)).await
-    }
-
-    async fn app_read<T: DeserializeOwned>(
-        &self,
-        app: &AppAddress,
-        request: AppRequest,
-    ) -> Result<Option<T>, CoderError> {
-        let reply = self.coder().app_request(app, request).await?;
-        Ok(reply.status.is_success().then(|| serde_json::from_slice(&reply.body).ok()).flatten())
-    }
 }
 
 fn told(reply: &AppReply) -> Told {
@@ -179,11 +143,6 @@ fn told(reply: &AppReply) -> Told {
         status if status.is_server_error() => Told::Unclear,
         status => Told::Refused(format!("the agent's app refused the task ({status}): {}", said())),
     }
-}
-
-/// The app, or Coder for it, knows no such address.
-fn is_elsewhere(error: &CoderError) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unexpected)
 }
 
 fn silent(error: &CoderError) -> AppSeen {

@@ -8,6 +8,7 @@ use crate::domain::app::{
 };
 
 const STABLE: &str = "stable";
+const RUNNING: &str = "running";
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Status {
@@ -91,6 +92,13 @@ pub(super) struct Problem {
 struct ProblemError {
     #[serde(default)]
     message: String,
+}
+
+impl Status {
+    /// Is it a word of AgentAPI?
+    pub(super) fn is_known(&self) -> bool {
+        [STABLE, RUNNING].contains(&self.status.as_str())
+    }
 }
 
 impl Problem {

@@ -11,6 +11,7 @@ use crate::app::Fleet;
 use crate::app::caller::{Caller, Deed};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
+use crate::app::here::check_repository;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
@@ -48,7 +49,12 @@ impl Fleet {
         let role_name = request.role.as_deref().unwrap_or(&info.project.default_role);
         let role = self.role_of_project(&info, role_name)?;
         self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let mut key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let directory = self.directory_for(deed.caller, &info).await?;
+        if let Some(directory) = &directory {
+            check_repository(directory).await?;
+            key = key.map(|key| deed.caller.key_in_directory(key));
+        }
         let warnings = warnings_of(&request);
         let signature = deed.caller.principal.signature();
         let mut n_tries = 0;
@@ -58,6 +64,7 @@ impl Fleet {
             let named = Named { name, by: &signature, spec: request.spec.as_str() };
             let agent = Agent {
                 pull_request_url: request.pull_request_url.clone(),
+                directory: directory.clone(),
                 ..new_agent(named, &info, &role)
             };
             self.check_buildable(&agent, &info, &role)?;
@@ -172,6 +179,7 @@ pub(in crate::app) fn new_agent(named: Named<'_>, info: &ProjectInfo, role: &Rol
         role: role.id.clone(),
         spec: named.spec.to_owned(),
         pull_request_url: None,
+        directory: None,
         created_by: Some(named.by.to_owned()),
         created_at: now,
         updated_at: now,

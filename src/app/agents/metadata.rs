@@ -10,7 +10,7 @@ use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
-use crate::domain::metadata::Dated;
+use crate::domain::metadata::{Dated, USAGE};
 
 impl Fleet {
     pub async fn agent_metadata_set(
@@ -31,6 +31,11 @@ impl Fleet {
         request: SetMetadata,
     ) -> Result<Arc<AgentState>, Error> {
         let state = self.agent_permitted(deed, name).await?;
+        if request.key.as_str() == USAGE {
+            let message =
+                format!("{USAGE} is counted by the fleet, since budgets go by it; choose another key");
+            return Err(Error::invalid("key", message));
+        }
         let dated = Dated { value: request.value, changed_at: Utc::now() };
         self.store().metadata_set(state.agent.id, &request.key, &dated).await?;
         let fresh = self.board_refresh(state.agent.id).await?;

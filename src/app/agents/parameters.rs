@@ -2,6 +2,7 @@
 
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
+use crate::app::here;
 use crate::coder::wire::{CreateWorkspace, ParameterValue, Preset, RichParameter};
 use crate::domain::agent::Agent;
 use crate::domain::name::name_key;
@@ -66,6 +67,7 @@ impl Blueprint<'_> {
             "fleet_mcp_project" => Some(agent.project.clone()),
             "fleet_mcp_agent_spec" => Some(agent.spec.clone()),
             "fleet_mcp_pull_request_url" => agent.pull_request_url.clone(),
+            here::DIRECTORY => agent.directory.clone(),
             "fleet_mcp_url" => self.public_url.map(str::to_owned),
             _ => None,
         }

@@ -5,6 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use crate::domain::budget::{Budget, Usd};
+use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
 
 /// The variable from which Codex takes the token; it reads none from its configuration.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
@@ -35,11 +36,11 @@ impl Belongings<'_> {
 
     fn files(&self) -> [(&'static str, String); 6] {
         [
-            ("token", self.token.expose_secret().to_owned()),
+            (TOKEN_FILE, self.token.expose_secret().to_owned()),
             ("url", self.url.to_owned()),
-            ("role.md", self.prompt.to_owned()),
-            ("mcp.json", self.mcp_json()),
-            ("config.toml", self.config_toml()),
+            (ROLE_FILE, self.prompt.to_owned()),
+            (MCP_FILE, self.mcp_json()),
+            ("config.toml", config_toml(self.url)),
             ("budget.json", self.budget_json()),
         ]
     }
@@ -47,31 +48,32 @@ impl Belongings<'_> {
     /// In the form of Claude Code.
     fn mcp_json(&self) -> String {
         let bearer = format!("Bearer {}", self.token.expose_secret());
-        let server = json!({ "type": "http", "url": self.mcp_url(), "headers": { "Authorization": bearer } });
+        let server =
+            json!({ "type": "http", "url": mcp_url(self.url), "headers": { "Authorization": bearer } });
         json!({ "mcpServers": { "fleet": server } }).to_string()
-    }
-
-    /// In the form of Codex, to which a tool that asks for approval is a tool that fails, and a server that is
-    /// missing goes unnoticed unless it is required.
-    fn config_toml(&self) -> String {
-        let mut fleet = toml::Table::new();
-        fleet.insert("url".to_owned(), self.mcp_url().into());
-        fleet.insert("bearer_token_env_var".to_owned(), TOKEN_VARIABLE.into());
-        fleet.insert("default_tools_approval_mode".to_owned(), "approve".into());
-        fleet.insert("required".to_owned(), true.into());
-        fleet.insert("tool_timeout_sec".to_owned(), TOOL_SECONDS.into());
-        let servers = toml::Table::from_iter([("fleet".to_owned(), fleet.into())]);
-        toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]).to_string()
     }
 
     fn budget_json(&self) -> String {
         let Budget { max_cost, max_tokens } = self.budget;
         json!({ "max_cost_usd": max_cost.map(Usd::dollars), "max_tokens": max_tokens }).to_string()
     }
+}
 
-    fn mcp_url(&self) -> String {
-        format!("{}/mcp", self.url)
-    }
+/// In the form of Codex, to which a tool that asks for approval is a tool that fails, and a server that is
+/// missing goes unnoticed unless it is required.
+pub(super) fn config_toml(url: &str) -> String {
+    let mut fleet = toml::Table::new();
+    fleet.insert("url".to_owned(), mcp_url(url).into());
+    fleet.insert("bearer_token_env_var".to_owned(), TOKEN_VARIABLE.into());
+    fleet.insert("default_tools_approval_mode".to_owned(), "approve".into());
+    fleet.insert("required".to_owned(), true.into());
+    fleet.insert("tool_timeout_sec".to_owned(), TOOL_SECONDS.into());
+    let servers = toml::Table::from_iter([("fleet".to_owned(), fleet.into())]);
+    toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]).to_string()
+}
+
+fn mcp_url(url: &str) -> String {
+    format!("{url}/mcp")
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 mod files;
 mod write;
 
+use std::path::Path;
+
 use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 use uuid::Uuid;
@@ -14,10 +16,11 @@ use super::tokens::{self, fresh_text, hash_of};
 use crate::coder::exec::ExecError;
 use crate::domain::access::{AllowedProjects, signing_agent};
 use crate::domain::id::TokenId;
-use crate::domain::provision::{Callback, Provision, TOKEN_LIFETIME};
+use crate::domain::provision::{Callback, MCP_FILE, Provision, ROLE_FILE, TOKEN_FILE, TOKEN_LIFETIME};
 use crate::domain::role::Role;
+use crate::engine::{FleetAccess, RolePrompt};
 use crate::store::{StoreError, TokenRecord};
-use files::Belongings;
+use files::{Belongings, config_toml};
 
 /// What an agent has been given, and why it could not be given what it should have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +98,38 @@ impl AgentState {
     }
 }
 
+impl AgentState {
+    /// What this start was given to reach us, unless it cannot.
+    fn given_now(&self) -> Option<&Provision> {
+        let is_of_use = self.callback().is_some_and(|callback| callback != Callback::Unreachable);
+        self.identity.given.as_ref().filter(|_| is_of_use)
+    }
+
+    /// How an engine in the workspace reaches us, where the files of this start are in that directory.
+    pub(super) fn fleet_access(&self, directory: &Path) -> Option<FleetAccess> {
+        let given = self.given_now()?;
+        Some(FleetAccess {
+            mcp_json: directory.join(MCP_FILE),
+            config_toml: config_toml(&given.url),
+            token: directory.join(TOKEN_FILE),
+        })
+    }
+}
+
 impl Fleet {
+    /// Is what this start of the agent needs there, or known not to come?
+    pub(super) fn is_provisioned(&self, state: &AgentState) -> bool {
+        self.options().callback_url.is_none()
+            || state.callback().is_some()
+            || state.callback_reason().is_some()
+    }
+
+    /// Who the agent is, with the file that tells its engine.
+    pub(super) fn role_prompt(&self, state: &AgentState, directory: &Path) -> Option<RolePrompt> {
+        let text = self.role_for(state).ok()?.prompt;
+        Some(RolePrompt { text, file: directory.join(ROLE_FILE) })
+    }
+
     /// Writes everything anew and records it. A token that may not have arrived is revoked.
     pub(super) async fn agent_provision(
         &self,
@@ -132,7 +166,7 @@ impl Fleet {
         Ok(provision)
     }
 
-    fn role_for(&self, state: &AgentState) -> Result<Role, Error> {
+    pub(super) fn role_for(&self, state: &AgentState) -> Result<Role, Error> {
         let found = self.found()?;
         let project = found.project(&state.agent.project).ok_or_else(|| Error::CatalogNotFound {
             what: "project",

@@ -290,6 +290,7 @@ fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent 
         role: text("fleet_mcp_role").unwrap_or_else(|| info.project.default_role.clone()),
         spec: text(AGENT_SPEC).unwrap_or_default(),
         pull_request_url: None,
+        directory: None,
         created_by: None,
         created_at: workspace.created_at,
         updated_at: workspace.updated_at,

@@ -14,6 +14,7 @@ mod rescue;
 mod runs;
 mod send;
 mod squads;
+mod task_run;
 mod task_send;
 mod task_turn;
 mod tasks;

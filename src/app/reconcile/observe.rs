@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::app::FleetOptions;
 use crate::app::metadata_reader::values_of;
-use crate::app::snapshot::Apps;
-use crate::coder::wire::{AppStatus, Workspace, WorkspaceAgent};
+use crate::app::snapshot::{AppSeat, Apps};
+use crate::coder::wire::{App, AppStatus, Workspace, WorkspaceAgent};
 use crate::domain::metadata::{canonical_key, is_value};
 use crate::domain::status::{BuildSeen, Observation, ReportSeen, WorkspaceAgentSeen};
 use crate::domain::task;
@@ -73,9 +73,14 @@ pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String>
 
 /// Where the apps of the workspace are found.
 pub(super) fn apps_of(workspace: &Workspace) -> Apps {
-    let slugs = agents_of(workspace)
-        .flat_map(|agent| agent.apps.iter().map(|app| (agent.name.clone(), app.slug.clone())));
-    Apps { owner: workspace.owner_name.clone(), workspace: workspace.name.clone(), slugs: slugs.collect() }
+    let seats = agents_of(workspace).flat_map(|agent| agent.apps.iter().map(|app| seat_of(agent, app)));
+    Apps { owner: workspace.owner_name.clone(), workspace: workspace.name.clone(), seats: seats.collect() }
+}
+
+/// Nobody looks after an app without a health check.
+fn seat_of(agent: &WorkspaceAgent, app: &App) -> AppSeat {
+    let is_well = matches!(app.health.as_str(), "healthy" | "disabled" | "");
+    AppSeat { agent: agent.name.clone(), slug: app.slug.clone(), is_well }
 }
 
 /// When this generation began; none while the newest build is no start.

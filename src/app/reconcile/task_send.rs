@@ -5,7 +5,7 @@ use chrono::Utc;
 use super::tasks::{Turn, Worker};
 use crate::app::Fleet;
 use crate::app::agent_app::{Told, Words};
-use crate::app::error::{Code, Error};
+use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::operation::{Operation, OperationKind};
@@ -31,36 +31,19 @@ impl Fleet {
         let key = task.key();
         let is_runner = matches!(task.work.delivery, Delivery::Sending { channel: Channel::Runner, .. });
         let words = Words { text: &task.entry.message, key: is_runner.then_some(key.as_str()) };
-        let is_run = task.channel() == Some(Channel::Exec);
         let told = {
             let _place = worker.places.acquire().await;
-            if is_run { self.task_run(state, &task).await } else { self.app_tell(state, words).await }
+            self.app_tell(state, words).await
         };
         point("task.answered");
         match told {
-            // Our runner's own state says more than its answer, and so does a run.
-            Told::Accepted if is_runner || is_run => Ok(Turn::Look),
+            // Our runner's own state says more than its answer.
+            Told::Accepted if is_runner => Ok(Turn::Look),
             told => self.task_told(task, told).await,
         }
     }
 
-    async fn task_run(&self, state: &AgentState, task: &Task) -> Told {
-        if state.live.workspace_agent.is_none() {
-            let reason =
-                "the workspace has neither an app that speaks AgentAPI nor a way to run a command in it";
-            return Told::Refused(reason.to_owned());
-        }
-        match self.task_run_start(state, task).await {
-            Ok(()) => Told::Accepted,
-            Err(error) if error.code() == Code::EngineUnavailable => Told::Refused(error.to_string()),
-            Err(error) => {
-                tracing::debug!(agent.name = %state.agent.name, %error, "a task's run is not accepted yet");
-                Told::NotNow
-            }
-        }
-    }
-
-    async fn task_told(&self, mut task: Task, told: Told) -> Result<Turn, Error> {
+    pub(super) async fn task_told(&self, mut task: Task, told: Told) -> Result<Turn, Error> {
         match told {
             Told::Accepted => {
                 task.answered();

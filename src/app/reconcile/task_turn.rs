@@ -10,7 +10,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
-use crate::app::tasks::RunSeen;
+use crate::app::tasks::{Evidence, RunSeen};
 use crate::domain::agent::AgentStatus;
 use crate::domain::app::{AppSeen, RunnerSeen};
 use crate::domain::id::TaskId;
@@ -47,7 +47,9 @@ impl Fleet {
         let looked_at = Utc::now();
         let app = self.looked_at(worker, state, reach).await;
         self.end_strays(state, &app).await?;
-        worker.note(&app);
+        if reach != Reach::Ready || !is_run(state) {
+            worker.note(&app);
+        }
         let sight = Sight { state, reach, app: &app, looked_at };
         for _ in 0..DECISIONS {
             // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
@@ -69,7 +71,7 @@ impl Fleet {
     }
 
     async fn looked_at(&self, worker: &Worker, state: &AgentState, reach: Reach) -> AppSeen {
-        if reach != Reach::Ready {
+        if reach != Reach::Ready || is_run(state) {
             return AppSeen::Unasked;
         }
         let _place = worker.places.acquire().await;
@@ -96,6 +98,7 @@ impl Fleet {
         let when = (sight.state.agent.sighting.generation, Utc::now());
         match step {
             Step::Wait => Ok(Turn::Pause),
+            Step::Send { channel: Channel::Exec, .. } => self.task_send_run(worker, sight.state, task).await,
             Step::Send { channel, base } => {
                 let is_first = task.state() == TaskState::Queued;
                 task.note_start(sight.app);
@@ -170,7 +173,12 @@ impl Fleet {
         mut task: Task,
         (taken, ending): (Option<String>, Ending),
     ) -> Result<Turn, Error> {
-        task.end(&ending, sight.app);
+        let git = match self.evidence(sight, &task).await? {
+            Evidence::Seen(git) => Some(git),
+            Evidence::Nothing => None,
+            Evidence::Later => return Ok(Turn::Pause),
+        };
+        task.end(&ending, git.as_ref());
         self.log_keep(sight.state, sight.app).await;
         self.note_rest_of(sight).await?;
         point("task.ending");
@@ -183,6 +191,21 @@ impl Fleet {
         let name = &sight.state.agent.name;
         tracing::info!(agent.name = %name, task.id = %task.id, task.state = %ending.state, "a task has ended");
         turn
+    }
+
+    /// The repository after the work: the runner has looked by itself, after a run we do.
+    async fn evidence(&self, sight: &Sight<'_>, task: &Task) -> Result<Evidence, Error> {
+        match (sight.app, task.work.delivery) {
+            (_, Delivery::Taken { channel: Channel::Exec, .. }) if sight.reach == Reach::Ready => {
+                self.task_evidence(sight.state, task).await
+            }
+            (AppSeen::Runner(RunnerSeen { git: Some(git), .. }), Delivery::Taken { .. }) => {
+                Ok(Evidence::Seen(git.clone()))
+            }
+            (_, Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. }) => {
+                Ok(Evidence::Nothing)
+            }
+        }
     }
 
     /// Writes the task down and shows it; a record that has moved on meanwhile stays as it is.
@@ -266,7 +289,7 @@ impl Worker {
 
     /// Counts the time in which the agent waits and nobody has said anything.
     fn note(&mut self, app: &AppSeen) {
-        let is_answer = matches!(app, AppSeen::Absent | AppSeen::Runner(_) | AppSeen::AgentApi(_));
+        let is_answer = app.has_no_agent() || app.is_stable().is_some();
         self.quiet_since = if is_answer { self.quiet_since.or(Some(Utc::now())) } else { None };
     }
 
@@ -288,6 +311,11 @@ fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
         Delivery::Sending { channel: Channel::Runner, .. } | Delivery::Taken { channel: Channel::Runner, .. }
     );
     is_sent && seen.n_forgotten > 0 && !seen.turns.iter().any(|turn| turn.key.as_ref() == Some(&key))
+}
+
+/// What a run does is told by the run alone, whoever else is in the workspace.
+fn is_run(state: &AgentState) -> bool {
+    state.tasks.open.as_ref().is_some_and(|task| task.channel() == Some(Channel::Exec))
 }
 
 fn reach_of(status: AgentStatus) -> Reach {

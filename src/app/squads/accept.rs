@@ -15,7 +15,7 @@ use crate::domain::id::{AgentId, SquadId, TaskId};
 use crate::domain::role::Role;
 use crate::domain::squad::{Member, MemberChat, MemberStatus, Persona, Squad, StateMode, prompt};
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
-use crate::store::SquadAccepted;
+use crate::store::{RequestKey, SquadAccepted};
 
 /// Where a member works, or why it cannot.
 type Place = Result<AgentId, String>;
@@ -32,7 +32,7 @@ impl Fleet {
     }
 
     async fn squad_accept(&self, deed: &Deed<'_>, request: StartSquad) -> Result<SquadId, Error> {
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let key = self.squad_key(deed, &request);
         if let Some(earlier) = self.store().squad_of_key(key.as_ref()).await? {
             return Ok(earlier);
         }
@@ -50,6 +50,14 @@ impl Fleet {
             SquadAccepted::New => Ok(squad.id),
             SquadAccepted::Repeated(earlier) => Ok(earlier),
         }
+    }
+
+    /// It must be told before Coder is known, since whoever lost an answer asks again at once.
+    fn squad_key(&self, deed: &Deed<'_>, request: &StartSquad) -> Option<RequestKey> {
+        let key = request_key(deed.caller, deed.action, request.request.as_ref())?;
+        let is_at_home = |member: &NewMember| member.agent.is_none() && member.chat.is_none();
+        let is_in_directory = self.has_directories() && request.members.iter().any(is_at_home);
+        Some(if is_in_directory { deed.caller.key_in_directory(key) } else { key })
     }
 
     /// All of them, or the first that is unknown with those there are.

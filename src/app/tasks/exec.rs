@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::runs::NewRun;
-use crate::app::snapshot::AgentState;
+use crate::app::tasks::errand::{self, Errand};
 use crate::coder::exec::Inherited;
 use crate::domain::app::{TurnEnd, TurnState};
 use crate::domain::environment;
@@ -15,7 +15,8 @@ use crate::domain::log::{self, LogEntry, LogKind};
 use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
 use crate::domain::task::{Channel, Task};
 use crate::domain::text::cut;
-use crate::engine::{End, Engine, Event, Exit, Request, Session, remote};
+use crate::engine::codex::Sandbox;
+use crate::engine::{End, Engine, Event, Exit, FailureKind, Reader, Usage, remote};
 
 /// A task without a limit of its own ends with its run after this long.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -33,20 +34,12 @@ pub(in crate::app) struct RunSeen {
 
 impl Fleet {
     /// Has the engine begin with a task. However often this is asked, it begins once.
-    pub(in crate::app) async fn task_run_start(&self, state: &AgentState, task: &Task) -> Result<(), Error> {
-        let word = self.engine_of(state).await?;
-        let unfit = |reason: String| Error::EngineUnavailable { name: state.agent.name.to_string(), reason };
-        let engine = remote::by_name(word, self.own_program()).ok_or_else(|| {
-            unfit(format!("the engine {word} works only in workspaces with a runner; name another one"))
-        })?;
-        let invocation =
-            engine.invocation(&self.request_of(task)).map_err(|error| unfit(error.to_string()))?;
-        let program = invocation.program.to_string_lossy().into_owned();
-        let arguments = invocation.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+    pub(in crate::app) async fn task_run_start(&self, task: &Task, errand: Errand) -> Result<(), Error> {
+        let invocation = errand.invocation;
         let new = NewRun {
-            agent: state.agent.id,
+            agent: task.entry.agent_id,
             purpose: format!("task {}", task.id),
-            argv: std::iter::once(program).chain(arguments).collect(),
+            argv: remote::argv(&invocation),
             cwd: None,
             inherited: Inherited::Only(&environment::ALLOWED),
             env: invocation.environment,
@@ -72,27 +65,30 @@ impl Fleet {
     }
 
     async fn task_run_end(&self, task: &Task, run: &Run, end: &RunEnd) -> Result<TurnEnd, Error> {
-        let text = end.to_string();
-        let status = match end {
-            RunEnd::Exited { code } => ExitStatus::from_raw(code << 8),
-            RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
-            RunEnd::Canceled => return Ok(TurnEnd::Interrupted),
-            RunEnd::Unstarted => return Ok(TurnEnd::Unbegun),
-            RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
-                return Ok(TurnEnd::Failed { text: format!("its run {text}") });
-            }
+        if *end == RunEnd::Unstarted {
+            return Ok(TurnEnd::Unbegun);
+        }
+        let word = remote::called(&run.argv);
+        let engine = word.and_then(|word| remote::by_name(word, self.own_program(), Sandbox::Workspace));
+        let Some(engine) = engine else {
+            return Ok(TurnEnd::Failed { text: format!("its run {end}, and nobody can read what it said") });
         };
         let stdout = self.run_text(run, RunStream::Stdout, 0).await?;
         let tail = run.stderr.min(KEPT_OUTPUT).saturating_sub(MAX_STDERR);
         let stderr = self.run_text(run, RunStream::Stderr, tail).await?;
-        let Some(engine) =
-            remote::called(&run.argv).and_then(|word| remote::by_name(word, self.own_program()))
-        else {
-            return Ok(TurnEnd::Failed { text: format!("its run {text}, and nobody can read what it said") });
-        };
-        let (said, end) = read(&*engine, &self.request_of(task), &stdout, &Exit { status, stderr });
-        self.task_run_log(task, run, &said).await?;
-        Ok(end)
+        let heard = Heard::of(&*engine, task, &stdout);
+        self.task_run_log(task, run, &heard.said).await?;
+        self.usage_add(run, heard.used).await?;
+        let exit = |status| Exit { status, stderr };
+        Ok(match end {
+            RunEnd::Exited { code } => heard.end(run, &exit(ExitStatus::from_raw(code << 8))),
+            RunEnd::Signaled { signal } => heard.end(run, &exit(ExitStatus::from_raw(*signal))),
+            RunEnd::Canceled => TurnEnd::Interrupted,
+            RunEnd::Unstarted => TurnEnd::Unbegun,
+            RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
+                TurnEnd::Failed { text: format!("its run {end}") }
+            }
+        })
     }
 
     async fn run_text(&self, run: &Run, stream: RunStream, from: u64) -> Result<String, Error> {
@@ -121,21 +117,6 @@ impl Fleet {
         let answered = line(LogKind::Output, said, answered_at, 1);
         Ok(self.store().log_add(task.entry.agent_id, &[asked, answered]).await?)
     }
-
-    fn request_of(&self, task: &Task) -> Request {
-        Request {
-            message: task.entry.message.clone(),
-            session: Session::Fresh { id: task.run().0 },
-            role: None,
-            notes: None,
-            model: None,
-            directory: ".".into(),
-            repository: None,
-            fleet: None,
-            max_cost_usd: self.options().budget.max_cost.map(|cost| cost.dollars()),
-            is_review: false,
-        }
-    }
 }
 
 fn timeout_of(task: &Task) -> Duration {
@@ -143,21 +124,43 @@ fn timeout_of(task: &Task) -> Duration {
     own.map_or(LONGEST, |own| own + MARGIN)
 }
 
-/// What the engine said, and how it says that it ended.
-fn read(engine: &dyn Engine, request: &Request, stdout: &str, exit: &Exit) -> (String, TurnEnd) {
-    let mut reader = engine.reader(request);
-    let mut said = Vec::new();
-    for event in stdout.lines().flat_map(|line| reader.line(line)) {
-        match event {
-            Event::Text(text) => said.push(text),
-            Event::Session(_) | Event::Spent(_) => {}
+/// What an engine has told in a run.
+struct Heard {
+    said: String,
+    used: Usage,
+    reader: Box<dyn Reader>,
+}
+
+impl Heard {
+    fn of(engine: &dyn Engine, task: &Task, stdout: &str) -> Self {
+        let mut reader = engine.reader(&errand::bare(task));
+        let (mut said, mut used) = (Vec::new(), Usage::default());
+        for event in stdout.lines().flat_map(|line| reader.line(line)) {
+            match event {
+                Event::Text(text) => said.push(text),
+                Event::Spent(spent) => used = spent.run,
+                Event::Session(_) => {}
+            }
+        }
+        Self { said: said.join("\n"), used, reader }
+    }
+
+    /// How it says that it ended. What is said last is lost where a run says more than is kept.
+    fn end(self, run: &Run, exit: &Exit) -> TurnEnd {
+        match self.reader.end(exit) {
+            End::Complete { text } => TurnEnd::Complete { text },
+            End::Question { text } => TurnEnd::Question { text },
+            End::Failed { kind: FailureKind::BadOutput, .. }
+                if exit.status.success() && run.stdout > KEPT_OUTPUT =>
+            {
+                TurnEnd::Complete {
+                    text: "it said more than is kept, and its last words are lost".to_owned(),
+                }
+            }
+            End::Failed { text, .. } => TurnEnd::Failed { text },
+            End::SessionLost => {
+                TurnEnd::Failed { text: "the engine did not begin a conversation".to_owned() }
+            }
         }
     }
-    let end = match reader.end(exit) {
-        End::Complete { text } => TurnEnd::Complete { text },
-        End::Question { text } => TurnEnd::Question { text },
-        End::Failed { text, .. } => TurnEnd::Failed { text },
-        End::SessionLost => TurnEnd::Failed { text: "the engine did not begin a conversation".to_owned() },
-    };
-    (said.join("\n"), end)
 }

@@ -1,12 +1,17 @@
 //! What callers do with tasks: give one, cancel it, and, as an agent, report on one's own.
 
 mod cancel;
+mod errand;
 mod exec;
 mod report;
+mod spent;
 mod start;
+mod verify;
 
 use chrono::TimeDelta;
+pub(in crate::app) use errand::{Errand, Readiness};
 pub(in crate::app) use exec::RunSeen;
+pub(in crate::app) use verify::Evidence;
 
 use super::agents::RequestToken;
 use crate::domain::agent::AgentStatus;

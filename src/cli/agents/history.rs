@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::NameArg;
 use crate::cli::age::relative;
@@ -16,6 +16,8 @@ use crate::view::history::{HistoryRow, TaskHistory};
 
 const COLUMNS: &[Column] =
     &[column("WHEN"), column_from(50, "KIND"), column("STATE"), column_from(60, "FROM"), column("TEXT")];
+/// Enough of a commit's id to find it.
+const SHORT_ID: usize = 8;
 
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
@@ -69,6 +71,19 @@ fn row(entry: &HistoryRow) -> [comfy_table::Cell; 5] {
         text(&entry.kind),
         text(&entry.state),
         text(&entry.source),
-        text(format!("{}{outcome}", entry.message)),
+        text(format!("{}{outcome}{}", entry.message, entry.verified.as_ref().map(seen).unwrap_or_default())),
     ]
+}
+
+/// What could be checked, in words.
+fn seen(verified: &Value) -> String {
+    let commit = verified["commit"].as_str().and_then(|id| id.get(..SHORT_ID)).unwrap_or("none");
+    let commit = match verified["new_commit"].as_bool() {
+        Some(true) => format!("new commit {commit}"),
+        Some(false) => "no new commit".to_owned(),
+        None => format!("commit {commit}"),
+    };
+    let pushed = if verified["pushed"] == true { "pushed" } else { "not pushed" };
+    let clean = if verified["clean"] == true { "clean tree" } else { "uncommitted changes" };
+    format!(" (seen: {commit}, {pushed}, {clean})")
 }

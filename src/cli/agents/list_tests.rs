@@ -14,6 +14,7 @@ fn agent(name: &str, status: &str) -> AgentRow {
         attention: "none".into(),
         role: "coder".into(),
         project: "setup".into(),
+        directory: None,
         current_task: None,
         last_task: None,
         review: None,

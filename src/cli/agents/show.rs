@@ -39,6 +39,7 @@ fn facts(agent: &AgentDetail) -> Vec<Field> {
         toned("attention", Some(Tone::Bad), attention.unwrap_or_default()),
         field("role", &agent.role),
         field("project", &agent.project),
+        optional("directory", agent.directory.as_deref()),
         optional("current task", agent.current_task.as_deref()),
         optional("last task", agent.last_task.as_ref().map(task).as_deref()),
         optional("pull request", agent.links.pull_request.as_deref()),

@@ -12,9 +12,9 @@ const FLEET_TOOLS: &str = "mcp__fleet";
 
 pub(super) fn of(program: &Path, request: &Request) -> Invocation {
     let mut arguments: Vec<OsString> =
-        ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
-            .map(Into::into)
-            .into();
+        ["-p", "--output-format", "stream-json", "--verbose"].map(Into::into).into();
+    // Word by word, and with it what each answer has used.
+    arguments.extend(request.is_followed.then(|| "--include-partial-messages".into()));
     arguments.extend(rights(request));
     arguments.extend(conversation(request));
     Invocation {

@@ -16,6 +16,8 @@ pub const MINIMUM: [u32; 2] = [0, 150];
 pub const PROGRAM: &str = "codex";
 /// How Codex shuts in what it runs, where that is possible.
 pub const USUAL_SANDBOX: &str = "workspace-write";
+/// What Codex is told to try whether it can do that at all.
+pub const TRY_SANDBOX: [&str; 3] = ["sandbox", "--", "true"];
 /// The variable by which Codex is given the agent's token.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::git::{Git, check_branch, check_reference, without_credentials};
 use super::work::Work;
 use super::worktree;
+use crate::domain::name::AgentName;
 use crate::local::LocalError;
 use crate::local::parameters::value_of;
 use crate::local::record::Checkout;
@@ -36,19 +37,6 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
     }
 }
 
-/// What an agent needs of directories that are hidden from others. Taken from what was asked for when the
-/// workspace was made, and never from its files, which the agent can change.
-pub(super) fn visible(work: &Work, checkout: &Checkout) -> Vec<PathBuf> {
-    let mut visible = vec![work.place.root.clone()];
-    match checkout {
-        Checkout::None | Checkout::Own => {}
-        Checkout::Worktree { of: directory } | Checkout::Foreign { directory } => {
-            visible.push(directory.clone());
-        }
-    }
-    visible
-}
-
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     let template = work.deployment.template(work.workspace.template.id);
@@ -57,7 +45,7 @@ pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     if let Checkout::Worktree { of } = planned {
         // Only a branch without work of its own goes; git keeps any other.
         let arguments = ["branch", "--delete", "--end-of-options", &worktree::branch_of(&work.workspace)];
-        let _kept = Git::of(work, &[&of]).run(&of, &arguments, "delete the branch").await;
+        let _kept = Git::of(work, &[]).run(&of, &arguments, "delete the branch").await;
     }
     Ok(())
 }
@@ -78,7 +66,7 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
     if let Checkout::Worktree { of } = &work.workspace.checkout {
         let arguments: [OsString; 4] =
             ["worktree".into(), "repair".into(), "--end-of-options".into(), kept.join("repo").into()];
-        let repaired = Git::of(work, &[&kept, of]).run(of, &arguments, "repair the worktree").await;
+        let repaired = Git::of(work, &[&kept]).run(of, &arguments, "repair the worktree").await;
         if let Err(error) = repaired {
             work.log("warn", "Leaving the files", &error.chain());
         }
@@ -94,9 +82,20 @@ async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
     if let Checkout::Worktree { of } = checkout
         && of.is_dir()
     {
-        worktree::forget(work, of).await?;
+        return tolerate(work, worktree::forget(work, of).await);
     }
     Ok(())
+}
+
+/// A directory that is no repository any more holds nothing of ours, and must not keep a workspace alive.
+fn tolerate(work: &Work, forgotten: Result<(), LocalError>) -> Result<(), LocalError> {
+    match forgotten {
+        Err(error @ LocalError::GitRefused { .. }) => {
+            work.log("warn", "Forgetting the worktree", &error.chain());
+            Ok(())
+        }
+        other => other,
+    }
 }
 
 /// What the template and the parameters ask for.
@@ -108,8 +107,11 @@ fn planned(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
     if !directory.is_absolute() || !directory.is_dir() {
         return Err(LocalError::NotARepository { path: directory });
     }
+    if work.deployment.enclosure.hides(&directory) {
+        return Err(LocalError::OwnData { path: directory });
+    }
     // Runs share the caller's own directory; they have no branch to keep apart.
-    if work.workspace.is_named(&format!("runs-{}", template.name)) {
+    if AgentName::parse(&work.workspace.name).is_ok_and(|name| name.is_of_runs()) {
         return Ok(Checkout::Foreign { directory });
     }
     Ok(Checkout::Worktree { of: directory })

@@ -27,7 +27,8 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     };
     let directory = checkout::directory(work, &checkout);
     let socket = socket::path_for(&work.place.fleet, work.workspace.id)?;
-    let mut visible = checkout::visible(work, &checkout);
+    // Never a directory of the caller's, which whoever works there can turn into a way to somewhere else.
+    let mut visible = vec![work.place.root.clone()];
     visible.extend(socket.parent().map(Path::to_owned));
     agent_files::write(&Briefing { place: &work.place, values: &work.build.values })?;
     // Whoever sees the agent ready sees its first metadata too.

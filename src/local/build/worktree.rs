@@ -12,7 +12,7 @@ use crate::local::record::Workspace;
 
 /// Adds a worktree on the workspace's own branch.
 pub(super) async fn add(work: &Work, of: &Path) -> Result<(), LocalError> {
-    let git = Git::of(work, &[&work.place.root, of]);
+    let git = Git::of(work, &[&work.place.root]);
     let not_a_repository = |error| match error {
         LocalError::GitRefused { .. } => LocalError::NotARepository { path: of.to_owned() },
         other => other,
@@ -39,7 +39,7 @@ pub(super) async fn add(work: &Work, of: &Path) -> Result<(), LocalError> {
 /// Forgets the worktree of this workspace, whose directory is gone, and one that had its branch in a directory
 /// that is gone too.
 pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
-    let git = Git::of(work, &[of]);
+    let git = Git::of(work, &[]);
     let listing = git.run(of, &["worktree", "list", "--porcelain"], "list the worktrees").await?;
     let branch = format!("refs/heads/{}", branch_of(&work.workspace));
     let own = own_path(work);

@@ -56,6 +56,11 @@ impl Enclosure {
         enclosure
     }
 
+    /// Is this among what no workspace may see? Then none may be given it either.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        there(&[path]).any(|path| there(&self.hidden).any(|hidden| path.starts_with(hidden)))
+    }
+
     /// What stands before a command so that it runs enclosed and sees these directories all the same; nothing
     /// where there are no walls.
     pub(crate) fn prefix(&self, keep: &[impl AsRef<Path>], terminals: Terminals) -> Vec<OsString> {

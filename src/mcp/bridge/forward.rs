@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{BridgeOptions, Locator, Whereabouts, headers, refusal};
+use crate::domain::directory::{HEADER, told};
 use crate::domain::text::cut;
 use crate::domain::url::is_loopback;
 
@@ -33,6 +34,7 @@ pub(super) struct Endpoint {
     url: RwLock<Url>,
     locator: Arc<dyn Locator>,
     token: SecretString,
+    directory: String,
     negotiated: RwLock<Option<String>>,
 }
 
@@ -43,12 +45,13 @@ impl Endpoint {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(TCP_KEEPALIVE);
         let builder = if is_loopback(&options.url) { builder.no_proxy() } else { builder };
-        let BridgeOptions { url, token, locator } = options;
+        let BridgeOptions { url, token, directory, locator } = options;
         Ok(Self {
             http: builder.build()?,
             url: RwLock::new(url),
             locator,
             token,
+            directory: told(&directory),
             negotiated: RwLock::new(None),
         })
     }
@@ -99,6 +102,7 @@ impl Endpoint {
         let negotiated = self.negotiated.read().unwrap_or_else(PoisonError::into_inner).clone();
         let request = self.http.post(url).bearer_auth(self.token.expose_secret());
         let request = request.header(ACCEPT, "application/json, text/event-stream");
+        let request = request.header(HEADER, &self.directory);
         request.headers(headers::of(message, negotiated.as_deref())).json(message).send().await
     }
 

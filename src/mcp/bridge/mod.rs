@@ -1,7 +1,7 @@
 //! The stdio bridge: carries a client's JSON-RPC lines to the HTTP endpoint and the answers back.
 //!
 //! It knows nothing of tools. A line in becomes a POST, every message of its answer a line out; what it adds
-//! are the credential, the headers of the protocol era, and an error when the server cannot be reached.
+//! are the credential, the client's directory, the headers of the protocol era, and an error when the server cannot be reached.
 
 mod forward;
 mod headers;
@@ -10,6 +10,7 @@ mod refusal;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -32,6 +33,8 @@ pub struct BridgeOptions {
     /// The endpoint, such as `http://127.0.0.1:3001/mcp`.
     pub url: Url,
     pub token: SecretString,
+    /// Where the client works.
+    pub directory: PathBuf,
     /// Asked when nobody answers there any more.
     pub locator: Arc<dyn Locator>,
 }

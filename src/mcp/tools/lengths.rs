@@ -269,6 +269,7 @@ fn drop_extras_of_row(row: &mut AgentRow, round: usize) {
         }
         _ => {
             row.current_task = None;
+            row.directory = None;
             drop_long(&mut row.pull_request_url);
         }
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Api, Status};
 use crate::engine::Usage;
-use crate::runner::budget::Budget;
+use crate::runner::budget;
 use crate::runner::conversation::{Known, Progress, Turn};
 use crate::runner::entry::TaskKey;
 use crate::runner::state::State;
@@ -63,7 +63,7 @@ fn whole(api: &Api, state: &State) -> Value {
 }
 
 fn budget(api: &Api, usage: &Usage) -> Value {
-    match Budget::read(&api.directory) {
+    match budget::read(&api.directory) {
         Ok(budget) => json!({
             "max_cost_usd": budget.max_cost_usd,
             "max_tokens": budget.max_tokens,

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::Launch;
 use super::output::Lines;
 use super::side::Side;
+use crate::engine::budget::Budget;
 use crate::engine::{Event, Reader, Spent, Usage};
-use crate::runner::budget::Budget;
 
 const CHUNK: usize = 64 * 1024;
 /// How often to look into the file beside the output.

@@ -12,14 +12,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use secrecy::ExposeSecret;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::budget::Budget;
 use super::options::Ladder;
 use crate::domain::id::RunId;
+use crate::engine::budget::Budget;
 use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent, Usage};
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
@@ -168,8 +167,9 @@ fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
         command.env_remove(variable);
     }
     command.envs(invocation.environment.iter().cloned()).env(MARKER, launch.run.to_string());
-    for (name, secret) in &invocation.secrets {
-        command.env(name, secret.expose_secret());
+    for (name, file) in &invocation.secrets {
+        let text = std::fs::read_to_string(file)?;
+        command.env(name, text.lines().next().unwrap_or_default().trim());
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own, so that Ctrl-C at the runner's terminal reaches the engine by our ladder only.

@@ -6,8 +6,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::Worker;
+use crate::engine::budget::BudgetError;
 use crate::engine::{Count, Usage};
-use crate::runner::budget::{Budget, BudgetError};
+use crate::runner::budget;
 use crate::runner::conversation::{Known, Progress};
 use crate::runner::entry::{Entry, Interruption, Outcome, Source, TaskKey};
 use crate::runner::journal::JournalError;
@@ -116,7 +117,7 @@ impl Worker {
             if n_waiting >= MAX_WAITING || n_bytes + content.len() > MAX_WAITING_BYTES {
                 return Err(Refusal::Full);
             }
-            let budget = Budget::read(&self.options.directory);
+            let budget = budget::read(&self.options.directory);
             let checked = budget.and_then(|budget| budget.check(&state.conversation.usage()));
             checked.map_err(Refusal::Budget)?;
         }

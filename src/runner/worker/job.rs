@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::domain::id::RunId;
+use crate::engine::budget::Budget;
 use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request, Spent};
-use crate::runner::budget::Budget;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
 use crate::runner::process::{self, Finish, Finished, Heard, Launch};
@@ -48,7 +48,7 @@ impl Job {
             Ok(prepared) => prepared,
             Err(finish) => return Done { finished: self.unspent(finish), note: None },
         };
-        let is_alone = request.fleet.is_none() && wants_fleet(engine.word());
+        let is_alone = request.fleet.is_none() && engine.word().calls_tools();
         let note = is_alone.then_some(WITHOUT_FLEET);
         note.into_iter().for_each(|note| heard(Heard::Text(format!("{note}\n"))));
         loop {
@@ -70,7 +70,7 @@ impl Job {
         };
         let engine = self.options.engine.get().await.map_err(missing)?;
         let (directory, generation) = (&self.options.directory, self.options.generation);
-        if wants_fleet(engine.word()) {
+        if engine.word().calls_tools() {
             briefing::wait(directory, generation, self.patience).await;
         }
         let request = Request {
@@ -84,6 +84,7 @@ impl Job {
             fleet: briefing::fleet(directory, generation),
             max_cost_usd: self.budget.max_cost_usd,
             is_review: briefing::is_review(directory),
+            is_followed: true,
         };
         Ok((engine, request))
     }
@@ -113,9 +114,4 @@ impl Job {
         let session = self.session.as_ref().map(|session| session.spent).unwrap_or_default();
         Finished { finish, spent: Spent { run: engine::Usage::default(), session } }
     }
-}
-
-/// The demo engine calls no tools, so that it waits for nobody.
-fn wants_fleet(word: EngineWord) -> bool {
-    word != EngineWord::Demo
 }

@@ -9,7 +9,6 @@ use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::budget::{Budget, BudgetError};
 use super::conversation::{Progress, Turn};
 use super::entry::{Entry, Interruption, Outcome, Session, Source};
 use super::forget::BOUNDS;
@@ -20,6 +19,7 @@ use super::report::{Report, Reporter};
 use super::state::State;
 use super::{files, git, locks};
 use crate::domain::id::RunId;
+use crate::engine::budget::{Budget, BudgetError};
 use crate::engine::{Count, End, FailureKind, Spent, Usage};
 pub(crate) use intake::{Command, Refusal};
 use job::{Done, Job};
@@ -126,7 +126,7 @@ impl Worker {
 
     fn budget_left(&self) -> Result<Budget, BudgetError> {
         let (budget, used) =
-            (Budget::read(&self.options.directory)?, self.state.borrow().conversation.usage());
+            (super::budget::read(&self.options.directory)?, self.state.borrow().conversation.usage());
         budget.check(&used)?;
         Ok(budget.less(&used))
     }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{AgentPath, IdempotencyKey, Reply};
+use super::{AgentPath, CallersDirectory, IdempotencyKey, Reply};
 use crate::app::Fleet;
 use crate::app::caller::Caller;
 use crate::view::agent::{AgentChanged, AgentDeleted, AgentList, AgentShown, AgentsWaited, MetadataSet};
@@ -41,7 +41,7 @@ async fn list_agents(
 }
 
 /// Makes an agent: a workspace of the project, with the spec as its first task.
-#[utoipa::path(post, path = "/agents", tag = "agents", params(IdempotencyKey),
+#[utoipa::path(post, path = "/agents", tag = "agents", params(IdempotencyKey, CallersDirectory),
     request_body(content = CreateAgentInput, example = json!({
         "project": "setup",
         "spec": "## Objective\nFix the login bug",

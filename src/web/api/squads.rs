@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{IdempotencyKey, Reply};
+use super::{CallersDirectory, IdempotencyKey, Reply};
 use crate::app::Fleet;
 use crate::app::caller::Caller;
 use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
@@ -40,7 +40,7 @@ async fn list_roles(
 }
 
 /// Runs members of different roles and answers when all are through, or at once if asked so.
-#[utoipa::path(post, path = "/squads", tag = "squads", params(IdempotencyKey),
+#[utoipa::path(post, path = "/squads", tag = "squads", params(IdempotencyKey, CallersDirectory),
     request_body(content = StartSquadInput, example = json!({
         "members": [
             { "roleId": "qa-engineer", "task": "Run the tests and report what fails" },

@@ -61,10 +61,12 @@ async fn agents_history_shows_entries_newest_first() {
         needs_user_attention: false,
         generation: 1,
         created_at: days_ago(2),
+        verified: None,
         states: Vec::new(),
     };
-    let tasks =
-        vec![entry("report", "line one\nline two", None), entry("task", "Fix it", Some("tests pass"))];
+    let verified = json!({ "commit": "1f2e3d4c5b6a", "new_commit": true, "pushed": false, "clean": true });
+    let done = HistoryRow { verified: Some(verified), ..entry("task", "Fix it", Some("tests pass")) };
+    let tasks = vec![entry("report", "line one\nline two", None), done];
     let history = TaskHistory { agent_name: "fix-login".into(), tasks, paging: paging(2, 1, 1) };
     rig.answers("GET /agents/fix-login/history", &history).await;
     let told = rig.run("agents history fix-login --kind task --page 1");

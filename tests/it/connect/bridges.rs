@@ -10,7 +10,7 @@ use super::{Left, interrupt, told, up};
 use crate::harness::{Program, server_file};
 
 /// A client's end of one `stdio` process.
-struct Bridge {
+pub(super) struct Bridge {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -18,7 +18,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    async fn open(program: &Program, arguments: &[&str]) -> Self {
+    pub(super) async fn open(program: &Program, arguments: &[&str]) -> Self {
         let all: Vec<&str> = ["stdio"].iter().chain(arguments).copied().collect();
         let mut command = tokio::process::Command::from(program.command(&all));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -41,7 +41,7 @@ impl Bridge {
         answer
     }
 
-    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         answer["result"]["structuredContent"].clone()
     }
@@ -52,14 +52,14 @@ impl Bridge {
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    async fn close(self) {
+    pub(super) async fn close(self) {
         let Self { mut child, input, .. } = self;
         drop(input);
         assert!(child.wait().await.unwrap().success());
     }
 }
 
-fn names(list: &Value) -> Vec<&str> {
+pub(super) fn names(list: &Value) -> Vec<&str> {
     list["agents"].as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect()
 }
 

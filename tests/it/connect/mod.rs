@@ -2,6 +2,7 @@
 
 mod bridges;
 mod files;
+mod here;
 mod http;
 pub(crate) mod real_clients;
 mod real_engines;

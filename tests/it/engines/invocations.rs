@@ -6,11 +6,10 @@ use fleet_mcp::engine::codex::{Codex, Sandbox};
 use fleet_mcp::engine::custom::{Custom, shipped};
 use fleet_mcp::engine::demo::Demo;
 use fleet_mcp::engine::{Count, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session};
-use secrecy::SecretString;
 
 use super::{claude, codex, fresh, request};
 
-const TOKEN: &str = "agent-token-canary";
+const TOKEN: &str = "/w/fleet/token";
 
 /// All that can be asked for, in a linked worktree.
 fn everything(session: Session) -> Request {
@@ -27,7 +26,7 @@ fn everything(session: Session) -> Request {
         fleet: Some(FleetAccess {
             mcp_json: "/w/fleet/mcp.json".into(),
             config_toml: config_toml.to_owned(),
-            token: SecretString::from(TOKEN),
+            token: TOKEN.into(),
         }),
         max_cost_usd: Some(1.5),
         is_review: true,
@@ -91,13 +90,16 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
     assert!(refused.contains("leave the prompt out of the template"), "{refused}");
 }
 
-/// Codex gets it by a variable, Claude Code by a file; no argument and no debug output has it.
+/// Codex gets it by a variable, Claude Code by a file of its own; an engine knows only where it lies.
 #[test]
 fn the_agents_token_is_in_no_command_line() {
     for engine in [&claude() as &dyn Engine, &codex()] {
         let invocation = engine.invocation(&everything(fresh())).unwrap();
-        assert!(!format!("{invocation:?}").contains(TOKEN));
-        assert_eq!(invocation.secrets.len(), usize::from(engine.word() == EngineWord::Codex));
+        let secrets = [("FLEET_TOKEN".to_owned(), PathBuf::from(TOKEN))];
+        let expected = if engine.word() == EngineWord::Codex { &secrets[..] } else { &[] };
+        assert_eq!(invocation.secrets, expected);
+        let open = format!("{:?}{:?}{}", invocation.arguments, invocation.environment, invocation.stdin);
+        assert!(!open.contains(TOKEN), "{open}");
     }
 }
 

@@ -35,6 +35,7 @@ fn request(session: Session) -> Request {
         fleet: None,
         max_cost_usd: None,
         is_review: false,
+        is_followed: true,
     }
 }
 

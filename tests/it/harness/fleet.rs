@@ -265,7 +265,7 @@ pub(crate) fn caller(kind: RoleKind, name: &str) -> Caller {
         agent: None,
         projects: AllowedProjects::All,
     };
-    Caller { principal, surface: Surface::Rest }
+    Caller { principal, surface: Surface::Rest, directory: None }
 }
 
 pub(crate) fn create_command(name: &str) -> CreateAgent {

@@ -24,19 +24,20 @@ pub(crate) struct ServerProcess {
 pub(crate) struct Program {
     pub(crate) directory: Arc<TempDir>,
     variables: Vec<(String, String)>,
+    /// The directory it is called in, which is never this project's own.
+    place: PathBuf,
 }
 
 impl Program {
     /// On a fresh data directory, talking to this Coder.
     pub(crate) fn new(coder_url: &str, token: &str) -> Self {
-        let directory = Arc::new(tempfile::tempdir().unwrap());
-        let program = Self { directory, variables: Vec::new() };
-        program.variable("CODER_URL", coder_url).variable("CODER_SESSION_TOKEN", token)
+        Self::without_coder().variable("CODER_URL", coder_url).variable("CODER_SESSION_TOKEN", token)
     }
 
     /// On a fresh data directory, with no Coder set.
     pub(crate) fn without_coder() -> Self {
-        Self { directory: Arc::new(tempfile::tempdir().unwrap()), variables: Vec::new() }
+        let directory = Arc::new(tempfile::tempdir().unwrap());
+        Self { place: directory.path().to_owned(), directory, variables: Vec::new() }
     }
 
     pub(crate) fn on(coder: &CoderStub) -> Self {
@@ -49,13 +50,22 @@ impl Program {
         self
     }
 
+    /// The same program called in another directory.
+    pub(crate) fn within(&self, place: &Path) -> Self {
+        Self { place: place.to_owned(), ..self.clone() }
+    }
+
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
     /// A git repository with one commit, made when it is asked for first.
     pub(crate) fn repository(&self) -> PathBuf {
-        let repository = self.directory.path().join("repository");
+        self.repository_named("repository")
+    }
+
+    pub(crate) fn repository_named(&self, name: &str) -> PathBuf {
+        let repository = self.directory.path().join(name);
         if !repository.exists() {
             std::fs::create_dir(&repository).unwrap();
             for arguments in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "first"]] {
@@ -71,6 +81,7 @@ impl Program {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
         command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.current_dir(&self.place);
         command.env("HOME", self.directory.path()).env("FLEET_DATA_DIR", self.data_dir());
         // A CLI that happens to be on this machine is not what a test means.
         command.env("ENGINE", "demo");

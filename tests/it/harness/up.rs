@@ -20,18 +20,7 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn start(program: &Program) -> Self {
-        Self::start_by(program, program.command(&["up", "--port", "0"])).await
-    }
-
-    /// In a git repository of its own, which is the project `here`.
-    pub(crate) async fn start_here(program: &Program) -> Self {
-        let mut command = program.command(&["up", "--port", "0"]);
-        command.current_dir(program.repository());
-        Self::start_by(program, command).await
-    }
-
-    async fn start_by(program: &Program, command: std::process::Command) -> Self {
-        let mut command = tokio::process::Command::from(command);
+        let mut command = tokio::process::Command::from(program.command(&["up", "--port", "0"]));
         let path = program.directory.path().join("server.log");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
@@ -56,6 +45,11 @@ impl Up {
             is_known || self.child.try_wait().unwrap().is_some()
         })
         .await;
+    }
+
+    /// In a git repository of its own, which is the project `here`.
+    pub(crate) async fn start_here(program: &Program) -> Self {
+        Self::start(&program.within(&program.repository())).await
     }
 
     /// Dies as `kill -9` would have it; its agents run on.

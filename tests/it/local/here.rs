@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use fleet_mcp::app::agents::CreateAgent;
+use fleet_mcp::app::caller::Caller;
 use fleet_mcp::coder::exec::{Command, Exit};
 use serde_json::json;
 
-use crate::harness::{LocalSite, RunningLocal, is_over, is_ready};
+use super::isolation::is_skipped;
+use crate::harness::{LocalSite, RunningFleet, RunningLocal, create_command, is_over, is_ready, operator};
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = std::process::Command::new("git");
@@ -143,6 +146,62 @@ async fn runs_share_the_directory_itself_which_no_delete_touches() {
     delete(&local, &created["id"], false).await;
     assert_eq!(std::fs::read_to_string(caller.path().join("file")).unwrap(), "content");
     assert_eq!(git(caller.path(), &["branch", "--format=%(refname:short)"]), "main");
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn each_workspace_for_runs_has_the_directory_it_was_made_for() {
+    let (usual, other) = (repository(), repository());
+    let site = LocalSite::new().here(usual.path());
+    let local = site.start().await;
+    let template = local.api().get("/api/v2/organizations/coder/templates/here").await.body;
+    let values = json!([{ "name": "fleet_mcp_directory", "value": other.path() }]);
+    let body =
+        json!({ "name": "runs-here-0", "template_id": template["id"], "rich_parameter_values": values });
+    let made = local.api().post("/api/v2/users/me/workspaces", &body).await.body;
+    let ready = local.until(&made["id"], is_ready).await;
+    assert_eq!(ready.latest_build.resources[0].agents[0].directory, other.path().display().to_string());
+    delete(&local, &made["id"], false).await;
+    assert_eq!(std::fs::read_to_string(other.path().join("file")).unwrap(), "content");
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_directory_that_was_turned_into_a_way_to_the_fleets_data_leads_nowhere() {
+    let outside = tempfile::tempdir().unwrap();
+    let directory = outside.path().join("callers");
+    std::fs::create_dir(&directory).unwrap();
+    let site = LocalSite::new().here(&directory);
+    let local = site.start().await;
+    if is_skipped(local.coder.isolation()) {
+        return;
+    }
+    let created = local.create("here", "runs-here", "").await.body;
+    local.until(&created["id"], is_ready).await;
+    local.build(&created["id"], &json!({ "transition": "stop" })).await;
+    local.until(&created["id"], is_over).await;
+    std::fs::remove_dir(&directory).unwrap();
+    std::os::unix::fs::symlink(site.data_dir().join("coder"), &directory).unwrap();
+    local.build(&created["id"], &json!({ "transition": "start" })).await;
+    let failed = local.until(&created["id"], is_over).await.latest_build.job.error.unwrap_or_default();
+    assert!(failed.contains("cannot work in"), "{failed}");
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_fleet_on_a_deployment_leaves_the_directory_to_that() {
+    let (deployments, callers) = (repository(), repository());
+    let site = LocalSite::new().here(deployments.path());
+    let local = site.start().await;
+    let running = RunningFleet::start(&local.url, &local.token).await.seen().await;
+    let caller = Caller { directory: Some(callers.path().to_owned()), ..operator() };
+    let command = CreateAgent { project: "here".to_owned(), ..create_command("helper") };
+    running.fleet.agent_create(&caller, command).await.unwrap();
+    running.rests("helper").await;
+    let branches =
+        |repository: &Path| git(repository, &["for-each-ref", "--format=%(refname)", "refs/heads/fleet"]);
+    assert_eq!([branches(deployments.path()), branches(callers.path())], ["refs/heads/fleet/helper", ""]);
+    running.stop().await;
     local.coder.stop().await;
 }
 

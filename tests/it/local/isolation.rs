@@ -112,7 +112,7 @@ async fn two_workspaces(site: &LocalSite, local: &RunningLocal) -> Uuid {
 }
 
 /// Says so and returns true where a machine lets nobody have namespaces.
-fn is_skipped(isolation: &Isolation) -> bool {
+pub(super) fn is_skipped(isolation: &Isolation) -> bool {
     match isolation {
         Isolation::Enforced => false,
         Isolation::Absent { reason } => {

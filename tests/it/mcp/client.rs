@@ -159,6 +159,7 @@ impl Stdio {
         let options = BridgeOptions {
             url: url.parse().unwrap(),
             token: token.to_owned().into(),
+            directory: std::env::current_dir().unwrap(),
             locator: Arc::new(Looks(Mutex::new(looks.into()))),
         };
         let bridge = tokio::spawn(async move { bridge_between(options, read, write).await });

@@ -66,6 +66,7 @@ fn agent(name: &str) -> Agent {
         role: "coder".into(),
         spec: "## Objective\nAdd a login — 🔑".into(),
         pull_request_url: Some("https://forge.example/pull/1".into()),
+        directory: Some("/srv/shop".into()),
         created_by: Some("manager".into()),
         created_at: at(0),
         updated_at: at(0),

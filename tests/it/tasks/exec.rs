@@ -1,18 +1,19 @@
 //! Agents without an app to tell: the project's engine is run once for each task, by a command in the workspace.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use fleet_mcp::app::logs::ShowLog;
-use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::log::LogKind;
 use fleet_mcp::domain::page::PageRequest;
-use fleet_mcp::domain::task::{Reached, TaskMove, TaskState};
+use fleet_mcp::domain::task::{Reached, TaskMove, TaskState, Verified};
 
-use crate::harness::{Crew, LocalSite, RunningFleet, eventually, operator, project};
+use crate::harness::{Crew, LocalSite, RunningFleet, eventually, operator, project, script};
 
 /// A crew whose project names an app that its workspaces do not have, and this engine.
-async fn without_an_app(engine: &str) -> Crew {
+pub(super) async fn without_an_app(engine: &str) -> Crew {
     let site = LocalSite::new().project(project("setup", None));
     let projects = site.directory.path().join("projects");
     std::fs::create_dir(&projects).unwrap();
@@ -27,10 +28,18 @@ async fn without_an_app(engine: &str) -> Crew {
     crew
 }
 
-fn commits(crew: &Crew, subject: &str) -> usize {
+pub(super) fn commits(crew: &Crew, subject: &str) -> usize {
     let repository = crew.site.workspace("one").join("repo");
-    let told = Command::new("git").arg("-C").arg(repository).args(["log", "--format=%s"]).output().unwrap();
-    String::from_utf8_lossy(&told.stdout).lines().filter(|line| *line == subject).count()
+    git(&repository, &["log", "--format=%s"]).lines().filter(|line| *line == subject).count()
+}
+
+fn git(repository: &Path, arguments: &[&str]) -> String {
+    let told = Command::new("git").arg("-C").arg(repository).args(arguments).output().unwrap();
+    String::from_utf8_lossy(&told.stdout).trim().to_owned()
+}
+
+fn attention(crew: &Crew) -> Attention {
+    crew.running.fleet.board().now().by_name("one").unwrap().agent.sighting.attention
 }
 
 #[tokio::test]
@@ -72,6 +81,45 @@ async fn failures_and_questions_are_told_apart() {
     let asked = crew.ended(asked).await;
     let told = (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention);
     assert_eq!(told, (TaskState::Done, Some("which one?"), true));
+}
+
+#[tokio::test]
+async fn what_can_be_seen_of_a_claim_stands_beside_it_and_looking_starts_nothing_of_the_repository() {
+    let crew = without_an_app("demo").await;
+    let repository = crew.site.workspace("one").join("repo");
+    let sign = crew.site.directory.path().join("started");
+    let program = format!("touch {}; echo", sign.display());
+    git(&repository, &["config", "core.fsmonitor", &program]);
+    let hook = repository.join(".git/hooks/post-index-change");
+    script(&hook, &format!("#!/bin/sh\n{program}\n"));
+    let talk = crew.give("one", "say nothing was done").await;
+    let talk = crew.ended(talk).await.work.verified.unwrap();
+    assert_eq!((talk.is_new, talk.is_clean), (Some(false), true));
+    crew.rests("one").await;
+    std::fs::write(repository.join("left behind"), "").unwrap();
+    let work = crew.give("one", "say commit\ncommit Real work").await;
+    let seen = crew.ended(work).await.work.verified;
+    let head = git(&repository, &["-c", "core.fsmonitor=false", "rev-parse", "HEAD"]);
+    let expected = Verified { commit: Some(head), is_new: Some(true), is_pushed: false, is_clean: false };
+    assert_eq!(seen, Some(expected));
+    assert!(!sign.exists(), "git started what the repository names");
+}
+
+#[tokio::test]
+async fn a_usage_limit_parks_the_agent_and_its_end_runs_the_task_again() {
+    let crew = without_an_app("demo").await;
+    let task = crew.give("one", "commit Again\nfail usage limit reached, try again in 1 seconds").await;
+    eventually("it is parked", async || attention(&crew) == Attention::Parked).await;
+    eventually("it was run again", async || commits(&crew, "Again") == 2).await;
+    eventually("it is parked again", async || attention(&crew) == Attention::Parked).await;
+    crew.cancel("one").await.unwrap();
+    let task = crew.ended(task).await;
+    assert_eq!((task.state(), task.work.attempt >= 2), (TaskState::Canceled, true));
+    crew.rests("one").await;
+    let open = crew.give("one", "fail usage limit reached").await;
+    let open = crew.ended(open).await;
+    let expected = (TaskState::Failed, Some("usage limit reached"));
+    assert_eq!((open.state(), open.entry.outcome.as_deref()), expected);
 }
 
 #[tokio::test]

@@ -4,9 +4,13 @@ mod agent_api;
 mod cancel;
 mod engines;
 mod exec;
+mod exec_real;
 mod faults;
+#[cfg(feature = "test-hooks")]
+mod kill_points;
 mod life;
 mod outcomes;
 mod queue;
 mod reports;
+mod strangers;
 mod streams;

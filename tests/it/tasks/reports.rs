@@ -26,7 +26,7 @@ async fn agent(crew: &Crew, name: &str) -> Caller {
     let minted = crew.running.fleet.token_create(&operator(), request).await.unwrap();
     let token = SecretString::from(minted.reveal());
     let principal = crew.running.fleet.token_principal(&token).await.unwrap().unwrap();
-    Caller { principal, surface: Surface::Mcp }
+    Caller { principal, surface: Surface::Mcp, directory: None }
 }
 
 async fn report(crew: &Crew, caller: &Caller, state: ReportedState, question: Option<&str>) -> Reported {

@@ -1,14 +1,15 @@
 //! The beginning of a member: its workspace, its directory, its engine, its conversation, then its process.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::Utc;
 use uuid::Uuid;
 
-use super::ground::Ground;
 use crate::app::Fleet;
 use crate::app::error::Error;
+use crate::app::ground::{Ground, Plot};
 use crate::app::hooks::point;
 use crate::app::runs::NewRun;
 use crate::app::snapshot::AgentState;
@@ -70,10 +71,16 @@ impl Fleet {
             return Ok(Err(MemberEnd::error("its workspace has no agent")));
         };
         let container = self.container_of(&state.agent.project);
-        let ground = self.member_ground(workspace_agent, container.as_deref(), member.wanted_cwd.as_deref());
-        let ground = match ground.await {
+        let plot = Plot {
+            workspace_agent,
+            container: container.as_deref(),
+            cwd: member.wanted_cwd.as_deref(),
+            generation: None,
+            notes: None,
+        };
+        let ground = match self.ground(plot).await {
             Ok(ground) => ground,
-            Err(end) => return Ok(Err(end)),
+            Err(error) => return Ok(Err(MemberEnd::error(error.to_string()))),
         };
         member.engine = Some(engine.word.word().to_owned());
         member.cwd = Some(ground.cwd.clone());
@@ -113,6 +120,8 @@ impl Fleet {
 
     fn member_values(&self, squad: &Squad, member: &Member, ground: &Ground) -> Values {
         let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
+        let path = |path: Option<&PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
+        let repository = ground.repository.as_ref();
         let pairs = [
             ("prompt", member.prompt.clone()),
             ("task", member.task.clone()),
@@ -120,8 +129,8 @@ impl Fleet {
             ("chatId", follow_up.and_then(|chat| chat.id.clone()).unwrap_or_default()),
             ("STATE_MODE", squad.state_mode.word().to_owned()),
             ("roleId", member.role.clone()),
-            ("gitDir", ground.git_directory.clone()),
-            ("gitCommonDir", ground.git_common_directory.clone()),
+            ("gitDir", path(repository.map(|known| &known.git_directory))),
+            ("gitCommonDir", path(repository.map(|known| &known.common_directory))),
             ("FLEET_MCP", self.own_program().display().to_string()),
         ];
         pairs.map(|(name, value)| (name.to_owned(), value)).into()

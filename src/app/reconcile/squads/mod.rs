@@ -1,7 +1,6 @@
 //! Carries squads to their end: one worker a squad, which goes on from the record after any stop.
 
 mod begin;
-mod ground;
 mod member;
 mod place;
 

@@ -1,0 +1,19 @@
+# Tells where a process is about to work, each part followed by a zero byte: the directory without links, the directory
+# of the agent's files if they are of this start, the repository's notes, its two git directories, its commit.
+# Arguments: the directory, from the agent's own on and inside of it; the generation and the name of the notes, each
+# empty if nobody asks for it. Complains with 3 or 4 about the directory.
+unset CDPATH
+fleet=${FLEET_AGENT_DIR:-$HOME/.fleet} given=
+root=$(pwd -P && echo .) && root=${root%?.} || exit 5
+cd -- "$1" 2>/dev/null || exit 3
+here=$(pwd -P && echo .) && here=${here%?.} || exit 3
+case $here/ in "${root%/}"/*) ;; *) exit 4 ;; esac
+[ -n "$2" ] && [ -r "$fleet/token" ] && read -r line 2>/dev/null <"$fleet/provisioned.json" &&
+  case $line in '{"generation":'"$2",*) given=$fleet ;; esac
+printf '%s\000%s\000' "$here" "$given"
+# Longer notes would only push the task out of sight; a link may be a way out of the repository.
+[ -n "$3" ] && [ -f "$3" ] && [ ! -L "$3" ] && dd bs=65536 count=1 2>/dev/null <"$3" | tr -d '\000'
+printf '\000'
+own=$(git rev-parse --absolute-git-dir 2>/dev/null) || exit 0
+common=$(cd -- "$(git rev-parse --git-common-dir 2>/dev/null)" && pwd -P) || exit 0
+printf '%s\000%s\000%s\000' "$own" "$common" "$(git rev-parse --verify --quiet HEAD 2>/dev/null)"

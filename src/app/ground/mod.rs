@@ -1,0 +1,121 @@
+//! Looks where a process is to work: the directory, its repository, and what the agent was given for this start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+use uuid::Uuid;
+
+use super::Fleet;
+use crate::coder::exec::{Command, Exit, Output};
+use crate::domain::text::{cut, one_line};
+use crate::engine::Repository;
+
+const SCRIPT: &str = include_str!("look.sh");
+const MISSING: i32 = 3;
+const OUTSIDE: i32 = 4;
+const LIMIT: Duration = Duration::from_secs(20);
+const LONGEST_REASON: usize = 300;
+
+/// What to look at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plot<'a> {
+    pub(super) workspace_agent: Uuid,
+    pub(super) container: Option<&'a str>,
+    /// Inside the agent's own directory, which it is if nothing is named.
+    pub(super) cwd: Option<&'a str>,
+    /// The start whose files are wanted.
+    pub(super) generation: Option<i64>,
+    /// The file in which the repository tells its agents what to heed.
+    pub(super) notes: Option<&'static str>,
+}
+
+/// Where a process works.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Ground {
+    pub(super) cwd: String,
+    /// The directory of the agent's own files, if they are of the start asked for.
+    pub(super) given: Option<PathBuf>,
+    pub(super) notes: Option<String>,
+    pub(super) repository: Option<Repository>,
+    /// Empty before the first commit; none where there is no repository.
+    pub(super) head: Option<String>,
+}
+
+#[derive(Debug, Error)]
+pub(super) enum GroundError {
+    #[error("its workspace does not answer: {0}")]
+    Silent(String),
+    #[error("cwd '{0}' is no directory of the workspace")]
+    Missing(String),
+    #[error("cwd '{0}' is outside of the workspace")]
+    Outside(String),
+    #[error("cwd '{cwd}' could not be looked at: {said}")]
+    Failed { cwd: String, said: String },
+    #[error("cwd '{0}' has a name that is not UTF-8")]
+    Unnamable(String),
+}
+
+impl Fleet {
+    pub(super) async fn ground(&self, plot: Plot<'_>) -> Result<Ground, GroundError> {
+        let cwd = plot.cwd.unwrap_or(".");
+        let generation = plot.generation.map(|generation| generation.to_string()).unwrap_or_default();
+        let command = Command {
+            timeout: LIMIT,
+            container: plot.container.map(str::to_owned),
+            ..Command::new(["sh", "-c", SCRIPT, "ground", cwd, &generation, plot.notes.unwrap_or_default()])
+        };
+        match self.coder().exec(plot.workspace_agent, &command).await {
+            Ok(output) => read(&output, cwd),
+            Err(error) => Err(GroundError::Silent(error.to_string())),
+        }
+    }
+}
+
+fn read(output: &Output, cwd: &str) -> Result<Ground, GroundError> {
+    match output.exit {
+        Exit::Code(0) => {}
+        Exit::Code(MISSING) => return Err(GroundError::Missing(cwd.to_owned())),
+        Exit::Code(OUTSIDE) => return Err(GroundError::Outside(cwd.to_owned())),
+        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
+            let said = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
+            return Err(GroundError::Failed { cwd: cwd.to_owned(), said });
+        }
+    }
+    parts(&output.stdout).map_err(|_| GroundError::Unnamable(cwd.to_owned()))
+}
+
+fn parts(stdout: &[u8]) -> Result<Ground, std::str::Utf8Error> {
+    let mut parts = stdout.split(|byte| *byte == 0);
+    let mut next = || parts.next().unwrap_or_default();
+    let cwd = std::str::from_utf8(next())?.to_owned();
+    let given = Some(std::str::from_utf8(next())?).filter(|path| path.starts_with('/')).map(PathBuf::from);
+    let notes = Some(String::from_utf8_lossy(next()).into_owned()).filter(|notes| !notes.trim().is_empty());
+    let (own, common) = (std::str::from_utf8(next())?, std::str::from_utf8(next())?);
+    let repository = (!own.is_empty() && !common.is_empty())
+        .then(|| Repository { git_directory: own.into(), common_directory: common.into() });
+    let head = repository.is_some().then(|| String::from_utf8_lossy(next()).into_owned());
+    Ok(Ground { cwd, given, notes, repository, head })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_none() {
+        let bare = Ground { cwd: "/w".to_owned(), ..Ground::default() };
+        assert_eq!(parts(b"/w\0\0\0").unwrap(), bare);
+        let repository = Repository { git_directory: "/w/.git".into(), common_directory: "/w/.git".into() };
+        let fresh = Ground { repository: Some(repository.clone()), head: Some(String::new()), ..bare };
+        assert_eq!(parts(b"/w\0\0\0/w/.git\0/w/.git\0\0").unwrap(), fresh);
+        let whole = Ground {
+            cwd: "/w".to_owned(),
+            given: Some("/f".into()),
+            notes: Some("Test.\n".to_owned()),
+            repository: Some(repository),
+            head: Some("1f2e".to_owned()),
+        };
+        assert_eq!(parts(b"/w\0/f\0Test.\n\0/w/.git\0/w/.git\x001f2e\0").unwrap(), whole);
+    }
+}

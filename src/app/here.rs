@@ -1,0 +1,103 @@
+//! Which directory the project `here` is: the caller's own, else the one in which the server was started.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::Fleet;
+use super::caller::Caller;
+use super::discovery::ProjectInfo;
+use super::error::Error;
+use crate::coder::wire::RichParameter;
+use crate::domain::hosting::Hosting;
+use crate::domain::name::name_key;
+use crate::store::RequestKey;
+
+/// The parameter by which the embedded Coder is told the directory; its default is the server's own.
+pub(super) const DIRECTORY: &str = "fleet_mcp_directory";
+
+impl Caller {
+    /// The directory it brings, if it is one who may.
+    fn brings(&self) -> Option<&Path> {
+        self.directory.as_deref().filter(|_| self.principal.may_bring_directory())
+    }
+
+    /// The same words said in another directory ask for something else, so that is part of a request's key.
+    pub(super) fn key_in_directory(&self, key: RequestKey) -> RequestKey {
+        let Some(brought) = self.brings() else { return key };
+        let brought = brought.as_os_str().as_encoded_bytes();
+        let both = Sha256::new().chain_update(key.fingerprint).chain_update(brought);
+        RequestKey { fingerprint: both.finalize().into(), ..key }
+    }
+}
+
+impl Fleet {
+    /// Where a new agent of this project is to work; none where the project says that itself.
+    pub(super) async fn directory_for(
+        &self,
+        caller: &Caller,
+        info: &ProjectInfo,
+    ) -> Result<Option<String>, Error> {
+        let Some(parameter) = self.directory_parameter(info) else { return Ok(None) };
+        match caller.brings() {
+            Some(brought) => usable(brought).await.map(Some),
+            None => Ok(self.directory_of(caller).or_else(|| usual(parameter))),
+        }
+    }
+
+    /// The directory of callers that bring none.
+    pub(super) fn usual_directory(&self, info: &ProjectInfo) -> Option<String> {
+        self.directory_parameter(info).and_then(usual)
+    }
+
+    /// A deployment's machines know nothing of our directories, and an operator's own choice is not for callers.
+    fn directory_parameter<'a>(&self, info: &'a ProjectInfo) -> Option<&'a RichParameter> {
+        if !self.has_directories() {
+            return None;
+        }
+        let is_configured = info.project.parameters.keys().any(|key| name_key(key) == DIRECTORY);
+        info.declared.parameters.iter().find(|parameter| parameter.name == DIRECTORY && !is_configured)
+    }
+
+    pub(super) fn has_directories(&self) -> bool {
+        match self.hosting() {
+            Hosting::Embedded(_) => true,
+            Hosting::Deployment => false,
+        }
+    }
+
+    /// What an agent makes belongs to the repository that it works on itself.
+    fn directory_of(&self, caller: &Caller) -> Option<String> {
+        self.board().now().by_id(caller.principal.agent?)?.agent.directory.clone()
+    }
+}
+
+/// An agent gets a worktree, so there has to be a repository; whether that has a commit is for git to say.
+pub(super) async fn check_repository(directory: &str) -> Result<(), Error> {
+    let path = PathBuf::from(directory);
+    let looked = tokio::task::spawn_blocking(move || path.ancestors().any(is_repository)).await;
+    if looked.unwrap_or(false) { Ok(()) } else { Err(Error::NoRepository(directory.to_owned())) }
+}
+
+/// With its data in it, beside it, or, in a worktree, behind the file that is there instead.
+fn is_repository(folder: &Path) -> bool {
+    let is_data = |path: &Path| path.join("HEAD").exists() && path.join("objects").exists();
+    let beside = folder.join(".git");
+    beside.is_file() || is_data(&beside) || is_data(folder)
+}
+
+fn usual(parameter: &RichParameter) -> Option<String> {
+    Some(parameter.default_value.clone()).filter(|directory| !directory.is_empty())
+}
+
+/// By its true name, so that one directory is never two.
+async fn usable(path: &Path) -> Result<String, Error> {
+    let refusal = || Error::NoDirectory(path.display().to_string());
+    if !path.is_absolute() {
+        return Err(refusal());
+    }
+    let found = tokio::fs::canonicalize(path).await.map_err(|_| refusal())?;
+    let is_directory = tokio::fs::metadata(&found).await.is_ok_and(|known| known.is_dir());
+    let text = found.into_os_string().into_string().ok().filter(|_| is_directory);
+    text.ok_or_else(refusal)
+}

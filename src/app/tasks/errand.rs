@@ -1,0 +1,122 @@
+//! All that the run of a task needs, found out in the workspace before anything is recorded or begun.
+
+use std::time::Duration;
+
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::ground::{Ground, Plot};
+use crate::app::snapshot::AgentState;
+use crate::coder::exec::{Command, Exit, Inherited};
+use crate::domain::environment;
+use crate::domain::role::RoleKind;
+use crate::domain::task::Task;
+use crate::engine::codex::{self, Sandbox};
+use crate::engine::{EngineWord, Invocation, Request, Session, remote};
+
+/// Trying the sandbox takes a moment, since the CLI has to start for it.
+const SANDBOX_LIMIT: Duration = Duration::from_secs(20);
+
+/// Can a task be run?
+#[derive(Debug)]
+pub(in crate::app) enum Readiness {
+    Now(Errand),
+    /// What this start of the agent is to be given is still on its way.
+    Later,
+    Never(String),
+}
+
+/// What to run for a task, and where its repository stands before.
+#[derive(Debug)]
+pub(in crate::app) struct Errand {
+    pub(super) invocation: Invocation,
+    /// Empty before the first commit; none where there is no repository.
+    pub(in crate::app) head: Option<String>,
+}
+
+impl Fleet {
+    pub(in crate::app) async fn task_errand(
+        &self,
+        state: &AgentState,
+        task: &Task,
+    ) -> Result<Readiness, Error> {
+        let word = self.engine_of(state).await?;
+        if word.calls_tools() && !self.is_provisioned(state) {
+            return Ok(Readiness::Later);
+        }
+        let left = match self.budget_left(state) {
+            Ok(left) => left,
+            Err(error) => return Ok(Readiness::Never(format!("not run: {error}"))),
+        };
+        let unfit = |reason: String| Error::EngineUnavailable { name: state.agent.name.to_string(), reason };
+        let sandbox = self.sandbox_of(state, word).await?;
+        let engine = remote::by_name(word, self.own_program(), sandbox).ok_or_else(|| {
+            unfit(format!("the engine {word} works only in workspaces with a runner; name another one"))
+        })?;
+        let ground = self.task_ground(state, engine.notes_file()).await?;
+        let head = ground.head.clone();
+        let request = Request { max_cost_usd: left.max_cost_usd, ..self.task_request(state, task, ground) };
+        let invocation = engine.invocation(&request).map_err(|error| unfit(error.to_string()))?;
+        Ok(Readiness::Now(Errand { invocation, head }))
+    }
+
+    async fn task_ground(&self, state: &AgentState, notes: Option<&'static str>) -> Result<Ground, Error> {
+        let container = self.container_of(&state.agent.project);
+        let plot = Plot {
+            workspace_agent: state.workspace_agent()?,
+            container: container.as_deref(),
+            cwd: None,
+            generation: state.callback().map(|_| state.agent.sighting.generation),
+            notes,
+        };
+        self.ground(plot).await.map_err(|error| Error::CoderUnavailable(error.to_string()))
+    }
+
+    fn task_request(&self, state: &AgentState, task: &Task, ground: Ground) -> Request {
+        let given = ground.given.as_deref();
+        Request {
+            role: given.and_then(|directory| self.role_prompt(state, directory)),
+            fleet: given.and_then(|directory| state.fleet_access(directory)),
+            notes: ground.notes,
+            directory: ground.cwd.into(),
+            repository: ground.repository,
+            is_review: state.kind == RoleKind::Review,
+            ..bare(task)
+        }
+    }
+
+    /// Lets Codex try its own way of shutting a command in: where that is impossible it fails at everything, and
+    /// still calls the run a success.
+    async fn sandbox_of(&self, state: &AgentState, word: EngineWord) -> Result<Sandbox, Error> {
+        if word != EngineWord::Codex {
+            return Ok(Sandbox::Workspace);
+        }
+        let command = Command {
+            timeout: SANDBOX_LIMIT,
+            container: self.container_of(&state.agent.project),
+            inherited: Inherited::Only(&environment::ALLOWED),
+            ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
+        };
+        let tried = self.coder().exec(state.workspace_agent()?, &command).await;
+        match tried.map_err(|error| Error::CoderUnavailable(error.to_string()))?.exit {
+            Exit::Code(0) => Ok(Sandbox::Workspace),
+            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => Ok(Sandbox::Impossible),
+        }
+    }
+}
+
+/// What is known of a task alone.
+pub(super) fn bare(task: &Task) -> Request {
+    Request {
+        message: task.entry.message.clone(),
+        session: Session::Fresh { id: task.run().0 },
+        role: None,
+        notes: None,
+        model: None,
+        directory: ".".into(),
+        repository: None,
+        fleet: None,
+        max_cost_usd: None,
+        is_review: false,
+        is_followed: false,
+    }
+}

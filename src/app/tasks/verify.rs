@@ -1,0 +1,106 @@
+//! Looks at what the run of a task has left in its repository: the runner's questions, asked by a command from here.
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Utc};
+
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::coder::exec::{Command, ExecError, Exit, Inherited, Output};
+use crate::domain::app::GitSeen;
+use crate::domain::task::Task;
+use crate::engine::git::{ALONE, quiet};
+use crate::engine::git_state::{GitState, STATUS, UNPUSHED};
+
+/// A repository that takes longer is not looked at.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How long a workspace that does not answer is waited for at once.
+const WAIT: Duration = Duration::from_secs(8);
+/// Nobody could look for this long after the end: then nothing is known.
+const PATIENCE: TimeDelta = TimeDelta::seconds(60);
+/// Nothing that would point git at another repository or program.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "USER", "XDG_*"];
+
+/// What could be seen of a task's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::app) enum Evidence {
+    Seen(GitSeen),
+    /// There is no repository, or nobody will ever know.
+    Nothing,
+    /// Nobody could look yet.
+    Later,
+}
+
+impl Fleet {
+    /// What the repository shows after a run. It may be asked again: the next task waits until this one has ended.
+    pub(in crate::app) async fn task_evidence(
+        &self,
+        state: &AgentState,
+        task: &Task,
+    ) -> Result<Evidence, Error> {
+        let looked = tokio::time::timeout(WAIT, self.repository_look(state)).await;
+        let trouble = match looked {
+            Ok(Ok(seen)) => return Ok(seen.map_or(Evidence::Nothing, Evidence::Seen)),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::debug!(agent.name = %state.agent.name, trouble, "nobody could look at a task's work");
+        let run = self.store().run_by_id(task.run()).await?;
+        let ended_at = run.and_then(|run| run.ended_at);
+        let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < PATIENCE);
+        Ok(if is_early { Evidence::Later } else { Evidence::Nothing })
+    }
+
+    async fn repository_look(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {
+        let Some(agent) = state.live.workspace_agent else { return Ok(None) };
+        let script = format!(
+            r#"git "$@" {} && printf '\000' && git "$@" {}; exit 0"#,
+            STATUS.join(" "),
+            UNPUSHED.join(" ")
+        );
+        let words = ["sh", "-c", script.as_str(), "look"].into_iter().chain(quiet());
+        let command = Command {
+            inherited: Inherited::Only(&INHERITED),
+            env: ALONE.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            timeout: LIMIT,
+            container: self.container_of(&state.agent.project),
+            ..Command::new(words)
+        };
+        Ok(seen(&self.coder().exec(agent, &command).await?))
+    }
+}
+
+/// None unless both questions were answered whole; the second has no answer before the first commit.
+fn seen(output: &Output) -> Option<GitSeen> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let (status, count) =
+        text.split_once('\0').filter(|_| output.exit == Exit::Code(0) && !output.truncated)?;
+    let GitState { head, dirty, .. } = GitState::of_status(status);
+    let n_unpushed = match head {
+        Some(_) => count.trim().parse().ok()?,
+        None => 0,
+    };
+    Some(GitSeen { head, is_dirty: dirty, n_unpushed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(stdout: &'static str) -> Output {
+        Output { exit: Exit::Code(0), stdout: stdout.into(), stderr: "".into(), truncated: false }
+    }
+
+    #[test]
+    fn only_a_whole_answer_counts() {
+        let known = GitSeen { head: Some("1f2e".to_owned()), is_dirty: true, n_unpushed: 3 };
+        assert_eq!(seen(&said("# branch.oid 1f2e\n? notes\n\x003\n")), Some(known));
+        let fresh = GitSeen { head: None, is_dirty: false, n_unpushed: 0 };
+        assert_eq!(seen(&said("# branch.oid (initial)\n\0")), Some(fresh));
+        assert_eq!(seen(&said("# branch.oid 1f2e\n\0")), None);
+        assert_eq!((seen(&said("")), seen(&said("# branch.oid 1f2e\n"))), (None, None));
+        let late = Output { exit: Exit::TimedOut, ..said("# branch.oid 1f2e\n\x003\n") };
+        assert_eq!(seen(&late), None);
+    }
+}

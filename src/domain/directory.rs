@@ -1,0 +1,50 @@
+//! How a program tells the server of its own machine in which directory it was called.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+/// The header of a request that names the caller's directory.
+pub const HEADER: &str = "fleet-directory";
+
+/// A header's value for this path: a file URL, since paths may hold what no header can.
+pub fn told(path: &Path) -> String {
+    // Where there is no path to tell, as in a directory that was removed, the server shall say so.
+    Url::from_file_path(path).map(String::from).unwrap_or_default()
+}
+
+/// The path that a header means: a file URL, or the path itself as people write it.
+pub fn heard(value: &[u8]) -> PathBuf {
+    let url = std::str::from_utf8(value).ok().and_then(|text| Url::parse(text).ok());
+    let of_url = url.filter(|url| url.scheme() == "file").and_then(|url| url.to_file_path().ok());
+    of_url.unwrap_or_else(|| PathBuf::from(OsStr::from_bytes(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_arrives_as_it_was() {
+        for bytes in [&b"/srv/a b/\xc3\xbc%20#?\n"[..], b"/not \xff utf-8", b"/", b"/a//b"] {
+            let path = Path::new(OsStr::from_bytes(bytes));
+            let told = told(path);
+            assert!(told.bytes().all(|byte| byte.is_ascii_graphic()), "{told}");
+            assert_eq!(heard(told.as_bytes()), path);
+        }
+    }
+
+    #[test]
+    fn a_plain_path_means_itself_and_what_is_no_path_stays_none() {
+        for plain in
+            ["/srv/a b", "/srv/50%20", "relative", "", "file:x", "file://elsewhere/srv", "http://a/b"]
+        {
+            let heard = heard(plain.as_bytes());
+            assert_eq!(heard.is_absolute(), plain.starts_with('/') || plain == "file:x", "{heard:?}");
+        }
+        assert_eq!(heard(b"/srv/50%20"), Path::new("/srv/50%20"));
+        assert_eq!(told(Path::new("")), "");
+    }
+}

@@ -1,0 +1,72 @@
+//! What an agent may use in all, and what is left of it.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Usage;
+
+/// A bound that is not set does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Budget {
+    pub(crate) max_cost_usd: Option<f64>,
+    pub(crate) max_tokens: Option<u64>,
+}
+
+/// Why nothing more is run.
+#[derive(Debug, Error)]
+pub(crate) enum BudgetError {
+    #[error("this agent's budget is used up ({0}); raise it to go on")]
+    UsedUp(String),
+    #[error("this agent's budget cannot be read ({0}); start the agent again to have it written anew")]
+    Unreadable(String),
+}
+
+impl Budget {
+    /// Refuses when so much is used up.
+    pub(crate) fn check(&self, used: &Usage) -> Result<(), BudgetError> {
+        let cost = used.cost_usd.unwrap_or_default();
+        match (self.max_cost_usd, self.max_tokens) {
+            (Some(max), _) if cost >= max => {
+                Err(BudgetError::UsedUp(format!("${cost:.4} of ${max:.4} spent")))
+            }
+            (_, Some(max)) if used.tokens() >= max => {
+                Err(BudgetError::UsedUp(format!("{} of {max} tokens used", used.tokens())))
+            }
+            (Some(_) | None, Some(_) | None) => Ok(()),
+        }
+    }
+
+    /// What is left after so much.
+    pub(crate) fn less(&self, used: &Usage) -> Self {
+        let cost = used.cost_usd.unwrap_or_default();
+        Self {
+            max_cost_usd: self.max_cost_usd.map(|max| (max - cost).max(0.0)),
+            max_tokens: self.max_tokens.map(|max| max.saturating_sub(used.tokens())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(tokens: u64, cost_usd: Option<f64>) -> Usage {
+        Usage { input_tokens: tokens, output_tokens: 0, cost_usd }
+    }
+
+    #[test]
+    fn either_bound_ends_it_and_what_is_not_bound_does_not() {
+        let budget = Budget { max_cost_usd: Some(1.0), max_tokens: Some(100) };
+        let said = |used: Usage| budget.check(&used).map_err(|error| error.to_string());
+        assert_eq!(said(used(99, Some(0.5))), Ok(()));
+        assert_eq!(said(used(99, None)), Ok(()));
+        let spent = "this agent's budget is used up ($1.0000 of $1.0000 spent); raise it to go on";
+        assert_eq!(said(used(0, Some(1.0))), Err(spent.to_owned()));
+        let tokens = "this agent's budget is used up (100 of 100 tokens used); raise it to go on";
+        assert_eq!(said(used(100, None)), Err(tokens.to_owned()));
+        assert!(Budget::default().check(&used(u64::MAX, Some(1e9))).is_ok());
+        let left = Budget { max_cost_usd: Some(0.75), max_tokens: Some(0) };
+        assert_eq!(budget.less(&used(200, Some(0.25))), left);
+    }
+}

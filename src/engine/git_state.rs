@@ -1,0 +1,80 @@
+//! What git tells about a working directory: the branch, and how much work is not safe elsewhere yet.
+
+use serde::Serialize;
+
+/// The two questions that are asked; the second one has an answer only once there is a commit.
+pub(crate) const STATUS: [&str; 4] = ["status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty"];
+pub(crate) const UNPUSHED: [&str; 5] = ["rev-list", "--count", "HEAD", "--not", "--remotes"];
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub(crate) struct GitState {
+    /// None while no branch is checked out.
+    #[serde(skip)]
+    pub(crate) branch: Option<String>,
+    /// Commits before and behind the branch it follows; none when it follows no branch.
+    pub(crate) ahead: Option<u64>,
+    pub(crate) behind: Option<u64>,
+    pub(crate) dirty: bool,
+    /// Commits that no remote branch has.
+    pub(crate) unpushed: u64,
+    /// None before the first commit.
+    pub(crate) head: Option<String>,
+}
+
+impl GitState {
+    /// From the answer to the first question; headers begin with `#`, every other line is something not committed.
+    pub(crate) fn of_status(status: &str) -> Self {
+        let mut state = Self::default();
+        for line in status.lines() {
+            let Some(header) = line.strip_prefix("# ") else {
+                state.dirty = true;
+                continue;
+            };
+            match header.split_once(' ') {
+                Some(("branch.oid", oid)) if oid != "(initial)" => state.head = Some(oid.to_owned()),
+                Some(("branch.head", name)) if name != "(detached)" => state.branch = Some(name.to_owned()),
+                Some(("branch.ab", counts)) => (state.ahead, state.behind) = ahead_and_behind(counts),
+                Some(_) | None => {}
+            }
+        }
+        state
+    }
+
+    /// With the answer to the second one.
+    pub(crate) fn with_unpushed(self, count: &str) -> Self {
+        Self { unpushed: count.trim().parse().unwrap_or_default(), ..self }
+    }
+}
+
+fn ahead_and_behind(counts: &str) -> (Option<u64>, Option<u64>) {
+    let mut counts = counts.split(' ').map(|count| count.get(1..)?.parse().ok());
+    (counts.next().flatten(), counts.next().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_that_follows_another_is_counted_against_it() {
+        let status = "# branch.oid 1f2e\n# branch.head fleet/ann\n# branch.upstream origin/main\n\
+            # branch.ab +2 -1\n? notes.txt\n";
+        let expected = GitState {
+            branch: Some("fleet/ann".into()),
+            ahead: Some(2),
+            behind: Some(1),
+            dirty: true,
+            unpushed: 0,
+            head: Some("1f2e".into()),
+        };
+        assert_eq!(GitState::of_status(status), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_is_none() {
+        let fresh = GitState { branch: Some("main".into()), ..GitState::default() };
+        assert_eq!(GitState::of_status("# branch.oid (initial)\n# branch.head main\n"), fresh);
+        let detached = GitState { head: Some("1f2e".into()), ..GitState::default() };
+        assert_eq!(GitState::of_status("# branch.oid 1f2e\n# branch.head (detached)\n"), detached);
+    }
+}
