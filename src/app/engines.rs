@@ -12,8 +12,10 @@ use uuid::Uuid;
 use super::Fleet;
 use super::error::Error;
 use super::snapshot::AgentState;
-use crate::coder::exec::Command;
+use crate::coder::exec::{Command, Exit, Inherited};
+use crate::domain::environment;
 use crate::domain::hosting::Hosting;
+use crate::engine::codex::{self, Sandbox};
 use crate::engine::{self, EngineWord, found};
 
 /// One line for each of the programs named that there is, as `NAME PATH`.
@@ -25,14 +27,18 @@ const MOST_AGENTS: u64 = 10_000;
 /// What our own program is called where it is installed.
 const OWN_NAME: &str = "fleet-mcp";
 
-/// What an `auto` means in each workspace agent, so that each is asked once. One that has nothing is asked again:
-/// somebody may install it.
+/// What was found in each workspace agent, so that each is asked once. One that has nothing is asked again: somebody
+/// may install or allow it.
 #[derive(Debug)]
-pub(in crate::app) struct FoundEngines(Cache<Uuid, EngineWord>);
+pub(in crate::app) struct FoundEngines {
+    /// What an `auto` means there.
+    words: Cache<Uuid, EngineWord>,
+    sandboxes: Cache<Uuid, Sandbox>,
+}
 
 impl Default for FoundEngines {
     fn default() -> Self {
-        Self(Cache::new(MOST_AGENTS))
+        Self { words: Cache::new(MOST_AGENTS), sandboxes: Cache::new(MOST_AGENTS) }
     }
 }
 
@@ -77,9 +83,33 @@ impl Fleet {
         }
     }
 
+    /// Lets Codex try its own way of shutting a command in: where that is impossible it fails at everything, and
+    /// still calls the run a success.
+    pub(super) async fn sandbox_in(&self, state: &AgentState) -> Result<Sandbox, Error> {
+        let agent = state.workspace_agent()?;
+        let cache = &self.0.engines.sandboxes;
+        if let Some(known) = cache.get(&agent).await {
+            return Ok(known);
+        }
+        let command = Command {
+            timeout: LIMIT,
+            container: self.container_of(&state.agent.project),
+            inherited: Inherited::Only(&environment::ALLOWED),
+            ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
+        };
+        let tried = self.coder().exec(agent, &command).await.map_err(|error| silent(&error.to_string()))?;
+        match tried.exit {
+            Exit::Code(0) => {
+                cache.insert(agent, Sandbox::Workspace).await;
+                Ok(Sandbox::Workspace)
+            }
+            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => Ok(Sandbox::Impossible),
+        }
+    }
+
     async fn engine_found(&self, state: &AgentState) -> Result<EngineWord, Error> {
         let agent = state.workspace_agent()?;
-        let cache = &self.0.engines.0;
+        let cache = &self.0.engines.words;
         if let Some(known) = cache.get(&agent).await {
             return Ok(known);
         }
@@ -99,10 +129,9 @@ impl Fleet {
             container: self.container_of(&state.agent.project),
             ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
         };
-        let silent = |why: String| Error::CoderUnavailable(format!("the workspace does not answer: {why}"));
         let asked = tokio::time::timeout(WAIT, self.coder().exec(agent, &command)).await;
-        let output = asked.map_err(|_| silent("no answer in time".to_owned()))?;
-        let output = output.map_err(|error| silent(error.to_string()))?;
+        let output = asked.map_err(|_| silent("no answer in time"))?;
+        let output = output.map_err(|error| silent(&error.to_string()))?;
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))
     }
 }
@@ -110,6 +139,10 @@ impl Fleet {
 fn listed(text: &str) -> HashMap<String, PathBuf> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
     lines.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).collect()
+}
+
+fn silent(why: &str) -> Error {
+    Error::CoderUnavailable(format!("the workspace does not answer: {why}"))
 }
 
 fn unavailable(state: &AgentState, reason: String) -> Error {

@@ -40,6 +40,12 @@ impl Health {
         let _seen = changes.wait_for(CoderHealth::is_reachable).await;
     }
 
+    /// Returns once Coder has been asked, whatever it said.
+    pub async fn asked(&self) {
+        let mut changes = self.0.subscribe();
+        let _seen = changes.wait_for(|health| health.last_ok_at.is_some() || health.error.is_some()).await;
+    }
+
     pub(super) fn set_version(&self, version: String) {
         self.0.send_modify(|health| health.version = Some(version));
     }

@@ -37,6 +37,8 @@ const RETRY: RetryPolicy = RetryPolicy {
     base_delay: Duration::from_millis(200),
     max_delay: Duration::from_secs(5),
 };
+/// Longer nobody waits at the door: Coder does not answer, and calls are told so.
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// After this long a shutdown stops waiting: what is left is in the record.
 const DRAIN_LIMIT: Duration = Duration::from_secs(25);
 const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -122,6 +124,9 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
     let router = router(settings, &running, toolsets);
     stop_on_signals(&running);
     let stop = running.stop.clone();
+    // Whoever comes sooner waits at the door instead of being told that nothing is known yet.
+    let looking = tokio::time::timeout(FIRST_LOOK, running.fleet.health().asked());
+    let _looked = stop.run_until_cancelled(looking).await;
     let served = axum::serve(bound.listener, router).with_graceful_shutdown(stop.cancelled_owned());
     let serving = running.tasks.spawn(served.into_future());
     dir.announce(&file)?;

@@ -4,6 +4,8 @@ use super::custom::shipped;
 use super::template::{Rendered, Template, TemplateError, Values};
 use super::{EngineWord, codex};
 
+/// The variable by which Codex is told how to shut in what it runs.
+pub const SANDBOX: &str = "sandbox";
 /// What a template may name; the settings can add more.
 const VARIABLES: [&str; 12] = [
     "prompt",
@@ -14,7 +16,7 @@ const VARIABLES: [&str; 12] = [
     "STATE_MODE",
     "roleId",
     "model",
-    "sandbox",
+    SANDBOX,
     "gitDir",
     "gitCommonDir",
     "FLEET_MCP",
@@ -52,7 +54,7 @@ impl MemberEngine {
             Ok(template)
         };
         let mut all: Values = VARIABLES.map(|name| (name.to_owned(), String::new())).into();
-        all.insert("sandbox".to_owned(), codex::USUAL_SANDBOX.to_owned());
+        all.insert(SANDBOX.to_owned(), codex::USUAL_SANDBOX.to_owned());
         all.extend(values.clone());
         Ok(Self { word, run: parse(run)?, create_chat: create_chat.map(parse).transpose()?, values: all })
     }
@@ -74,6 +76,12 @@ impl MemberEngine {
         let is_inserted = self.run.inserts("prompt") || self.run.inserts("task");
         let prompt = values.get("prompt").filter(|_| !is_inserted).cloned();
         Ok(MemberCommand { argv, stdin: prompt.unwrap_or_default() })
+    }
+
+    /// Is the engine to shut in what it runs, as it does where nothing else is configured?
+    pub fn is_shut_in(&self) -> bool {
+        let is_usual = self.values.get(SANDBOX).is_some_and(|word| word == codex::USUAL_SANDBOX);
+        self.word == EngineWord::Codex && is_usual
     }
 
     /// Does the engine tell the name of a conversation only when it has begun?

@@ -1,20 +1,13 @@
 //! All that the run of a task needs, found out in the workspace before anything is recorded or begun.
 
-use std::time::Duration;
-
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::ground::{Ground, Plot};
 use crate::app::snapshot::AgentState;
-use crate::coder::exec::{Command, Exit, Inherited};
-use crate::domain::environment;
 use crate::domain::role::RoleKind;
 use crate::domain::task::Task;
-use crate::engine::codex::{self, Sandbox};
+use crate::engine::codex::Sandbox;
 use crate::engine::{EngineWord, Invocation, Request, Session, remote};
-
-/// Trying the sandbox takes a moment, since the CLI has to start for it.
-const SANDBOX_LIMIT: Duration = Duration::from_secs(20);
 
 /// Can a task be run?
 #[derive(Debug)]
@@ -48,7 +41,11 @@ impl Fleet {
             Err(error) => return Ok(Readiness::Never(format!("not run: {error}"))),
         };
         let unfit = |reason: String| Error::EngineUnavailable { name: state.agent.name.to_string(), reason };
-        let sandbox = self.sandbox_of(state, word).await?;
+        let sandbox = match word {
+            EngineWord::Codex => self.sandbox_in(state).await?,
+            EngineWord::Claude | EngineWord::CursorAgent | EngineWord::Custom => Sandbox::Workspace,
+            EngineWord::Auto | EngineWord::Demo => Sandbox::Workspace,
+        };
         let engine = remote::by_name(word, self.own_program(), sandbox).ok_or_else(|| {
             unfit(format!("the engine {word} works only in workspaces with a runner; name another one"))
         })?;
@@ -81,25 +78,6 @@ impl Fleet {
             repository: ground.repository,
             is_review: state.kind == RoleKind::Review,
             ..bare(task)
-        }
-    }
-
-    /// Lets Codex try its own way of shutting a command in: where that is impossible it fails at everything, and
-    /// still calls the run a success.
-    async fn sandbox_of(&self, state: &AgentState, word: EngineWord) -> Result<Sandbox, Error> {
-        if word != EngineWord::Codex {
-            return Ok(Sandbox::Workspace);
-        }
-        let command = Command {
-            timeout: SANDBOX_LIMIT,
-            container: self.container_of(&state.agent.project),
-            inherited: Inherited::Only(&environment::ALLOWED),
-            ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
-        };
-        let tried = self.coder().exec(state.workspace_agent()?, &command).await;
-        match tried.map_err(|error| Error::CoderUnavailable(error.to_string()))?.exit {
-            Exit::Code(0) => Ok(Sandbox::Workspace),
-            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => Ok(Sandbox::Impossible),
         }
     }
 }

@@ -1,9 +1,6 @@
 //! Three agents with different roles and tasks, made like anyone's, and told of as each becomes ready.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::{EngineProgram, Home};
 use crate::cli::CliError;
@@ -14,16 +11,13 @@ use crate::cli::tone::Tone;
 use crate::domain::agent::AgentStatus;
 use crate::domain::text::{one_line, printable};
 use crate::view::agent::{AgentRow, AgentsWaited};
-use crate::view::fleet::FleetStatus;
-use crate::view::request::{CreateAgentInput, NoInput, WaitInput};
+use crate::view::request::{CreateAgentInput, WaitInput};
 
 /// A project whose agents begin with a repository of their own, so that none is needed here.
 const PROJECT: &str = "setup";
 /// Every change there ever was comes after it.
 const BEGINNING: &str = "0";
 const LONGEST_CALL_SECONDS: i64 = 40;
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(50);
 const ALREADY_EXISTS: &str = "ALREADY_EXISTS";
 
 /// One of the cast.
@@ -68,24 +62,10 @@ const CAST: [Part; 3] = [
 /// Makes the agents that are not there yet, then waits until each one is ready.
 pub(super) async fn fill(globals: &Globals, home: &Home, screen: &Screen) -> Result<(), CliError> {
     let client = Client::connect(globals)?;
-    until_seen(&client).await?;
     for part in &CAST {
         make(&client, &input(part, home)).await?;
     }
     until_ready(&client, screen).await
-}
-
-/// A server that has just started knows its agents as the last one left them. Only once it has looked for itself
-/// does "idle" mean that somebody is there, and "stopped" that somebody stopped it.
-async fn until_seen(client: &Client) -> Result<(), CliError> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let fleet: FleetStatus = client.get(&["status"], &NoInput {}).await?.read()?;
-        if fleet.observed_at.is_some() || Instant::now() >= deadline {
-            return Ok(());
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
 }
 
 async fn make(client: &Client, input: &CreateAgentInput) -> Result<(), CliError> {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Codex, Sandbox, TOKEN_VARIABLE, USUAL_SANDBOX, overrides};
+use super::{Codex, Sandbox, TOKEN_VARIABLE, overrides};
 use crate::engine::request::{NOTES, ROLE};
 use crate::engine::{Invocation, Repository, Request, Unfit};
 
@@ -44,10 +44,7 @@ pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, Unfit> 
 
 /// Commits need both git directories, which are not writable by themselves.
 fn sandbox(sandbox: Sandbox, repository: Option<&Repository>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = match sandbox {
-        Sandbox::Workspace => ["--sandbox", USUAL_SANDBOX].map(Into::into).into(),
-        Sandbox::Impossible => ["--sandbox", "danger-full-access"].map(Into::into).into(),
-    };
+    let mut arguments: Vec<OsString> = ["--sandbox", sandbox.word()].map(Into::into).into();
     if sandbox == Sandbox::Impossible {
         return arguments;
     }

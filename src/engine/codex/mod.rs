@@ -37,6 +37,16 @@ pub enum Sandbox {
     Impossible,
 }
 
+impl Sandbox {
+    /// As Codex calls it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Workspace => USUAL_SANDBOX,
+            Self::Impossible => "danger-full-access",
+        }
+    }
+}
+
 /// The conversation that the beginning of its output names.
 pub fn thread_of(stdout: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(stdout);

@@ -45,7 +45,6 @@ async fn bridges_and_the_command_line_in_several_repositories_work_each_in_their
     let [red, blue, green] = ["red", "blue", "gr ün"].map(|name| program.repository_named(name));
     let mut in_red = Bridge::open(&program.within(&red), &[]).await;
     let mut in_blue = Bridge::open(&program.within(&blue), &[]).await;
-    program.knows_projects().await;
     let by_hand = program.within(&green);
     let arguments =
         ["agents", "create", "--project", "here", "--spec", "say hello", "--name", "green", "--json"];
@@ -85,7 +84,6 @@ async fn a_request_key_means_a_request_in_one_directory() {
     let program = Program::without_coder();
     let [red, blue] = ["red", "blue"].map(|name| program.repository_named(name));
     let up = Up::start(&program.within(&red)).await;
-    program.knows_projects().await;
     let (mut in_red, mut in_blue) =
         (Bridge::open(&program.within(&red), &[]).await, Bridge::open(&program.within(&blue), &[]).await);
     let with_key = |mut arguments: Value| {
@@ -113,7 +111,6 @@ async fn a_directory_that_goes_away_is_told_and_keeps_no_agent_from_its_end() {
     let program = Program::without_coder();
     let red = program.repository_named("red");
     let up = Up::start(&program).await;
-    program.knows_projects().await;
     let mut bridge = Bridge::open(&program.within(&red), &[]).await;
     for name in ["one", "two"] {
         assert_eq!(bridge.call("create_agent", create(name)).await["agent"]["name"], name);
@@ -144,7 +141,6 @@ async fn agents_need_a_repository_and_runs_do_not() {
     std::fs::create_dir(&plain).unwrap();
     let plain = plain.canonicalize().unwrap();
     let up = Up::start(&program.within(&plain)).await;
-    program.knows_projects().await;
     let by_hand = program.within(&plain);
     let refused = by_hand.run(&["agents", "create", "--project", "here", "--spec", "x"]).await;
     let expected = [
@@ -176,7 +172,6 @@ async fn a_plain_client_may_name_a_directory_and_agents_may_not() {
     let program = Program::without_coder();
     let [red, blue] = ["red", "blue"].map(|name| program.repository_named(name));
     let up = Up::start(&program.within(&red)).await;
-    program.knows_projects().await;
     let operator = up.operator_token();
     for bad in ["", "relative", "/nowhere/at/all", "file://elsewhere/tmp", "/dev/null"] {
         let reply = post_from(&up, &operator, bad, &create("none")).await;
@@ -227,11 +222,9 @@ async fn runs_stay_where_they_were_when_the_server_is_started_elsewhere() {
     let program = Program::without_coder();
     let [red, blue] = ["red", "blue"].map(|name| program.repository_named(name));
     let up = Up::start(&program.within(&red)).await;
-    program.knows_projects().await;
     assert_eq!(run_by_plain_client(&up).await, json!(red));
     let program = up.killed().await;
     let up = Up::start(&program.within(&blue)).await;
-    program.knows_projects().await;
     assert_eq!(run_by_plain_client(&up).await, json!(blue));
     let run = program.within(&red).json(&["squad", "run", "coder=say hello", "--json"]).await;
     assert_eq!(run["members"][0]["cwd"], json!(red), "{run}");
@@ -249,11 +242,9 @@ mod kill_points {
         let [red, blue, green] = ["red", "blue", "green"].map(|name| program.repository_named(name));
         let doomed = program.within(&red).variable("FLEET_KILL_POINT", point);
         let doomed = Up::start(&doomed).await;
-        program.knows_projects().await;
         program.within(&blue).run(arguments).await;
         doomed.died().await;
         let up = Up::start(&program.within(&green)).await;
-        program.knows_projects().await;
         (up, blue)
     }
 

@@ -89,14 +89,6 @@ impl Program {
         command
     }
 
-    /// Waits until the server has seen its Coder, before which nothing can be made there.
-    pub(crate) async fn knows_projects(&self) {
-        eventually("the server knows its projects", async || {
-            self.run(&["--json", "projects"]).await.status.success()
-        })
-        .await;
-    }
-
     /// Runs a command to its end.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Output {
         let mut command = tokio::process::Command::from(self.command(arguments));

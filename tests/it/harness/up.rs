@@ -31,20 +31,7 @@ impl Up {
         })
         .await;
         let url = server_file(&program.data_dir()).unwrap().url.as_str().trim_end_matches('/').to_owned();
-        let mut up = Self { program: program.clone(), child, api: Api::new(&url, ""), url };
-        up.knows_projects().await;
-        up
-    }
-
-    /// It announces itself before it has looked at its Coder. One that is to die at a kill point may never get there.
-    async fn knows_projects(&mut self) {
-        let token = self.operator_token();
-        eventually("its projects are known", async || {
-            let request = self.api.bare(Method::GET, "/api/v1/projects").bearer_auth(&token);
-            let is_known = read(request).await.is_ok_and(|reply| reply.status == 200);
-            is_known || self.child.try_wait().unwrap().is_some()
-        })
-        .await;
+        Self { program: program.clone(), child, api: Api::new(&url, ""), url }
     }
 
     /// In a git repository of its own, which is the project `here`.

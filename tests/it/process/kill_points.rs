@@ -29,7 +29,6 @@ mod with_hooks {
     /// Runs a command on a server that dies at the point, then on one that does not; waits until all is settled.
     async fn killed_at(point: &str, program: &Program, arguments: &[&str]) {
         let mut doomed = program.clone().variable("FLEET_KILL_POINT", point).serve().await;
-        program.knows_projects().await;
         program.run(arguments).await;
         let ended = tokio::time::timeout(std::time::Duration::from_secs(30), doomed.child.wait()).await;
         let status = ended.unwrap_or_else(|_| panic!("the server did not die at {point}")).unwrap();
@@ -76,7 +75,6 @@ mod with_hooks {
         let coder = stub(Pace::PerRead).await;
         let program = Program::on(&coder);
         let server = program.serve().await;
-        program.knows_projects().await;
         program
             .json(&[
                 "--json",

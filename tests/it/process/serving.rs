@@ -1,10 +1,13 @@
 //! Starting and stopping a server: what it leaves, what it refuses, how it ends.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{CoderStub, Pace, Program, eventually, server_file, stub};
+use crate::harness::{
+    CoderStub, FaultProxy, Matches, Pace, Program, ProxyFault, Rule, When, eventually, server_file, stub,
+};
 
 fn stderr(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
@@ -47,6 +50,32 @@ async fn a_server_announces_itself_serves_and_leaves_cleanly() {
     assert_eq!((&created["agent"]["generation"], &created["agent"]["name"]), (&1.into(), &"one".into()));
     assert_eq!(server.terminate().await, Some(0));
     assert_eq!(server_file(&program.data_dir()), None);
+}
+
+#[tokio::test]
+async fn a_server_that_announces_itself_has_looked_at_its_coder() {
+    let (coder, _) = scene().await;
+    let proxy = FaultProxy::start(coder.url()).await;
+    let kind = ProxyFault::Delay(Duration::from_millis(500));
+    proxy.fault(Rule { matches: Matches::call("GET", "/api/v2/templates"), when: When::Nth(1), kind });
+    let program = Program::new(&proxy.url(), &coder.token());
+    let _server = program.serve().await;
+    let known = program.json(&["--json", "projects"]).await;
+    let names: Vec<&Value> =
+        known["projects"].as_array().unwrap().iter().map(|known| &known["name"]).collect();
+    assert_eq!(names, ["dataone", "fleet", "setup"]);
+}
+
+#[tokio::test]
+async fn a_server_whose_coder_says_nothing_serves_all_the_same() {
+    let (coder, _) = scene().await;
+    let proxy = FaultProxy::start(coder.url()).await;
+    proxy.fault(Rule { matches: Matches::call("GET", "/**"), when: When::Always, kind: ProxyFault::Stall });
+    let program = Program::new(&proxy.url(), &coder.token());
+    let server = program.serve().await;
+    let status = program.json(&["--json", "status"]).await;
+    assert_eq!(status["coder"]["reachable"], false);
+    assert_eq!(server.terminate().await, Some(0));
 }
 
 #[tokio::test]

@@ -20,7 +20,6 @@ impl Plant {
         let program = Program::new(&local.url, &local.token);
         let plant = Self { program, local, site };
         let server = plant.program.serve().await;
-        plant.program.knows_projects().await;
         for name in names {
             let create =
                 ["--json", "agents", "create", "--project", "setup", "--spec", "say ready", "--name", name];

@@ -20,7 +20,7 @@ use crate::domain::squad::{Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::TaskState;
 use crate::domain::text::{cut, one_line};
 use crate::engine::EngineWord;
-use crate::engine::member::{MemberCommand, MemberEngine};
+use crate::engine::member::{MemberCommand, MemberEngine, SANDBOX};
 use crate::engine::template::Values;
 
 /// A CLI that makes a conversation asks its service.
@@ -85,6 +85,12 @@ impl Fleet {
         member.engine = Some(engine.word.word().to_owned());
         member.cwd = Some(ground.cwd.clone());
         let mut values = self.member_values(squad, member, &ground);
+        if engine.is_shut_in() {
+            match self.sandbox_in(state).await {
+                Ok(sandbox) => values.insert(SANDBOX.to_owned(), sandbox.word().to_owned()),
+                Err(error) => return Ok(Err(MemberEnd::error(error.to_string()))),
+            };
+        }
         if let Err(end) = self.member_open_chat(member, engine, workspace_agent, &mut values).await {
             return Ok(Err(end));
         }
