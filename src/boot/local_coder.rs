@@ -7,10 +7,12 @@ use std::sync::Arc;
 use super::data_dir::DataDir;
 use super::{BootError, signals};
 use crate::app::catalog::{Catalog, CatalogDirs};
-use crate::config::{CoderSettings, Settings};
+use crate::config::{CoderSettings, Settings, SquadSettings, TemplateFile};
 use crate::domain::hosting::Isolation;
 use crate::engine::EngineWord;
-use crate::local::{LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources};
+use crate::local::{
+    AgentFile, LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources,
+};
 use crate::telemetry::Secrets;
 
 /// Well below the limit that the embedded Coder keeps like a real one.
@@ -54,6 +56,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         files: Arc::new(Files::open(settings)),
         here: options.here.clone(),
         engine: options.engine.word().to_owned(),
+        agent_files: templates(&settings.squads),
         runner: RunnerCommand { program: program.clone(), arguments: vec!["agent".to_owned()] },
         encloser: program,
         build_deadline: settings.fleet.build_timeout,
@@ -63,6 +66,18 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
     options.secrets.add(coder.token());
     tell(coder.isolation());
     Ok(coder)
+}
+
+/// The templates of a custom engine as we read them: where they lie an agent may not see, and names them from another
+/// directory.
+fn templates(settings: &SquadSettings) -> Vec<AgentFile> {
+    let file = |name, variable, template: &Option<TemplateFile>| {
+        template.as_ref().map(|template| AgentFile { name, variable, text: template.text.clone() })
+    };
+    let run = file("run.template", "RUN_TEMPLATE_PATH", &settings.run_template);
+    let create_chat =
+        file("create-chat.template", "CREATE_CHAT_TEMPLATE_PATH", &settings.create_chat_template);
+    run.into_iter().chain(create_chat).collect()
 }
 
 /// Whoever starts agents must know what they can reach.

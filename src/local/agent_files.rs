@@ -10,7 +10,7 @@ use super::build::Place;
 use super::memory::MetadataItem;
 use super::parameters::value_of;
 use super::template::{PROMPT, SYSTEM_PROMPT};
-use super::{LocalError, files};
+use super::{AgentFile, LocalError, files};
 use crate::coder::wire::ParameterValue;
 
 /// Coder cuts metadata here, and says so.
@@ -25,6 +25,8 @@ const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 pub(crate) struct Briefing<'a> {
     pub(crate) place: &'a Place,
     pub(crate) values: &'a [ParameterValue],
+    /// What is the same for all agents.
+    pub(crate) common: &'a [AgentFile],
 }
 
 pub(crate) fn write(briefing: &Briefing<'_>) -> Result<(), LocalError> {
@@ -35,6 +37,9 @@ pub(crate) fn write(briefing: &Briefing<'_>) -> Result<(), LocalError> {
     let parameters: serde_json::Map<_, _> =
         values.iter().map(|value| (value.name.clone(), json!(value.value))).collect();
     files::private_file(&fleet.join("parameters.json"), &json!(parameters).to_string())?;
+    for file in briefing.common {
+        files::private_file(&fleet.join(file.name), &file.text)?;
+    }
     first_metadata(briefing)
 }
 

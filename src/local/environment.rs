@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::AgentFile;
 use super::build::marker;
 use super::record::Workspace;
 use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
@@ -19,6 +20,7 @@ pub(crate) struct AgentEnvironment<'a> {
     pub(crate) fleet: &'a Path,
     pub(crate) socket: &'a Path,
     pub(crate) engine: &'a str,
+    pub(crate) files: &'a [AgentFile],
 }
 
 /// The part of an environment that processes of a workspace may have.
@@ -39,6 +41,8 @@ pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String>
         ("FLEET_GENERATION", agent.generation.to_string()),
     ];
     environment.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    let path = |file: &AgentFile| agent.fleet.join(file.name).display().to_string();
+    environment.extend(agent.files.iter().map(|file| (file.variable.to_owned(), path(file))));
     environment
 }
 

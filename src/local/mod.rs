@@ -72,12 +72,23 @@ pub struct LocalOptions {
     pub here: Option<PathBuf>,
     /// The engine of agents whose project names none.
     pub engine: String,
+    /// What every agent finds beside its own files.
+    pub agent_files: Vec<AgentFile>,
     pub runner: RunnerCommand,
     /// Our own program, which puts walls around what runs in workspaces.
     pub encloser: PathBuf,
     pub build_deadline: Duration,
     /// How long an agent's process may be silent before it counts as disconnected.
     pub silence_limit: Duration,
+}
+
+/// A file that every agent gets at its start: the one it was made from may be out of an agent's sight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFile {
+    pub name: &'static str,
+    /// The variable that tells the agent's process where the file is.
+    pub variable: &'static str,
+    pub text: String,
 }
 
 /// How the process of a workspace is started.

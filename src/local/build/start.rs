@@ -30,7 +30,8 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     // Never a directory of the caller's, which whoever works there can turn into a way to somewhere else.
     let mut visible = vec![work.place.root.clone()];
     visible.extend(socket.parent().map(Path::to_owned));
-    agent_files::write(&Briefing { place: &work.place, values: &work.build.values })?;
+    let common = &work.deployment.options.agent_files;
+    agent_files::write(&Briefing { place: &work.place, values: &work.build.values, common })?;
     // Whoever sees the agent ready sees its first metadata too.
     let metadata = agent_files::read_metadata(&work.place.metadata(), &[]);
     work.deployment.adjust(|memory| memory.metadata.insert(work.workspace.id, metadata));
@@ -75,6 +76,7 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError
             fleet: &work.place.fleet,
             socket: &launch.socket,
             engine: &launch.engine,
+            files: &options.agent_files,
         }),
         log,
     };

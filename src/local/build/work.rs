@@ -13,9 +13,10 @@ use crate::local::record::{Build, Checkout, Outcome, Reason, Workspace};
 use crate::local::writer::Saving;
 use crate::local::{Deployment, LocalError, follow, prune};
 
-/// TERM, then KILL: together well within the ten seconds in which a stop has to be over.
+/// TERM, then KILL: together well within the ten seconds in which a stop has to be over. A runner needs half of the
+/// first to end an engine that resists, and writes down how that went.
 pub(crate) const END_LIMITS: EndLimits =
-    EndLimits { term: std::time::Duration::from_secs(4), kill: std::time::Duration::from_secs(4) };
+    EndLimits { term: std::time::Duration::from_secs(6), kill: std::time::Duration::from_secs(2) };
 
 /// A build under way, with the workspace as it was when the build began.
 pub(super) struct Work {

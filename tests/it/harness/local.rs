@@ -70,6 +70,7 @@ impl LocalSite {
             files: Arc::clone(&files) as _,
             here: None,
             engine: "demo".to_owned(),
+            agent_files: Vec::new(),
             runner: RunnerCommand {
                 program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
                 arguments: vec!["agent".to_owned()],
