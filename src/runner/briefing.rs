@@ -1,9 +1,15 @@
 //! What the control plane leaves for an agent: who it is, how it reaches the fleet, and since when.
 
+use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::files;
+use super::options::Options;
 
 use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
 use crate::engine::{FleetAccess, RolePrompt};
@@ -16,6 +22,10 @@ const PROVISIONED: &str = "provisioned.json";
 /// The role's name, as the workspace was made with it.
 const ROLE_NAME: &str = "metadata/fleet_mcp_role";
 const REVIEWER: &str = "reviewer";
+/// Left by the first runner of a start that was not told its number.
+const START: &str = "start";
+/// So much sooner than the runner the control plane may come: both wait for the same workspace to be up.
+const HEAD_START: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
@@ -23,10 +33,40 @@ struct Provisioned {
     generation: u64,
 }
 
+/// Which start of the workspace this is: what was left for an earlier one is of no use, since its token is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    Numbered(u64),
+    /// Nobody told its number, as on a real Coder, which numbers builds but tells no workspace.
+    Since(SystemTime),
+    /// Nothing tells one start from another: what is there counts.
+    Any,
+}
+
+impl Start {
+    pub(super) fn of(options: &Options) -> Self {
+        match (options.generation, &options.coder) {
+            (0, None) => Self::Any,
+            (0, Some(coder)) => since(&options.directory, &coder.agent_token).map_or(Self::Any, Self::Since),
+            (number, _) => Self::Numbered(number),
+        }
+    }
+}
+
+/// When the first runner of this start came; Coder gives a workspace another token at each start.
+fn since(directory: &Path, token: &SecretString) -> io::Result<SystemTime> {
+    let (path, mark) = (directory.join(START), Sha256::digest(token.expose_secret().as_bytes()));
+    let mark: String = mark.iter().map(|byte| format!("{byte:02x}")).collect();
+    if text(&path).as_ref() != Some(&mark) {
+        files::replace(directory, START, &mark)?;
+    }
+    std::fs::metadata(&path)?.modified()
+}
+
 /// Waits until all is there for this start of the workspace, but no longer than this.
-pub(super) async fn wait(directory: &Path, generation: u64, patience: Duration) {
+pub(super) async fn wait(directory: &Path, start: Start, patience: Duration) {
     let arrival = async {
-        while !is_complete(directory, generation) {
+        while !is_complete(directory, start) {
             tokio::time::sleep(PAUSE).await;
         }
     };
@@ -35,8 +75,8 @@ pub(super) async fn wait(directory: &Path, generation: u64, patience: Duration) 
 }
 
 /// How to reach the fleet; none while only files of an earlier start are there, whose token is dead.
-pub(super) fn fleet(directory: &Path, generation: u64) -> Option<FleetAccess> {
-    if !is_complete(directory, generation) {
+pub(super) fn fleet(directory: &Path, start: Start) -> Option<FleetAccess> {
+    if !is_complete(directory, start) {
         return None;
     }
     let token = directory.join(TOKEN_FILE);
@@ -59,11 +99,19 @@ pub(super) fn is_review(directory: &Path) -> bool {
     text(&directory.join(ROLE_NAME)).is_some_and(|name| name.trim() == REVIEWER)
 }
 
-/// A runner that was not told its generation takes what there is.
-fn is_complete(directory: &Path, generation: u64) -> bool {
-    let told =
-        text(&directory.join(PROVISIONED)).and_then(|text| serde_json::from_str::<Provisioned>(&text).ok());
-    told.is_some_and(|told| generation == 0 || told.generation == generation)
+fn is_complete(directory: &Path, start: Start) -> bool {
+    let path = directory.join(PROVISIONED);
+    let Some(told) = text(&path).and_then(|text| serde_json::from_str::<Provisioned>(&text).ok()) else {
+        return false;
+    };
+    match start {
+        Start::Numbered(generation) => told.generation == generation,
+        Start::Since(since) => {
+            let written = std::fs::metadata(&path).and_then(|known| known.modified());
+            written.is_ok_and(|written| written + HEAD_START >= since)
+        }
+        Start::Any => true,
+    }
 }
 
 fn text(path: &Path) -> Option<String> {
@@ -80,7 +128,7 @@ mod tests {
         let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
         put(TOKEN_FILE, "secret\n");
         put(CONFIG_TOML, "[mcp_servers.fleet]\n");
-        let access = |generation| fleet(directory.path(), generation);
+        let access = |generation| fleet(directory.path(), Start::Numbered(generation));
         assert!(access(3).is_none());
         put(PROVISIONED, r#"{"generation":2,"at":"2026-11-16T00:00:00Z","callback":"direct"}"#);
         assert!(access(3).is_none());
@@ -90,7 +138,23 @@ mod tests {
             (found.token, found.config_toml.as_str()),
             (directory.path().join(TOKEN_FILE), "[mcp_servers.fleet]\n")
         );
-        assert!(access(0).is_some());
+        assert!(fleet(directory.path(), Start::Any).is_some());
+    }
+
+    #[test]
+    fn without_a_number_a_start_is_known_by_its_token_and_what_came_long_before_it_gives_no_access() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        put(TOKEN_FILE, "secret\n");
+        put(PROVISIONED, r#"{"generation":2}"#);
+        let start_of = |token: &str| since(directory.path(), &SecretString::from(token)).unwrap();
+        let first = start_of("one");
+        assert_eq!(start_of("one"), first, "a runner that comes again");
+        let access = |since| fleet(directory.path(), Start::Since(since)).is_some();
+        assert_eq!([access(first), access(first + HEAD_START * 2)], [true, false]);
+        start_of("two");
+        let mark = std::fs::read_to_string(directory.path().join(START)).unwrap();
+        assert_eq!((mark.len(), mark.contains("two")), (64, false), "the token itself is not written");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) fn leave_metadata(directory: &Path, git: Option<&GitState>, usage: Us
 }
 
 /// A reader sees the old value or the new one, never a half.
-fn replace(folder: &Path, key: &str, value: &str) -> io::Result<()> {
+pub(super) fn replace(folder: &Path, key: &str, value: &str) -> io::Result<()> {
     let fresh = folder.join(format!(".{key}.fresh"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
     file.write_all(value.as_bytes())?;

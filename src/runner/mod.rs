@@ -32,6 +32,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use briefing::Start;
 pub use chosen::Chosen;
 use conversation::Conversation;
 use http::Api;
@@ -84,7 +85,8 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
     let api = Api::new(&options, watched, commands);
     let reporting = tasks.spawn(reports.send_until(stop.clone()));
     // What was left behind is settled before the first answer: nobody sees a half-read conversation.
-    let mut worker = Worker { options, journal, state, reporter, stop: stop.clone(), has_waited: false };
+    let (start, has_waited) = (Start::of(&options), false);
+    let mut worker = Worker { options, journal, state, reporter, stop: stop.clone(), start, has_waited };
     worker.settle().await;
     let closing = CancellationToken::new();
     tasks.spawn(bound.serve(http::router(api), closing.clone()));

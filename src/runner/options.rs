@@ -12,7 +12,7 @@ use crate::engine::installed::Site;
 use crate::engine::{self, UnknownEngine};
 
 const DEFAULT_SLUG: &str = "ccw";
-/// Together well below the ten seconds that a stop may take.
+/// For an engine that is interrupted; when its workspace is being stopped it gets less.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 /// Provisioning takes a second or two after a workspace is ready.

@@ -1,5 +1,6 @@
 //! One engine process from its start to the end of its last descendant.
 
+mod agent_token;
 pub(crate) mod descendants;
 mod hearing;
 mod note;
@@ -28,8 +29,11 @@ pub(crate) use output::Transcript;
 pub(crate) use side::recall;
 
 /// The runner's own business, which no engine needs to know.
-const PRIVATE: [&str; 4] = ["CODER_AGENT_TOKEN", "CODER_SESSION_TOKEN", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
+const PRIVATE: [&str; 3] = ["CODER_SESSION_TOKEN", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
 const MAX_STDERR: usize = 8 * 1024;
+/// Each rung of the ladder takes this long at most while the workspace is being stopped: whoever stops it kills us
+/// soon after, and how the run ended has to be written down before.
+const HURRY: Duration = Duration::from_secs(1);
 /// Once all processes are gone their pipes are closed; one that escaped us does not hold up the rest.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -42,8 +46,23 @@ pub(crate) struct Launch<'a> {
     pub(crate) request: Request,
     pub(crate) run: RunId,
     pub(crate) ladder: Ladder,
+    /// The workspace is being stopped, which leaves little time.
+    pub(crate) stop: &'a CancellationToken,
     /// What this run may use.
     pub(crate) budget: Budget,
+}
+
+impl Launch<'_> {
+    /// How long to wait on one rung of the ladder.
+    fn patience(&self, usual: Duration) -> Duration {
+        if self.stop.is_cancelled() { usual.min(HURRY) } else { usual }
+    }
+
+    /// Returns when a rung has taken long enough for a workspace that is being stopped.
+    async fn hurried(&self) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(HURRY).await;
+    }
 }
 
 /// What came of it.
@@ -163,7 +182,7 @@ async fn with_talk(ended: impl Future<Output = Stopped>, talk: impl Future) -> S
 fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
     let mut command = Command::new(&invocation.program);
     command.args(&invocation.arguments).current_dir(&launch.request.directory);
-    for variable in PRIVATE {
+    for variable in PRIVATE.into_iter().chain(agent_token::unless_git_asks_coder()) {
         command.env_remove(variable);
     }
     command.envs(invocation.environment.iter().cloned()).env(MARKER, launch.run.to_string());
@@ -192,7 +211,7 @@ async fn ended(
     if !matches!(stopped, Stopped::Ended(_)) {
         climb(child, launch).await;
     }
-    descendants::end(launch.run, launch.ladder.terminate).await;
+    descendants::end(launch.run, launch.patience(launch.ladder.terminate)).await;
     stopped
 }
 
@@ -202,10 +221,12 @@ async fn climb(child: &mut Child, launch: &Launch<'_>) {
         // It has not been waited for, so the number is still its own.
         let _gone = kill_process(pid, Signal::INT);
     }
-    if tokio::time::timeout(launch.ladder.interrupt, child.wait()).await.is_ok() {
-        return;
+    tokio::select! {
+        _ = child.wait() => return,
+        () = tokio::time::sleep(launch.ladder.interrupt) => {}
+        () = launch.hurried() => {}
     }
-    descendants::end(launch.run, launch.ladder.terminate).await;
+    descendants::end(launch.run, launch.patience(launch.ladder.terminate)).await;
     // Should it have hidden from us, it is still our child.
     if let Err(error) = child.kill().await {
         tracing::warn!(%error, run.id = %launch.run, "the engine cannot be killed");

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request, Spent};
+use crate::runner::briefing::Start;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
 use crate::runner::process::{self, Finish, Finished, Heard, Launch};
@@ -26,8 +27,11 @@ pub(super) struct Job {
     pub(super) session: Option<Session>,
     /// What is left for this run.
     pub(super) budget: Budget,
-    /// How long to wait for the briefing.
+    /// Whose briefing counts, and how long to wait for it.
+    pub(super) start: Start,
     pub(super) patience: Duration,
+    /// The workspace is being stopped.
+    pub(super) stop: CancellationToken,
 }
 
 /// What came of it, and what people should know about how it was done.
@@ -69,9 +73,9 @@ impl Job {
             Finish::Told(End::Failed { kind, text })
         };
         let engine = self.options.engine.get().await.map_err(missing)?;
-        let (directory, generation) = (&self.options.directory, self.options.generation);
+        let (directory, start) = (&self.options.directory, self.start);
         if engine.word().calls_tools() {
-            briefing::wait(directory, generation, self.patience).await;
+            briefing::wait(directory, start, self.patience).await;
         }
         let request = Request {
             message: self.message.clone(),
@@ -81,7 +85,7 @@ impl Job {
             model: self.options.model.clone(),
             directory: self.options.work_directory.clone(),
             repository: git::repository(&self.options.work_directory).await,
-            fleet: briefing::fleet(directory, generation),
+            fleet: briefing::fleet(directory, start),
             max_cost_usd: self.budget.max_cost_usd,
             is_review: briefing::is_review(directory),
             is_followed: true,
@@ -106,6 +110,7 @@ impl Job {
             request,
             run: self.run,
             ladder: self.options.ladder,
+            stop: &self.stop,
             budget: self.budget,
         }
     }

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use super::briefing::Start;
 use super::conversation::{Progress, Turn};
 use super::entry::{Entry, Interruption, Outcome, Session, Source};
 use super::forget::BOUNDS;
@@ -36,6 +37,8 @@ pub(super) struct Worker {
     pub(super) state: watch::Sender<State>,
     pub(super) reporter: Reporter,
     pub(super) stop: CancellationToken,
+    /// Which start of the workspace this is.
+    pub(super) start: Start,
     /// Only the first run waits for the briefing.
     pub(super) has_waited: bool,
 }
@@ -58,6 +61,10 @@ impl Worker {
     /// Works until it is asked to stop. What is still queued then waits for the next runner.
     pub(super) async fn work(mut self, mut inbox: mpsc::Receiver<Command>) {
         while !self.stop.is_cancelled() {
+            // Whoever asked while a turn was being concluded meant that one, and never the next.
+            while let Ok(command) = inbox.try_recv() {
+                self.obey(command, None).await;
+            }
             let next = self.state.borrow().conversation.queued().map(|(number, _)| number).next();
             if let Some(turn) = next {
                 self.run(turn, &mut inbox).await;
@@ -121,7 +128,8 @@ impl Worker {
         let patience = if self.has_waited { Duration::ZERO } else { self.options.briefing_patience };
         self.has_waited = true;
         let session = self.state.borrow().conversation.session.clone();
-        Job { options: self.options.clone(), message, run, session, budget, patience }
+        let (start, stop) = (self.start, self.stop.clone());
+        Job { options: self.options.clone(), message, run, session, budget, start, patience, stop }
     }
 
     fn budget_left(&self) -> Result<Budget, BudgetError> {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::workspace::Workspace;
-use crate::harness::eventually;
+use crate::harness::{eventually, script};
 
 fn interrupted() -> serde_json::Value {
     json!({ "outcome": "interrupted", "by": "request" })
@@ -59,4 +59,48 @@ async fn an_interrupt_that_names_a_task_spares_every_other() {
     runner.stable().await;
     let done = json!({ "outcome": "complete", "text": "done" });
     assert_eq!(runner.outcomes().await, [(json!("first"), interrupted()), (json!("second"), done)]);
+}
+
+/// A run that is over is shown as working until it has been looked at what it left; who asks for its end then is too
+/// late, and means no other.
+#[tokio::test]
+async fn an_interrupt_that_comes_too_late_spares_the_next_one() {
+    let engine = "read -r word\nif [ \"$word\" = first ]; then\n\
+        until [ -e ../go ]; do sleep 0.01; done\ntouch ../gate\nfi\necho \"$word\"\n";
+    let workspace = Workspace::new().script(engine, "").variable("FLEET_BRIEFING_MS", "1");
+    let beside = |name: &str| workspace.repo().with_file_name(name);
+    let slow = "#!/bin/sh\nif [ -e ../gate ]; then touch ../looking; fi\n\
+        while [ -e ../gate ]; do sleep 0.01; done\nPATH=${PATH#*:} exec git \"$@\"\n";
+    std::fs::create_dir(beside("bin")).unwrap();
+    script(&beside("bin/git"), slow);
+    let path = format!("{}:{}", beside("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = workspace.command(&["agent"]);
+    command.env("PATH", path);
+    let runner = workspace.started(command).await;
+    runner.task("one", "first").await;
+    runner.task("two", "second").await;
+    std::fs::write(beside("go"), "").unwrap();
+    eventually("the first is looked at", async || beside("looking").exists()).await;
+    assert_eq!(runner.state().await["turns"][0]["state"], "working");
+    runner.escape().await;
+    std::fs::remove_file(beside("gate")).unwrap();
+    runner.stable().await;
+    let done = |text: &str| json!({ "outcome": "complete", "text": text });
+    assert_eq!(runner.outcomes().await, [(json!("one"), done("first")), (json!("two"), done("second"))]);
+}
+
+/// Whoever stops a workspace kills what is left of it a few seconds later: by then the end of the run is on record.
+#[tokio::test]
+async fn a_stop_hurries_an_engine_that_resists() {
+    let workspace = Workspace::new();
+    let workspace =
+        workspace.variable("FLEET_INTERRUPT_MS", "600000").variable("FLEET_TERMINATE_MS", "600000");
+    let runner = workspace.start().await;
+    runner.say("fork\nhang").await;
+    eventually("it runs", async || workspace.processes_of_runs().len() == 2).await;
+    assert_eq!(runner.terminate().await, Some(0));
+    assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
+    let runner = workspace.start().await;
+    let stopped = json!({ "outcome": "interrupted", "by": "stop" });
+    assert_eq!(runner.outcomes().await, [(json!(null), stopped)]);
 }

@@ -159,17 +159,21 @@ async fn a_run_cut_short_by_a_kill_is_reported_as_a_failure() {
     assert_eq!(coder.until("failure").await, [report("working", "hang"), report("failure", message)]);
 }
 
+/// On a real Coder git asks Coder for its keys, and is nobody there without the token.
 #[tokio::test]
-async fn the_engine_does_not_get_the_agents_token() {
+async fn the_engine_gets_the_agents_token_only_where_its_git_needs_it() {
     let coder = Coder::start(200).await;
-    let workspace = coder.workspace();
-    let runner = workspace.start().await;
-    runner.say("hang").await;
-    eventually("it runs", async || !workspace.processes_of_runs().is_empty()).await;
-    for number in workspace.processes_of_runs() {
-        let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap();
-        assert!(!environment.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes()));
+    for (ssh, is_told) in [("ssh -i key", false), ("/tmp/coder.x/coder gitssh --", true)] {
+        let workspace = coder.workspace().variable("GIT_SSH_COMMAND", ssh);
+        let runner = workspace.start().await;
+        runner.say("hang").await;
+        eventually("it runs", async || !workspace.processes_of_runs().is_empty()).await;
+        for number in workspace.processes_of_runs() {
+            let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap();
+            let has_it = environment.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
+            assert_eq!(has_it, is_told, "{ssh}");
+        }
+        runner.escape().await;
+        runner.stable().await;
     }
-    runner.escape().await;
-    runner.stable().await;
 }
