@@ -1,22 +1,26 @@
 //! The `fleet-mcp` program: reads the command line and hands over to `boot` or `cli`.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use fleet_mcp::boot::background::Background;
 use fleet_mcp::boot::{self, BootError, EmbeddedOptions, Ready, StdioOptions};
 use fleet_mcp::cli::{
     self, AgentArgs, Cli, CliError, Command, Demo, DeployedArgs, EncloseArgs, EngineArgs, EngineProgram,
     Exit, Extras, Globals, Home, LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
-use fleet_mcp::engine::{self, EngineWord, demo, found, installed};
+use fleet_mcp::engine::installed::{self, Introduction};
+use fleet_mcp::engine::{self, EngineWord, demo, found};
 use fleet_mcp::local::enclosure::{self, Order, Terminals};
 use fleet_mcp::runner::{self, Options};
 use fleet_mcp::telemetry::Secrets;
 use fleet_mcp::{telemetry, web};
 use secrecy::SecretString;
+use url::Url;
 
 fn main() -> ExitCode {
     let Cli { globals, command } = Cli::parse();
@@ -75,9 +79,13 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     telemetry::start(&settings.log, secrets.clone());
     let demo = if arguments.demo { Demo::Wanted } else { Demo::Unwanted };
     let asked = asked(&arguments.engine, demo)?;
-    let news = News { home: home(&settings, meant(asked)), demo, find_program };
-    let globals = globals.clone();
-    let ready: Ready = Box::new(move |server, stop| Box::pin(cli::greet(globals, news, server, stop)));
+    let (globals, coder) = (globals.clone(), settings.coder.as_ref().map(|coder| coder.url.clone()));
+    let ready: Ready = Box::new(move |server, stop| {
+        Box::pin(async move {
+            let news = News { home: home(coder, asked).await, demo, find_program };
+            cli::greet(globals, news, server, stop).await;
+        })
+    });
     Ok(boot::up(&settings, &embedded(0, asked, secrets), ready).await?)
 }
 
@@ -110,40 +118,50 @@ fn asked(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
     }
 }
 
-/// What that is on this machine.
+/// What that is for agents on this machine.
 fn meant(asked: EngineWord) -> EngineWord {
     found::meant(asked, &found::found(find_program))
 }
 
-fn home(settings: &Settings, engine: EngineWord) -> Home {
-    match &settings.coder {
-        Some(coder) => Home::Coder { url: coder.url.clone() },
-        None => Home::Here { engine: engine.word().to_owned(), program: engine_program(engine) },
+async fn home(coder: Option<Url>, asked: EngineWord) -> Home {
+    if let Some(url) = coder {
+        return Home::Coder { url };
     }
-}
-
-fn engine_program(engine: EngineWord) -> EngineProgram {
-    match engine {
-        EngineWord::Demo => {
-            let found = found::found(find_program);
-            EngineProgram::Own { instead: found.first().map(|found| found.word.word()) }
+    let (engine, program) = match meant(asked) {
+        EngineWord::Auto => match installed::preferred(&path()).await {
+            Some(cli) => (cli.word, introduced(cli)),
+            None => (EngineWord::Demo, own_engine()),
+        },
+        EngineWord::Demo => (EngineWord::Demo, own_engine()),
+        EngineWord::Custom => (EngineWord::Custom, EngineProgram::Custom),
+        word @ (EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent) => {
+            (word, cli_program(word).await)
         }
-        EngineWord::Custom | EngineWord::Auto => EngineProgram::Custom,
-        EngineWord::Claude => cli_program(engine, Some(engine::claude::MINIMUM)),
-        EngineWord::Codex => cli_program(engine, Some(engine::codex::MINIMUM)),
-        EngineWord::CursorAgent => cli_program(engine, None),
-    }
+    };
+    Home::Here { engine: engine.word().to_owned(), program }
 }
 
-fn cli_program(engine: EngineWord, minimum: Option<[u32; 2]>) -> EngineProgram {
+fn own_engine() -> EngineProgram {
+    EngineProgram::Own { instead: found::found(find_program).first().map(|found| found.word.word()) }
+}
+
+async fn cli_program(engine: EngineWord) -> EngineProgram {
     match find_program(engine.word()) {
-        Some(program) => EngineProgram::Found { program, minimum },
+        Some(program) => introduced(installed::introduced(engine, program).await),
         None => EngineProgram::Missing(engine.word().to_owned()),
     }
 }
 
+fn introduced(cli: Introduction) -> EngineProgram {
+    EngineProgram::Found { program: cli.program, version: cli.version, wanted: cli.wanted }
+}
+
+fn path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}
+
 fn find_program(name: &str) -> Option<PathBuf> {
-    installed::program(name, &std::env::var_os("PATH").unwrap_or_default())
+    installed::program(name, &path())
 }
 
 async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
@@ -151,12 +169,11 @@ async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
     telemetry::start(&settings.log, Secrets::default());
     let token = std::env::var("FLEET_TOKEN").ok().filter(|token| !token.is_empty()).map(SecretString::from);
-    let server = boot::background::server_or_start(&settings.data_dir, globals.config.as_deref()).await?;
+    let (config, address) = (globals.config.clone(), settings.server.address);
+    let background = Background { data_dir: settings.data_dir, config, address };
+    let server = background.server_or_start().await?;
     let directory = std::env::current_dir().unwrap_or_default();
-    let bridge = |token| {
-        let (data_dir, mcp_url) = (settings.data_dir, server.mcp_url);
-        boot::stdio(StdioOptions { data_dir, mcp_url, token, directory })
-    };
+    let bridge = |token| boot::stdio(StdioOptions { background, mcp_url: server.mcp_url, token, directory });
     let Some(role) = &arguments.as_role else { return Ok(bridge(token).await?) };
     anyhow::ensure!(token.is_none(), "FLEET_TOKEN and --as-role both say who calls: leave one out");
     let own = RoleToken::mint(globals, role).await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::EngineWord;
 
 /// The CLIs looked for, in the order they are preferred; each word is also the program's name.
-const CLIS: [EngineWord; 2] = [EngineWord::Claude, EngineWord::Codex];
+pub(super) const CLIS: [EngineWord; 2] = [EngineWord::Claude, EngineWord::Codex];
 
 /// A CLI that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +24,12 @@ pub fn found(find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Found> {
     CLIS.iter().filter_map(|word| Some(Found { word: *word, program: find(word.word())? })).collect()
 }
 
-/// The engine a word means where these are found: for `auto` the first of them, else the demo engine.
+/// The engine of agents on a machine where these are found: without any of them `auto` means the demo engine, and else
+/// it is left to each agent, which asks the programs whether they will do.
 pub fn meant(word: EngineWord, found: &[Found]) -> EngineWord {
     match word {
-        EngineWord::Auto => found.first().map_or(EngineWord::Demo, |found| found.word),
-        EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => word,
+        EngineWord::Auto if found.is_empty() => EngineWord::Demo,
+        EngineWord::Auto | EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => word,
         EngineWord::Custom | EngineWord::Demo => word,
     }
 }
@@ -42,12 +43,11 @@ mod tests {
     }
 
     #[test]
-    fn auto_means_the_first_cli_there_is_and_the_demo_engine_where_there_is_none() {
+    fn auto_is_left_to_the_agents_unless_there_is_nothing_to_choose_from() {
         let both = found_among(&["codex", "other", "claude"]);
         let program = |word: EngineWord| Found { word, program: PathBuf::from("/bin").join(word.word()) };
         assert_eq!(both, [program(EngineWord::Claude), program(EngineWord::Codex)]);
-        assert_eq!(meant(EngineWord::Auto, &both), EngineWord::Claude);
-        assert_eq!(meant(EngineWord::Auto, &both[1..]), EngineWord::Codex);
+        assert_eq!(meant(EngineWord::Auto, &both), EngineWord::Auto);
         assert_eq!(meant(EngineWord::Auto, &[]), EngineWord::Demo);
         for word in EngineWord::ALL.iter().filter(|word| **word != EngineWord::Auto) {
             assert_eq!((meant(*word, &both), meant(*word, &[])), (*word, *word));

@@ -12,6 +12,7 @@ use tokio::process::Command;
 
 use super::codex::{Codex, Sandbox};
 use super::custom::{Custom, shipped};
+use super::found::{CLIS, found};
 use super::template::TemplateError;
 use super::{Engine, EngineWord, claude, codex, demo};
 
@@ -57,16 +58,50 @@ pub enum Unavailable {
     },
 }
 
+/// A CLI of this machine as people are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introduction {
+    pub word: EngineWord,
+    pub program: PathBuf,
+    /// None if it tells nothing we understand.
+    pub version: Option<String>,
+    /// The oldest version that will do, where this one is older.
+    pub wanted: Option<[u32; 2]>,
+}
+
+/// The CLI that `auto` means here: the first that works, else the first there is, so that people are told what is
+/// wrong with it.
+pub async fn preferred(path: &OsString) -> Option<Introduction> {
+    let mut first = None;
+    for cli in found(|name| program(name, path)) {
+        let cli = introduced(cli.word, cli.program).await;
+        if cli.version.is_some() && cli.wanted.is_none() {
+            return Some(cli);
+        }
+        first = first.or(Some(cli));
+    }
+    first
+}
+
+/// Lets a program say who it is.
+pub async fn introduced(word: EngineWord, program: PathBuf) -> Introduction {
+    let said = version(&program).await.unwrap_or_default();
+    let version = number_in(&said).map(str::to_owned);
+    let found = version.as_deref().and_then(parse);
+    let wanted = minimum(word).filter(|minimum| found.is_some_and(|found| found < *minimum));
+    Introduction { word, program, version, wanted }
+}
+
 /// The engine of this word, ready to be called.
 pub async fn find(word: EngineWord, site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
     match word {
         EngineWord::Auto => auto(site).await,
         EngineWord::Claude => {
-            let program = checked(word, claude::PROGRAM, claude::MINIMUM, site).await?;
+            let program = checked(word, site).await?;
             Ok(Arc::new(claude::Claude { program }))
         }
         EngineWord::Codex => {
-            let program = checked(word, codex::PROGRAM, codex::MINIMUM, site).await?;
+            let program = checked(word, site).await?;
             let sandbox = sandbox(&program).await;
             Ok(Arc::new(Codex { program, home: site.codex_home.clone(), sandbox }))
         }
@@ -87,7 +122,7 @@ pub fn program(name: &str, path: &OsString) -> Option<PathBuf> {
 /// The first one that works; if none does, why the first that is there does not.
 async fn auto(site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
     let mut reason = Unavailable::Nothing;
-    for word in [EngineWord::Claude, EngineWord::Codex] {
+    for word in CLIS {
         match Box::pin(find(word, site)).await {
             Ok(engine) => return Ok(engine),
             Err(Unavailable::Missing { .. }) => {}
@@ -98,19 +133,24 @@ async fn auto(site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
     Err(reason)
 }
 
-async fn checked(
-    word: EngineWord,
-    name: &str,
-    minimum: [u32; 2],
-    site: &Site,
-) -> Result<PathBuf, Unavailable> {
-    let program = program(name, &site.path).ok_or(Unavailable::Missing { word })?;
+async fn checked(word: EngineWord, site: &Site) -> Result<PathBuf, Unavailable> {
+    let program = program(word.word(), &site.path).ok_or(Unavailable::Missing { word })?;
     let said = version(&program).await.map_err(|reason| Unavailable::Mute { word, reason })?;
-    let found = parse(&said).ok_or_else(|| Unavailable::Mute { word, reason: said.trim().to_owned() })?;
-    if found < minimum {
-        return Err(Unavailable::TooOld { word, found, wanted: minimum });
+    let found = number_in(&said).and_then(parse);
+    let found = found.ok_or_else(|| Unavailable::Mute { word, reason: said.trim().to_owned() })?;
+    match minimum(word) {
+        Some(wanted) if found < wanted => Err(Unavailable::TooOld { word, found, wanted }),
+        Some(_) | None => Ok(program),
     }
-    Ok(program)
+}
+
+/// The oldest version that will do, where we know one.
+fn minimum(word: EngineWord) -> Option<[u32; 2]> {
+    match word {
+        EngineWord::Claude => Some(claude::MINIMUM),
+        EngineWord::Codex => Some(codex::MINIMUM),
+        EngineWord::Auto | EngineWord::CursorAgent | EngineWord::Custom | EngineWord::Demo => None,
+    }
 }
 
 async fn version(program: &Path) -> Result<String, String> {
@@ -124,15 +164,15 @@ async fn version(program: &Path) -> Result<String, String> {
     }
 }
 
-/// The first number of the form 1.2 in what a program says about itself.
-fn parse(said: &str) -> Option<[u32; 2]> {
-    let words = said.split(|c: char| c.is_whitespace() || c == 'v');
-    words
-        .filter_map(|word| {
-            let mut numbers = word.split('.');
-            Some([numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?])
-        })
-        .next()
+/// The version among the words of an answer such as `codex-cli 0.166.0`.
+fn number_in(said: &str) -> Option<&str> {
+    said.split_whitespace().map(|word| word.trim_start_matches('v')).find(|word| parse(word).is_some())
+}
+
+/// The first two parts of a version, which are numbers.
+fn parse(version: &str) -> Option<[u32; 2]> {
+    let mut numbers = version.split('.');
+    Some([numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?])
 }
 
 /// Lets Codex try its own way of shutting a command in.

@@ -59,6 +59,25 @@ async fn auto_takes_the_first_that_works() {
 }
 
 #[tokio::test]
+async fn people_are_told_of_the_cli_that_auto_takes_and_else_of_what_is_wrong_with_the_first() {
+    let told = async |machine: Machine| {
+        let cli = preferred(&machine.site().path).await?;
+        assert_eq!(cli.program, machine.directory.path().join(cli.word.word()));
+        Some((cli.word, cli.version, cli.wanted))
+    };
+    let (old, new) = ("1.0.3 (Claude Code)", "codex-cli v0.166.0-beta.1");
+    let codex = (EngineWord::Codex, Some("0.166.0-beta.1".to_owned()), None);
+    assert_eq!(told(Machine::new().with("claude", old, 0).with("codex", new, 0)).await, Some(codex.clone()));
+    assert_eq!(
+        told(Machine::new().with("claude", "what is it.", 0).with("codex", new, 0)).await,
+        Some(codex)
+    );
+    let claude = (EngineWord::Claude, Some("1.0.3".to_owned()), Some(claude::MINIMUM));
+    assert_eq!(told(Machine::new().with("claude", old, 0).with("codex", "", 3)).await, Some(claude));
+    assert_eq!(told(Machine::new()).await, None);
+}
+
+#[tokio::test]
 async fn what_is_missing_old_or_broken_is_said_with_a_way_out() {
     let nothing = Machine::new();
     let old = Machine::new().with("claude", "1.0.3 (Claude Code)", 0).with("codex", "codex-cli 0.99.0", 0);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anstyle::Style;
 use serde_json::{Value, json};
 
-use super::{Demo, EngineProgram, Home, version};
+use super::{Demo, EngineProgram, Home};
 use crate::cli::connect::Installed;
 use crate::cli::server_file::ServerFile;
 use crate::domain::text::printable;
@@ -23,7 +23,6 @@ const TRY_DEMO: &str = "agents list --watch";
 pub(super) struct Greeting<'a> {
     pub(super) home: &'a Home,
     pub(super) demo: Demo,
-    pub(super) version: Option<String>,
     pub(super) server: ServerFile,
     pub(super) data_directory: PathBuf,
     /// This binary, and what it must be given to mean this server.
@@ -58,7 +57,7 @@ impl Greeting<'_> {
             "version": self.server.version,
             "data_dir": self.data_directory,
             "engine": self.engine_word(),
-            "engine_version": self.version,
+            "engine_version": self.engine_version(),
             "coder_url": self.coder(),
             "connect": connect.collect::<serde_json::Map<_, _>>(),
             "try": self.trial(),
@@ -79,7 +78,6 @@ impl Greeting<'_> {
 
     fn engine(&self) -> Option<String> {
         let Home::Here { engine, program } = self.home else { return None };
-        let version = self.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
         Some(match program {
             EngineProgram::Own { instead } => {
                 let real = instead.map_or("install claude or codex for real ones".to_owned(), |word| {
@@ -87,8 +85,9 @@ impl Greeting<'_> {
                 });
                 format!("demo: scripted agents that need no account; {real}")
             }
-            EngineProgram::Found { program, minimum } => {
-                format!("{engine}{version} ({}){}", program.display(), self.too_old(*minimum))
+            EngineProgram::Found { program, version, wanted } => {
+                let version = version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+                format!("{engine}{version} ({}){}", program.display(), too_old(*wanted))
             }
             EngineProgram::Missing(name) => {
                 format!("{engine}, but no program '{name}' is on the PATH: install it, or use --engine demo")
@@ -97,20 +96,17 @@ impl Greeting<'_> {
         })
     }
 
-    /// What to say of a version with which every task would fail.
-    fn too_old(&self, minimum: Option<[u32; 2]>) -> String {
-        match (&self.version, minimum) {
-            (Some(version), Some(minimum @ [major, minor])) if version::is_older(version, minimum) => {
-                format!(": too old, update it to {major}.{minor} or later, or use --engine demo")
-            }
-            (Some(_) | None, Some(_) | None) => String::new(),
-        }
-    }
-
     fn engine_word(&self) -> Option<&str> {
         match self.home {
             Home::Here { engine, .. } => Some(engine),
             Home::Coder { .. } => None,
+        }
+    }
+
+    fn engine_version(&self) -> Option<&str> {
+        match self.home {
+            Home::Here { program: EngineProgram::Found { version, .. }, .. } => version.as_deref(),
+            Home::Here { .. } | Home::Coder { .. } => None,
         }
     }
 
@@ -156,6 +152,13 @@ impl Greeting<'_> {
         let ours: Vec<String> = ours.map(|word| quoted(&word)).collect();
         format!("{} {rest}", ours.join(" "))
     }
+}
+
+/// What to say of a version with which every task would fail.
+fn too_old(wanted: Option<[u32; 2]>) -> String {
+    wanted.map_or(String::new(), |[major, minor]| {
+        format!(": too old, update it to {major}.{minor} or later, or use --engine demo")
+    })
 }
 
 /// What is said when it stops.

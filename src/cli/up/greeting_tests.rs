@@ -6,7 +6,6 @@ fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
     Greeting {
         home,
         demo: Demo::Unwanted,
-        version: Some("2.1.325".to_owned()),
         server: ServerFile {
             url: "http://127.0.0.1:3001".parse().unwrap(),
             mcp_url: "http://127.0.0.1:3001/mcp".parse().unwrap(),
@@ -20,8 +19,10 @@ fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
     }
 }
 
-fn found(program: &str, minimum: [u32; 2]) -> EngineProgram {
-    EngineProgram::Found { program: program.into(), minimum: Some(minimum) }
+fn claude(wanted: Option<[u32; 2]>) -> Home {
+    let version = Some("2.1.325".to_owned());
+    let program = EngineProgram::Found { program: "/usr/bin/claude".into(), version, wanted };
+    Home::Here { engine: "claude".to_owned(), program }
 }
 
 fn plain(text: &str) -> String {
@@ -33,15 +34,14 @@ const DESKTOP: Installed = Installed { title: "Claude Desktop", word: "claude-de
 
 #[test]
 fn a_machine_with_a_cli_and_clients_is_greeted_with_lines_to_copy() {
-    let program = found("/usr/bin/claude", [2, 1]);
-    let home = Home::Here { engine: "claude".to_owned(), program };
+    let home = claude(None);
     insta::assert_snapshot!(plain(&greeting(&home, &[CLAUDE, DESKTOP]).text()));
 }
 
 #[test]
 fn a_bare_machine_is_told_plainly_that_agents_are_scripted() {
     let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
-    let bare = Greeting { version: None, arguments: Vec::new(), ..greeting(&home, &[]) };
+    let bare = Greeting { arguments: Vec::new(), ..greeting(&home, &[]) };
     insta::assert_snapshot!(plain(&bare.text()));
 }
 
@@ -59,7 +59,7 @@ fn an_engine_that_is_not_there_is_named_with_the_way_out() {
 
 #[test]
 fn an_engine_too_old_for_any_task_is_told_before_the_first_one_fails() {
-    let home = Home::Here { engine: "claude".to_owned(), program: found("/usr/bin/claude", [2, 2]) };
+    let home = claude(Some([2, 2]));
     let expected =
         "claude 2.1.325 (/usr/bin/claude): too old, update it to 2.2 or later, or use --engine demo";
     assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
@@ -75,12 +75,12 @@ fn where_demo_agents_are_at_work_the_command_to_try_shows_them() {
 #[test]
 fn on_a_coder_deployment_agents_go_on_without_the_server() {
     let home = Home::Coder { url: "https://coder.example".parse().unwrap() };
-    insta::assert_snapshot!(plain(&Greeting { version: None, ..greeting(&home, &[CLAUDE]) }.text()));
+    insta::assert_snapshot!(plain(&greeting(&home, &[CLAUDE]).text()));
 }
 
 #[test]
 fn programs_get_the_same_as_json() {
-    let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
+    let home = claude(None);
     insta::assert_json_snapshot!(greeting(&home, &[CLAUDE]).json());
 }
 

@@ -2,7 +2,6 @@
 
 mod demo;
 mod greeting;
-mod version;
 
 use std::path::PathBuf;
 
@@ -34,8 +33,8 @@ pub enum Home {
 pub enum EngineProgram {
     /// It is a part of this binary; a CLI that could be used instead, if there is one.
     Own { instead: Option<&'static str> },
-    /// The oldest version of it that will do, where we know one.
-    Found { program: PathBuf, minimum: Option<[u32; 2]> },
+    /// With the oldest version of it that will do, where this one is older.
+    Found { program: PathBuf, version: Option<String>, wanted: Option<[u32; 2]> },
     /// A program that is not on the PATH.
     Missing(String),
     /// Set up by templates: nothing to look for.
@@ -69,7 +68,7 @@ pub async fn greet(globals: Globals, news: News, server: ServerFile, stop: Cance
 }
 
 async fn welcome(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) {
-    if let Err(error) = tell(globals, news, server, screen).await {
+    if let Err(error) = tell(globals, news, server, screen) {
         screen.fail(&error);
     }
     if news.demo == Demo::Wanted
@@ -79,15 +78,10 @@ async fn welcome(globals: &Globals, news: &News, server: ServerFile, screen: &Sc
     }
 }
 
-async fn tell(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
-    let version = match &news.home {
-        Home::Here { program: EngineProgram::Found { program, .. }, .. } => version::of(program).await,
-        Home::Here { .. } | Home::Coder { .. } => None,
-    };
+fn tell(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
     let greeting = Greeting {
         home: &news.home,
         demo: news.demo,
-        version,
         server,
         data_directory: globals.require_data_directory()?,
         program: own_program()?,
