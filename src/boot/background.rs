@@ -1,10 +1,12 @@
 //! Starts a server in the background for a client that found none.
 
 use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::BootError;
@@ -17,40 +19,68 @@ const LOG: &str = "serve.log";
 const LONGEST_LOG: u64 = 4 << 20;
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The server of this data directory, started if none runs. It outlives us.
-pub async fn server_or_start(data_dir: &Path, config: Option<&Path>) -> Result<ServerFile, BootError> {
-    if let Some(server) = server_of(data_dir).filter(|_| is_held(data_dir)) {
-        return Ok(server);
-    }
-    let mut child = start(data_dir, config)?;
-    let deadline = tokio::time::Instant::now() + STARTUP_LIMIT;
-    while tokio::time::Instant::now() < deadline {
-        if let Some(server) = server_of(data_dir).filter(|_| is_held(data_dir)) {
-            return Ok(server);
-        }
-        // Another one may have been quicker: then ours ends with "held", and the other serves.
-        if let Ok(Some(status)) = child.try_wait()
-            && !is_held(data_dir)
-        {
-            return Err(BootError::Background { log: data_dir.join(LOG), status: status.to_string() });
-        }
-        tokio::time::sleep(LOOK_INTERVAL).await;
-    }
-    Err(BootError::Background { log: data_dir.join(LOG), status: "no answer in 20 s".into() })
+/// How a server in the background is started.
+#[derive(Debug, Clone)]
+pub struct Background {
+    pub data_dir: PathBuf,
+    pub config: Option<PathBuf>,
+    /// Where it is to listen.
+    pub address: SocketAddr,
 }
 
-fn start(data_dir: &Path, config: Option<&Path>) -> Result<std::process::Child, BootError> {
-    let failed = |source| BootError::DataDir { path: data_dir.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(data_dir).map_err(failed)?;
-    let log = open_log(&data_dir.join(LOG)).map_err(failed)?;
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.arg("up").arg("--data-dir").arg(data_dir);
-    if let Some(config) = config {
-        command.arg("--config").arg(config);
+impl Background {
+    /// The server of this data directory, started if none runs. It outlives us.
+    pub async fn server_or_start(&self) -> Result<ServerFile, BootError> {
+        if let Some(server) = self.server() {
+            return Ok(server);
+        }
+        let mut child = self.start()?;
+        let deadline = tokio::time::Instant::now() + STARTUP_LIMIT;
+        while tokio::time::Instant::now() < deadline {
+            if let Some(server) = self.server() {
+                return Ok(server);
+            }
+            // Another one may have been quicker: then ours ends with "held", and the other serves.
+            if let Ok(Some(status)) = child.try_wait()
+                && !is_held(&self.data_dir)
+            {
+                return Err(self.failed(status.to_string()));
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        Err(self.failed("no answer in 20 s".to_owned()))
     }
-    // A group of its own: Ctrl-C in the client's terminal is not meant for the server.
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
-    command.spawn().map_err(failed)
+
+    pub(super) fn start(&self) -> Result<Child, BootError> {
+        let failed = |source| BootError::DataDir { path: self.data_dir.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.data_dir).map_err(failed)?;
+        let log = open_log(&self.data_dir.join(LOG)).map_err(failed)?;
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.arg("up").arg("--data-dir").arg(&self.data_dir);
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
+        if is_taken(self.address) {
+            command.args(["--port", "0"]);
+        }
+        // A group of its own: Ctrl-C in the client's terminal is not meant for the server.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+        command.spawn().map_err(failed)
+    }
+
+    fn server(&self) -> Option<ServerFile> {
+        server_of(&self.data_dir).filter(|_| is_held(&self.data_dir))
+    }
+
+    fn failed(&self, status: String) -> BootError {
+        BootError::Background { log: self.data_dir.join(LOG), status }
+    }
+}
+
+/// Another program, or the server of another data directory, may have the port. Clients of ours find the server by
+/// its data directory, so that any other port serves them as well.
+fn is_taken(address: SocketAddr) -> bool {
+    matches!(TcpListener::bind(address), Err(error) if error.kind() == ErrorKind::AddrInUse)
 }
 
 /// Two that start at once write to one log, so neither may empty it under the other's hands.

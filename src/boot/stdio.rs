@@ -1,18 +1,24 @@
 //! MCP on standard input and output: bridges to the server of a data directory, wherever that is just now.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use url::Url;
 
 use super::BootError;
+use super::background::Background;
 use super::data_dir::{is_held, server_of};
 use crate::mcp::bridge::{BridgeOptions, Locator, Whereabouts, bridge};
 
+/// One that was started gets this long before another one is.
+const START_PAUSE: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub struct StdioOptions {
-    pub data_dir: PathBuf,
+    /// The server, and how to have it back.
+    pub background: Background,
     /// Where the server speaks MCP as the bridge starts.
     pub mcp_url: Url,
     /// Who calls; none: the manager who owns the data directory.
@@ -23,25 +29,59 @@ pub struct StdioOptions {
 
 /// Bridges until the client closes its end.
 pub async fn stdio(options: StdioOptions) -> Result<(), BootError> {
-    let StdioOptions { data_dir, mcp_url, token, directory } = options;
+    let StdioOptions { background, mcp_url, token, directory } = options;
     let token = match token {
         Some(token) => token,
-        None => manager_token(&data_dir)?,
+        None => manager_token(&background.data_dir)?,
     };
-    let options = BridgeOptions { url: mcp_url, token, directory, locator: Arc::new(ByDirectory(data_dir)) };
+    let locator = Arc::new(ByDirectory { background, started_at: Mutex::default() });
+    let options = BridgeOptions { url: mcp_url, token, directory, locator };
     bridge(options).await.map_err(BootError::Bridge)
 }
 
-/// The server of a data directory may be restarted, and then serve elsewhere.
+/// The server of a data directory may be restarted, and then serve elsewhere. One that fell is started again; one
+/// that was stopped stays so.
 #[derive(Debug)]
-struct ByDirectory(PathBuf);
+struct ByDirectory {
+    background: Background,
+    /// When we last started one: it takes a moment to be there.
+    started_at: Mutex<Option<Instant>>,
+}
 
 impl Locator for ByDirectory {
     fn whereabouts(&self) -> Whereabouts {
-        match (is_held(&self.0), server_of(&self.0)) {
-            (true, Some(server)) => Whereabouts::At(server.mcp_url),
-            (true, None) => Whereabouts::OnItsWay,
-            (false, _) => Whereabouts::Nowhere,
+        let directory = &self.background.data_dir;
+        // In this order: one that starts takes the directory first, and then the file that a fallen one has left.
+        let server = server_of(directory);
+        match (server, is_held(directory)) {
+            (Some(server), true) => Whereabouts::At(server.mcp_url),
+            (None, true) => Whereabouts::OnItsWay,
+            // Only a clean stop takes the file away.
+            (Some(_), false) => self.revive(),
+            (None, false) => Whereabouts::Nowhere,
+        }
+    }
+
+    fn remedy(&self) -> String {
+        let directory = self.background.data_dir.display();
+        format!("Start it with 'fleet-mcp --data-dir {directory} up', then call again.")
+    }
+}
+
+impl ByDirectory {
+    fn revive(&self) -> Whereabouts {
+        let mut started_at = self.started_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if started_at.is_some_and(|at| at.elapsed() < START_PAUSE) {
+            return Whereabouts::OnItsWay;
+        }
+        *started_at = Some(Instant::now());
+        match self.background.start() {
+            // It outlives us, so that nobody waits for its end.
+            Ok(_server) => Whereabouts::OnItsWay,
+            Err(error) => {
+                tracing::warn!(%error, "the server has fallen and cannot be started again");
+                Whereabouts::Nowhere
+            }
         }
     }
 }

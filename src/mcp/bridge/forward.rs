@@ -26,6 +26,7 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 const RESTART_LIMIT: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const SHOWN_BODY_CHARS: usize = 200;
+const NO_CONNECTIONS: usize = 0;
 
 /// The server and what was agreed with it.
 #[derive(Debug)]
@@ -44,7 +45,13 @@ impl Endpoint {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(TCP_KEEPALIVE);
-        let builder = if is_loopback(&options.url) { builder.no_proxy() } else { builder };
+        // On this machine a connection costs nothing, and a fresh one tells a server that fell from one that did not
+        // answer: what was never sent may be sent again.
+        let builder = if is_loopback(&options.url) {
+            builder.no_proxy().pool_max_idle_per_host(NO_CONNECTIONS)
+        } else {
+            builder
+        };
         let BridgeOptions { url, token, directory, locator } = options;
         Ok(Self {
             http: builder.build()?,
@@ -62,7 +69,9 @@ impl Endpoint {
         let id = message.get("id").filter(|_| is_request).cloned();
         let failure = match self.deliver(&message).await {
             Ok(response) => self.relay(response, id.as_ref(), answers).await,
-            Err(error) if error.is_connect() => id.as_ref().map(|id| refusal::unreachable(id, &self.url())),
+            Err(error) if error.is_connect() => {
+                id.as_ref().map(|id| refusal::unreachable(id, &self.url(), &self.locator.remedy()))
+            }
             Err(_) => id.as_ref().map(refusal::lost),
         };
         if let Some(failure) = failure {

@@ -42,6 +42,9 @@ pub struct BridgeOptions {
 /// Knows where the server is now.
 pub trait Locator: fmt::Debug + Send + Sync {
     fn whereabouts(&self) -> Whereabouts;
+
+    /// What to do where there is none.
+    fn remedy(&self) -> String;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -40,9 +40,9 @@ pub(super) fn too_long() -> Value {
 }
 
 /// Nothing reached the server.
-pub(super) fn unreachable(id: &Value, url: &Url) -> Value {
+pub(super) fn unreachable(id: &Value, url: &Url, remedy: &str) -> Value {
     let message = format!("the fleet server at {url} cannot be reached");
-    of(id, Cause::Away, &message, "Start it with 'fleet-mcp up', then call again.")
+    of(id, Cause::Away, &message, remedy)
 }
 
 /// The server may have done it or not.

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use super::{Left, interrupt, told, up};
-use crate::harness::{Program, server_file};
+use crate::harness::{Pace, Program, eventually, kill, server_file, stub};
 
 /// A client's end of one `stdio` process.
 pub(super) struct Bridge {
@@ -43,6 +43,7 @@ impl Bridge {
 
     pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        assert!(answer["error"].is_null(), "{answer}");
         answer["result"]["structuredContent"].clone()
     }
 
@@ -129,4 +130,24 @@ async fn a_role_takes_rights_away_never_adds_any_and_ends_with_its_bridge() {
     let both = program.clone().variable("FLEET_TOKEN", "x").run(&["stdio", "--as-role", "coder"]).await;
     assert!(told(&program, &both).contains("leave one out"));
     interrupt(server).await;
+}
+
+#[tokio::test]
+async fn a_server_that_falls_is_there_again_for_the_next_call_and_one_that_was_stopped_is_not() {
+    let coder = stub(Pace::Instant).await;
+    let program = Program::on(&coder).variable("MCP_SERVER_PORT", "0");
+    let mut bridge = Bridge::open(&program, &[]).await;
+    let fallen = server_file(&program.data_dir()).expect("it serves");
+    kill(fallen.pid);
+    let address = format!("127.0.0.1:{}", fallen.url.port().unwrap());
+    eventually("it has fallen", async || tokio::net::TcpStream::connect(&address).await.is_err()).await;
+    assert_eq!(bridge.call("fleet_status", json!({})).await["capacity"]["used"], 0);
+    assert_ne!(server_file(&program.data_dir()).expect("it serves again").pid, fallen.pid);
+    assert!(program.run(&["down"]).await.status.success());
+    let refused = bridge.ask("tools/call", json!({ "name": "fleet_status", "arguments": {} })).await;
+    let directory = program.data_dir();
+    let remedy = format!("Start it with 'fleet-mcp --data-dir {} up', then call again.", directory.display());
+    assert_eq!(refused["error"]["data"]["next_action"], remedy.as_str());
+    assert_eq!(server_file(&directory), None);
+    bridge.close().await;
 }

@@ -135,6 +135,10 @@ impl Locator for Looks {
     fn whereabouts(&self) -> Whereabouts {
         self.0.lock().unwrap().pop_front().unwrap_or(Whereabouts::Nowhere)
     }
+
+    fn remedy(&self) -> String {
+        "Start it with 'fleet-mcp up', then call again.".to_owned()
+    }
 }
 
 /// A program's standard input and output, joined to the server by the bridge.

@@ -48,3 +48,16 @@ async fn stdio_starts_a_server_that_outlives_it_and_the_next_one_finds_it() {
     assert!(program.run(&["down"]).await.status.success());
     assert_eq!(server_file(&program.data_dir()), None);
 }
+
+#[tokio::test]
+async fn stdio_takes_another_port_where_the_usual_one_is_taken() {
+    let coder = stub(Pace::Instant).await;
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let program = Program::on(&coder).variable("MCP_SERVER_PORT", &port.to_string());
+    let answers = talk(&program, &[initialize()]).await;
+    assert_eq!(answers[0]["result"]["serverInfo"]["name"], "fleet");
+    let server = server_file(&program.data_dir()).expect("it serves");
+    assert_ne!(server.url.port(), Some(port));
+    assert!(program.run(&["down"]).await.status.success());
+}
