@@ -1,5 +1,6 @@
 //! `down`: asks the server to stop and waits until it has.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,12 +28,12 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
         Err(error) => Err(error),
     };
     match (asked, &globals.url) {
-        (Err(CliError::NoServer), _) => tell(screen, coder.map_or(Outcome::NothingRuns, Outcome::OnlyCoder)),
-        (Ok(()), Some(_)) => tell(screen, Outcome::Asked),
+        (Err(CliError::NoServer), _) => tell(screen, &unserved(globals, coder)),
+        (Ok(()), Some(_)) => tell(screen, &Outcome::Asked),
         // A server on its way out may not get its answer to us.
         (Ok(()) | Err(CliError::Cut { .. }), None) => {
             until_gone(&globals.require_data_directory()?).await?;
-            tell(screen, coder.map_or(Outcome::Stopped, |_| Outcome::StoppedWithAgents))
+            tell(screen, &coder.map_or(Outcome::Stopped, |_| Outcome::StoppedWithAgents))
         }
         (Err(error), _) => Err(error),
     }
@@ -52,9 +53,35 @@ impl EmbeddedCoder {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+/// What there is where no server runs.
+fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Outcome {
+    if let Some(coder) = coder {
+        return Outcome::OnlyCoder(coder);
+    }
+    let left = globals.data_directory().map(|directory| agents_below(&directory)).unwrap_or_default();
+    if left.is_empty() { Outcome::NothingRuns } else { Outcome::OnlyAgents(left) }
+}
+
+/// The names of agents of this data directory of which a process is left. A killed server leaves them at work; each
+/// carries the directory of its workspace in its environment.
+fn agents_below(directory: &Path) -> BTreeSet<String> {
+    let mark = format!("FLEET_AGENT_DIR={}/workspaces/", directory.display());
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
+    let names = environments.filter_map(|environment| {
+        let mut variables = environment.split(|byte| *byte == 0);
+        let place = variables.find_map(|variable| variable.strip_prefix(mark.as_bytes()))?;
+        let name = place.split(|byte| *byte == b'/').next().unwrap_or_default();
+        Some(String::from_utf8_lossy(name).into_owned())
+    });
+    names.collect()
+}
+
+#[derive(Debug)]
 enum Outcome {
     NothingRuns,
+    /// Their server was killed and they go on, at somebody's expense.
+    OnlyAgents(BTreeSet<String>),
     /// `local-coder` runs without a server, and takes no orders from here.
     OnlyCoder(EmbeddedCoder),
     /// A server elsewhere, whose end we cannot see.
@@ -64,11 +91,16 @@ enum Outcome {
     StoppedWithAgents,
 }
 
-fn tell(screen: &Screen, outcome: Outcome) -> Result<Exit, CliError> {
+fn tell(screen: &Screen, outcome: &Outcome) -> Result<Exit, CliError> {
     let message = match outcome {
         Outcome::NothingRuns => "no server runs for this data directory".to_owned(),
         Outcome::OnlyCoder(EmbeddedCoder { pid }) => format!(
             "no server runs for this data directory, but 'fleet-mcp local-coder' does; stop it with 'kill {pid}'"
+        ),
+        Outcome::OnlyAgents(names) => format!(
+            "no server runs for this data directory, but agents of one that was killed do ({}); start it with \
+             'fleet-mcp up', which takes them over, and then stop it",
+            names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
         ),
         Outcome::Asked => "the server was asked to stop".to_owned(),
         Outcome::Stopped => "the server has stopped; its agents go on".to_owned(),
@@ -80,7 +112,11 @@ fn tell(screen: &Screen, outcome: Outcome) -> Result<Exit, CliError> {
         Format::People => screen.line(&message)?,
         Format::Json => screen.json(&json!({ "message": message }))?,
     }
-    Ok(Exit::Ok)
+    Ok(match outcome {
+        Outcome::OnlyAgents(_) => Exit::Failed,
+        Outcome::NothingRuns | Outcome::OnlyCoder(_) | Outcome::Asked => Exit::Ok,
+        Outcome::Stopped | Outcome::StoppedWithAgents => Exit::Ok,
+    })
 }
 
 /// A clean stop removes the file; another server's file in its place means the old one has gone too.

@@ -93,6 +93,50 @@ async fn ctrl_c_ends_everything_and_the_next_up_goes_on_where_it_was() {
     assert!(server.wait().await.unwrap().success());
 }
 
+/// Paid engines that nobody looks after are no success.
+#[tokio::test]
+async fn down_names_the_agents_that_a_killed_server_left_at_work() {
+    let program = Program::without_coder();
+    let _left = Left(&program);
+    let mut server = up(&program).await;
+    let create = ["create", "--project", "setup", "--spec", "hang", "--name", "one", "--wait", "40"];
+    agent(&program, &create).await;
+    server.kill().await.unwrap();
+    let down = program.run(&["down"]).await;
+    let told = "no server runs for this data directory, but agents of one that was killed do (one); start it with \
+                'fleet-mcp up', which takes them over, and then stop it\n";
+    assert_eq!((down.status.code(), String::from_utf8_lossy(&down.stdout).as_ref()), (Some(1), told));
+    let mut server = up(&program).await;
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.wait().await.unwrap().success());
+    assert_eq!(processes_under(program.directory.path()), Vec::<u32>::new());
+    let again = program.run(&["down"]).await;
+    let told = "no server runs for this data directory\n";
+    assert_eq!((again.status.code(), String::from_utf8_lossy(&again.stdout).as_ref()), (Some(0), told));
+}
+
+/// An agent neither sees the data directory nor works where the server was started.
+#[tokio::test]
+async fn a_template_is_an_agents_own_wherever_the_operator_keeps_it() {
+    let program = Program::without_coder().variable("ENGINE", "custom");
+    let directory = program.data_dir();
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("run.template"), "/bin/sh\n-c\necho \"custom: $(cat)\"\n").unwrap();
+    std::fs::write(directory.join("fleet.toml"), "[squads]\nrun_template = \"data/run.template\"\n").unwrap();
+    assert_eq!(directory.file_name().unwrap(), "data");
+    let program = program.within(directory.parent().unwrap());
+    let _left = Left(&program);
+    let mut server = up(&program).await;
+    let create = ["create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
+    agent(&program, &create).await;
+    eventually("it has done its task", async || has_done_its_task(&program).await).await;
+    let task = agent(&program, &["show", "one"]).await["agent"]["last_task"].clone();
+    assert_eq!(task["state"], "done", "{task}");
+    assert!(task["outcome"].as_str().unwrap().ends_with("say hello"), "{task}");
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.wait().await.unwrap().success());
+}
+
 /// A user namespace that allows no more of them, as some machines are set up.
 fn without_namespaces(plain: &std::process::Command) -> std::process::Command {
     let mut command = std::process::Command::new("unshare");
