@@ -2,7 +2,7 @@
 
 /// What people expect of a shell, what agent CLIs and git need, and the marks by which our processes are found. A
 /// name that ends with a star stands for all that begin so.
-pub const ALLOWED: [&str; 25] = [
+pub const ALLOWED: [&str; 41] = [
     "PATH",
     "HOME",
     "USER",
@@ -14,6 +14,18 @@ pub const ALLOWED: [&str; 25] = [
     "TMPDIR",
     "PWD",
     "SSH_AUTH_SOCK",
+    // How to get out of a closed network, and whom to trust there.
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
     "RUN_TEMPLATE_PATH",
     "CREATE_CHAT_TEMPLATE_PATH",
     "LC_*",
@@ -23,6 +35,12 @@ pub const ALLOWED: [&str; 25] = [
     "CLAUDE_*",
     "CODEX_*",
     "CURSOR_*",
+    // Claude Code by way of a cloud.
+    "AWS_*",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_PROJECT",
+    "CLOUD_ML_REGION",
+    "VERTEX_REGION_*",
     // How a workspace knows its Coder, and its git the way to its forge.
     "CODER_WORKSPACE_*",
     "CODER_AGENT_*",

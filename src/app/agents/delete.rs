@@ -30,7 +30,7 @@ impl Fleet {
         let message = match ended.map(|operation| (operation.state, operation.failure)) {
             Some((OperationState::Done, _)) => format!("agent '{name}' is deleted"),
             Some((OperationState::Failed, Some(failure))) => return Err(Error::Operation(failure)),
-            Some(_) | None => format!("agent '{name}' is being deleted"),
+            Some(_) | None => format!("agent '{name}' is being deleted{}", unsaved(&state, request.work)),
         };
         let rescue = self.store().rescue_of(operation.id).await?;
         Ok(Deletion {
@@ -79,6 +79,16 @@ fn rescue_wanted(state: &AgentState, operation: &Operation, work: Work) -> Optio
             Some(Rescue::of(operation.id, (agent.id, &agent.name), &agent.project, operation.created_at))
         }
         Work::Keep | Work::Discard => None,
+    }
+}
+
+/// Nothing can be fetched out of a workspace that does not run, and who deletes it should know.
+fn unsaved(state: &AgentState, work: Work) -> &'static str {
+    match (work, state.agent.sighting.status) {
+        (Work::Keep, AgentStatus::Stopped) => {
+            "; what it has not pushed is not saved, because its workspace is not running"
+        }
+        (Work::Keep | Work::Discard, _) => "",
     }
 }
 

@@ -18,16 +18,22 @@ pub(super) fn with(text: &str, section: &str, entry: &Entry) -> Result<String, R
     for (key, field) in &entry.fields {
         put(ours, key, written(field));
     }
-    Ok(document.to_string())
+    Ok(in_lines_of(text, &document))
 }
 
 pub(super) fn without(text: &str, section: &str) -> Result<String, Refusal> {
     let mut document = read(text)?;
     let servers = document.get_mut(section).and_then(Item::as_table_like_mut);
     match servers.and_then(|servers| servers.remove(NAME)) {
-        Some(_) => Ok(document.to_string()),
+        Some(_) => Ok(in_lines_of(text, &document)),
         None => Ok(text.to_owned()),
     }
+}
+
+/// Lines end as they did before: the parser knows one ending only.
+fn in_lines_of(text: &str, document: &DocumentMut) -> String {
+    let written = document.to_string();
+    if text.contains("\r\n") { written.replace("\r\n", "\n").replace('\n', "\r\n") } else { written }
 }
 
 /// Our entry as it is written there.

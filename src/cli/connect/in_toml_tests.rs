@@ -38,6 +38,15 @@ fn comments_order_and_other_tables_stay() {
 }
 
 #[test]
+fn lines_keep_their_ending() {
+    let before = "# mine\r\nmodel = \"m\"\r\n";
+    let after = put(before).unwrap();
+    assert_eq!(after.replace("\r\n", "\n"), put(&before.replace("\r\n", "\n")).unwrap());
+    assert_eq!(after.matches('\n').count(), after.matches("\r\n").count());
+    assert_eq!(without(&after, SECTION).unwrap(), before);
+}
+
+#[test]
 fn a_table_of_before_is_brought_up_to_date_and_keeps_what_the_user_added() {
     let before = "[mcp_servers.fleet]\nurl = \"http://x/mcp\"\nenabled = false # for now\ntool_timeout_sec = 600 # long\n";
     let after = put(before).unwrap();
