@@ -8,7 +8,7 @@ use super::output::{Cut, cut};
 use super::{paging::count, time};
 use crate::app::squads::{OutputPage, SquadOutput, SquadOverview, SquadShown};
 use crate::domain::role::Role;
-use crate::domain::squad::{Member, Squad};
+use crate::domain::squad::{self, Member, Squad};
 
 /// Lengths tried for what members wrote, longest first.
 const LENGTHS: [usize; 14] =
@@ -227,7 +227,7 @@ fn member(member: &Member, output: &SquadOutput, length: usize) -> SquadMember {
         member_id: member.id.to_string(),
         role_id: member.role.clone(),
         cwd: member.cwd.as_ref().or(member.wanted_cwd.as_ref()).cloned().unwrap_or_default(),
-        chat_id: member.chat.as_ref().and_then(|chat| chat.id.clone()),
+        chat_id: member.chat_to_continue().map(str::to_owned),
         status: member.status.word().to_owned(),
         reason: member.note.clone(),
         truncated: is_cut(&stdout, &output.stdout) || is_cut(&stderr, &output.stderr),
@@ -243,8 +243,8 @@ fn metadata(squad: &Squad) -> Option<serde_json::Value> {
     squad.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 
-fn summary(squad: &Squad) -> SquadSummary {
-    let member = |member: &Member| MemberSummary {
+fn summary(squad: &squad::SquadSummary) -> SquadSummary {
+    let member = |member: &squad::MemberSummary| MemberSummary {
         member_id: member.id.to_string(),
         role_id: member.role.clone(),
         status: member.status.word().to_owned(),

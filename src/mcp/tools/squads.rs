@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use super::{About, Effect, Entry};
 use crate::app::error::Error;
-use crate::app::squads::SquadProgress;
 use crate::domain::access::Action;
 use crate::domain::id::SquadId;
+use crate::domain::squad::SquadProgress;
 use crate::mcp::call::Call;
 use crate::mcp::fit::{ANSWER_CHARS, MARGIN};
 use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
