@@ -14,6 +14,9 @@ use crate::domain::squad::{self, Member, Squad};
 const LENGTHS: [usize; 14] =
     [1 << 20, 1 << 18, 1 << 16, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 0];
 
+/// This part of an answer is for what members wrote, whatever else there is to say.
+const OUTPUT_SHARE: usize = 8;
+
 /// Answer of list_roles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SquadRoles {
@@ -153,16 +156,19 @@ impl SquadRoles {
 }
 
 impl SquadResult {
-    /// As much of what members wrote as fits into so many characters of JSON, the same for all.
+    /// As much of what members wrote as fits into so many characters of JSON, the same for all. Some room is theirs even
+    /// where long paths and reasons leave none: those can be cut.
     pub fn of(shown: &SquadShown, chars: usize) -> Self {
         let with = |length: usize| Self {
             squad_id: shown.squad.id.to_string(),
             members: members(shown, length),
             metadata: metadata(&shown.squad),
         };
-        let fits =
-            |result: &Self| serde_json::to_string(result).is_ok_and(|json| json.chars().count() <= chars);
+        let n_chars =
+            |result: &Self| serde_json::to_string(result).map_or(usize::MAX, |json| json.chars().count());
         let shortest = LENGTHS[LENGTHS.len() - 1];
+        let most = chars.max(n_chars(&with(shortest)).saturating_add(chars / OUTPUT_SHARE));
+        let fits = |result: &Self| n_chars(result) <= most;
         LENGTHS.iter().map(|length| with(*length)).find(fits).unwrap_or_else(|| with(shortest))
     }
 }
