@@ -91,7 +91,7 @@ impl Fleet {
     }
 
     /// On a full disk nothing is begun, and everything can be ended.
-    fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
+    pub(super) fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
         match needed {
             RoomNeeded::None => {}
             RoomNeeded::Ending => self.store().room_for_endings(),

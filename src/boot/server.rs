@@ -229,6 +229,7 @@ fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router 
             allowed_origins: server.allowed_origins.clone(),
         },
         shutdown: running.stop.clone(),
+        tasks: running.tasks.clone(),
         metrics: Metrics::new(),
         version: VERSION,
     };

@@ -126,6 +126,11 @@ impl Run {
         matches!(self.state, RunState::Ended(_))
     }
 
+    /// It has ended without ever having been a process.
+    pub fn never_began(&self) -> bool {
+        matches!(self.state, RunState::Ended(RunEnd::Failed { .. } | RunEnd::Unstarted))
+    }
+
     /// Nobody saw how it ended, or it never began.
     pub fn is_without_trace(&self) -> bool {
         match &self.state {

@@ -82,6 +82,29 @@ pub struct Member {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
+/// How far a squad has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SquadProgress {
+    pub n_ended: usize,
+    pub n_members: usize,
+}
+
+/// A squad without what its members were told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SquadSummary {
+    pub id: SquadId,
+    pub created_at: DateTime<Utc>,
+    /// In the order given.
+    pub members: Vec<MemberSummary>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberSummary {
+    pub id: TaskId,
+    pub role: String,
+    pub status: MemberStatus,
+}
+
 /// The conversation a member has with its engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberChat {
@@ -147,6 +170,21 @@ impl MemberEnd {
     }
 }
 
+impl Member {
+    /// The member as one that is over before it began: it works nowhere and leaves no conversation.
+    pub fn refused(self, reason: String, at: DateTime<Utc>) -> Self {
+        let chat = self.chat.map(|chat| MemberChat { id: None, ..chat });
+        let (status, note, ended_at) = (MemberStatus::Error, Some(reason), Some(at));
+        Self { agent: None, chat, status, note, ended_at, ..self }
+    }
+
+    /// The conversation that its caller can go on with. A new one is known to be one only when its member has ended.
+    pub fn chat_to_continue(&self) -> Option<&str> {
+        let chat = self.chat.as_ref().filter(|chat| chat.is_follow_up || self.status.is_ended())?;
+        chat.id.as_deref()
+    }
+}
+
 impl MemberStatus {
     pub fn is_ended(self) -> bool {
         match self {
@@ -156,13 +194,21 @@ impl MemberStatus {
     }
 }
 
-impl Squad {
+impl SquadProgress {
+    pub fn is_over(self) -> bool {
+        self.n_ended == self.n_members
+    }
+}
+
+impl SquadSummary {
     pub fn is_ended(&self) -> bool {
         self.members.iter().all(|member| member.status.is_ended())
     }
+}
 
-    pub fn n_ended(&self) -> usize {
-        self.members.iter().filter(|member| member.status.is_ended()).count()
+impl Squad {
+    pub fn is_ended(&self) -> bool {
+        self.members.iter().all(|member| member.status.is_ended())
     }
 }
 

@@ -55,11 +55,11 @@ impl Call {
 }
 
 impl Call {
-    /// Tells the client how far its work has come, if it wants to know.
-    pub(super) async fn tell(&self, n_done: usize, n_all: usize, message: &str) {
+    /// Tells the client how far its work has come, if it wants to know; each time it must be farther.
+    pub(super) async fn tell(&self, done: f64, total: f64, message: &str) {
         if let Some(progress) = &self.progress {
-            let told = ProgressNotificationParam::new(progress.token.clone(), n_done as f64);
-            progress.send(told.with_total(n_all as f64).with_message(message)).await;
+            let told = ProgressNotificationParam::new(progress.token.clone(), done);
+            progress.send(told.with_total(total).with_message(message)).await;
         }
     }
 }

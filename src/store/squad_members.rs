@@ -8,7 +8,7 @@ use super::Store;
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any};
 use crate::domain::id::{AgentId, RunId, SquadId, TaskId};
-use crate::domain::squad::{Chat, Member, MemberChat, MemberEnd, MemberStatus};
+use crate::domain::squad::{Chat, Member, MemberChat, MemberEnd, MemberStatus, MemberSummary};
 
 impl Store {
     /// Records where the member works and which process does it, before that begins.
@@ -30,7 +30,8 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a member, with the conversation it leaves. False if it had ended already.
+    /// Ends a member, with the conversation it leaves; a new one that it does not leave is not its own any more. False
+    /// if it had ended already.
     pub async fn member_end(
         &self,
         id: TaskId,
@@ -40,8 +41,8 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
         let update = sqlx::query(
-            "UPDATE squad_members SET status = $1, note = $2, ended_at = $3, chat_id = COALESCE($4, chat_id) \
-             WHERE id = $5 AND ended_at IS NULL",
+            "UPDATE squad_members SET status = $1, note = $2, ended_at = $3, \
+             chat_id = CASE WHEN is_follow_up THEN chat_id ELSE $4 END WHERE id = $5 AND ended_at IS NULL",
         );
         let update = update.bind(end.status.word()).bind(&end.note).bind(micros(at));
         let update = update.bind(chat.map(|chat| &chat.id)).bind(id.0);
@@ -76,12 +77,6 @@ impl Store {
             })
         };
         Ok(row.map(chat).transpose()?)
-    }
-
-    /// Does a member that goes on use this conversation?
-    pub async fn chat_is_in_use(&self, id: &str) -> Result<bool, StoreError> {
-        let row = sqlx::query("SELECT 1 FROM squad_members WHERE chat_id = $1 AND ended_at IS NULL LIMIT 1");
-        Ok(row.bind(id).fetch_optional(&self.read).await?.is_some())
     }
 }
 
@@ -128,6 +123,12 @@ pub(super) async fn of(connection: &mut SqliteConnection, squad: SquadId) -> Res
     Ok(rows.iter().map(member).collect::<Result<_, _>>()?)
 }
 
+/// Does a member that goes on use this conversation?
+pub(super) async fn chat_is_in_use(connection: &mut SqliteConnection, id: &str) -> Result<bool, StoreError> {
+    let row = sqlx::query("SELECT 1 FROM squad_members WHERE chat_id = $1 AND ended_at IS NULL LIMIT 1");
+    Ok(row.bind(id).fetch_optional(connection).await?.is_some())
+}
+
 async fn keep(connection: &mut SqliteConnection, chat: &Chat) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO chats (id, principal, agent_id, engine, used_at) VALUES ($1, $2, $3, $4, $5) \
@@ -141,6 +142,14 @@ async fn keep(connection: &mut SqliteConnection, chat: &Chat) -> Result<(), Stor
     .execute(connection)
     .await?;
     Ok(())
+}
+
+pub(super) fn summary(row: &SqliteRow) -> Result<MemberSummary, sqlx::Error> {
+    Ok(MemberSummary {
+        id: row.id("id", TaskId)?,
+        role: row.try_get("role")?,
+        status: row.word("status", MemberStatus::parse)?,
+    })
 }
 
 fn member(row: &SqliteRow) -> Result<Member, sqlx::Error> {

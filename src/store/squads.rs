@@ -10,7 +10,7 @@ use super::error::StoreError;
 use super::row::{Columns, count, micros};
 use super::{RequestKey, Store, request_keys, squad_members, tasks};
 use crate::domain::id::SquadId;
-use crate::domain::squad::{ExecutionMode, Squad, StateMode};
+use crate::domain::squad::{ExecutionMode, Member, Squad, SquadProgress, SquadSummary, StateMode};
 use crate::domain::task::Task;
 
 macro_rules! select_squads {
@@ -31,7 +31,8 @@ pub enum SquadAccepted {
 }
 
 impl Store {
-    /// Accepts a squad with the tasks of its members, or finds the one accepted before with the same request key.
+    /// Accepts a squad with the tasks of its members, or finds the one accepted before with the same request key. A
+    /// member whose conversation another one has in hand is accepted as one that is over.
     pub async fn squad_accept(
         &self,
         squad: &Squad,
@@ -44,10 +45,11 @@ impl Store {
         }
         insert(&mut tx, squad).await?;
         for (position, member) in squad.members.iter().enumerate() {
-            squad_members::insert(&mut tx, squad.id, position, member).await?;
-        }
-        for task in tasks {
-            tasks::insert(&mut tx, task).await?;
+            let refused = refused_for_its_chat(&mut tx, squad, member).await?;
+            squad_members::insert(&mut tx, squad.id, position, refused.as_ref().unwrap_or(member)).await?;
+            for task in tasks.iter().filter(|task| task.id == member.id && refused.is_none()) {
+                tasks::insert(&mut tx, task).await?;
+            }
         }
         request_keys::remember(&mut tx, key, squad.id.0, squad.created_at).await?;
         tx.commit().await?;
@@ -76,21 +78,41 @@ impl Store {
         Ok(rows.iter().map(|row| row.id("id", SquadId)).collect::<Result<_, _>>()?)
     }
 
-    /// Those accepted since then, newest first; of one principal, or of all.
+    /// Who asked for a squad, and how far that has come.
+    pub async fn squad_progress(&self, id: SquadId) -> Result<Option<(String, SquadProgress)>, StoreError> {
+        let row = sqlx::query(
+            "SELECT principal, (SELECT count(*) FROM squad_members WHERE squad_id = $1) AS n_members, \
+             (SELECT count(ended_at) FROM squad_members WHERE squad_id = $1) AS n_ended FROM squads WHERE id = $1",
+        );
+        let Some(row) = row.bind(id.0).fetch_optional(&self.read).await? else { return Ok(None) };
+        let number = |column| Ok::<_, sqlx::Error>(row.try_get::<u32, _>(column)? as usize);
+        let progress = SquadProgress { n_ended: number("n_ended")?, n_members: number("n_members")? };
+        Ok(Some((row.try_get("principal")?, progress)))
+    }
+
+    /// The principal's squads accepted since then, newest first.
     pub async fn squads_since(
         &self,
-        principal: Option<&str>,
+        principal: &str,
         since: DateTime<Utc>,
         limit: u32,
-    ) -> Result<Vec<Squad>, StoreError> {
-        let mut read = self.read.begin().await?;
-        let rows = sqlx::query(select_squads!(
-            "WHERE created_at >= $1 AND ($2 IS NULL OR principal = $2) ORDER BY created_at DESC, id DESC LIMIT $3"
-        ));
-        let rows = rows.bind(micros(since)).bind(principal).bind(limit).fetch_all(&mut *read).await?;
-        let mut squads = Vec::with_capacity(rows.len());
-        for row in rows {
-            squads.push(whole(&mut read, &row).await?);
+    ) -> Result<Vec<SquadSummary>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT s.id AS squad_id, s.created_at, m.id, m.role, m.status FROM (SELECT id, created_at FROM squads \
+             WHERE created_at >= $1 AND principal = $2 ORDER BY created_at DESC, id DESC LIMIT $3) s \
+             JOIN squad_members m ON m.squad_id = s.id ORDER BY s.created_at DESC, s.id DESC, m.position",
+        );
+        let rows = rows.bind(micros(since)).bind(principal).bind(limit).fetch_all(&self.read).await?;
+        let mut squads: Vec<SquadSummary> = Vec::new();
+        for row in &rows {
+            let (id, member) = (row.id("squad_id", SquadId)?, squad_members::summary(row)?);
+            match squads.last_mut().filter(|squad| squad.id == id) {
+                Some(squad) => squad.members.push(member),
+                None => {
+                    let created_at = row.time("created_at")?;
+                    squads.push(SquadSummary { id, created_at, members: vec![member] });
+                }
+            }
         }
         Ok(squads)
     }
@@ -103,6 +125,21 @@ impl Store {
         );
         Ok(update.bind(micros(at)).bind(id.0).execute(&self.write).await?.rows_affected() == 1)
     }
+}
+
+/// Looked at where the squad is written, so that of many who ask at once one gets the conversation.
+async fn refused_for_its_chat(
+    connection: &mut SqliteConnection,
+    squad: &Squad,
+    member: &Member,
+) -> Result<Option<Member>, StoreError> {
+    let chat = member.chat.as_ref().and_then(|chat| chat.id.as_deref());
+    let Some(chat) = chat.filter(|_| !member.status.is_ended()) else { return Ok(None) };
+    if !squad_members::chat_is_in_use(connection, chat).await? {
+        return Ok(None);
+    }
+    let reason = format!("chat '{chat}' is in use by another member; wait until that has ended");
+    Ok(Some(member.clone().refused(reason, squad.created_at)))
 }
 
 async fn whole(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<Squad, StoreError> {

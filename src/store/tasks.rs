@@ -127,6 +127,15 @@ impl Store {
         Ok(open_of(&mut connection, agent).await?.len())
     }
 
+    /// Tasks that wait for live agents, the oldest first; what runs beside an agent waits for nobody.
+    pub async fn tasks_queued(&self, limit: u32) -> Result<Vec<Task>, StoreError> {
+        let tasks = sqlx::query_as(select_tasks!(
+            "JOIN agents a ON a.id = j.agent_id WHERE a.deleted_at IS NULL AND j.ended_at IS NULL \
+             AND j.state = 'queued' AND d.origin <> 'run' ORDER BY j.created_at, j.id LIMIT $1"
+        ));
+        Ok(tasks.bind(limit).fetch_all(&self.read).await?)
+    }
+
     pub async fn tasks_latest_of(&self, agent: AgentId) -> Result<LatestTasks, StoreError> {
         let mut read = self.read.begin().await?;
         let open = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", next_open!("$1"), ")")));

@@ -8,11 +8,14 @@ use super::output::{Cut, cut};
 use super::{paging::count, time};
 use crate::app::squads::{OutputPage, SquadOutput, SquadOverview, SquadShown};
 use crate::domain::role::Role;
-use crate::domain::squad::{Member, Squad};
+use crate::domain::squad::{self, Member, Squad};
 
 /// Lengths tried for what members wrote, longest first.
 const LENGTHS: [usize; 14] =
     [1 << 20, 1 << 18, 1 << 16, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 0];
+
+/// This part of an answer is for what members wrote, whatever else there is to say.
+const OUTPUT_SHARE: usize = 8;
 
 /// Answer of list_roles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -153,16 +156,19 @@ impl SquadRoles {
 }
 
 impl SquadResult {
-    /// As much of what members wrote as fits into so many characters of JSON, the same for all.
+    /// As much of what members wrote as fits into so many characters of JSON, the same for all. Some room is theirs even
+    /// where long paths and reasons leave none: those can be cut.
     pub fn of(shown: &SquadShown, chars: usize) -> Self {
         let with = |length: usize| Self {
             squad_id: shown.squad.id.to_string(),
             members: members(shown, length),
             metadata: metadata(&shown.squad),
         };
-        let fits =
-            |result: &Self| serde_json::to_string(result).is_ok_and(|json| json.chars().count() <= chars);
+        let n_chars =
+            |result: &Self| serde_json::to_string(result).map_or(usize::MAX, |json| json.chars().count());
         let shortest = LENGTHS[LENGTHS.len() - 1];
+        let most = chars.max(n_chars(&with(shortest)).saturating_add(chars / OUTPUT_SHARE));
+        let fits = |result: &Self| n_chars(result) <= most;
         LENGTHS.iter().map(|length| with(*length)).find(fits).unwrap_or_else(|| with(shortest))
     }
 }
@@ -227,7 +233,7 @@ fn member(member: &Member, output: &SquadOutput, length: usize) -> SquadMember {
         member_id: member.id.to_string(),
         role_id: member.role.clone(),
         cwd: member.cwd.as_ref().or(member.wanted_cwd.as_ref()).cloned().unwrap_or_default(),
-        chat_id: member.chat.as_ref().and_then(|chat| chat.id.clone()),
+        chat_id: member.chat_to_continue().map(str::to_owned),
         status: member.status.word().to_owned(),
         reason: member.note.clone(),
         truncated: is_cut(&stdout, &output.stdout) || is_cut(&stderr, &output.stderr),
@@ -243,8 +249,8 @@ fn metadata(squad: &Squad) -> Option<serde_json::Value> {
     squad.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 
-fn summary(squad: &Squad) -> SquadSummary {
-    let member = |member: &Member| MemberSummary {
+fn summary(squad: &squad::SquadSummary) -> SquadSummary {
+    let member = |member: &squad::MemberSummary| MemberSummary {
         member_id: member.id.to_string(),
         role_id: member.role.clone(),
         status: member.status.word().to_owned(),

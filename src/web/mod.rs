@@ -13,12 +13,14 @@ mod metrics;
 mod observe;
 mod openapi;
 mod origin;
+mod outlive;
 mod problem;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef};
 use axum::middleware::{from_fn, from_fn_with_state};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -35,6 +37,8 @@ pub struct WebState {
     pub access: Access,
     /// Ends event streams, and is called by `shut_down`.
     pub shutdown: CancellationToken,
+    /// Awaited at shutdown.
+    pub tasks: TaskTracker,
     pub metrics: Metrics,
     pub version: &'static str,
 }
@@ -51,12 +55,13 @@ pub fn router(state: WebState) -> Router {
 
 /// Puts in front of every route, unknown ones too, what none may do without.
 ///
-/// From the outside in: observation, panics caught, Host and Origin, the token, the size of the body.
+/// From the outside in: observation, panics caught, Host and Origin, a task of its own, the token, the size of the body.
 pub fn guard(router: Router, state: &WebState) -> Router {
     router
         .layer(from_fn(body_limit::limit))
         .layer(DefaultBodyLimit::max(body_limit::MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), auth::authenticate))
+        .layer(from_fn_with_state(state.clone(), outlive::outlive))
         .layer(from_fn_with_state(state.clone(), origin::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(from_fn_with_state(state.clone(), observe::observe))

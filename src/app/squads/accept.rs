@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::home::Home;
 use super::{NewMember, StartSquad};
 use crate::app::Fleet;
 use crate::app::agents::request_key;
@@ -11,14 +12,11 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::access::Action;
 use crate::domain::history::{HistoryEntry, NewTask};
-use crate::domain::id::{AgentId, SquadId, TaskId};
+use crate::domain::id::{SquadId, TaskId};
 use crate::domain::role::Role;
 use crate::domain::squad::{Member, MemberChat, MemberStatus, Persona, Squad, StateMode, prompt};
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{RequestKey, SquadAccepted};
-
-/// Where a member works, or why it cannot.
-type Place = Result<AgentId, String>;
 
 impl Fleet {
     /// Accepts a squad; it goes on by itself, whatever becomes of the caller.
@@ -31,22 +29,33 @@ impl Fleet {
         Ok(id)
     }
 
+    /// Found out, permitted, then made: nothing is touched for a squad that is refused.
     async fn squad_accept(&self, deed: &Deed<'_>, request: StartSquad) -> Result<SquadId, Error> {
+        self.action_offered(deed.caller, deed.action, deed.target.as_deref()).await?;
         let key = self.squad_key(deed, &request);
         if let Some(earlier) = self.store().squad_of_key(key.as_ref()).await? {
             return Ok(earlier);
         }
         let roles = self.squad_roles_named(&request.members)?;
+        let places = self.squad_places(deed.caller, &request.members).await?;
+        self.squad_permit(deed, &places).await?;
         let mut squad = self.squad_without_members(deed.caller, request.metadata);
-        let mut used = Vec::new();
-        for (new, role) in request.members.into_iter().zip(roles) {
-            let place = self.member_place_for(deed, &new, &mut used).await?;
-            squad.members.push(self.member_new(new, &role, place, squad.created_at));
+        for ((new, role), place) in request.members.into_iter().zip(roles).zip(places) {
+            let home = self.member_home(deed, place).await?;
+            squad.members.push(self.member_new(new, &role, home, squad.created_at));
         }
+        self.squad_commit(deed, &squad, key.as_ref()).await
+    }
+
+    async fn squad_commit(
+        &self,
+        deed: &Deed<'_>,
+        squad: &Squad,
+        key: Option<&RequestKey>,
+    ) -> Result<SquadId, Error> {
         let source = TaskSource::of(deed.caller.principal.kind);
-        let tasks: Vec<Task> =
-            squad.members.iter().filter_map(|member| self.member_task(member, &squad, source)).collect();
-        match self.store().squad_accept(&squad, &tasks, key.as_ref()).await? {
+        let tasks = squad.members.iter().filter_map(|member| self.member_task(member, squad, source));
+        match self.store().squad_accept(squad, &tasks.collect::<Vec<_>>(), key).await? {
             SquadAccepted::New => Ok(squad.id),
             SquadAccepted::Repeated(earlier) => Ok(earlier),
         }
@@ -89,27 +98,7 @@ impl Fleet {
         }
     }
 
-    /// A conversation goes on where it began; else the caller says where, or it is where the caller's work runs.
-    async fn member_place_for(
-        &self,
-        deed: &Deed<'_>,
-        new: &NewMember,
-        used: &mut Vec<String>,
-    ) -> Result<Place, Error> {
-        let Some(id) = &new.chat else { return self.member_home(deed, new.agent.as_deref()).await };
-        let chat = self.store().chat_by_id(id).await?;
-        let own = deed.caller.principal.signature();
-        let Some(chat) = chat.filter(|chat| chat.principal == own) else {
-            return Ok(Err(format!("chat '{id}' is not known; leave chatId out to begin a new one")));
-        };
-        if used.contains(id) || self.store().chat_is_in_use(id).await? {
-            return Ok(Err(format!("chat '{id}' is in use by another member; wait until that has ended")));
-        }
-        used.push(id.clone());
-        self.member_home_of_chat(deed, &chat, new.agent.as_deref()).await
-    }
-
-    fn member_new(&self, new: NewMember, role: &Role, place: Place, now: DateTime<Utc>) -> Member {
+    fn member_new(&self, new: NewMember, role: &Role, home: Home, now: DateTime<Utc>) -> Member {
         let is_follow_up = new.chat.is_some();
         let persona = match self.options().squads.state_mode {
             StateMode::Stateless => Persona::Once(&role.prompt),
@@ -117,22 +106,26 @@ impl Fleet {
             StateMode::Stateful => Persona::NewChat(&role.prompt),
         };
         let chat = MemberChat { id: new.chat, is_follow_up };
-        let refusal = place.as_ref().err().cloned();
-        Member {
+        let (agent, refusal) = home.map_or_else(|reason| (None, Some(reason)), |agent| (Some(agent), None));
+        let member = Member {
             id: TaskId::fresh(),
             role: role.id.clone(),
             prompt: prompt(persona, &new.task),
             task: new.task,
             wanted_cwd: new.cwd,
             cwd: None,
-            agent: place.ok(),
+            agent,
             chat: (self.options().squads.state_mode == StateMode::Stateful).then_some(chat),
             engine: None,
             run: None,
-            status: if refusal.is_some() { MemberStatus::Error } else { MemberStatus::Waiting },
-            ended_at: refusal.is_some().then_some(now),
-            note: refusal,
+            status: MemberStatus::Waiting,
+            note: None,
             began_at: None,
+            ended_at: None,
+        };
+        match refusal {
+            Some(reason) => member.refused(reason, now),
+            None => member,
         }
     }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
+use super::NewMember;
 use crate::app::Fleet;
 use crate::app::agents::{Named, new_agent, target_of};
-use crate::app::caller::Deed;
+use crate::app::caller::{Caller, Deed};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
@@ -15,68 +16,126 @@ use crate::domain::agent::Agent;
 use crate::domain::id::AgentId;
 use crate::domain::name::AgentName;
 use crate::domain::operation::{Operation, OperationKind};
-use crate::domain::squad::Chat;
+use crate::domain::role::Role;
 use crate::store::{Accepted, StoreError};
 
+/// Where a member is to work, as far as that can be said without touching anything.
+#[derive(Debug)]
+pub(super) enum Place {
+    Agent(Arc<AgentState>),
+    /// The workspace for runs, which may have to be made.
+    Runs(Box<RunsProject>),
+    /// No agent has the name.
+    Absent(String),
+    /// The conversation cannot be gone on with.
+    Refused(String),
+}
+
+/// The workspace in which a member works, or why there is none.
+pub(super) type Home = Result<AgentId, String>;
+
+/// What the workspace for runs is made of.
+#[derive(Debug)]
+pub(super) struct RunsProject {
+    info: ProjectInfo,
+    role: Role,
+}
+
 impl Fleet {
-    /// Refused as a whole when the caller may not work there; an agent that is not there is that member's trouble.
-    pub(super) async fn member_home(
+    pub(super) async fn squad_places(
         &self,
-        deed: &Deed<'_>,
-        name: Option<&str>,
-    ) -> Result<Result<AgentId, String>, Error> {
-        let own = deed.caller.principal.agent;
-        let snapshot = self.board().now();
-        let state = match (name, own) {
-            (Some(name), _) => snapshot.by_name(name).ok_or_else(|| self.absent(name).to_string()),
-            (None, Some(own)) => snapshot.by_id(own).ok_or_else(|| self.absent("your own").to_string()),
-            (None, None) => return self.runs_agent(deed).await.map(Ok),
-        };
-        match state {
-            Ok(state) => {
-                self.permit(deed, Target::Agent(target_of(state))).await?;
-                Ok(Ok(state.agent.id))
-            }
-            Err(reason) => {
-                self.permit(deed, Target::Absent).await?;
-                Ok(Err(reason))
-            }
+        caller: &Caller,
+        members: &[NewMember],
+    ) -> Result<Vec<Place>, Error> {
+        let mut places = Vec::with_capacity(members.len());
+        for member in members {
+            places.push(match &member.chat {
+                Some(chat) => self.place_of_chat(caller, chat, member.agent.as_deref()).await?,
+                None => self.place_of_new(caller, member.agent.as_deref()).await?,
+            });
+        }
+        Ok(places)
+    }
+
+    /// Refused as a whole when the caller may not work in one of the places; a member that works nowhere needs no
+    /// right but the one to run squads.
+    pub(super) async fn squad_permit(&self, deed: &Deed<'_>, places: &[Place]) -> Result<(), Error> {
+        for place in places {
+            let target = match place {
+                Place::Agent(state) => Target::Agent(target_of(state)),
+                Place::Runs(runs) => {
+                    Target::NewAgent { project: &runs.info.project.name, kind: runs.role.kind }
+                }
+                Place::Absent(_) => Target::Absent,
+                Place::Refused(_) => {
+                    self.make_room(deed.action.room_needed())?;
+                    continue;
+                }
+            };
+            self.permit(deed, target).await?;
+        }
+        Ok(())
+    }
+
+    /// To be called when everything is permitted: the workspace for runs may be made here.
+    pub(super) async fn member_home(&self, deed: &Deed<'_>, place: Place) -> Result<Home, Error> {
+        match place {
+            Place::Agent(state) => Ok(Ok(state.agent.id)),
+            Place::Runs(runs) => self.runs_agent(deed, &runs).await.map(Ok),
+            Place::Absent(reason) | Place::Refused(reason) => Ok(Err(reason)),
         }
     }
 
-    pub(super) async fn member_home_of_chat(
-        &self,
-        deed: &Deed<'_>,
-        chat: &Chat,
-        name: Option<&str>,
-    ) -> Result<Result<AgentId, String>, Error> {
+    /// Where the caller says, or where the caller's work runs.
+    async fn place_of_new(&self, caller: &Caller, name: Option<&str>) -> Result<Place, Error> {
+        let snapshot = self.board().now();
+        let (state, name) = match (name, caller.principal.agent) {
+            (Some(name), _) => (snapshot.by_name(name), name),
+            (None, Some(own)) => (snapshot.by_id(own), "your own"),
+            (None, None) => return self.runs_place().await,
+        };
+        let absent = || Place::Absent(self.absent(name).to_string());
+        Ok(state.map_or_else(absent, |state| Place::Agent(Arc::clone(state))))
+    }
+
+    /// A conversation goes on where it began.
+    async fn place_of_chat(&self, caller: &Caller, id: &str, name: Option<&str>) -> Result<Place, Error> {
+        let own = caller.principal.signature();
+        let chat = self.store().chat_by_id(id).await?.filter(|chat| chat.principal == own);
+        let Some(chat) = chat else {
+            let reason = format!("chat '{id}' is not known; leave chatId out to begin a new one");
+            return Ok(Place::Refused(reason));
+        };
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(chat.agent) else {
-            return Ok(Err(format!("the workspace of chat '{}' is gone; begin a new one", chat.id)));
+            return Ok(Place::Refused(format!("the workspace of chat '{id}' is gone; begin a new one")));
         };
-        self.permit(deed, Target::Agent(target_of(state))).await?;
         let is_elsewhere =
-            name.is_some_and(|name| snapshot.by_name(name).is_none_or(|n| n.agent.id != chat.agent));
+            name.is_some_and(|name| snapshot.by_name(name).is_none_or(|named| named.agent.id != chat.agent));
         if is_elsewhere {
             let home = &state.agent.name;
-            return Ok(Err(format!("chat '{}' lives in agent '{home}'; leave agent_name out", chat.id)));
+            return Ok(Place::Refused(format!("chat '{id}' lives in agent '{home}'; leave agent_name out")));
         }
-        Ok(Ok(chat.agent))
+        Ok(Place::Agent(Arc::clone(state)))
+    }
+
+    async fn runs_place(&self) -> Result<Place, Error> {
+        let info = self.runs_project().await?;
+        let role = self.role_of_project(&info, &info.project.default_role)?;
+        Ok(Place::Runs(Box::new(RunsProject { info, role })))
     }
 
     /// The workspace for runs in the caller's directory; it is made when it is needed for the first time.
-    async fn runs_agent(&self, deed: &Deed<'_>) -> Result<AgentId, Error> {
-        let info = self.runs_project().await?;
-        let role = self.role_of_project(&info, &info.project.default_role)?;
-        self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
-        let directory = self.directory_for(deed.caller, &info).await?;
-        let name = match self.runs_home(&info, directory.as_deref()) {
-            Home::There(id) => return Ok(id),
-            Home::ToBeMade(name) => name,
+    async fn runs_agent(&self, deed: &Deed<'_>, runs: &RunsProject) -> Result<AgentId, Error> {
+        let RunsProject { info, role } = runs;
+        let directory = self.directory_for(deed.caller, info).await?;
+        let name = match self.runs_home(info, directory.as_deref()) {
+            RunsHome::There(id) => return Ok(id),
+            RunsHome::ToBeMade(name) => name,
         };
         let signature = deed.caller.principal.signature();
-        let agent = Agent { directory, ..new_agent(Named { name, by: &signature, spec: "" }, &info, &role) };
-        self.check_buildable(&agent, &info, &role)?;
+        let agent = Agent { directory, ..new_agent(Named { name, by: &signature, spec: "" }, info, role) };
+        self.check_buildable(&agent, info, role)?;
         let create =
             Operation::accepted(agent.id, OperationKind::Create, &deed.caller.principal.name, Utc::now());
         let (no_task, no_key) = (None, None);
@@ -92,7 +151,7 @@ impl Fleet {
         }
     }
 
-    pub(super) async fn runs_project(&self) -> Result<ProjectInfo, Error> {
+    async fn runs_project(&self) -> Result<ProjectInfo, Error> {
         let project = self.options().squads.runs_project.as_deref().ok_or_else(|| {
             let message = "there is no project for runs: name an agent_name, or set project under [runs]";
             Error::invalid("agent_name", message)
@@ -102,21 +161,23 @@ impl Fleet {
 
     /// One for each directory, known by that and not by its name: the plain name is for the directory of the server,
     /// which may be another one the next time.
-    fn runs_home(&self, info: &ProjectInfo, directory: Option<&str>) -> Home {
+    fn runs_home(&self, info: &ProjectInfo, directory: Option<&str>) -> RunsHome {
         let (snapshot, project) = (self.board().now(), &info.project.name);
         let is_one = |state: &&Arc<AgentState>| {
             let agent = &state.agent;
             agent.name.is_of_runs() && agent.project == *project && agent.directory.as_deref() == directory
         };
         if let Some(state) = snapshot.agents.values().find(is_one) {
-            return Home::There(state.agent.id);
+            return RunsHome::There(state.agent.id);
         }
         let plain = AgentName::of_runs(project);
         let is_free = snapshot.by_name(plain.as_str()).is_none();
         match directory {
-            Some(_) if is_free && directory == self.usual_directory(info).as_deref() => Home::ToBeMade(plain),
-            Some(directory) => Home::ToBeMade(AgentName::of_runs_in(project, directory)),
-            None => Home::ToBeMade(plain),
+            Some(_) if is_free && directory == self.usual_directory(info).as_deref() => {
+                RunsHome::ToBeMade(plain)
+            }
+            Some(directory) => RunsHome::ToBeMade(AgentName::of_runs_in(project, directory)),
+            None => RunsHome::ToBeMade(plain),
         }
     }
 
@@ -130,7 +191,7 @@ impl Fleet {
 }
 
 /// Where runs work.
-enum Home {
+enum RunsHome {
     There(AgentId),
     ToBeMade(AgentName),
 }

@@ -15,7 +15,7 @@ use crate::engine::EngineWord;
 use crate::engine::member::MemberEngine;
 
 pub use output::{OutputPage, SquadOutput};
-pub use status::{SquadOverview, SquadProgress};
+pub use status::SquadOverview;
 
 /// How squads are run.
 #[derive(Debug, Clone)]

@@ -15,12 +15,13 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::id::SquadId;
 use crate::domain::role::{Role, RoleKind};
 use crate::domain::run::RunStream;
-use crate::domain::squad::{Squad, StateMode};
-use crate::domain::task::{Task, TaskState};
+use crate::domain::squad::{Squad, SquadProgress, SquadSummary, StateMode};
+use crate::domain::task::Task;
 
 /// How far back callers see their squads without naming one.
 const RECENT: TimeDelta = TimeDelta::hours(24);
 const MOST_SQUADS: u32 = 50;
+const MOST_PENDING: u32 = 100;
 
 /// What goes on in the fleet, for whoever leads squads.
 #[derive(Debug, Clone)]
@@ -30,19 +31,7 @@ pub struct SquadOverview {
     /// Tasks that wait for their agents, with the agents.
     pub pending: Vec<(Arc<AgentState>, Task)>,
     /// The caller's own of the last day, newest first.
-    pub squads: Vec<Squad>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SquadProgress {
-    pub n_ended: usize,
-    pub n_members: usize,
-}
-
-impl SquadProgress {
-    pub fn is_over(self) -> bool {
-        self.n_ended == self.n_members
-    }
+    pub squads: Vec<SquadSummary>,
 }
 
 impl Fleet {
@@ -60,20 +49,25 @@ impl Fleet {
     pub async fn squad_overview(&self, caller: &Caller) -> Result<SquadOverview, Error> {
         self.squad_permitted(caller, None).await?;
         let snapshot = self.board().now();
-        let agents = || snapshot.agents.values();
-        let active = agents().filter(|state| state.agent.sighting.status == AgentStatus::Busy).cloned();
-        let queued = |state: &Arc<AgentState>| {
-            let waiting = state.tasks.open.clone().filter(|task| task.state() == TaskState::Queued)?;
-            Some((Arc::clone(state), waiting))
-        };
+        let is_active = |state: &&Arc<AgentState>| state.agent.sighting.status == AgentStatus::Busy;
+        let active = snapshot.agents.values().filter(is_active).cloned();
+        let queued = self.store().tasks_queued(MOST_PENDING).await?;
+        let pending = queued.into_iter().filter_map(|task| {
+            let state = snapshot.by_id(task.entry.agent_id)?;
+            Some((Arc::clone(state), task))
+        });
         let principal = caller.principal.signature();
-        let squads = self.store().squads_since(Some(&principal), Utc::now() - RECENT, MOST_SQUADS).await?;
-        Ok(SquadOverview { active: active.collect(), pending: agents().filter_map(queued).collect(), squads })
+        let squads = self.store().squads_since(&principal, Utc::now() - RECENT, MOST_SQUADS).await?;
+        Ok(SquadOverview { active: active.collect(), pending: pending.collect(), squads })
     }
 
     /// One squad with the beginning of what its members wrote, up to so many bytes of each stream.
     pub async fn squad_show(&self, caller: &Caller, id: SquadId, limit: u64) -> Result<SquadShown, Error> {
-        let squad = self.squad_of(caller, id).await?;
+        let mut squad = self.squad_of(caller, id).await?;
+        // Where members remember nothing nobody is told of conversations, those of before included.
+        if self.squad_state_mode() == StateMode::Stateless {
+            squad.members.iter_mut().for_each(|member| member.chat = None);
+        }
         let mut outputs = Vec::with_capacity(squad.members.len());
         for member in &squad.members {
             outputs.push(SquadOutput {
@@ -95,8 +89,10 @@ impl Fleet {
     }
 
     pub async fn squad_progress(&self, caller: &Caller, id: SquadId) -> Result<SquadProgress, Error> {
-        let squad = self.squad_of(caller, id).await?;
-        Ok(SquadProgress { n_ended: squad.n_ended(), n_members: squad.members.len() })
+        self.squad_permitted(caller, Some(id)).await?;
+        let found = self.store().squad_progress(id).await?;
+        let own = found.filter(|(principal, _)| is_own(caller, principal));
+        own.map(|(_, progress)| progress).ok_or_else(|| Error::SquadNotFound(id.to_string()))
     }
 
     /// Waits until more members have ended than were seen, or the time is over.
@@ -136,12 +132,8 @@ impl Fleet {
     /// A squad of the caller's; operators see all. One that is not theirs is none for the others.
     pub(super) async fn squad_of(&self, caller: &Caller, id: SquadId) -> Result<Squad, Error> {
         self.squad_permitted(caller, Some(id)).await?;
-        let squad = self.store().squad_by_id(id).await?;
-        let principal = &caller.principal;
-        let is_operator = principal.kind == RoleKind::Operator && principal.agent.is_none();
-        squad
-            .filter(|squad| is_operator || squad.principal == principal.signature())
-            .ok_or_else(|| Error::SquadNotFound(id.to_string()))
+        let squad = self.store().squad_by_id(id).await?.filter(|squad| is_own(caller, &squad.principal));
+        squad.ok_or_else(|| Error::SquadNotFound(id.to_string()))
     }
 
     async fn squad_permitted(&self, caller: &Caller, id: Option<SquadId>) -> Result<(), Error> {
@@ -149,4 +141,11 @@ impl Fleet {
         let deed = Deed { caller, action: Action::SquadStatus, target };
         self.permit(&deed, Target::Fleet).await
     }
+}
+
+/// Is a squad of this principal's the caller's to see?
+fn is_own(caller: &Caller, principal: &str) -> bool {
+    let own = &caller.principal;
+    let is_operator = own.kind == RoleKind::Operator && own.agent.is_none();
+    is_operator || principal == own.signature()
 }

@@ -10,7 +10,7 @@ use crate::view::catalog::{AgentProjects, AgentRoles};
 use crate::view::fleet::FleetStatus;
 use crate::view::history::TaskHistory;
 use crate::view::log::LogPage;
-use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
+use crate::view::squad::{SquadMember, SquadResult, SquadRoles, SquadStatus};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask, TaskSummary};
 
 /// What is left of a text that the answer tells in full elsewhere.
@@ -19,6 +19,8 @@ const REPEAT_CHARS: usize = 120;
 const LISTED_VALUE_CHARS: usize = 200;
 const MAX_NOTICES: usize = 80;
 const MAX_METADATA: usize = 100;
+/// More than this of what a caller gave for itself is not told back where room is short.
+const METADATA_CHARS: usize = 2_000;
 
 impl Fit for AgentShown {
     const READS_ON: bool = true;
@@ -128,7 +130,16 @@ impl Fit for SquadRoles {
 /// What members wrote is cut to length before, where it is known how to read on.
 impl Fit for SquadResult {
     fn texts(&mut self) -> Vec<&mut String> {
-        Vec::new()
+        self.members.iter_mut().flat_map(texts_of_member).collect()
+    }
+
+    /// Callers know what they gave.
+    fn drop_repeats(&mut self) {
+        drop_long_metadata(&mut self.metadata);
+    }
+
+    fn drop_extras(&mut self, round: usize) {
+        self.members.iter_mut().for_each(|member| drop_extras_of_member(member, round));
     }
 }
 
@@ -136,19 +147,21 @@ impl Fit for SquadStatus {
     fn texts(&mut self) -> Vec<&mut String> {
         let current = self.active_agents.iter_mut().flatten().filter_map(|agent| agent.current_task.as_mut());
         let pending = self.pending_tasks.iter_mut().flatten().map(|task| &mut task.message);
-        current.chain(pending).collect()
+        let members = self.members.iter_mut().flatten().flat_map(texts_of_member);
+        current.chain(pending).chain(members).collect()
     }
 
-    fn drop_extras(&mut self, _round: usize) {
-        for list in self.squads.iter_mut() {
-            list.truncate(list.len() / 2);
-        }
-        for list in self.pending_tasks.iter_mut() {
-            list.truncate(MAX_NOTICES);
-        }
-        for list in self.active_agents.iter_mut() {
-            list.truncate(MAX_NOTICES);
-        }
+    fn drop_repeats(&mut self) {
+        drop_long_metadata(&mut self.metadata);
+    }
+
+    fn drop_extras(&mut self, round: usize) {
+        self.members.iter_mut().flatten().for_each(|member| drop_extras_of_member(member, round));
+        let squads = self.squads.iter_mut().flatten();
+        squads.filter(|squad| squad.done || round > 0).for_each(|squad| squad.members.clear());
+        let most = MAX_NOTICES >> round;
+        self.pending_tasks.iter_mut().for_each(|tasks| tasks.truncate(most));
+        self.active_agents.iter_mut().for_each(|agents| agents.truncate(most));
     }
 }
 
@@ -275,6 +288,66 @@ fn drop_extras_of_row(row: &mut AgentRow, round: usize) {
     }
 }
 
+fn texts_of_member(member: &mut SquadMember) -> impl Iterator<Item = &mut String> {
+    std::iter::once(&mut member.cwd).chain(&mut member.reason)
+}
+
+/// Why it failed also stands where its complaints would; what it wrote can be read by pages.
+fn drop_extras_of_member(member: &mut SquadMember, round: usize) {
+    match round {
+        0 => member.reason = None,
+        1 => {
+            member.truncated |= !member.raw_stdout.is_empty() || !member.raw_stderr.is_empty();
+            member.raw_stdout.clear();
+            member.raw_stderr.clear();
+        }
+        _ => {
+            member.cwd.clear();
+            drop_long(&mut member.chat_id);
+        }
+    }
+}
+
+fn drop_long_metadata(metadata: &mut Option<serde_json::Value>) {
+    *metadata = metadata.take().filter(|value| value.to_string().chars().count() <= METADATA_CHARS);
+}
+
 fn drop_long(value: &mut Option<String>) {
     *value = value.take().filter(|text| text.len() <= LISTED_VALUE_CHARS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::fit::{ANSWER_CHARS, fitted};
+    use crate::view::squad::{ActiveAgent, MemberSummary, PendingTask, SquadSummary};
+
+    #[test]
+    fn the_fullest_overview_of_squads_fits_and_names_every_squad() {
+        let id = "019d0000-0000-7000-8000-000000000000".to_owned();
+        let name = "an-agent-with-quite-a-long-name-".repeat(2);
+        let status = "completed".to_owned();
+        let member = MemberSummary { member_id: id.clone(), role_id: "backend-developer".to_owned(), status };
+        let created_at = "2026-01-01T00:00:00.000Z".to_owned();
+        let squad = SquadSummary {
+            squad_id: id.clone(),
+            done: true,
+            created_at: created_at.clone(),
+            members: vec![member; 50],
+        };
+        let message = "Mend it. ".repeat(100);
+        let active =
+            ActiveAgent { name: name.clone(), role: "coder".to_owned(), current_task: Some(message.clone()) };
+        let pending = PendingTask { id, agent_name: name, message, created_at };
+        let overview = SquadStatus {
+            active_agents: Some(vec![active; 200]),
+            pending_tasks: Some(vec![pending; 100]),
+            squads: Some(vec![squad; 50]),
+            ..SquadStatus::default()
+        };
+        let from_the_beginning = 0;
+        let told = fitted(overview, serde_json::Map::new(), from_the_beginning);
+        assert!(told.to_string().chars().count() <= ANSWER_CHARS, "{}", told.to_string().len());
+        assert_eq!((told["squads"].as_array().map(Vec::len), &told["truncated"]), (Some(50), &true.into()));
+    }
 }

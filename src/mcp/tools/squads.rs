@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use super::{About, Effect, Entry};
 use crate::app::error::Error;
-use crate::app::squads::SquadProgress;
 use crate::domain::access::Action;
 use crate::domain::id::SquadId;
+use crate::domain::squad::SquadProgress;
 use crate::mcp::call::Call;
 use crate::mcp::fit::{ANSWER_CHARS, MARGIN};
 use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
@@ -20,6 +20,8 @@ const CHARS: usize = ANSWER_CHARS - MARGIN;
 const PAGE_CHARS: usize = CHARS - 500;
 /// Often enough to show life, rarely enough not to fill anybody's log.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+/// After so many messages without news the next end is shown as half reached.
+const QUIET_HALFWAY: f64 = 20.0;
 
 pub(super) fn tools() -> Vec<Entry> {
     let roles = About {
@@ -88,17 +90,39 @@ async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus
 async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
     let deadline = call.fleet.squad_longest_wait().map(|limit| Instant::now() + limit);
     let mut seen = call.fleet.squad_progress(&call.caller, id).await?;
+    let mut n_quiet = 0;
     loop {
-        call.tell(seen.n_ended, seen.n_members, &told(id, seen)).await;
+        call.tell(shown(seen, n_quiet), seen.n_members as f64, &told(id, seen)).await;
         let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if seen.is_over() || is_late || call.fleet.is_stopping() {
             return Ok(());
         }
         let left = deadline.map_or(PROGRESS_INTERVAL, |deadline| deadline - Instant::now());
-        seen = call.fleet.squad_moved(&call.caller, id, seen, left.min(PROGRESS_INTERVAL)).await?;
+        let now = call.fleet.squad_moved(&call.caller, id, seen, left.min(PROGRESS_INTERVAL)).await?;
+        n_quiet = if now == seen { n_quiet + 1 } else { 0 };
+        seen = now;
     }
+}
+
+/// Progress has to grow with every message, also while nobody ends: it nears the next end and reaches it with that.
+fn shown(seen: SquadProgress, n_quiet: u32) -> f64 {
+    let n_quiet = f64::from(n_quiet);
+    seen.n_ended as f64 + n_quiet / (n_quiet + QUIET_HALFWAY)
 }
 
 fn told(id: SquadId, seen: SquadProgress) -> String {
     format!("squad {id}: {} of {} members have ended", seen.n_ended, seen.n_members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_grows_with_every_message_whether_members_end_or_not() {
+        let at = |n_ended, n_quiet| shown(SquadProgress { n_ended, n_members: 2 }, n_quiet);
+        let told = [at(0, 0), at(0, 1), at(0, 2), at(0, 20), at(0, 1_000_000), at(1, 0), at(1, 1), at(2, 0)];
+        assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
+        assert_eq!((told[0], told[3], told[5], told[7]), (0.0, 0.5, 1.0, 2.0));
+    }
 }

@@ -41,7 +41,7 @@ pub(crate) struct RunningFleet {
     pub(crate) store: Store,
     pub(crate) directory: Arc<TempDir>,
     pub(crate) stop: CancellationToken,
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 /// A stub with the two usual projects and a fleet that has seen it.

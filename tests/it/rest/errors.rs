@@ -1,12 +1,16 @@
 //! Every kind of failure as a caller sees it, always in the same body.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use fleet_mcp::domain::role::RoleKind;
 use futures_util::{StreamExt, stream};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Body, Method, RequestBuilder};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::{Server, assert_reply};
 use crate::harness::{Pace, Reply, RunningFleet, Scene, read, stub};
@@ -202,7 +206,29 @@ async fn a_handler_that_panics_still_answers() {
     async fn panics() -> &'static str {
         panic!("as the test wants")
     }
-    let server = Server::start_with(Router::new().route("/panics", get(panics))).await;
-    assert_reply!("panicked", server.get("/panics").await);
+    let server = Server::start_with(Router::new().route("/panics", get(panics).post(panics))).await;
+    let panicked = server.get("/panics").await;
+    assert_eq!(server.post("/panics", &json!({})).await.body, panicked.body);
+    assert_reply!("panicked", panicked);
     assert_eq!(server.get(AGENTS).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_change_goes_on_to_its_end_when_the_client_leaves_in_the_middle() {
+    let steps = [(); 3].map(|()| Arc::new(Semaphore::new(0)));
+    let [begun, left, ended] = steps.clone();
+    let change = move || {
+        let [begun, left, ended] = steps.clone();
+        async move {
+            begun.add_permits(1);
+            left.acquire().await.unwrap().forget();
+            ended.add_permits(1);
+        }
+    };
+    let server = Server::start_with(Router::new().route("/change", post(change))).await;
+    let head = "POST /change HTTP/1.1\r\nHost: fleet.example\r\nContent-Length: 0\r\n";
+    server.leave(head, async { begun.acquire().await.unwrap().forget() }).await;
+    left.add_permits(1);
+    let seen = tokio::time::timeout(Duration::from_secs(30), ended.acquire()).await;
+    assert!(seen.is_ok(), "it was broken off");
 }

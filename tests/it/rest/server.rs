@@ -95,6 +95,18 @@ impl Server {
         answer
     }
 
+    /// Sends a request's bare head and leaves as soon as it has begun; returns when the server has seen that.
+    pub(crate) async fn leave(&self, head: &str, begun: impl Future<Output = ()>) {
+        let mut socket = TcpStream::connect(self.url.trim_start_matches("http://")).await.unwrap();
+        let request = format!("{head}Authorization: Bearer {}\r\n\r\n", self.operator_token);
+        socket.write_all(request.as_bytes()).await.unwrap();
+        begun.await;
+        socket.shutdown().await.unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(answer, "");
+    }
+
     /// An agent of project `setup` that is ready.
     pub(crate) async fn agent(&self, name: &str) {
         let body = json!({ "project": "setup", "spec": "## Objective\nFix the login bug", "name": name, "wait_seconds": 45 });
@@ -150,6 +162,7 @@ async fn serve(
             allowed_origins: vec!["https://pages.example".to_owned()],
         },
         shutdown: shutdown.clone(),
+        tasks: running.tasks.clone(),
         metrics: Metrics::new(),
         version: "0.0.0-test",
     };

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Squads, member, program};
-use crate::harness::Up;
+use super::{SCRIPT, Squads, member, program};
+use crate::harness::{Up, eventually};
 
 /// Shows the names of the conversation and the prompt's headings.
 const TALKING: &str =
@@ -91,4 +91,76 @@ async fn where_members_remember_nothing_chats_are_neither_taken_nor_returned_nor
     assert_eq!((refused.status, &refused.body["details"]["field"]), (400, &json!("members[0].chatId")));
     let one = squads.run_one(member("coder", "true")).await;
     assert_eq!(one.get("chatId"), None);
+}
+
+#[tokio::test]
+async fn of_many_who_go_on_with_one_chat_at_once_one_gets_it() {
+    let squads = Squads::with(SCRIPT, &[STATEFUL]).await;
+    let chat = squads.run_one(member("coder", "true")).await["chatId"].as_str().unwrap().to_owned();
+    let go = squads.sign("go");
+    let task = format!("until [ -e {} ]; do sleep 0.02; done; echo went on", go.display());
+    let body = json!({ "members": [follow_up(&chat, &task)], "async": true });
+    let asked = (0..6).map(|_| squads.up.post("/api/v1/squads", &body));
+    let accepted = futures_util::future::join_all(asked).await;
+    std::fs::write(&go, "").unwrap();
+    let mut told = Vec::new();
+    for squad in accepted {
+        let done = squads.done(squad["squadId"].as_str().unwrap()).await;
+        let one = &done["members"][0];
+        told.push((one["rawStdout"].as_str().unwrap().to_owned(), one["rawStderr"].clone()));
+    }
+    told.sort_by(|one, other| other.0.cmp(&one.0));
+    let refusal = format!("chat '{chat}' is in use by another member; wait until that has ended");
+    let mut expected = vec![(String::new(), json!(refusal)); 6];
+    expected[0] = ("went on\n".to_owned(), json!(""));
+    assert_eq!(told, expected);
+    assert_eq!(squads.run_one(follow_up(&chat, "true")).await["chatId"], json!(chat));
+}
+
+#[tokio::test]
+async fn a_chat_goes_on_after_a_member_that_ran_out_of_time_or_failed_without_a_word() {
+    let squads = Squads::with(SCRIPT, &[STATEFUL, ("PROCESS_TIMEOUT_MS", "1500")]).await;
+    for (task, status) in [("sleep 600", "timeout"), ("exit 3", "error")] {
+        let first = squads.run_one(member("coder", task)).await;
+        assert_eq!((&first["status"], &first["rawStdout"]), (&json!(status), &json!("")), "{first}");
+        let second = squads.run_one(follow_up(first["chatId"].as_str().unwrap(), "echo on")).await;
+        let told = (&second["chatId"], &second["rawStdout"], &second["rawStderr"]);
+        assert_eq!(told, (&first["chatId"], &json!("on\n"), &json!("")), "{second}");
+    }
+}
+
+#[tokio::test]
+async fn a_chat_is_told_only_when_it_can_be_continued() {
+    let squads = Squads::with(SCRIPT, &[STATEFUL]).await;
+    let go = squads.sign("go");
+    let task = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
+    let mut lost = member("coder", "true");
+    lost["cwd"] = json!("missing");
+    let squad = squads.begin(&json!([member("coder", &task), follow_up("nope", "true"), lost])).await;
+    let path = format!("/api/v1/squads?squadId={squad}");
+    eventually("the first one runs, the others are over", async || {
+        let members = squads.up.get(&path).await["members"].clone();
+        let statuses = [0, 1, 2].map(|n| members[n]["status"].as_str().unwrap().to_owned());
+        statuses == ["running", "error", "error"]
+    })
+    .await;
+    let chats = async || {
+        let shown = squads.up.get(&path).await;
+        [0, 1, 2].map(|n| shown["members"][n].get("chatId").is_some())
+    };
+    assert_eq!(chats().await, [false, false, false]);
+    std::fs::write(&go, "").unwrap();
+    squads.done(&squad).await;
+    assert_eq!(chats().await, [true, false, false]);
+}
+
+#[tokio::test]
+async fn chats_of_before_are_not_told_where_members_remember_nothing() {
+    let squads = Squads::with(SCRIPT, &[STATEFUL]).await;
+    let ran = squads.run(&json!([member("coder", "echo hello")])).await;
+    let mut expected = ran["members"].clone();
+    assert!(expected[0].as_object_mut().unwrap().remove("chatId").is_some(), "{ran}");
+    let program = squads.up.killed().await.variable("STATE_MODE", "stateless");
+    let squads = Squads { up: Up::start_here(&program).await };
+    assert_eq!(squads.done(ran["squadId"].as_str().unwrap()).await["members"], expected);
 }

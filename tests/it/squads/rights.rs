@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Squads, member};
+use super::{SCRIPT, Squads, member};
 
 async fn start_as(squads: &Squads, token: &str, member: Value) -> (u16, Value) {
     let body = json!({ "members": [member] });
@@ -39,4 +39,40 @@ async fn coding_agents_run_members_at_home_only_and_reviewers_none() {
     let denied =
         rows.filter(|row| row["action"] == "start_squad_members" && row["outcome"] == "denied").count();
     assert_eq!(denied, 3);
+}
+
+#[tokio::test]
+async fn a_chat_that_nobody_knows_opens_no_door() {
+    let squads = Squads::with(SCRIPT, &[("STATE_MODE", "stateful")]).await;
+    let heron = json!({ "project": "setup", "spec": "true", "name": "heron", "role": "reviewer" });
+    squads.up.agent_with(heron).await;
+    let reviewer = &squads.up.token_of("heron");
+    let unknown = json!({ "roleId": "coder", "task": "true", "chatId": "nope" });
+    let (status, body) = start_as(&squads, reviewer, unknown).await;
+    assert_eq!((status, &body["code"]), (403, &json!("FORBIDDEN")), "{body}");
+    let seen = squads.up.get_as(reviewer, "/api/v1/squads").await.body;
+    assert_eq!(seen["squads"], json!([]));
+    let newest = squads.up.get("/api/v1/audit").await["entries"][0].clone();
+    assert_eq!(
+        (&newest["action"], &newest["outcome"]),
+        (&json!("start_squad_members"), &json!("denied")),
+        "{newest}"
+    );
+}
+
+#[tokio::test]
+async fn where_one_member_may_not_work_nothing_is_made_for_the_others() {
+    let squads = Squads::scripted().await;
+    squads.up.agent_with(json!({ "project": "setup", "spec": "true", "name": "otter" })).await;
+    let create = ["token", "create", "--kind", "manager", "--project", "here", "--json"];
+    let manager = squads.up.program.json(&create).await;
+    let elsewhere = json!({ "roleId": "coder", "task": "true", "agent_name": "otter" });
+    let body = json!({ "members": [member("coder", "true"), elsewhere], "async": true });
+    let token = manager["token"].as_str().unwrap();
+    let reply = squads.up.call_as(token, Method::POST, "/api/v1/squads", &body).await;
+    assert_eq!((reply.status, &reply.body["code"]), (403, &json!("FORBIDDEN")), "{}", reply.body);
+    let agents = squads.up.get("/api/v1/agents?include_runs=true").await;
+    let names: Vec<&Value> =
+        agents["agents"].as_array().unwrap().iter().map(|agent| &agent["name"]).collect();
+    assert_eq!(names, ["otter"]);
 }

@@ -130,3 +130,26 @@ async fn tools_show_conversations_only_where_there_are_any() {
         assert_eq!(text.contains("chatId"), is_shown, "{mode}");
     }
 }
+
+/// Members that get nowhere are quick, and all that is said of them is what the caller gave.
+#[tokio::test]
+async fn answers_over_mcp_stay_short_whatever_callers_said_of_their_members() {
+    let squads = Squads::scripted().await;
+    let token = squads.up.operator_token();
+    let nobody = |n: usize, cwd: String| json!({ "roleId": "coder", "task": "x", "agent_name": format!("nobody-{n}"), "cwd": cwd });
+    let long: Vec<Value> = (0..50).map(|n| nobody(n, "a\u{1}\"".repeat(1_200))).collect();
+    let short: Vec<Value> = (0..50).map(|n| nobody(n, "sub".to_owned())).collect();
+    let metadata = json!({ "note": "x".repeat(16_000) });
+    for (members, metadata) in [(long, json!({ "for": "a test" })), (short, metadata)] {
+        let arguments = json!({ "members": members, "metadata": metadata });
+        let answer = squads.up.tool_as(&token, "start_squad_members", &arguments).await;
+        let question = json!({ "squadId": answer["structuredContent"]["squadId"] });
+        let shown = squads.up.tool_as(&token, "squad_status", &question).await;
+        for told in [&answer["structuredContent"], &shown["structuredContent"]] {
+            assert!(told.to_string().chars().count() <= 24_000);
+            let ended =
+                told["members"].as_array().unwrap().iter().filter(|member| member["status"] == "error");
+            assert_eq!((ended.count(), &told["truncated"]), (50, &json!(true)));
+        }
+    }
+}

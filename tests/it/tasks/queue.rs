@@ -3,7 +3,7 @@
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::task::{TaskState, WhenBusy};
 
-use crate::harness::Crew;
+use crate::harness::{Crew, operator};
 
 #[tokio::test]
 async fn of_two_starts_at_once_one_wins_and_the_other_is_told_that_the_agent_is_busy() {
@@ -48,4 +48,23 @@ async fn an_urgent_task_ends_what_the_agent_does_and_goes_before_those_that_wait
     let expected = (TaskState::Canceled, Some("it was interrupted as asked"));
     assert_eq!((first.state(), first.entry.outcome.as_deref()), expected);
     assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say urgent", "say waiting"]);
+}
+
+#[tokio::test]
+async fn whoever_leads_squads_sees_every_task_that_waits() {
+    let crew = Crew::with("one").await;
+    crew.agent("two").await;
+    for (name, waiting) in [("one", ["say a", "say b"]), ("two", ["say c", "say d"])] {
+        crew.give(name, "sleep 600").await;
+        crew.works(name).await;
+        for task in waiting {
+            crew.start(name, task, WhenBusy::Queue).await.unwrap();
+        }
+    }
+    let pending = crew.running.fleet.squad_overview(&operator()).await.unwrap().pending;
+    let pending: Vec<_> = pending
+        .iter()
+        .map(|(state, task)| (state.agent.name.as_str(), task.entry.message.as_str()))
+        .collect();
+    assert_eq!(pending, [("one", "say a"), ("one", "say b"), ("two", "say c"), ("two", "say d")]);
 }

@@ -73,7 +73,7 @@ impl Fleet {
         point("member.ending");
         self.member_task_end(member, &end).await?;
         point("member.noted");
-        let chat = self.member_chat(squad, member, &end).await?;
+        let chat = self.member_chat(squad, member).await?;
         self.store().member_end(member.id, &end, chat.as_ref(), Utc::now()).await?;
         point("member.ended");
         self.nudge_squads();
@@ -110,35 +110,21 @@ impl Fleet {
         Ok((!told.is_empty()).then(|| cut(&told.join("\n"), TAIL as usize)))
     }
 
-    /// The conversation that the member leaves, if it has one.
-    async fn member_chat(
-        &self,
-        squad: &Squad,
-        member: &Member,
-        end: &MemberEnd,
-    ) -> Result<Option<Chat>, Error> {
+    /// The conversation that the member leaves. Its engine may have kept it from the first moment on, whether it said
+    /// anything or not; only what was never started has left none.
+    async fn member_chat(&self, squad: &Squad, member: &Member) -> Result<Option<Chat>, Error> {
         let (Some(chat), Some(agent), Some(engine)) = (&member.chat, member.agent, &member.engine) else {
             return Ok(None);
         };
-        let id = match (&chat.id, member.run) {
-            (Some(id), _) => Some(id.clone()),
-            (None, Some(run)) => self.chat_told(engine, run).await?,
-            (None, None) => None,
+        let Some(run) = self.member_run(member).await?.filter(|run| !run.never_began()) else {
+            return Ok(None);
         };
-        // A conversation that never began cannot be continued.
-        let has_begun =
-            end.status == MemberStatus::Completed || self.has_written(member).await? || chat.is_follow_up;
-        Ok(id.filter(|_| has_begun).map(|id| Chat {
-            id,
-            principal: squad.principal.clone(),
-            agent,
-            engine: engine.clone(),
-            used_at: Utc::now(),
-        }))
-    }
-
-    async fn has_written(&self, member: &Member) -> Result<bool, Error> {
-        Ok(self.member_run(member).await?.is_some_and(|run| run.stdout > 0))
+        let id = match &chat.id {
+            Some(id) => Some(id.clone()),
+            None => self.chat_told(engine, run.id).await?,
+        };
+        let (principal, engine) = (squad.principal.clone(), engine.clone());
+        Ok(id.map(|id| Chat { id, principal, agent, engine, used_at: Utc::now() }))
     }
 
     async fn chat_told(&self, engine: &str, run: RunId) -> Result<Option<String>, Error> {
