@@ -111,9 +111,9 @@ impl Fleet {
         Ok(self.found()?.projects.clone())
     }
 
-    /// Files that could not be used, for the list of projects and for doctor.
-    pub fn catalog_problems(&self) -> Vec<String> {
-        self.0.catalog.files().problems.clone()
+    /// Project files that could not be used.
+    pub fn project_problems(&self) -> Vec<String> {
+        self.0.catalog.files().project_problems.clone()
     }
 
     pub async fn role_list(&self, caller: &Caller, project: Option<&str>) -> Result<RolesOf, Error> {

@@ -62,7 +62,7 @@ impl Fleet {
 
     fn check_catalog(&self) -> Check {
         let files = self.0.catalog.files();
-        match files.problems.first() {
+        match files.problems().next() {
             None => {
                 let finding = format!("{} roles, {} project files", files.roles.len(), files.projects.len());
                 Check { name: "files", finding, remedy: None }

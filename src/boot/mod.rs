@@ -43,7 +43,7 @@ pub enum BootError {
          brings a Coder of its own"
     )]
     NoCoder,
-    #[error("mcp.toolsets: {0}")]
+    #[error("mcp.toolsets")]
     Toolsets(#[source] UnknownToolset),
     #[error("cannot listen on {address}: another program may hold the port; take another one with --port")]
     Listen {
@@ -67,11 +67,11 @@ pub enum BootError {
     },
     #[error("the server stopped unexpectedly")]
     Serve(#[source] std::io::Error),
-    #[error("{0}")]
-    Engine(#[source] UnknownEngine),
+    #[error(transparent)]
+    Engine(UnknownEngine),
     #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or choose --engine demo")]
     NoTemplate,
-    #[error("the template {origin} cannot be used: {source}")]
+    #[error("the template {origin} cannot be used")]
     Template {
         origin: String,
         #[source]

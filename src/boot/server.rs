@@ -99,7 +99,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     let site = Site { dir: &dir, bound, ready };
     let coder = local_coder::settings_of(&local);
     let hosting = Hosting::Embedded(local.isolation().clone());
-    let host = Host { coder: &coder, hosting, engine: options.engine };
+    // Agents of ours may have become demo agents for want of a CLI; whoever asks for a squad is told so instead.
+    let host = Host { coder: &coder, hosting, engine: options.asked };
     let served = run(&settings, host, site).await;
     local.stop().await;
     dir.withdraw();

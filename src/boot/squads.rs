@@ -41,6 +41,14 @@ fn custom(settings: &SquadSettings, engine: EngineWord) -> Result<Option<MemberE
     let Some(run) = &settings.run_template else {
         return if engine == EngineWord::Custom { Err(BootError::NoTemplate) } else { Ok(None) };
     };
+    if engine != EngineWord::Custom {
+        // Some projects may name it.
+        tracing::warn!(
+            engine = engine.word(),
+            template = %run.path.display(),
+            "RUN_TEMPLATE_PATH is for --engine custom alone: only projects whose file says so use it"
+        );
+    }
     let chat = settings.create_chat_template.as_ref();
     let named = |file: &TemplateFile| file.path.display().to_string();
     let made = MemberEngine::new(

@@ -120,9 +120,10 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
     if !(10..=86_400).contains(&coder.build_timeout_seconds) {
         return Err(bad("coder.build_timeout_seconds", "it goes from 10 to 86400"));
     }
-    let dirs = |name: &str, further: &Option<PathBuf>| {
-        [Some(data_dir.join(name)), further.clone()].into_iter().flatten().collect()
+    let dirs = |name: &str, further: Option<PathBuf>| {
+        [Some(data_dir.join(name)), further].into_iter().flatten().collect()
     };
+    let (roles_dir, projects_dir) = (&fleet.roles_dir, &fleet.projects_dir);
     Ok(FleetSettings {
         poll_interval: Duration::from_millis(coder.poll_interval_ms),
         parallel_builds: builds.ok_or_else(|| bad("coder.parallel_builds", "it goes from 1 to 100"))?,
@@ -130,9 +131,20 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
         stuck_after: TimeDelta::minutes(i64::from(fleet.stuck_after_minutes.max(1))),
         max_cost_usd: agents.max_cost_usd,
         max_tokens: agents.max_tokens,
-        role_dirs: dirs("roles", &fleet.roles_dir),
-        project_dirs: dirs("projects", &fleet.projects_dir),
+        role_dirs: dirs("roles", named("fleet.roles_dir", roles_dir.as_deref())?),
+        project_dirs: dirs("projects", named("fleet.projects_dir", projects_dir.as_deref())?),
     })
+}
+
+/// A directory that somebody names is there; only those of our own may be missing.
+fn named(key: &str, dir: Option<&Path>) -> Result<Option<PathBuf>, ConfigError> {
+    match dir {
+        Some(dir) if !dir.is_dir() => {
+            Err(bad(key, format!("'{}' is no directory: make it, or name another one", dir.display())))
+        }
+        Some(dir) => Ok(Some(dir.to_owned())),
+        None => Ok(None),
+    }
 }
 
 fn check_budget(agents: &Agents) -> Result<(), ConfigError> {

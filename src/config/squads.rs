@@ -23,6 +23,11 @@ pub(super) fn checked(
     if squads.sequential_delay_ms > LONGEST_DELAY_MS {
         return Err(bad("squads.sequential_delay_ms", format!("it goes from 0 to {LONGEST_DELAY_MS}")));
     }
+    if squads.create_chat_template.is_some() && squads.run_template.is_none() {
+        let problem =
+            "it makes chats for the template in squads.run_template (RUN_TEMPLATE_PATH): set that too";
+        return Err(bad("squads.create_chat_template", problem));
+    }
     Ok(SquadSettings {
         state_mode: StateMode::parse(&squads.state_mode)
             .ok_or_else(|| bad("squads.state_mode", "it is stateless or stateful"))?,

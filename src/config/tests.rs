@@ -68,6 +68,8 @@ fn what_cannot_be_used_is_refused_with_place_key_and_remedy() {
         refusal("", &[("CODER_URL", "ftp://x"), ("CODER_SESSION_TOKEN", "t")]),
         refusal("[coder]\nparallel_builds = 0", &[]),
         refusal("", &[("FLEET_DATABASE_URL", "postgres://x")]),
+        refusal("", &[("AGENTS_DIRECTORY_PATH", "/absent/roles")]),
+        refusal("[squads]\ncreate_chat_template = '/dev/null'", &[]),
     ];
     insta::assert_snapshot!(cases.join("\n---\n"));
 }
@@ -75,8 +77,8 @@ fn what_cannot_be_used_is_refused_with_place_key_and_remedy() {
 #[test]
 fn the_operators_directories_come_after_the_data_directorys_own() {
     let dir = tempfile::tempdir().unwrap();
-    let variables = [("AGENTS_DIRECTORY_PATH", "/roles"), ("FLEET_PROJECTS_DIR", "/projects")];
+    let variables = [("AGENTS_DIRECTORY_PATH", "/usr"), ("FLEET_PROJECTS_DIR", "/tmp")];
     let fleet = load(dir.path(), "", &variables, Flags::default()).unwrap().fleet;
-    assert_eq!(fleet.role_dirs, [dir.path().join("roles"), PathBuf::from("/roles")]);
-    assert_eq!(fleet.project_dirs, [dir.path().join("projects"), PathBuf::from("/projects")]);
+    assert_eq!(fleet.role_dirs, [dir.path().join("roles"), PathBuf::from("/usr")]);
+    assert_eq!(fleet.project_dirs, [dir.path().join("projects"), PathBuf::from("/tmp")]);
 }

@@ -142,6 +142,16 @@ pub fn prompt(persona: Persona<'_>, task: &str) -> String {
     }
 }
 
+/// The task in such a text, for an engine that has no use for the rest; any other text is a task itself.
+pub fn task_of(prompt: &str) -> &str {
+    let told = prompt.strip_suffix(FOOTER).unwrap_or(prompt);
+    let headings = ["\n\n---\n\n# Task\n\n", "\n\n---\n\n# Initial Task\n\n"];
+    let role_and_task = told.strip_prefix("# Role\n\n").unwrap_or_default();
+    let behind = headings.iter().filter_map(|heading| Some(role_and_task.split_once(heading)?.1));
+    let after_role = behind.max_by_key(|task| task.len());
+    after_role.or_else(|| told.strip_prefix("# Task\n\n")).unwrap_or(told)
+}
+
 /// How a member ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberEnd {
@@ -210,6 +220,23 @@ impl Squad {
     pub fn is_ended(&self) -> bool {
         self.members.iter().all(|member| member.status.is_ended())
     }
+
+    /// When the last of those that have worked was through.
+    pub fn last_end(&self) -> Option<DateTime<Utc>> {
+        self.members
+            .iter()
+            .filter(|member| member.began_at.is_some())
+            .filter_map(|member| member.ended_at)
+            .max()
+    }
+
+    /// How long the next member waits now, if the one before it ended then; never longer than the delay, whatever
+    /// became of the clock.
+    pub fn pause(&self, last_end: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Duration {
+        let Some(last_end) = last_end else { return Duration::ZERO };
+        let over = (now - last_end).to_std().unwrap_or_default();
+        self.delay.saturating_sub(over)
+    }
 }
 
 #[cfg(test)]
@@ -232,5 +259,29 @@ mod tests {
                 format!("# Task\n\nDo `this`\n# Role\n{RULES}"),
             ]
         );
+        for who in [Persona::Once(role), Persona::NewChat(role), Persona::KnownChat] {
+            assert_eq!(task_of(&prompt(who, task)), task);
+        }
+        assert_eq!(task_of("Do `this`."), "Do `this`.");
+    }
+
+    #[test]
+    fn a_member_waits_for_what_is_left_of_the_delay_and_never_longer_than_it() {
+        let second = |n: i64| DateTime::from_timestamp(1_000 + n, 0).unwrap();
+        let squad = Squad {
+            id: SquadId::fresh(),
+            principal: "ann".to_owned(),
+            state_mode: StateMode::Stateless,
+            execution_mode: ExecutionMode::Sequential,
+            delay: Duration::from_secs(3),
+            timeout: Duration::from_secs(1),
+            metadata: None,
+            created_at: second(0),
+            members: Vec::new(),
+        };
+        let pause = |last_end, now| squad.pause(last_end, second(now)).as_secs();
+        assert_eq!(pause(None, 0), 0);
+        let after = [0, 1, 3, 9, -5].map(|now| pause(Some(second(0)), now));
+        assert_eq!(after, [3, 2, 0, 0, 3]);
     }
 }

@@ -1,8 +1,11 @@
 //! The command lines of squad members: every engine is called by a template, and what it prints is never read.
 
+use std::path::Path;
+
+use super::codex::{self, PlaceSettings};
 use super::custom::shipped;
 use super::template::{Rendered, Template, TemplateError, Values};
-use super::{EngineWord, codex};
+use super::{EngineWord, Repository, claude, demo};
 
 /// The variable by which Codex is told how to shut in what it runs.
 pub const SANDBOX: &str = "sandbox";
@@ -17,8 +20,8 @@ const VARIABLES: [&str; 12] = [
     "roleId",
     "model",
     SANDBOX,
-    "gitDir",
-    "gitCommonDir",
+    "codexRoots",
+    "codexDistrust",
     "FLEET_MCP",
 ];
 
@@ -36,6 +39,7 @@ pub struct MemberEngine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberCommand {
     pub argv: Vec<String>,
+    pub environment: Vec<(String, String)>,
     pub stdin: String,
 }
 
@@ -67,7 +71,7 @@ impl MemberEngine {
     /// What makes a conversation before its first run, and prints its id.
     pub fn opening(&self, values: &Values) -> Option<Result<MemberCommand, TemplateError>> {
         let template = self.create_chat.as_ref()?;
-        Some(self.rendered(template, values).map(|argv| MemberCommand { argv, stdin: String::new() }))
+        Some(self.rendered(template, values).map(|argv| self.command_of(argv, String::new())))
     }
 
     /// What to run. A prompt that stands in an argument is not on standard input too.
@@ -75,7 +79,7 @@ impl MemberEngine {
         let argv = self.rendered(&self.run, values)?;
         let is_inserted = self.run.inserts("prompt") || self.run.inserts("task");
         let prompt = values.get("prompt").filter(|_| !is_inserted).cloned();
-        Ok(MemberCommand { argv, stdin: prompt.unwrap_or_default() })
+        Ok(self.command_of(argv, prompt.unwrap_or_default()))
     }
 
     /// Is the engine to shut in what it runs, as it does where nothing else is configured?
@@ -89,12 +93,30 @@ impl MemberEngine {
         self.word == EngineWord::Codex
     }
 
+    fn command_of(&self, argv: Vec<String>, stdin: String) -> MemberCommand {
+        let environment = match self.word {
+            EngineWord::Claude => claude::environment(),
+            EngineWord::Demo => demo::member_environment(),
+            EngineWord::Auto | EngineWord::Codex | EngineWord::CursorAgent | EngineWord::Custom => Vec::new(),
+        };
+        MemberCommand { argv, environment, stdin }
+    }
+
     fn rendered(&self, template: &Template, values: &Values) -> Result<Vec<String>, TemplateError> {
         let mut all = self.values.clone();
         all.extend(values.clone());
         let Rendered { program, arguments } = template.render(&all)?;
         Ok([program].into_iter().chain(arguments).collect())
     }
+}
+
+/// The variables that tell where a member works. Those for Codex are whole settings, because a path that stands in
+/// one has to be quoted.
+pub fn place(cwd: &str, repository: Option<&Repository>) -> Values {
+    let PlaceSettings { distrust, writable_roots } = PlaceSettings::of(Path::new(cwd), repository);
+    let roots = writable_roots.unwrap_or_default();
+    let pairs = [("cwd", cwd.to_owned()), ("codexRoots", roots), ("codexDistrust", distrust)];
+    pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The conversation that the beginning of an engine's output names.

@@ -54,6 +54,13 @@ impl Store {
         Ok(is_new)
     }
 
+    /// Records where a member would have worked that did not begin.
+    pub async fn member_note_cwd(&self, id: TaskId, cwd: Option<&str>) -> Result<(), StoreError> {
+        let update = sqlx::query("UPDATE squad_members SET cwd = $1 WHERE id = $2 AND ended_at IS NULL");
+        update.bind(cwd).bind(id.0).execute(&self.write).await?;
+        Ok(())
+    }
+
     /// Processes of members in this agent's workspace that somebody wants ended.
     pub async fn member_runs_unwanted(&self, agent: AgentId) -> Result<Vec<RunId>, StoreError> {
         let rows = sqlx::query(

@@ -49,6 +49,7 @@ impl Fleet {
         let role_name = request.role.as_deref().unwrap_or(&info.project.default_role);
         let role = self.role_of_project(&info, role_name)?;
         self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
+        self.0.catalog.files().check_role("role", role_name)?;
         let mut key = request_key(deed.caller, deed.action, request.request.as_ref());
         let directory = self.directory_for(deed.caller, &info).await?;
         if let Some(directory) = &directory {

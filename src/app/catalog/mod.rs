@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use thiserror::Error;
 
+use crate::app::error::Error;
 use crate::domain::name::name_key;
 use crate::domain::project::Project;
 use crate::domain::role::Role;
@@ -36,7 +36,7 @@ const PROJECTS: &[(&str, &str)] =
     embedded!["projects/dataone.toml", "projects/here.toml", "projects/setup.toml"];
 
 /// Why one file could not be used; the others are.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("read {path}")]
     Read {
@@ -46,6 +46,8 @@ pub enum CatalogError {
     },
     #[error("{path}: {problem}")]
     Content { path: String, problem: String },
+    #[error("{path} is left out: {first} has the same name, whose case does not count; rename one of them")]
+    Twice { path: String, first: String },
 }
 
 /// Where the operator keeps further files; later directories win.
@@ -55,13 +57,23 @@ pub struct CatalogDirs {
     pub projects: Vec<PathBuf>,
 }
 
+/// A file and what it says.
+struct File {
+    path: String,
+    text: String,
+}
+
 /// Everything the files say.
 #[derive(Debug, Default)]
 pub struct Files {
     pub roles: BTreeMap<String, Role>,
     pub projects: BTreeMap<String, Project>,
     /// Files that could not be used, each with its reason.
-    pub problems: Vec<String>,
+    pub role_problems: Vec<String>,
+    pub project_problems: Vec<String>,
+    /// What is wrong with the newest file of a role. An older one stays known for its kind, but is no persona: its
+    /// author has replaced it.
+    broken_roles: BTreeMap<String, String>,
 }
 
 /// The files as last read; reading again picks up changes.
@@ -73,19 +85,23 @@ pub struct Catalog {
 
 impl Catalog {
     pub fn open(dirs: CatalogDirs) -> Self {
-        let files = read_all(&dirs);
-        for problem in &files.problems {
-            tracing::warn!(problem, "a role or project file is left out");
-        }
-        Self { dirs, files: ArcSwap::from_pointee(files) }
+        let catalog = Self { dirs, files: ArcSwap::default() };
+        catalog.reload();
+        catalog
     }
 
     pub fn files(&self) -> Arc<Files> {
         self.files.load_full()
     }
 
+    /// Each problem is logged once, when it is new.
     pub fn reload(&self) {
-        self.files.store(Arc::new(read_all(&self.dirs)));
+        let files = Arc::new(read_all(&self.dirs));
+        let before = self.files.swap(Arc::clone(&files));
+        let known: Vec<&String> = before.problems().collect();
+        for problem in files.problems().filter(|problem| !known.contains(problem)) {
+            tracing::warn!(problem, "a role or project file is left out");
+        }
     }
 }
 
@@ -94,27 +110,43 @@ impl Files {
         let key = name_key(name);
         self.roles.get(&key).or_else(|| self.roles.values().find(|role| name_key(&role.name) == key))
     }
+
+    /// Refuses a role whose newest file cannot be used; that it is unknown is not said here.
+    pub fn check_role(&self, field: &str, name: &str) -> Result<(), Error> {
+        let key = self.role(name).map_or_else(|| name_key(name), |role| name_key(&role.id));
+        match self.broken_roles.get(&key) {
+            Some(problem) => Err(Error::invalid(
+                field,
+                format!("role '{name}' cannot be used until its file is mended: {problem}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    pub fn problems(&self) -> impl Iterator<Item = &String> {
+        self.role_problems.iter().chain(&self.project_problems)
+    }
 }
 
 fn read_all(dirs: &CatalogDirs) -> Files {
     let mut files = Files::default();
-    for (path, text) in ROLES {
-        files.add_role(path, text);
+    files.add_roles(embedded(ROLES));
+    files.add_projects(embedded(PROJECTS));
+    for dir in &dirs.roles {
+        files.add_roles(read_dir(dir, "md"));
     }
-    for (path, text) in PROJECTS {
-        files.add_project(path, text);
-    }
-    for file in dirs.roles.iter().flat_map(|dir| read_dir(dir, "md")) {
-        files.add_read(file, Files::add_role);
-    }
-    for file in dirs.projects.iter().flat_map(|dir| read_dir(dir, "toml")) {
-        files.add_read(file, Files::add_project);
+    for dir in &dirs.projects {
+        files.add_projects(read_dir(dir, "toml"));
     }
     files
 }
 
+fn embedded(files: &[(&str, &str)]) -> Vec<Result<File, CatalogError>> {
+    files.iter().map(|(path, text)| Ok(File { path: (*path).to_owned(), text: (*text).to_owned() })).collect()
+}
+
 /// The files of a directory with this extension, by name; a directory that is not there has none.
-fn read_dir(dir: &Path, extension: &str) -> Vec<Result<(String, String), CatalogError>> {
+fn read_dir(dir: &Path, extension: &str) -> Vec<Result<File, CatalogError>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -126,47 +158,79 @@ fn read_dir(dir: &Path, extension: &str) -> Vec<Result<(String, String), Catalog
     paths.into_iter().map(|path| read(&path)).collect()
 }
 
-fn read(path: &Path) -> Result<(String, String), CatalogError> {
+/// Anything but a plain file might never end.
+fn read(path: &Path) -> Result<File, CatalogError> {
     let shown = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok((shown, text)),
-        Err(source) => Err(CatalogError::Read { path: shown, source }),
+    let failed = |source| CatalogError::Read { path: shown.clone(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(CatalogError::Content { path: shown, problem: "it is no file".to_owned() });
     }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    Ok(File { path: shown, text })
 }
 
 impl Files {
-    fn add_read(
-        &mut self,
-        file: Result<(String, String), CatalogError>,
-        add: impl Fn(&mut Self, &str, &str),
-    ) {
-        match file {
-            Ok((path, text)) => add(self, &path, &text),
-            Err(error) => self.problems.push(format!("{error}: {}", reason_of(&error))),
+    /// Those of one place, which replace those of the places before.
+    fn add_roles(&mut self, files: Vec<Result<File, CatalogError>>) {
+        let mut names = BTreeMap::new();
+        for file in files {
+            if let Err(error) = file.and_then(|file| self.add_role(&file, &mut names)) {
+                self.role_problems.push(told(&error));
+                self.note_broken(&error);
+            }
         }
     }
 
-    fn add_role(&mut self, path: &str, text: &str) {
-        match role_file::parse(path, text) {
-            Ok(role) => {
-                self.roles.insert(name_key(&role.id), role);
+    fn add_role(&mut self, file: &File, names: &mut BTreeMap<String, String>) -> Result<(), CatalogError> {
+        let role = role_file::parse(&file.path, &file.text)?;
+        let key = unique(names, &role.id, &file.path)?;
+        self.broken_roles.remove(&key);
+        self.roles.insert(key, role);
+        Ok(())
+    }
+
+    fn note_broken(&mut self, error: &CatalogError) {
+        match error {
+            CatalogError::Read { path, .. } | CatalogError::Content { path, .. } => {
+                self.broken_roles.insert(name_key(&stem(path)), told(error));
             }
-            Err(error) => self.problems.push(error.to_string()),
+            CatalogError::Twice { .. } => {}
         }
     }
 
-    fn add_project(&mut self, path: &str, text: &str) {
-        match project_file::parse(path, text) {
-            Ok(project) => {
-                self.projects.insert(name_key(&project.name), project);
+    fn add_projects(&mut self, files: Vec<Result<File, CatalogError>>) {
+        let mut names = BTreeMap::new();
+        for file in files {
+            if let Err(error) = file.and_then(|file| self.add_project(&file, &mut names)) {
+                self.project_problems.push(told(&error));
             }
-            Err(error) => self.problems.push(error.to_string()),
+        }
+    }
+
+    fn add_project(&mut self, file: &File, names: &mut BTreeMap<String, String>) -> Result<(), CatalogError> {
+        let project = project_file::parse(&file.path, &file.text)?;
+        self.projects.insert(unique(names, &project.name, &file.path)?, project);
+        Ok(())
+    }
+}
+
+/// The key of a name, which only one file of a place may have.
+fn unique(names: &mut BTreeMap<String, String>, name: &str, path: &str) -> Result<String, CatalogError> {
+    let key = name_key(name);
+    match names.get(&key) {
+        Some(first) => Err(CatalogError::Twice { path: path.to_owned(), first: first.clone() }),
+        None => {
+            names.insert(key.clone(), path.to_owned());
+            Ok(key)
         }
     }
 }
 
-fn reason_of(error: &CatalogError) -> String {
-    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
+fn told(error: &CatalogError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 /// The stem of a path, which names a role or project.
@@ -181,7 +245,7 @@ mod tests {
     #[test]
     fn every_file_compiled_in_can_be_used() {
         let files = read_all(&CatalogDirs::default());
-        assert_eq!(files.problems, Vec::<String>::new());
+        assert_eq!(files.problems().collect::<Vec<_>>(), Vec::<&String>::new());
         let roles: Vec<(&str, &str)> =
             files.roles.values().map(|role| (role.id.as_str(), role.kind.word())).collect();
         let expected = [
@@ -211,11 +275,56 @@ mod tests {
         assert_eq!(files.role("CODER").unwrap().prompt, "Our coder.");
         assert_eq!(files.role("Ours").unwrap().id, "coder");
         assert_eq!(files.roles.len(), ROLES.len());
-        assert_eq!(files.problems.len(), 1);
-        assert!(
-            files.problems[0].ends_with("bad.md: the front matter has no closing '---' line"),
-            "{:?}",
-            files.problems
+        let bad = format!("{}/bad.md: the front matter has no closing '---' line", dir.path().display());
+        assert_eq!((files.role_problems, files.project_problems), (vec![bad], Vec::new()));
+    }
+
+    #[test]
+    fn a_role_whose_newest_file_is_broken_is_not_played_and_keeps_its_kind() {
+        let [first, second] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let dirs = CatalogDirs {
+            roles: vec![first.path().to_owned(), second.path().to_owned()],
+            ..CatalogDirs::default()
+        };
+        std::fs::write(first.path().join("Reviewer.md"), "---\nkind: review\n").unwrap();
+        let files = read_all(&dirs);
+        assert_eq!(files.role("reviewer").unwrap().kind.word(), "review");
+        let refused = files.check_role("roleId", "reviewer").unwrap_err().to_string();
+        let problem = "Reviewer.md: the front matter has no closing '---' line";
+        let expected = format!(
+            "role 'reviewer' cannot be used until its file is mended: {}/{problem}",
+            first.path().display()
+        );
+        assert_eq!(refused, expected);
+        assert!(files.check_role("roleId", "coder").is_ok());
+        // A later one that can be used makes up for it.
+        std::fs::write(second.path().join("reviewer.md"), "You review.").unwrap();
+        assert!(read_all(&dirs).check_role("roleId", "reviewer").is_ok());
+    }
+
+    #[test]
+    fn two_files_of_one_name_are_reported_and_so_is_what_is_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::write(at("Dup.md"), "One.").unwrap();
+        std::fs::write(at("dup.md"), "Two.").unwrap();
+        std::fs::write(at("a.toml"), "name = 'p'").unwrap();
+        std::fs::write(at("b.toml"), "name = 'P'").unwrap();
+        std::fs::create_dir(at("folder.md")).unwrap();
+        let files =
+            read_all(&CatalogDirs { roles: vec![dir.path().into()], projects: vec![dir.path().into()] });
+        let twice = |path: &str, first: &str| {
+            let (path, first) = (at(path), at(first));
+            format!(
+                "{path} is left out: {first} has the same name, whose case does not count; rename one of them"
+            )
+        };
+        let no_file = format!("{}: it is no file", at("folder.md"));
+        assert_eq!(files.role_problems, [twice("dup.md", "Dup.md"), no_file]);
+        assert_eq!(files.project_problems, [twice("b.toml", "a.toml")]);
+        assert_eq!(
+            (files.role("dup").unwrap().prompt.as_str(), files.check_role("roleId", "dup").is_ok()),
+            ("One.", true)
         );
     }
 }

@@ -1,13 +1,14 @@
 # Tells where a process is about to work, each part followed by a zero byte: the directory without links, the directory
 # of the agent's files if they are of this start, the repository's notes, its two git directories, its commit.
 # Arguments: the directory, from the agent's own on and inside of it; the generation and the name of the notes, each
-# empty if nobody asks for it. Complains with 3 or 4 about the directory.
+# empty if nobody asks for it. Complains with 3 or 4 about the directory, and tells the agent's own or where it is.
 unset CDPATH
 fleet=${FLEET_AGENT_DIR:-$HOME/.fleet} given=
 root=$(pwd -P && echo .) && root=${root%?.} || exit 5
-cd -- "$1" 2>/dev/null || exit 3
-here=$(pwd -P && echo .) && here=${here%?.} || exit 3
-case $here/ in "${root%/}"/*) ;; *) exit 4 ;; esac
+refuse() { printf '%s\000' "$1"; exit "$2"; }
+cd -- "$1" 2>/dev/null || refuse "$root" 3
+here=$(pwd -P && echo .) && here=${here%?.} || refuse "$root" 3
+case $here/ in "${root%/}"/*) ;; *) refuse "$here" 4 ;; esac
 [ -n "$2" ] && [ -r "$fleet/token" ] && read -r line 2>/dev/null <"$fleet/provisioned.json" &&
   case $line in '{"generation":'"$2",*) given=$fleet ;; esac
 printf '%s\000%s\000' "$here" "$given"

@@ -1,6 +1,6 @@
 //! Looks where a process is to work: the directory, its repository, and what the agent was given for this start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -46,14 +46,24 @@ pub(super) struct Ground {
 pub(super) enum GroundError {
     #[error("its workspace does not answer: {0}")]
     Silent(String),
-    #[error("cwd '{0}' is no directory of the workspace")]
-    Missing(String),
-    #[error("cwd '{0}' is outside of the workspace")]
-    Outside(String),
+    #[error("cwd '{cwd}' is no directory of the workspace")]
+    Missing { cwd: String, place: Option<String> },
+    #[error("cwd '{cwd}' is outside of the workspace")]
+    Outside { cwd: String, place: Option<String> },
     #[error("cwd '{cwd}' could not be looked at: {said}")]
     Failed { cwd: String, said: String },
     #[error("cwd '{0}' has a name that is not UTF-8")]
     Unnamable(String),
+}
+
+impl GroundError {
+    /// Which directory was meant, absolute, where that could be found out.
+    pub(super) fn place(&self) -> Option<&str> {
+        match self {
+            Self::Missing { place, .. } | Self::Outside { place, .. } => place.as_deref(),
+            Self::Silent(_) | Self::Failed { .. } | Self::Unnamable(_) => None,
+        }
+    }
 }
 
 impl Fleet {
@@ -75,14 +85,26 @@ impl Fleet {
 fn read(output: &Output, cwd: &str) -> Result<Ground, GroundError> {
     match output.exit {
         Exit::Code(0) => {}
-        Exit::Code(MISSING) => return Err(GroundError::Missing(cwd.to_owned())),
-        Exit::Code(OUTSIDE) => return Err(GroundError::Outside(cwd.to_owned())),
+        Exit::Code(MISSING) => {
+            let joined = |root| Path::new(root).join(cwd).to_str().map(str::to_owned);
+            let place = first_part(&output.stdout).and_then(joined);
+            return Err(GroundError::Missing { cwd: cwd.to_owned(), place });
+        }
+        Exit::Code(OUTSIDE) => {
+            let place = first_part(&output.stdout).map(str::to_owned);
+            return Err(GroundError::Outside { cwd: cwd.to_owned(), place });
+        }
         Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
             let said = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
             return Err(GroundError::Failed { cwd: cwd.to_owned(), said });
         }
     }
     parts(&output.stdout).map_err(|_| GroundError::Unnamable(cwd.to_owned()))
+}
+
+fn first_part(stdout: &[u8]) -> Option<&str> {
+    let part = stdout.split(|byte| *byte == 0).next()?;
+    std::str::from_utf8(part).ok().filter(|path| path.starts_with('/'))
 }
 
 fn parts(stdout: &[u8]) -> Result<Ground, std::str::Utf8Error> {

@@ -73,6 +73,7 @@ impl Fleet {
     fn squad_roles_named(&self, members: &[NewMember]) -> Result<Vec<Role>, Error> {
         self.0.catalog.reload();
         let files = self.0.catalog.files();
+        members.iter().try_for_each(|member| files.check_role("roleId", &member.role))?;
         let named = |member: &NewMember| {
             files.role(&member.role).cloned().ok_or_else(|| Error::CatalogNotFound {
                 what: "role",

@@ -43,7 +43,7 @@ impl Fleet {
         let files = self.0.catalog.files();
         let mut roles: Vec<Role> = files.roles.values().cloned().collect();
         roles.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok((roles, files.problems.clone()))
+        Ok((roles, files.role_problems.clone()))
     }
 
     pub async fn squad_overview(&self, caller: &Caller) -> Result<SquadOverview, Error> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::show;
@@ -82,12 +82,19 @@ async fn until_done(client: &Client, squad: &str, screen: &Screen) -> Result<Exi
     }
 }
 
+/// It always returns at once, so that the id is known before the end; without a key of the caller's a lost answer is
+/// asked for again under one of ours.
 fn input(args: &RunArgs) -> Result<Value, CliError> {
-    let members = match &args.file {
-        Some(file) => read_members(file)?,
-        None => args.members.iter().map(|text| member(text, args)).collect::<Result<Vec<_>, _>>()?.into(),
+    let mut input = match &args.file {
+        Some(file) => read_input(file)?,
+        None => {
+            let members: Result<Vec<_>, _> = args.members.iter().map(|text| member(text, args)).collect();
+            Map::from_iter([("members".to_owned(), members?.into())])
+        }
     };
-    Ok(json!({ "members": members, "async": true, "request_key": Uuid::new_v4().to_string() }))
+    input.insert("async".to_owned(), true.into());
+    input.entry("request_key").or_insert_with(|| Uuid::new_v4().to_string().into());
+    Ok(input.into())
 }
 
 fn member(text: &str, args: &RunArgs) -> Result<Value, CliError> {
@@ -104,10 +111,12 @@ fn member(text: &str, args: &RunArgs) -> Result<Value, CliError> {
     Ok(member)
 }
 
-/// A list of members, or the whole input of the tool.
-fn read_members(file: &Path) -> Result<Value, CliError> {
+/// The whole input of the tool, or a list of members.
+fn read_input(file: &Path) -> Result<Map<String, Value>, CliError> {
     let text = text_file::read(file)?;
-    let value: Value = serde_json::from_str(&text)
-        .map_err(|error| CliError::usage(format!("the members are not JSON: {error}"), "Mend the file."))?;
-    Ok(value.get("members").cloned().unwrap_or(value))
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(input)) => Ok(input),
+        Ok(members) => Ok(Map::from_iter([("members".to_owned(), members)])),
+        Err(error) => Err(CliError::usage(format!("the members are not JSON: {error}"), "Mend the file.")),
+    }
 }

@@ -62,7 +62,7 @@ fn conversation(request: &Request) -> Vec<OsString> {
 
 /// A task in the background would keep the process alive after its answer; a wrong key is otherwise tried for more
 /// than a minute; a tool of ours may take its time; and no update comes in the middle of work.
-fn environment() -> Vec<(String, String)> {
+pub(super) fn environment() -> Vec<(String, String)> {
     let variables = [
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "4"),

@@ -18,6 +18,11 @@ pub struct Claude {
     pub program: PathBuf,
 }
 
+/// The variables of every run.
+pub fn environment() -> Vec<(String, String)> {
+    invocation::environment()
+}
+
 impl Engine for Claude {
     fn word(&self) -> EngineWord {
         EngineWord::Claude

@@ -49,20 +49,24 @@ fn sandbox(sandbox: Sandbox, repository: Option<&Repository>) -> Vec<OsString> {
         return arguments;
     }
     arguments.extend(["-c", "sandbox_workspace_write.network_access=true"].map(Into::into));
-    if let Some(Repository { git_directory, common_directory }) = repository {
-        let mut roots = vec![quoted(common_directory)];
-        if git_directory != common_directory {
-            roots.push(quoted(git_directory));
-        }
-        let roots = format!("sandbox_workspace_write.writable_roots=[{}]", roots.join(","));
-        arguments.extend(["-c".into(), roots.into()]);
+    if let Some(repository) = repository {
+        arguments.extend(["-c".into(), writable_roots(repository).into()]);
     }
     arguments
 }
 
+pub(super) fn writable_roots(repository: &Repository) -> String {
+    let Repository { git_directory, common_directory } = repository;
+    let mut roots = vec![quoted(common_directory)];
+    if git_directory != common_directory {
+        roots.push(quoted(git_directory));
+    }
+    format!("sandbox_workspace_write.writable_roots=[{}]", roots.join(","))
+}
+
 fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
     let mut settings: Vec<String> = FIXED.map(str::to_owned).into();
-    settings.push(distrust(request));
+    settings.push(distrust(&request.directory, request.repository.as_ref()));
     if let Some(fleet) = &request.fleet {
         settings.extend(overrides::of(&fleet.config_toml)?);
     }
@@ -71,15 +75,42 @@ fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
 
 /// Codex trusts a repository it does not know, and starts what its configuration names. Only the inline form of
 /// this table is heeded; the repository is known by the directory that holds its common git directory.
-fn distrust(request: &Request) -> String {
-    let root = request.repository.as_ref().and_then(|repository| repository.common_directory.parent());
-    let mut known = vec![request.directory.as_path()];
-    known.extend(root.filter(|root| *root != request.directory));
+pub(super) fn distrust(directory: &Path, repository: Option<&Repository>) -> String {
+    let root = repository.and_then(|repository| repository.common_directory.parent());
+    let mut known = vec![directory];
+    known.extend(root.filter(|root| *root != directory));
     let entries = known.iter().map(|path| format!("{}={{trust_level=\"untrusted\"}}", quoted(path)));
     format!("projects={{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// A TOML string.
+/// A TOML string of the plain kind, which alone can be a key whatever it holds.
 fn quoted(path: &Path) -> String {
-    toml::Value::String(path.display().to_string()).to_string()
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", path.display().to_string().chars().map(escaped).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that broke out of its quotes would take the distrust along.
+    #[test]
+    fn directories_of_any_name_are_distrusted_with_the_root_of_their_repository() {
+        let untrusted = || toml::Table::from_iter([("trust_level".to_owned(), "untrusted".into())]);
+        for name in ["plain", "we\"ird", "it's", "it's \"both\"", "back\\slash", "two\nlines", "tab\t\u{7f}"]
+        {
+            let (root, directory) = (format!("/src/{name}"), format!("/src/{name}/sub"));
+            let common_directory = Path::new(&root).join(".git");
+            let repository = Repository { git_directory: common_directory.clone(), common_directory };
+            let read = toml::from_str::<toml::Table>(&distrust(Path::new(&directory), Some(&repository)));
+            let expected = [directory, root].map(|path| (path, untrusted().into()));
+            let expected = toml::Table::from_iter(expected);
+            assert_eq!(read.unwrap()["projects"], expected.into(), "{name}");
+            assert!(toml::from_str::<toml::Table>(&writable_roots(&repository)).is_ok(), "{name}");
+        }
+    }
 }

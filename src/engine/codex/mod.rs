@@ -5,11 +5,11 @@ mod overrides;
 mod reader;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
+use super::{Engine, EngineWord, Invocation, Reader, Repository, Request, Unfit};
 
 /// The oldest version whose flags and output we know. Measured with 0.166.0; one run tried with 0.150.0.
 pub const MINIMUM: [u32; 2] = [0, 150];
@@ -43,6 +43,24 @@ impl Sandbox {
         match self {
             Self::Workspace => USUAL_SANDBOX,
             Self::Impossible => "danger-full-access",
+        }
+    }
+}
+
+/// The settings of Codex that depend on where it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceSettings {
+    /// Nothing that the directory and its repository bring along is believed.
+    pub distrust: String,
+    /// Where git writes; none outside of repositories.
+    pub writable_roots: Option<String>,
+}
+
+impl PlaceSettings {
+    pub fn of(directory: &Path, repository: Option<&Repository>) -> Self {
+        Self {
+            distrust: invocation::distrust(directory, repository),
+            writable_roots: repository.map(invocation::writable_roots),
         }
     }
 }

@@ -19,6 +19,8 @@ use said::Said;
 
 /// Tells the engine's process that it judges the work of others.
 const REVIEWER: &str = "FLEET_DEMO_REVIEWER";
+/// Tells it that it is a member of a squad: its message is a whole prompt, and people read what it prints.
+const MEMBER: &str = "FLEET_DEMO_MEMBER";
 /// The hidden command of this binary that is the engine.
 pub const COMMAND: &str = "demo-engine";
 
@@ -26,6 +28,11 @@ pub const COMMAND: &str = "demo-engine";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demo {
     pub program: PathBuf,
+}
+
+/// The variables of every run as a member of a squad.
+pub fn member_environment() -> Vec<(String, String)> {
+    vec![(MEMBER.to_owned(), "1".to_owned())]
 }
 
 /// Remembers what the script said last, and its end.

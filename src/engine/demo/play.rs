@@ -10,7 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::commit::{commit, is_repository};
 use super::said::Said;
 use super::script::{Directive, directives};
-use super::{COMMAND, REVIEWER};
+use super::{COMMAND, MEMBER, REVIEWER};
+use crate::domain::squad;
 
 /// Even what is meant to stay for ever ends some day, should nobody come for it.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -23,10 +24,12 @@ const TOKEN: usize = 4;
 /// The message comes on standard input, the work happens in the current directory.
 pub async fn play() -> ExitCode {
     let mut message = String::new();
-    let mut stage = Stage { out: io::stdout(), n_spoken: 0 };
-    let played = match io::stdin().read_to_string(&mut message) {
-        Ok(_) => stage.play(&message).await,
-        Err(error) => Err(error),
+    let audience = if std::env::var_os(MEMBER).is_some() { Audience::People } else { Audience::Reader };
+    let mut stage = Stage { out: io::stdout(), audience, n_spoken: 0, last_said: String::new() };
+    let played = match (io::stdin().read_to_string(&mut message), audience) {
+        (Ok(_), Audience::Reader) => stage.play(&message).await,
+        (Ok(_), Audience::People) => stage.play(squad::task_of(&message)).await,
+        (Err(error), _) => Err(error),
     };
     match played {
         Ok(code) => ExitCode::from(code),
@@ -53,9 +56,20 @@ enum Step {
     Exit(u8),
 }
 
+/// For whom it prints.
+#[derive(Clone, Copy)]
+enum Audience {
+    /// A reader of ours, which takes an object a line.
+    Reader,
+    /// People, who want the words alone, and each of them once.
+    People,
+}
+
 struct Stage<W> {
     out: W,
+    audience: Audience,
     n_spoken: usize,
+    last_said: String,
 }
 
 impl<W: Write> Stage<W> {
@@ -122,7 +136,23 @@ impl<W: Write> Stage<W> {
     fn say(&mut self, said: &Said) -> io::Result<()> {
         let line = said.line();
         self.n_spoken = self.n_spoken.saturating_add(line.len());
-        writeln!(self.out, "{line}")?;
+        self.tell(said)
+    }
+
+    fn tell(&mut self, said: &Said) -> io::Result<()> {
+        match self.audience {
+            Audience::Reader => writeln!(self.out, "{}", said.line())?,
+            Audience::People => match said {
+                Said::Usage { .. } => {}
+                Said::Failed { text } => writeln!(io::stderr(), "{text}")?,
+                Said::Text { text } | Said::Complete { text } | Said::Question { text } => {
+                    if *text != self.last_said {
+                        writeln!(self.out, "{text}")?;
+                        self.last_said.clone_from(text);
+                    }
+                }
+            },
+        }
         self.out.flush()
     }
 
@@ -130,8 +160,7 @@ impl<W: Write> Stage<W> {
     fn account(&mut self, message: &str) -> io::Result<()> {
         let tokens = |n_bytes: usize| u64::try_from(n_bytes.div_ceil(TOKEN)).unwrap_or(u64::MAX);
         let usage = Said::Usage { input_tokens: tokens(message.len()), output_tokens: tokens(self.n_spoken) };
-        writeln!(self.out, "{}", usage.line())?;
-        self.out.flush()
+        self.tell(&usage)
     }
 
     fn end(&mut self, message: &str, said: &Said) -> io::Result<u8> {

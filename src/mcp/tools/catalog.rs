@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Entry> {
 
 async fn list_agent_projects(call: Call, _: NoInput) -> Result<AgentProjects, Error> {
     let found = call.fleet.project_list(&call.caller).await?;
-    Ok(AgentProjects::of(&found, call.fleet.catalog_problems()))
+    Ok(AgentProjects::of(&found, call.fleet.project_problems()))
 }
 
 async fn list_agent_roles(call: Call, input: RolesInput) -> Result<AgentRoles, Error> {

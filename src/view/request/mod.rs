@@ -30,18 +30,21 @@ pub fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Error> 
     serde_path_to_error::deserialize(value).map_err(|error| {
         let message = error.inner().to_string();
         let path = error.path().to_string();
-        let field = if path == "." || message.starts_with("unknown field") {
-            quoted(&message).unwrap_or(path)
-        } else {
-            path
-        };
-        Error::invalid(&field, message)
+        Error::invalid(&field(&path, &message), message)
     })
 }
 
-/// serde names a missing or unknown field in backticks only.
-fn quoted(message: &str) -> Option<String> {
-    message.split('`').nth(1).map(str::to_owned)
+/// serde names a missing or unknown field in backticks only; the path leads to where it is missing, or to itself.
+fn field(path: &str, message: &str) -> String {
+    let is_nameless = message.starts_with("missing field") || message.starts_with("unknown field");
+    let Some(name) = message.split('`').nth(1).filter(|_| is_nameless || path == ".") else {
+        return path.to_owned();
+    };
+    match path {
+        "." => name.to_owned(),
+        path if path.rsplit('.').next() == Some(name) => path.to_owned(),
+        path => format!("{path}.{name}"),
+    }
 }
 
 #[cfg(test)]

@@ -199,7 +199,11 @@ mod tests {
             (with("chatId", json!("c")), "members[1].chatId"),
             (with("chatId", json!("")), "members[1].chatId"),
             (with("cwd", json!("a\u{0}b")), "members[1].cwd"),
-            (with("engine", json!("codex")), "engine"),
+            (with("engine", json!("codex")), "members[1].engine"),
+            (with("task", json!(7)), "members[1].task"),
+            (json!({ "members": [good, { "roleId": "coder" }] }), "members[1].task"),
+            (json!({ "members": [good, {}] }), "members[1].roleId"),
+            (json!({ "members": [good], "engine": "codex" }), "engine"),
         ];
         for (arguments, expected) in cases {
             assert_eq!(field(arguments.clone(), StateMode::Stateless), expected, "{arguments}");

@@ -38,5 +38,5 @@ async fn list_agent_projects(
     Arguments(NoInput {}): Arguments<NoInput>,
 ) -> Reply<AgentProjects> {
     let found = fleet.project_list(&caller).await?;
-    Ok(Json(AgentProjects::of(&found, fleet.catalog_problems())))
+    Ok(Json(AgentProjects::of(&found, fleet.project_problems())))
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use fleet_mcp::engine::codex::{Codex, Sandbox};
 use fleet_mcp::engine::custom::{Custom, shipped};
 use fleet_mcp::engine::demo::Demo;
+use fleet_mcp::engine::member::{MemberEngine, place};
+use fleet_mcp::engine::template::Values;
 use fleet_mcp::engine::{Count, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session};
 
 use super::{claude, codex, fresh, request};
@@ -88,6 +90,34 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
     let long = Request { message: "x".repeat(200_000), ..request(fresh()) };
     let refused = engine("agent\n<% prompt %>\n").invocation(&long).unwrap_err().to_string();
     assert!(refused.contains("leave the prompt out of the template"), "{refused}");
+}
+
+/// Agents are called by code and members by templates: what the one is denied, the other is denied too.
+#[test]
+fn members_are_called_as_agents_are() {
+    let shared =
+        |session| Request { role: None, notes: None, fleet: None, max_cost_usd: None, ..everything(session) };
+    for (session, chat) in
+        [(fresh(), ("newChatId", "00000000-0000-0000-0000-000000000007")), (resumed(), ("chatId", "earlier"))]
+    {
+        let request = Request { is_followed: false, ..shared(session) };
+        let mut values = place("/w/repo", request.repository.as_ref());
+        values.extend([chat, ("model", "opus")].map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for engine in [&claude() as &dyn Engine, &codex()] {
+            let member = MemberEngine::shipped(engine.word(), &Values::new()).unwrap().unwrap();
+            let called = member.command(&values).unwrap();
+            let invocation = engine.invocation(&request).unwrap();
+            let arguments = invocation.arguments.iter().map(|word| word.to_str().unwrap());
+            // Nobody reads along with a member.
+            let arguments = arguments.filter(|word| *word != "--verbose");
+            let arguments = arguments.map(|word| if word == "stream-json" { "text" } else { word });
+            assert_eq!(
+                called.argv[1..].iter().map(String::as_str).collect::<Vec<_>>(),
+                arguments.collect::<Vec<_>>()
+            );
+            assert_eq!(called.environment, invocation.environment);
+        }
+    }
 }
 
 /// Codex gets it by a variable, Claude Code by a file of its own; an engine knows only where it lies.

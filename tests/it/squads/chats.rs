@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::prompts::{FOOTER, ROLE};
 use super::{SCRIPT, Squads, member, program};
 use crate::harness::{Up, eventually};
 
@@ -29,6 +30,21 @@ async fn a_chat_goes_on_without_the_role_in_the_same_workspace_and_survives_kill
     let headings = "# Task\n# Setup & Reporting Rules\n";
     assert_eq!(second["rawStdout"], format!("new= old={chat}\n{headings}"), "{second}");
     assert_eq!((&second["chatId"], &second["cwd"]), (&json!(chat), &first["cwd"]));
+}
+
+#[tokio::test]
+async fn both_forms_of_a_chats_prompt_arrive_whole() {
+    let squads = Squads::with("cat\n", &[STATEFUL]).await;
+    let roles = squads.up.program.data_dir().join("roles");
+    std::fs::create_dir_all(&roles).unwrap();
+    std::fs::write(roles.join("trier.md"), ROLE).unwrap();
+    let first = squads.run_one(member("trier", "Begin \"here\".\n")).await;
+    let role = "You \"try\" $things.\n\n<% prompt %> `id`";
+    let whole = format!("# Role\n\n{role}\n\n---\n\n# Initial Task\n\nBegin \"here\".\n{FOOTER}");
+    assert_eq!(first["rawStdout"], whole);
+    let chat = first["chatId"].as_str().unwrap();
+    let second = squads.run_one(follow_up(chat, "Go on.")).await;
+    assert_eq!(second["rawStdout"], format!("# Task\n\nGo on.{FOOTER}"));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Squads on the real program: an engine that shows what it got, in workspaces that are real directories.
 
 mod chats;
+mod engines;
 mod members;
 mod modes;
 mod places;
@@ -12,6 +13,9 @@ mod surfaces;
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+use fleet_mcp::domain::id::SquadId;
+use fleet_mcp::store::{Store, StoreOptions};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -68,6 +72,17 @@ impl Squads {
         }
     }
 
+    /// From when to when each member worked, as the record has it; the server is ended for that.
+    async fn recorded(self, run: &Value) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
+        let program = self.up.program.clone();
+        drop(self);
+        let store = store(&program).await;
+        let id = SquadId(run["squadId"].as_str().unwrap().parse().unwrap());
+        let squad = store.squad_by_id(id).await.unwrap().unwrap();
+        store.close().await;
+        squad.members.iter().map(|member| (member.began_at.unwrap(), member.ended_at.unwrap())).collect()
+    }
+
     fn repository(&self) -> PathBuf {
         self.up.program.repository()
     }
@@ -84,6 +99,13 @@ fn program(template: &str, variables: &[(&str, &str)]) -> Program {
     std::fs::write(&path, template).unwrap();
     let program = program.variable("RUN_TEMPLATE_PATH", path.to_str().unwrap());
     variables.iter().fold(program, |program, (name, value)| program.variable(name, value))
+}
+
+/// The store of a program that does not run.
+async fn store(program: &Program) -> Store {
+    let data = program.data_dir();
+    let options = StoreOptions { path: data.join("fleet.db"), backups: data.join("backups") };
+    Store::open(&options).await.unwrap()
 }
 
 fn member(role: &str, task: &str) -> Value {

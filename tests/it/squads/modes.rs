@@ -1,5 +1,6 @@
 //! At once or one after the other, as the settings say.
 
+use chrono::TimeDelta;
 use serde_json::json;
 
 use super::{SCRIPT, Squads, member};
@@ -15,6 +16,8 @@ async fn members_at_once_overlap() {
     let members = json!([member("coder", &task(&one, &other)), member("coder", &task(&other, &one))]);
     let run = squads.run(&members).await;
     assert_eq!(super::told(&run["members"]), vec![("completed".to_owned(), "met\n".to_owned()); 2]);
+    let [one, other]: [_; 2] = squads.recorded(&run).await.try_into().unwrap();
+    assert!(one.0 < other.1 && other.0 < one.1, "{one:?} {other:?}");
 }
 
 #[tokio::test]
@@ -31,5 +34,9 @@ async fn members_in_turn_do_not_overlap_and_keep_the_delay() {
     for pair in intervals.windows(2) {
         // The clock counts hundredths.
         assert!(pair[1][0] - pair[0][1] >= 0.29, "{intervals:?}");
+    }
+    let recorded = squads.recorded(&run).await;
+    for pair in recorded.windows(2) {
+        assert!(pair[1].0 - pair[0].1 >= TimeDelta::milliseconds(300), "{recorded:?}");
     }
 }

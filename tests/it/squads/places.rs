@@ -40,6 +40,12 @@ async fn a_directory_is_resolved_inside_the_workspace_and_anything_else_is_that_
     ];
     assert_eq!(reasons, expected);
     assert!(members[good.len()..].iter().all(|member| member["status"] == "error"));
+    // Absolute all the same: where it leads, or where it would be.
+    let places: Vec<&Value> = members[good.len()..].iter().map(|member| &member["cwd"]).collect();
+    let above = repository.parent().unwrap();
+    let [missing, file, flag] = ["missing", "file", "-L"].map(|name| repository.join(name));
+    let expected = [above, "/".as_ref(), "/".as_ref(), "/tmp".as_ref(), &missing, &file, &flag];
+    assert_eq!(places, expected.map(|path| json!(path)).each_ref());
 }
 
 #[tokio::test]

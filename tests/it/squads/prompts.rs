@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::{Squads, member, program};
 
-const FOOTER: &str = "\n\n---\n\n# Setup & Reporting Rules\n\nIf you notice any setup or environment problems that prevent you from doing the task correctly,\nyou MUST report them clearly as SETUP / ENVIRONMENT ISSUES.\n\nExplain what you observed and suggest specific fixes for the human.\nDo NOT fabricate a successful implementation if the environment blocks you.";
-const ROLE: &str = "---\ndescription: Tries things.\n---\n\nYou \"try\" $things.\n\n<% prompt %> `id`\n";
+pub(super) const FOOTER: &str = "\n\n---\n\n# Setup & Reporting Rules\n\nIf you notice any setup or environment problems that prevent you from doing the task correctly,\nyou MUST report them clearly as SETUP / ENVIRONMENT ISSUES.\n\nExplain what you observed and suggest specific fixes for the human.\nDo NOT fabricate a successful implementation if the environment blocks you.";
+pub(super) const ROLE: &str =
+    "---\ndescription: Tries things.\n---\n\nYou \"try\" $things.\n\n<% prompt %> `id`\n";
 /// Writes down everything it was given, in a folder named by its third argument.
 const ENGINE: &str = r#"d=$1/$3; mkdir "$d"; for a do printf '%s\0' "$a"; done >"$d/argv"; cat >"$d/in"
 cat /proc/$$/environ >"$d/env"; echo done"#;

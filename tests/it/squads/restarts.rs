@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
-use fleet_mcp::store::{Store, StoreOptions};
 use serde_json::{Value, json};
 
 use super::{SCRIPT, Squads, member};
@@ -67,14 +66,29 @@ async fn kills_between_members_in_turn_lose_no_result_and_run_nothing_twice() {
 }
 
 #[tokio::test]
+async fn the_delay_between_members_counts_from_an_end_before_the_start() {
+    let variables = [("EXECUTION_MODE", "sequential"), ("SEQUENTIAL_DELAY_MS", "3000")];
+    let squads = Squads::with(SCRIPT, &variables).await;
+    let squad = squads.begin(&json!([member("coder", "true"), member("coder", "true")])).await;
+    let path = format!("/api/v1/squads?squadId={squad}");
+    eventually("the first has ended", async || {
+        squads.up.get(&path).await["members"][0]["status"] == "completed"
+    })
+    .await;
+    let squads = Squads { up: Up::start_here(&squads.up.killed().await).await };
+    let done = squads.done(&squad).await;
+    let [first, second]: [_; 2] = squads.recorded(&done).await.try_into().unwrap();
+    let pause = second.0 - first.1;
+    assert!(pause >= TimeDelta::seconds(3), "{pause}");
+}
+
+#[tokio::test]
 async fn what_members_wrote_long_ago_is_gone_and_how_they_ended_is_not() {
     let squads = Squads::scripted().await;
     let ran = squads.run(&json!([member("coder", "echo hello; echo oops >&2")])).await;
     let (squad, id) = (ran["squadId"].as_str().unwrap(), ran["members"][0]["memberId"].as_str().unwrap());
     let program = squads.up.killed().await;
-    let data = program.data_dir();
-    let paths = StoreOptions { path: data.join("fleet.db"), backups: data.join("backups") };
-    let store = Store::open(&paths).await.unwrap();
+    let store = super::store(&program).await;
     let long_after = Utc::now() + TimeDelta::days(31);
     assert_eq!(store.run_outputs_prune(long_after - TimeDelta::days(30), long_after).await.unwrap(), 1);
     store.close().await;

@@ -79,6 +79,58 @@ async fn the_command_line_runs_a_squad_to_its_end_and_shows_it() {
 }
 
 #[tokio::test]
+async fn a_file_is_the_whole_input_of_the_tool_or_the_members_alone() {
+    let squads = Squads::scripted().await;
+    let program = &squads.up.program;
+    let path = squads.sign("squad.json");
+    let run = async |content: Value| {
+        std::fs::write(&path, content.to_string()).unwrap();
+        program.run(&["squad", "run", "--file", path.to_str().unwrap(), "--json"]).await
+    };
+    let told = |output: &std::process::Output| -> Value { serde_json::from_slice(&output.stdout).unwrap() };
+    let members = json!([member("coder", "echo hello")]);
+    let input =
+        json!({ "members": members, "metadata": { "for": "a test" }, "request_key": "k", "async": false });
+    let [first, again] = [told(&run(input.clone()).await), told(&run(input).await)];
+    assert_eq!((&first["metadata"], &first["done"]), (&json!({ "for": "a test" }), &json!(true)));
+    assert_eq!(again, first);
+    let alone = told(&run(members.clone()).await);
+    assert_ne!(alone["squadId"], first["squadId"]);
+    assert_eq!(alone["members"][0]["rawStdout"], "hello\n");
+    let refused = run(json!({ "members": members, "colour": "red" })).await;
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+}
+
+#[tokio::test]
+async fn a_role_whose_file_is_broken_is_not_played_by_an_older_one() {
+    let squads = Squads::scripted().await;
+    let data = squads.up.program.data_dir();
+    for folder in ["roles", "projects"] {
+        std::fs::create_dir_all(data.join(folder)).unwrap();
+    }
+    std::fs::write(data.join("roles/coder.md"), "---\nname: x\n").unwrap();
+    std::fs::write(data.join("projects/odd.toml"), "colour = 'red'\n").unwrap();
+    let found = squads.up.get("/api/v1/squads/roles").await;
+    let problem =
+        format!("{}: the front matter has no closing '---' line", data.join("roles/coder.md").display());
+    assert_eq!(found["problems"], json!([problem]));
+    let refused =
+        squads.refused(&json!({ "members": [member("reviewer", "true"), member("Coder", "true")] })).await;
+    let message = format!("role 'Coder' cannot be used until its file is mended: {problem}");
+    assert_eq!((refused.status, &refused.body["message"]), (400, &json!(message)));
+    let agent = json!({ "project": "setup", "spec": "x" });
+    let token = squads.up.operator_token();
+    let refused = squads.up.call_as(&token, reqwest::Method::POST, "/api/v1/agents", &agent).await;
+    assert_eq!(
+        (refused.status, &refused.body["details"]["field"]),
+        (400, &json!("role")),
+        "{}",
+        refused.body
+    );
+    assert_eq!(squads.run_one(member("reviewer", "true")).await["status"], "completed");
+}
+
+#[tokio::test]
 async fn roles_are_read_again_when_files_change_and_a_bad_one_hides_no_other() {
     let squads = Squads::scripted().await;
     let roles = squads.up.program.data_dir().join("roles");
@@ -119,6 +171,17 @@ async fn a_template_with_an_unknown_variable_stops_the_start() {
             && said.contains("line 2 of the template: there is no variable 'colour'"),
         "{said}"
     );
+    assert_eq!(said.matches("there is no variable").count(), 1, "{said}");
+    let output = program.run(&["up", "--port", "0", "--engine", "steam"]).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.matches("steam").count()), (Some(2), 1), "{said}");
+}
+
+#[tokio::test]
+async fn a_template_that_no_member_is_called_by_is_warned_of() {
+    let squads = Squads::on(program(SCRIPT, &[("ENGINE", "demo")])).await;
+    let log = squads.up.program.log();
+    assert!(log.contains("RUN_TEMPLATE_PATH is for --engine custom alone"), "{log}");
 }
 
 #[tokio::test]

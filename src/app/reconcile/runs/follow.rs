@@ -123,6 +123,8 @@ impl Fleet {
 }
 
 const FORGOTTEN: &str = "its workspace does not know it any more";
+/// That is how a workspace stops.
+const KILLED: &str = "it was ended from outside, by a stop of its workspace perhaps";
 
 /// Returns when somebody wants the run to end; never when that has been seen to.
 async fn cancel_asked(progress: &mut Option<watch::Receiver<Run>>) {
@@ -140,6 +142,6 @@ fn end_of(end: exec::RunEnd) -> RunEnd {
         exec::RunEnd::Exited(Exit::Signal(signal)) => RunEnd::Signaled { signal },
         exec::RunEnd::Exited(Exit::TimedOut) => RunEnd::TimedOut,
         exec::RunEnd::Canceled => RunEnd::Canceled,
-        exec::RunEnd::Lost => RunEnd::Lost { reason: "its supervisor was killed".to_owned() },
+        exec::RunEnd::Lost => RunEnd::Lost { reason: KILLED.to_owned() },
     }
 }

@@ -1,6 +1,5 @@
 //! The beginning of a member: its workspace, its directory, its engine, its conversation, then its process.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,34 +19,55 @@ use crate::domain::squad::{Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::TaskState;
 use crate::domain::text::{cut, one_line};
 use crate::engine::EngineWord;
-use crate::engine::member::{MemberCommand, MemberEngine, SANDBOX};
+use crate::engine::member::{MemberCommand, MemberEngine, SANDBOX, place};
 use crate::engine::template::Values;
+use crate::store::StoreError;
 
 /// A CLI that makes a conversation asks its service.
 const OPENING_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_REASON: usize = 300;
 
-/// Either the member has begun, or it has ended without.
-type Begun = Result<(), MemberEnd>;
+/// Why a member does not begin.
+pub(super) enum Unbegun {
+    /// It has ended without.
+    Ended(MemberEnd),
+    /// For a reason of ours; it is tried again.
+    Failed(Error),
+}
+
+impl Unbegun {
+    pub(super) fn ended(note: impl Into<String>) -> Self {
+        Self::Ended(MemberEnd::error(note))
+    }
+}
+
+impl From<Error> for Unbegun {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<StoreError> for Unbegun {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
 
 impl Fleet {
     /// Everything is recorded before the process begins. One that was recorded and never begun is begun under another
     /// id, so that none runs twice.
-    pub(super) async fn member_begin(&self, squad: &Squad, member: &mut Member) -> Result<Begun, Error> {
+    pub(super) async fn member_begin(&self, squad: &Squad, member: &mut Member) -> Result<(), Unbegun> {
         if self.member_is_unwanted(member.id).await? {
-            return Ok(Err(MemberEnd::error("it was canceled before it began")));
+            return Err(Unbegun::ended("it was canceled before it began"));
         }
-        let Some(agent) = member.agent else {
-            return Ok(Err(MemberEnd::error("its workspace was deleted")));
-        };
-        let state = match self.member_place(agent).await? {
-            Ok(state) => state,
-            Err(end) => return Ok(Err(end)),
-        };
-        let command = match self.member_prepare(squad, member, &state).await? {
-            Ok(command) => command,
-            Err(end) => return Ok(Err(end)),
-        };
+        let agent = member.agent.ok_or_else(|| Unbegun::ended("its workspace was deleted"))?;
+        let state = self.member_place(agent).await?;
+        let prepared = self.member_prepare(squad, member, &state).await;
+        if prepared.is_err() {
+            // Where it would have worked is told all the same.
+            self.store().member_note_cwd(member.id, member.cwd.as_deref()).await?;
+        }
+        let command = prepared?;
         member.run = Some(RunId::fresh());
         member.status = MemberStatus::Running;
         member.began_at = Some(Utc::now());
@@ -62,14 +82,41 @@ impl Fleet {
         squad: &Squad,
         member: &mut Member,
         state: &AgentState,
-    ) -> Result<Result<MemberCommand, MemberEnd>, Error> {
-        let engine = match self.member_engine(member, state).await? {
-            Ok(engine) => engine,
-            Err(end) => return Ok(Err(end)),
+    ) -> Result<MemberCommand, Unbegun> {
+        let ground = self.member_ground(member, state).await?;
+        let engine = self.member_engine(member, state).await?;
+        member.engine = Some(engine.word.word().to_owned());
+        let mut values = self.member_values(squad, member, &ground);
+        if engine.is_shut_in() {
+            let sandbox = self.sandbox_in(state).await.map_err(|error| Unbegun::ended(error.to_string()))?;
+            values.insert(SANDBOX.to_owned(), sandbox.word().to_owned());
+        }
+        self.member_open_chat(member, engine, state, &mut values).await?;
+        engine.command(&values).map_err(|error| Unbegun::ended(error.to_string()))
+    }
+
+    /// A conversation stays with the engine that keeps it.
+    async fn member_engine(&self, member: &Member, state: &AgentState) -> Result<&MemberEngine, Unbegun> {
+        let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
+        let known = match follow_up.and_then(|chat| chat.id.as_deref()) {
+            Some(id) => self.store().chat_by_id(id).await?.and_then(|chat| EngineWord::parse(&chat.engine)),
+            None => None,
         };
-        let Some(workspace_agent) = state.live.workspace_agent else {
-            return Ok(Err(MemberEnd::error("its workspace has no agent")));
+        let word = match known {
+            Some(word) => word,
+            None => self.engine_of(state).await.map_err(|error| match error {
+                Error::Store(_) => Unbegun::Failed(error),
+                error => Unbegun::ended(format!("{}: {error}", error.code().as_str())),
+            })?,
         };
+        self.options().squads.engines.get(&word).ok_or_else(|| {
+            Unbegun::ended(format!("ENGINE_UNAVAILABLE: set RUN_TEMPLATE_PATH to call the engine '{word}'"))
+        })
+    }
+
+    async fn member_ground(&self, member: &mut Member, state: &AgentState) -> Result<Ground, Unbegun> {
+        let workspace_agent =
+            state.live.workspace_agent.ok_or_else(|| Unbegun::ended("its workspace has no agent"))?;
         let container = self.container_of(&state.agent.project);
         let plot = Plot {
             workspace_agent,
@@ -78,68 +125,28 @@ impl Fleet {
             generation: None,
             notes: None,
         };
-        let ground = match self.ground(plot).await {
-            Ok(ground) => ground,
-            Err(error) => return Ok(Err(MemberEnd::error(error.to_string()))),
+        let looked = self.ground(plot).await;
+        let place = match &looked {
+            Ok(ground) => Some(ground.cwd.as_str()),
+            Err(error) => error.place(),
         };
-        member.engine = Some(engine.word.word().to_owned());
-        member.cwd = Some(ground.cwd.clone());
-        let mut values = self.member_values(squad, member, &ground);
-        if engine.is_shut_in() {
-            match self.sandbox_in(state).await {
-                Ok(sandbox) => values.insert(SANDBOX.to_owned(), sandbox.word().to_owned()),
-                Err(error) => return Ok(Err(MemberEnd::error(error.to_string()))),
-            };
-        }
-        if let Err(end) = self.member_open_chat(member, engine, workspace_agent, &mut values).await {
-            return Ok(Err(end));
-        }
-        Ok(engine.command(&values).map_err(|error| MemberEnd::error(error.to_string())))
-    }
-
-    /// A conversation stays with the engine that keeps it.
-    async fn member_engine(
-        &self,
-        member: &Member,
-        state: &AgentState,
-    ) -> Result<Result<&MemberEngine, MemberEnd>, Error> {
-        let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
-        let known = match follow_up.and_then(|chat| chat.id.as_deref()) {
-            Some(id) => self.store().chat_by_id(id).await?.and_then(|chat| EngineWord::parse(&chat.engine)),
-            None => None,
-        };
-        let word = match known {
-            Some(word) => word,
-            None => match self.engine_of(state).await {
-                Ok(word) => word,
-                Err(error @ Error::Store(_)) => return Err(error),
-                Err(error) => {
-                    return Ok(Err(MemberEnd::error(format!("{}: {error}", error.code().as_str()))));
-                }
-            },
-        };
-        let engine = self.options().squads.engines.get(&word);
-        Ok(engine.ok_or_else(|| {
-            MemberEnd::error(format!("ENGINE_UNAVAILABLE: set RUN_TEMPLATE_PATH to call the engine '{word}'"))
-        }))
+        member.cwd = place.map(str::to_owned);
+        looked.map_err(|error| Unbegun::ended(error.to_string()))
     }
 
     fn member_values(&self, squad: &Squad, member: &Member, ground: &Ground) -> Values {
         let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
-        let path = |path: Option<&PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
-        let repository = ground.repository.as_ref();
+        let mut values = place(&ground.cwd, ground.repository.as_ref());
         let pairs = [
             ("prompt", member.prompt.clone()),
             ("task", member.task.clone()),
-            ("cwd", ground.cwd.clone()),
             ("chatId", follow_up.and_then(|chat| chat.id.clone()).unwrap_or_default()),
             ("STATE_MODE", squad.state_mode.word().to_owned()),
             ("roleId", member.role.clone()),
-            ("gitDir", path(repository.map(|known| &known.git_directory))),
-            ("gitCommonDir", path(repository.map(|known| &known.common_directory))),
             ("FLEET_MCP", self.own_program().display().to_string()),
         ];
-        pairs.map(|(name, value)| (name.to_owned(), value)).into()
+        values.extend(pairs.map(|(name, value)| (name.to_owned(), value)));
+        values
     }
 
     /// A new conversation gets its name: from the engine, or from us where the engine takes one.
@@ -147,14 +154,13 @@ impl Fleet {
         &self,
         member: &mut Member,
         engine: &MemberEngine,
-        workspace_agent: Uuid,
+        state: &AgentState,
         values: &mut Values,
-    ) -> Result<(), MemberEnd> {
+    ) -> Result<(), Unbegun> {
         let Some(chat) = member.chat.as_mut().filter(|chat| !chat.is_follow_up) else { return Ok(()) };
         if let Some(opening) = engine.opening(values) {
-            let opening = opening.map_err(|error| MemberEnd::error(error.to_string()))?;
-            let cwd = member.cwd.clone();
-            let id = self.chat_opened(workspace_agent, opening, cwd).await?;
+            let opening = opening.map_err(|error| Unbegun::ended(error.to_string()))?;
+            let id = self.chat_opened(state, opening, member.cwd.clone()).await?;
             values.insert("chatId".to_owned(), id.clone());
             chat.id = Some(id);
         } else if !engine.names_chats_itself() {
@@ -167,21 +173,23 @@ impl Fleet {
 
     async fn chat_opened(
         &self,
-        workspace_agent: Uuid,
+        state: &AgentState,
         opening: MemberCommand,
         cwd: Option<String>,
-    ) -> Result<String, MemberEnd> {
+    ) -> Result<String, Unbegun> {
         let command = Command {
             cwd,
             timeout: OPENING_LIMIT,
             inherited: Inherited::Only(&environment::ALLOWED),
+            env: opening.environment,
+            container: self.container_of(&state.agent.project),
             ..Command::new(opening.argv)
         };
         let failed = |said: &str| {
-            MemberEnd::error(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
+            Unbegun::ended(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
         };
-        let output =
-            self.coder().exec(workspace_agent, &command).await.map_err(|error| failed(&error.to_string()))?;
+        let made = self.coder().exec(state.workspace_agent()?, &command).await;
+        let output = made.map_err(|error| failed(&error.to_string()))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.exit {
             Exit::Code(0) if !id.is_empty() => Ok(id),
@@ -197,7 +205,7 @@ impl Fleet {
         member: &Member,
         command: MemberCommand,
         state: &AgentState,
-    ) -> Result<Begun, Error> {
+    ) -> Result<(), Unbegun> {
         let id = member.run.unwrap_or_else(RunId::fresh);
         let started = self.start_run_as(
             id,
@@ -207,22 +215,21 @@ impl Fleet {
                 argv: command.argv,
                 cwd: member.cwd.clone(),
                 inherited: Inherited::Only(&environment::ALLOWED),
-                env: Vec::new(),
+                env: command.environment,
                 stdin: Bytes::from(command.stdin),
                 timeout: squad.timeout,
             },
         );
-        match started.await {
-            Ok(_) => {}
-            Err(error @ (Error::NotReady { .. } | Error::AgentNotFound(_) | Error::Invalid { .. })) => {
-                return Ok(Err(MemberEnd::error(error.to_string())));
+        started.await.map_err(|error| match error {
+            Error::NotReady { .. } | Error::AgentNotFound(_) | Error::Invalid { .. } => {
+                Unbegun::ended(error.to_string())
             }
-            Err(error) => return Err(error),
-        }
+            error => Unbegun::Failed(error),
+        })?;
         point("member.launched");
         self.member_task_begin(member, state.agent.sighting.generation).await?;
         self.nudge_squads();
-        Ok(Ok(()))
+        Ok(())
     }
 
     async fn member_task_begin(&self, member: &Member, generation: i64) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use chrono::Utc;
 use tokio::sync::watch;
 
+use super::begin::Unbegun;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -29,8 +30,10 @@ impl Fleet {
             {
                 break end;
             }
-            if let Err(end) = self.member_begin(squad, &mut member).await? {
-                break end;
+            match self.member_begin(squad, &mut member).await {
+                Ok(()) => {}
+                Err(Unbegun::Ended(end)) => break end,
+                Err(Unbegun::Failed(error)) => return Err(error),
             }
         };
         self.member_finish(squad, &member, end).await

@@ -80,14 +80,16 @@ impl Fleet {
         join_all(work).await.into_iter().collect()
     }
 
+    /// Each begins a while after the one before it has ended, also when that was before our own start.
     async fn members_in_turn(&self, squad: &Squad) -> Result<(), Error> {
-        let mut is_first = true;
+        let mut last_end = squad.last_end();
         for member in squad.members.iter().filter(|member| !member.status.is_ended()) {
-            if !is_first {
-                tokio::time::sleep(squad.delay).await;
+            // One that has begun has waited before.
+            if member.began_at.is_none() {
+                tokio::time::sleep(squad.pause(last_end, Utc::now())).await;
             }
-            is_first = false;
             self.member_work(squad, member.clone()).await?;
+            last_end = Some(Utc::now());
         }
         Ok(())
     }

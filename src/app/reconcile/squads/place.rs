@@ -5,13 +5,13 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::Instant;
 
+use super::begin::Unbegun;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
 use crate::domain::operation::{Operation, OperationKind};
-use crate::domain::squad::MemberEnd;
 
 /// Who asks for the start of a workspace that a member needs.
 const SQUADS: &str = "start_squad_members";
@@ -24,10 +24,7 @@ enum Stand {
 }
 
 impl Fleet {
-    pub(super) async fn member_place(
-        &self,
-        agent: AgentId,
-    ) -> Result<Result<Arc<AgentState>, MemberEnd>, Error> {
+    pub(super) async fn member_place(&self, agent: AgentId) -> Result<Arc<AgentState>, Unbegun> {
         let deadline = Instant::now() + self.options().build_timeout;
         let mut looks = self.board().looks();
         let mut operations = self.0.operations.subscribe();
@@ -36,23 +33,22 @@ impl Fleet {
             looks.mark_unchanged();
             operations.mark_unchanged();
             let snapshot = self.board().now();
-            let Some(state) = snapshot.by_id(agent) else {
-                return Ok(Err(MemberEnd::error("its workspace was deleted")));
-            };
+            let state = snapshot.by_id(agent).ok_or_else(|| Unbegun::ended("its workspace was deleted"))?;
             match self.stand(state).await? {
-                Stand::Ready => return Ok(Ok(Arc::clone(state))),
+                Stand::Ready => return Ok(Arc::clone(state)),
                 Stand::Coming => {}
                 Stand::Down if state.agent.name.is_of_runs() && !was_started => {
                     was_started = true;
                     self.member_start_workspace(agent).await?;
                 }
-                Stand::Down => return Ok(Err(down(state))),
+                Stand::Down => return Err(down(state)),
             }
             tokio::select! {
                 _ = looks.changed() => {}
                 _ = operations.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {
-                    return Ok(Err(MemberEnd::error(format!("agent '{}' did not get ready in time", state.agent.name))));
+                    let name = &state.agent.name;
+                    return Err(Unbegun::ended(format!("agent '{name}' did not get ready in time")));
                 }
             }
         }
@@ -98,8 +94,8 @@ impl Fleet {
     }
 }
 
-fn down(state: &AgentState) -> MemberEnd {
+fn down(state: &AgentState) -> Unbegun {
     let agent = &state.agent;
     let (status, reason) = (agent.sighting.status, &agent.sighting.reason);
-    MemberEnd::error(format!("agent '{}' is not running ({status}): {reason}", agent.name))
+    Unbegun::ended(format!("agent '{}' is not running ({status}): {reason}", agent.name))
 }
