@@ -10,6 +10,7 @@ mod isolation;
 mod kill_sweep;
 mod load;
 mod moments;
+mod private_repositories;
 mod recordings;
 mod refusals;
 mod up;
