@@ -43,7 +43,7 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
 
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
-    let template = work.deployment.template(work.workspace.template.id);
+    let template = work.deployment.version_of(&work.workspace, work.build.version_id);
     let planned = template.and_then(|template| planned(work, &template).ok()).unwrap_or(Checkout::Own);
     take_away(work, &planned).await?;
     if let Checkout::Worktree { of } = planned {

@@ -14,3 +14,4 @@ mod private_repositories;
 mod recordings;
 mod refusals;
 mod up;
+mod versions;
