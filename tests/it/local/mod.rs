@@ -13,5 +13,7 @@ mod moments;
 mod private_repositories;
 mod recordings;
 mod refusals;
+mod setup;
+mod streams;
 mod up;
 mod versions;
