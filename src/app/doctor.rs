@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::process::Command;
+
 use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
@@ -29,6 +31,7 @@ impl Fleet {
             self.check_operations().await,
             self.check_identities(),
         ];
+        checks.extend(git(self.hosting()).await);
         checks.extend(isolation(self.hosting()));
         Ok(checks)
     }
@@ -104,6 +107,27 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Workspaces on this machine are made with the git that the server finds, whatever whoever asks would find.
+async fn git(hosting: &Hosting) -> Option<Check> {
+    match hosting {
+        Hosting::Deployment => return None,
+        Hosting::Embedded(_) => {}
+    }
+    let (finding, remedy) = match Command::new("git").arg("--version").output().await {
+        Ok(output) if output.status.success() => {
+            (String::from_utf8_lossy(&output.stdout).trim().to_owned(), None)
+        }
+        Ok(_) | Err(_) => (
+            "the server finds no git that runs".to_owned(),
+            Some(
+                "Install git where the server's PATH leads, or restart the server with another PATH."
+                    .to_owned(),
+            ),
+        ),
+    };
+    Some(Check { name: "git", finding, remedy })
 }
 
 /// Agents on this machine run as its user: whoever starts them must know what they can reach.

@@ -88,21 +88,55 @@ fn read_item(directory: &Path, key: String, now: DateTime<Utc>) -> Option<Metada
         return Some(MetadataItem { key, value: value.to_owned(), error: String::new(), collected_at: now });
     }
     let error = format!("value of {size} bytes exceeded {LONGEST_VALUE} bytes");
-    let end = (0..=LONGEST_VALUE).rev().find(|at| value.is_char_boundary(*at)).unwrap_or_default();
+    let end = value.floor_char_boundary(LONGEST_VALUE);
     Some(MetadataItem { key, value: value.get(..end)?.to_owned(), error, collected_at: now })
 }
 
-/// What an agent printed since its start.
+/// A line that an agent printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// How many bytes the agent had printed at the line's end: it stays the same however long the log grows.
+    pub(crate) id: u64,
+    pub(crate) text: String,
+}
+
+/// The end of what an agent printed since its start.
 pub(crate) fn read_log(log: &Path, start: u64) -> String {
-    let read = || -> std::io::Result<String> {
-        let mut file = std::fs::File::open(log)?;
-        let from = start.max(file.metadata()?.len().saturating_sub(LONGEST_LOG));
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(LONGEST_LOG).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    read().unwrap_or_default()
+    let bytes = end_of(log, start).and_then(|from| read_from(log, from)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The lines after the one of this id, as many as one look takes in; after none, the last ones there are. A line
+/// that is not finished yet is left for later, else it would be cut in two.
+pub(crate) fn read_lines(log: &Path, start: u64, after: u64) -> Vec<Line> {
+    let from = if after == 0 { end_of(log, start) } else { Ok(start + after) };
+    let read = from.and_then(|from| Ok((from, read_from(log, from)?)));
+    let Ok((from, bytes)) = read else { return Vec::new() };
+    // What the end of a long log begins with is the rest of a line.
+    let n_cut = usize::from(after == 0 && from > start);
+    whole_lines(from - start, &bytes).skip(n_cut).collect()
+}
+
+fn whole_lines(mut end: u64, bytes: &[u8]) -> impl Iterator<Item = Line> {
+    let is_whole = |line: &&[u8]| line.ends_with(b"\n") || line.len() as u64 == LONGEST_LOG;
+    bytes.split_inclusive(|byte| *byte == b'\n').take_while(is_whole).map(move |line| {
+        end += line.len() as u64;
+        let text = String::from_utf8_lossy(line);
+        Line { id: end, text: text.trim_end_matches(['\r', '\n']).to_owned() }
+    })
+}
+
+/// Where the part of a log begins that is shown when it has grown without bounds.
+fn end_of(log: &Path, start: u64) -> std::io::Result<u64> {
+    Ok(start.max(std::fs::metadata(log)?.len().saturating_sub(LONGEST_LOG)))
+}
+
+fn read_from(log: &Path, from: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = std::fs::File::open(log)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST_LOG).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -125,5 +159,38 @@ mod tests {
         assert_eq!(read_metadata(directory.path(), &first), first);
         put("fleet_mcp_branch", "other");
         assert_ne!(read_metadata(directory.path(), &first)[0].collected_at, first[0].collected_at);
+    }
+
+    #[test]
+    fn a_line_keeps_its_id_however_long_the_log_grows() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let filler = "x".repeat(99) + "\n";
+        let n_lines = LONGEST_LOG / 100 + 10;
+        let line = |id: u64, text: &str| Line { id, text: text.to_owned() };
+        std::fs::write(&log, "of an earlier agent\nfirst\r\nunfinished").unwrap();
+        assert_eq!(read_lines(&log, 20, 0), [line(7, "first")]);
+        assert_eq!(read_lines(&log, 20, 7), []);
+
+        let mut file = std::fs::File::options().append(true).open(&log).unwrap();
+        std::io::Write::write_all(&mut file, format!("\n{}", filler.repeat(n_lines as usize)).as_bytes())
+            .unwrap();
+        let next = read_lines(&log, 20, 7);
+        assert_eq!(next[0], line(18, "unfinished"));
+        // Page by page it is the same as the end at one look, and nothing is missing.
+        let rest = read_lines(&log, 20, next.last().unwrap().id);
+        let ids: Vec<u64> = next.iter().chain(&rest).map(|line| line.id).collect();
+        assert_eq!(ids, (0..=n_lines).map(|number| 18 + 100 * number).collect::<Vec<_>>());
+        let last = read_lines(&log, 20, 0);
+        assert_eq!((last.last(), last.len() as u64), (rest.last(), LONGEST_LOG / 100));
+    }
+
+    #[test]
+    fn a_line_that_fills_one_look_is_shown_in_pieces() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        std::fs::write(&log, format!("a\n{}", "x".repeat(LONGEST_LOG as usize + 1))).unwrap();
+        let ids: Vec<u64> = read_lines(&log, 0, 2).iter().map(|line| line.id).collect();
+        assert_eq!(ids, [2 + LONGEST_LOG]);
     }
 }

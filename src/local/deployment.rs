@@ -18,7 +18,7 @@ use super::shelf::Shelf;
 use super::site::{Kept, Layout, Site};
 use super::template::{Catalog, Template};
 use super::writer::{Saving, Writer};
-use super::{LocalError, LocalOptions, TemplateSources};
+use super::{LocalOptions, TemplateSources};
 
 /// A watcher that falls further behind looks at the whole state again.
 const CHANGES_KEPT: usize = 1_024;
@@ -156,14 +156,22 @@ impl Deployment {
         self.shelf.version(id)
     }
 
+    /// Its newest build was made with another version than the one in force.
+    pub(crate) fn is_outdated(&self, workspace: &Workspace) -> bool {
+        let active = self.template(workspace.template.id).map(|template| template.version_id);
+        let used = workspace.latest().map(|latest| latest.version_id);
+        active.is_some() && used != active
+    }
+
     /// What the project files say at this moment.
     pub(crate) fn read_templates(&self) -> Vec<Template> {
         catalog(&self.options, &self.site).templates()
     }
 
-    pub(crate) fn template_of(&self, workspace: &Workspace) -> Result<Arc<Template>, LocalError> {
-        let name = &workspace.template.name;
-        self.template(workspace.template.id).ok_or_else(|| LocalError::NoTemplate(name.clone()))
+    /// The version that a build is made with: this one, or the one in force where this is not known any more.
+    pub(crate) fn version_of(&self, workspace: &Workspace, version: Uuid) -> Option<Arc<Template>> {
+        let template = self.template(workspace.template.id)?;
+        Some(self.version(version).filter(|known| known.id == template.id).unwrap_or(template))
     }
 
     fn save(&self, memory: &Memory, workspace: Uuid) -> Saving {

@@ -1,8 +1,14 @@
 //! Rich parameters of a build: which value applies, and Coder's complaints about values.
 
-use super::http::answer::{Refusal, Validation};
 use super::template::{Parameter, Rule, WEB_ADDRESS};
 use crate::coder::wire::ParameterValue;
+
+/// A value that a parameter cannot have, and why in Coder's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unfit {
+    pub(crate) parameter: &'static str,
+    pub(crate) detail: String,
+}
 
 /// The value of every declared parameter: the first source that has it wins, then the default.
 ///
@@ -10,12 +16,12 @@ use crate::coder::wire::ParameterValue;
 pub(crate) fn resolve(
     parameters: &[Parameter],
     sources: &[&[ParameterValue]],
-) -> Result<Vec<ParameterValue>, Refusal> {
+) -> Result<Vec<ParameterValue>, Unfit> {
     let mut values = Vec::new();
     for parameter in parameters {
         let given = sources.iter().find_map(|source| value_of(source, parameter.name));
         let Some(value) = given.or(parameter.default.as_deref()) else {
-            return Err(refused(parameter, "Required parameter not provided; parameter value is null"));
+            return Err(unfit(parameter, "Required parameter not provided; parameter value is null"));
         };
         values.push(ParameterValue { name: parameter.name.to_owned(), value: value.to_owned() });
     }
@@ -27,7 +33,7 @@ pub(crate) fn check_fixed(
     parameters: &[Parameter],
     before: &[ParameterValue],
     given: &[ParameterValue],
-) -> Result<(), Refusal> {
+) -> Result<(), Unfit> {
     for parameter in parameters.iter().filter(|parameter| !parameter.is_mutable) {
         let (old, new) = (value_of(before, parameter.name), value_of(given, parameter.name));
         if new.is_some() && new != old {
@@ -36,7 +42,7 @@ pub(crate) fn check_fixed(
                  so it can't be updated after creating a workspace.",
                 parameter.name
             );
-            return Err(refused(parameter, &detail));
+            return Err(unfit(parameter, &detail));
         }
     }
     Ok(())
@@ -44,7 +50,7 @@ pub(crate) fn check_fixed(
 
 /// Refuses values that the template does not allow. What an earlier build was given stays good: a role whose
 /// file is gone must not keep its agents from starting.
-pub(crate) fn check_rules(parameters: &[Parameter], given: &[ParameterValue]) -> Result<(), Refusal> {
+pub(crate) fn check_rules(parameters: &[Parameter], given: &[ParameterValue]) -> Result<(), Unfit> {
     let values = parameters.iter().filter_map(|known| Some((known, value_of(given, known.name)?)));
     values.into_iter().try_for_each(|(parameter, value)| check(parameter, value))
 }
@@ -53,13 +59,13 @@ pub(crate) fn value_of<'a>(values: &'a [ParameterValue], name: &str) -> Option<&
     values.iter().find(|value| value.name == name).map(|value| value.value.as_str())
 }
 
-fn check(parameter: &Parameter, value: &str) -> Result<(), Refusal> {
+fn check(parameter: &Parameter, value: &str) -> Result<(), Unfit> {
     match &parameter.rule {
         Rule::OneOf(options) if options.iter().all(|option| option != value) => {
             let detail = format!(
                 "Value must be a valid option; the value \"{value}\" must be defined as one of options"
             );
-            Err(refused(parameter, &detail))
+            Err(unfit(parameter, &detail))
         }
         Rule::WebAddress if !is_web_address(value) => {
             let detail = format!(
@@ -67,7 +73,7 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Refusal> {
                  (value \"{value}\" does not match \"{WEB_ADDRESS}\")",
                 name = parameter.name
             );
-            Err(refused(parameter, &detail))
+            Err(unfit(parameter, &detail))
         }
         Rule::Any | Rule::OneOf(_) | Rule::WebAddress => Ok(()),
     }
@@ -78,7 +84,6 @@ fn is_web_address(value: &str) -> bool {
     value.is_empty() || rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(' '))
 }
 
-fn refused(parameter: &Parameter, detail: &str) -> Refusal {
-    Refusal::new(http::StatusCode::BAD_REQUEST, "Unable to validate parameters")
-        .validations(&[Validation::new(parameter.name, detail)])
+fn unfit(parameter: &Parameter, detail: &str) -> Unfit {
+    Unfit { parameter: parameter.name, detail: detail.to_owned() }
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::Deployment;
 use super::template::Template;
+use crate::coder::wire::ParameterValue;
 use crate::domain::project::Project;
 use crate::domain::role::Role;
 
@@ -56,6 +57,20 @@ impl Shelf {
         let stock = self.stock.load();
         let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
         versions.find(|template| template.version_id == id).cloned()
+    }
+
+    /// Every version of a template, the one in force last.
+    pub(crate) fn versions(&self, template: Uuid) -> Vec<Arc<Template>> {
+        let stock = self.stock.load();
+        let versions = stock.earlier.iter().chain(&stock.templates);
+        versions.filter(|version| version.id == template).cloned().collect()
+    }
+
+    /// The values of a preset of any version that is in force, or was.
+    pub(crate) fn preset_values(&self, id: Uuid) -> Option<Vec<ParameterValue>> {
+        let stock = self.stock.load();
+        let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
+        versions.find_map(|version| version.preset(id)).map(|preset| preset.values.clone())
     }
 
     /// Puts other templates in force; false when they are the same.

@@ -16,12 +16,23 @@ pub(crate) const LONGEST_LIFE: TimeDelta = TimeDelta::hours(168);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredToken {
+    /// The part of the token that is no secret; none was kept of the earliest ones.
+    #[serde(default)]
+    pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) hash: String,
+    #[serde(default)]
+    pub(crate) created_at: DateTime<Utc>,
     pub(crate) expires_at: DateTime<Utc>,
 }
 
 impl StoredToken {
+    pub(crate) fn new(name: String, token: &str, lifetime: TimeDelta) -> Self {
+        let id = token.split('-').next().unwrap_or_default().to_owned();
+        let created_at = Utc::now();
+        Self { id, name, hash: hash(token), created_at, expires_at: created_at + lifetime }
+    }
+
     pub(crate) fn is(&self, token: &str) -> bool {
         fits(&self.hash, token) && self.expires_at > Utc::now()
     }
@@ -78,8 +89,8 @@ mod tests {
     #[test]
     fn an_expired_token_is_none() {
         let token = make();
-        let stored = |expires_at| StoredToken { name: "t".into(), hash: hash(&token), expires_at };
-        assert!(stored(Utc::now() + TimeDelta::minutes(1)).is(&token));
-        assert!(!stored(Utc::now() - TimeDelta::minutes(1)).is(&token));
+        let stored = |lifetime| StoredToken::new("t".into(), &token, lifetime);
+        assert!(stored(TimeDelta::minutes(1)).is(&token));
+        assert!(!stored(TimeDelta::minutes(-1)).is(&token));
     }
 }

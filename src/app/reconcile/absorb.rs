@@ -153,7 +153,7 @@ impl Fleet {
     async fn explain_failure(&self, verdict: &mut Verdict, workspace: &Workspace) {
         let build = &workspace.latest_build;
         if BuildStatus::from_word(&build.status) == BuildStatus::Failed
-            && let Some(reason) = self.0.failures.reason(build.id).await
+            && let Some(reason) = self.0.failures.reason(build).await
         {
             verdict.reason = format!("{}: {reason}", verdict.reason);
         }

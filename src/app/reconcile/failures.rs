@@ -5,7 +5,7 @@ use std::sync::Arc;
 use moka::future::Cache;
 use uuid::Uuid;
 
-use crate::coder::wire::BuildLog;
+use crate::coder::wire::{Build, BuildLog};
 use crate::coder::{Client, CoderError};
 use crate::domain::text::{cut, one_line};
 
@@ -24,22 +24,47 @@ impl Failures {
         Self { coder, known: Cache::new(MOST_BUILDS) }
     }
 
-    /// The end of a failed build's log; none when it cannot be had now.
-    pub(super) async fn reason(&self, build: Uuid) -> Option<Arc<str>> {
-        let read =
-            async { Ok::<_, CoderError>(Arc::from(last_errors(&self.coder.build_logs(build, None).await?))) };
-        self.known.try_get_with(build, read).await.ok().filter(|text| !text.is_empty())
+    /// What the end of a failed build's log says beyond the job's own error; none when it cannot be had now.
+    pub(super) async fn reason(&self, build: &Build) -> Option<Arc<str>> {
+        let read = async {
+            let logs = self.coder.build_logs(build.id, None).await?;
+            let known = build.job.error.as_deref().unwrap_or_default();
+            Ok::<_, CoderError>(Arc::from(last_errors(&logs, known)))
+        };
+        self.known.try_get_with(build.id, read).await.ok().filter(|text| !text.is_empty())
     }
 }
 
-fn last_errors(logs: &[BuildLog]) -> String {
+fn last_errors(logs: &[BuildLog], known: &str) -> String {
+    let known = one_line(known);
     let errors: Vec<String> = logs
         .iter()
         .rev()
-        .filter(|log| log.log_level == "error" && !log.output.trim().is_empty())
-        .take(LINES)
+        .filter(|log| log.log_level == "error")
         .map(|log| one_line(&log.output))
+        .filter(|line| !line.is_empty() && *line != known)
+        .take(LINES)
         .collect();
     let in_order: Vec<String> = errors.into_iter().rev().collect();
     cut(&in_order.join("; "), LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_says_what_the_job_has_not_said_yet() {
+        let line = |log_level: &str, output: &str| BuildLog {
+            id: 1,
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            log_source: String::new(),
+            log_level: log_level.to_owned(),
+            stage: String::new(),
+            output: output.to_owned(),
+        };
+        let logs = [line("error", "no\nluck"), line("info", "on the way"), line("error", "cannot clean up")];
+        assert_eq!(last_errors(&logs, "no luck"), "cannot clean up");
+        assert_eq!(last_errors(&logs, "exit status 1"), "no luck; cannot clean up");
+    }
 }

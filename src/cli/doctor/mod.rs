@@ -17,7 +17,11 @@ const COLUMNS: &[Column] = &[column(""), column("CHECK"), column("FINDING")];
 pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
     let mut checks = local::checks(globals).await;
     match ask(globals).await {
-        Ok(report) => checks.extend(report.checks),
+        Ok(report) => {
+            // What the server says of itself counts: its PATH may be another.
+            checks.retain(|ours| report.checks.iter().all(|theirs| theirs.name != ours.name));
+            checks.extend(report.checks);
+        }
         // That no server runs is among the findings already.
         Err(CliError::NoServer) if checks.iter().any(|check| check.name == local::SERVER && !check.ok) => {}
         Err(error) => checks.push(no_answer(&error)),

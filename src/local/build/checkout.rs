@@ -3,14 +3,18 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::git::{Git, check_branch, check_reference, without_credentials};
+use super::address::Address;
+use super::git::{Git, check_branch};
 use super::work::Work;
 use super::worktree;
 use crate::domain::name::AgentName;
-use crate::local::LocalError;
 use crate::local::parameters::value_of;
 use crate::local::record::Checkout;
 use crate::local::template::{DIRECTORY, Source, Template};
+use crate::local::{LocalError, files};
+
+/// What signs in where the repository comes from, in the form of git's credential store.
+const CREDENTIALS: &str = "git-credentials";
 
 /// Makes the directory and its repository, step by step.
 pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
@@ -39,7 +43,7 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
 
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
-    let template = work.deployment.template(work.workspace.template.id);
+    let template = work.deployment.version_of(&work.workspace, work.build.version_id);
     let planned = template.and_then(|template| planned(work, &template).ok()).unwrap_or(Checkout::Own);
     take_away(work, &planned).await?;
     if let Checkout::Worktree { of } = planned {
@@ -134,16 +138,22 @@ async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
     if let Some(branch) = branch {
         arguments.extend(["--branch".into(), check_branch(branch)?.into()]);
     }
-    arguments.extend(["--end-of-options".into(), check_reference(address)?.into(), repo]);
-    let shown = without_credentials(address);
-    let cloned = git.run(root, &arguments, &format!("clone {shown}")).await;
-    cloned.map(drop).map_err(|error| without_address(error, address, &shown))
+    let address = Address::parse(address)?;
+    if let Some(login) = &address.login {
+        let (file, line) = (work.place.fleet.join(CREDENTIALS), format!("{}\n", login.line));
+        let settings = login.settings(&file);
+        blocking(move || files::private_file(&file, &line)).await?;
+        arguments.extend(settings.into_iter().flat_map(|setting| ["--config".into(), setting.into()]));
+    }
+    arguments.extend(["--end-of-options".into(), address.given.clone().into(), repo]);
+    let cloned = git.run(root, &arguments, &format!("clone {}", address.shown)).await;
+    cloned.map(drop).map_err(|error| without_secrets(error, &address))
 }
 
-fn without_address(error: LocalError, address: &str, shown: &str) -> LocalError {
+fn without_secrets(error: LocalError, address: &Address) -> LocalError {
     match error {
         LocalError::GitRefused { doing, output } => {
-            LocalError::GitRefused { doing, output: output.replace(address, shown) }
+            LocalError::GitRefused { doing, output: output.replace(&address.given, &address.shown) }
         }
         other => other,
     }

@@ -1,5 +1,6 @@
 //! Builds: asked for, queued for a slot, carried out step by step, and cleaned up when they fail.
 
+mod address;
 mod checkout;
 mod delete;
 mod git;

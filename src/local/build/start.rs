@@ -1,6 +1,7 @@
 //! A start build: the repository, the files for the agent, its process, and the wait until that answers.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -12,13 +13,14 @@ use crate::local::enclosure::Terminals;
 use crate::local::environment::{self, AgentEnvironment};
 use crate::local::process::{ProcessId, ProcessSpec, Spawned, exited, spawn};
 use crate::local::record::{Agent, AppHealth, Checkout, Connection, Lifecycle};
+use crate::local::template::Template;
 use crate::local::{LocalError, probe, prune, socket, token};
 
 /// How much of the end of the process's output tells why it ended.
 const LAST_OUTPUT: usize = 2_000;
 
 pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
-    let template = work.deployment.template_of(&work.workspace)?;
+    let template = version(work)?;
     // What an agent that is gone, or a start without a stop, has left running.
     work.step("Ending processes", work.end_processes()).await?;
     let checkout = match &work.workspace.checkout {
@@ -40,6 +42,17 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     let started = work.step("Starting the agent", spawn_agent(work, &launch)).await?;
     work.step("Waiting for the agent", answer_of(work, &started)).await?;
     record_checkout(work, checkout).await
+}
+
+/// The version of the build; a server that has started since knows only the one in force, and says so.
+fn version(work: &Work) -> Result<Arc<Template>, LocalError> {
+    let (workspace, id) = (&work.workspace, work.build.version_id);
+    let version = work.deployment.version_of(workspace, id);
+    let version = version.ok_or_else(|| LocalError::NoTemplate(workspace.template.name.clone()))?;
+    if version.version_id != id {
+        work.amend_build(|build| build.version_id = version.version_id);
+    }
+    Ok(version)
 }
 
 /// What a process is started with beyond the workspace itself.
@@ -144,8 +157,8 @@ async fn record_checkout(work: &Work, checkout: Checkout) -> Result<(), LocalErr
 fn last_output(log: &Path, start: u64) -> String {
     let text = agent_files::read_log(log, start);
     let text = text.trim();
-    let from = (text.len().saturating_sub(LAST_OUTPUT)..=text.len()).find(|at| text.is_char_boundary(*at));
-    match text.get(from.unwrap_or_default()..) {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(LAST_OUTPUT));
+    match text.get(from..) {
         Some("") | None => "it printed nothing".to_owned(),
         Some(output) => output.replace('\n', "; "),
     }

@@ -10,15 +10,14 @@ use super::work::Work;
 use crate::local::LocalError;
 use crate::local::record::Workspace;
 
+const NO_COMMIT: [&str; 2] = ["not a git repository", "Needed a single revision"];
+
 /// Adds a worktree on the workspace's own branch.
 pub(super) async fn add(work: &Work, of: &Path) -> Result<(), LocalError> {
     let git = Git::of(work, &[&work.place.root]);
-    let not_a_repository = |error| match error {
-        LocalError::GitRefused { .. } => LocalError::NotARepository { path: of.to_owned() },
-        other => other,
-    };
-    let head = git.run(of, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], "find a commit").await;
-    let head = head.map_err(not_a_repository)?;
+    let head =
+        git.run(of, &["rev-parse", "--verify", "HEAD^{commit}"], &format!("use {}", of.display())).await;
+    let head = head.map_err(|error| explained(error, of))?;
     forget(work, of).await?;
     let branch = branch_of(&work.workspace);
     let known = git.run(of, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")], "").await;
@@ -53,6 +52,17 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
     Ok(())
 }
 
+/// Git's words for a directory without a repository, and for one without a commit, become the remedy; whatever
+/// else it says, such as that the directory is somebody else's, has its own.
+fn explained(error: LocalError, of: &Path) -> LocalError {
+    match error {
+        LocalError::GitRefused { output, .. } if NO_COMMIT.iter().any(|words| output.contains(words)) => {
+            LocalError::NotARepository { path: of.to_owned() }
+        }
+        other => other,
+    }
+}
+
 pub(super) fn branch_of(workspace: &Workspace) -> String {
     format!("fleet/{}", workspace.name)
 }
@@ -81,7 +91,7 @@ fn entries(listing: &str) -> Vec<Entry> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, entries};
+    use super::*;
 
     #[test]
     fn every_worktree_is_known_by_its_path_and_branch() {
@@ -92,5 +102,19 @@ mod tests {
             Entry { path: "/c".into(), branch: None },
         ];
         assert_eq!(entries(listing), expected);
+    }
+
+    #[test]
+    fn only_a_directory_without_a_commit_is_told_to_make_one() {
+        let told = |output: &str| {
+            let error = LocalError::GitRefused { doing: "use /a".to_owned(), output: output.to_owned() };
+            explained(error, Path::new("/a")).to_string()
+        };
+        let remedy = "/a is not a git repository: run 'git init' and make a first commit there";
+        assert_eq!(told("fatal: not a git repository (or any of the parent directories): .git"), remedy);
+        assert_eq!(told("fatal: Needed a single revision"), remedy);
+        let dubious = "fatal: detected dubious ownership in repository at '/a'; To add an exception for this \
+                       directory, call:; git config --global --add safe.directory /a";
+        assert_eq!(told(dubious), format!("git could not use /a: {dubious}"));
     }
 }

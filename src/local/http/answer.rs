@@ -1,12 +1,14 @@
 //! Answers in Coder's form: JSON with its content type, and its error bodies.
 
 use axum::body::Body;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::local::LocalError;
+use crate::local::parameters::Unfit;
 
 const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -132,6 +134,20 @@ impl From<LocalError> for Refusal {
         let detail = error.chain();
         tracing::error!(error = detail, "the embedded Coder could not carry out a request");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal server error").detail(&detail)
+    }
+}
+
+impl From<Unfit> for Refusal {
+    fn from(unfit: Unfit) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "Unable to validate parameters")
+            .validations(&[Validation::new(unfit.parameter, &unfit.detail)])
+    }
+}
+
+/// A socket was expected.
+impl From<WebSocketUpgradeRejection> for Refusal {
+    fn from(rejection: WebSocketUpgradeRejection) -> Self {
+        Self::text(StatusCode::UPGRADE_REQUIRED, &format!("{rejection}\n"))
     }
 }
 

@@ -106,6 +106,18 @@ pub(super) async fn parameters(
     })
 }
 
+pub(super) async fn resources(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+) -> Answer {
+    let id = uuid(&id)?;
+    state.read(|memory| {
+        let (workspace, build) = memory.build(id).ok_or_else(Refusal::not_found)?;
+        ok(&shape::resources(workspace, build))
+    })
+}
+
 pub(super) async fn cancel(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
@@ -154,13 +166,12 @@ fn checked(
     let latest = buildable(workspace, transition)?;
     let mut request = BuildRequest::after(latest, transition, Reason::Initiator);
     (request.is_orphan, request.then_start) = (is_orphan, then_start);
-    if let Some(template) = state.template(workspace.template.id) {
+    request.version_id = asked_version(state, workspace, body)?.unwrap_or(latest.version_id);
+    if let Some(template) = state.version_of(workspace, request.version_id) {
         let given = given_values(body)?;
-        check_version(body, template.version_id)?;
         parameters::check_rules(&template.parameters, &given)?;
         parameters::check_fixed(&template.parameters, &latest.values, &given)?;
         request.values = parameters::resolve(&template.parameters, &[&given, &latest.values])?;
-        request.version_id = template.version_id;
     }
     Ok(request)
 }
@@ -200,12 +211,19 @@ fn buildable(workspace: &Workspace, transition: Transition) -> Result<&Build, Re
     Ok(latest)
 }
 
-/// Only the version of the project files there are can be built.
-fn check_version(body: &Map<String, Value>, active: Uuid) -> Result<(), Refusal> {
-    let Some(given) = body.get("template_version_id").and_then(Value::as_str) else { return Ok(()) };
-    if given == active.to_string() {
-        return Ok(());
+/// The version that is asked for; without one the workspace stays with its own.
+fn asked_version(
+    state: &Deployment,
+    workspace: &Workspace,
+    body: &Map<String, Value>,
+) -> Result<Option<Uuid>, Refusal> {
+    let Some(given) = body.get("template_version_id").and_then(Value::as_str) else { return Ok(None) };
+    let known = Uuid::try_parse(given).ok().and_then(|id| state.version(id));
+    match known.filter(|version| version.id == workspace.template.id) {
+        Some(version) => Ok(Some(version.version_id)),
+        None => {
+            let row = Validation::new("template_version_id", "template version not found");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, "Template version not found.").validations(&[row]))
+        }
     }
-    let row = Validation::new("template_version_id", "template version not found");
-    Err(Refusal::new(StatusCode::BAD_REQUEST, "Template version not found.").validations(&[row]))
 }

@@ -89,9 +89,9 @@ fn checked(state: &Deployment, body: &Map<String, Value>) -> Result<(Workspace, 
         return Err(name_taken(name));
     }
     let preset_id = optional_uuid(body, "template_version_preset_id")?;
-    let preset = preset_id.map(|id| preset_values(&template, id)).transpose()?.unwrap_or_default();
+    let preset = preset_id.map(|id| preset_values(state, id)).transpose()?.unwrap_or_default();
     parameters::check_rules(&template.parameters, &given)?;
-    let values = parameters::resolve(&template.parameters, &[preset, &given])?;
+    let values = parameters::resolve(&template.parameters, &[&preset, &given])?;
     Ok((workspace(name, &template), request(&template, preset_id, values)))
 }
 
@@ -146,9 +146,10 @@ fn absent(what: &str, field: &str, id: Uuid) -> Refusal {
         .validations(&[Validation::new(field, &detail)])
 }
 
-/// An id that is not known is an internal error on a real server too.
-fn preset_values(template: &Template, id: Uuid) -> Result<&[ParameterValue], Refusal> {
-    template.preset(id).map(|preset| preset.values.as_slice()).ok_or_else(|| {
+/// A preset of an earlier version counts still, and an id that is not known is an internal error, as on a real
+/// server.
+fn preset_values(state: &Deployment, id: Uuid) -> Result<Vec<ParameterValue>, Refusal> {
+    state.shelf.preset_values(id).ok_or_else(|| {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Refusal::new(status, "failed to fetch preset parameter values")
             .detail("failed to get preset parameters: sql: no rows in result set")

@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{Path, Query, State};
-use http::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -33,8 +32,7 @@ pub(super) async fn of_build(
     if !is_followed(&query) {
         return ok(&Value::Array(lines));
     }
-    let upgrade = upgrade.map_err(|error| not_a_socket(&error))?;
-    Ok(upgrade.on_upgrade(async move |socket| follow_build(state, id, after, socket).await))
+    Ok(upgrade?.on_upgrade(async move |socket| follow_build(state, id, after, socket).await))
 }
 
 pub(super) async fn of_agent(
@@ -45,12 +43,11 @@ pub(super) async fn of_agent(
     upgrade: Upgrade,
 ) -> Answer {
     let (id, after) = (uuid(&id)?, after(&query));
-    let lines = agent_lines(&state, id, after)?;
+    let lines = agent_lines(&state, id, after).await?;
     if !is_followed(&query) {
         return ok(&Value::Array(lines));
     }
-    let upgrade = upgrade.map_err(|error| not_a_socket(&error))?;
-    Ok(upgrade.on_upgrade(async move |socket| follow_agent(state, id, after, socket).await))
+    Ok(upgrade?.on_upgrade(async move |socket| follow_agent(state, id, after, socket).await))
 }
 
 /// One object a frame; the server closes when the build is over.
@@ -81,12 +78,14 @@ async fn follow_build(state: Arc<Deployment>, id: Uuid, mut after: i64, mut sock
 /// An array a frame; it stays open, since an agent may always say more.
 async fn follow_agent(state: Arc<Deployment>, id: Uuid, mut after: i64, mut socket: WebSocket) {
     let _running = state.tasks.token();
-    while let Ok(lines) = agent_lines(&state, id, after) {
-        if !lines.is_empty() {
-            after += i64::try_from(lines.len()).unwrap_or_default();
+    while let Ok(lines) = agent_lines(&state, id, after).await {
+        if let Some(last) = lines.last() {
+            after = last["id"].as_i64().unwrap_or(after);
             if socket.send(Message::Text(json!(lines).to_string().into())).await.is_err() {
                 return;
             }
+            // There may be more than one look takes in.
+            continue;
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => {}
@@ -105,15 +104,15 @@ fn build_lines(state: &Deployment, id: Uuid, after: i64) -> Option<(Vec<Value>, 
     })
 }
 
-fn agent_lines(state: &Deployment, id: Uuid, after: i64) -> Result<Vec<Value>, Refusal> {
+async fn agent_lines(state: &Deployment, id: Uuid, after: i64) -> Result<Vec<Value>, Refusal> {
     let (path, start, at) = state.read(|memory| {
         let (workspace, agent) = find(memory, id)?;
         Ok::<_, Refusal>((log_file(state, workspace), agent.log_start, agent.created_at))
     })?;
-    let text = agent_files::read_log(&path, start);
-    let lines = text.lines().enumerate().map(|(place, line)| (place + 1, line));
-    let wanted = lines.filter(|(number, _)| i64::try_from(*number).is_ok_and(|number| number > after));
-    Ok(wanted.map(|(number, line)| shape::agent_log(id, number, at, line)).collect())
+    let after = u64::try_from(after).unwrap_or_default();
+    let read = tokio::task::spawn_blocking(move || agent_files::read_lines(&path, start, after)).await;
+    let lines = read.unwrap_or_default();
+    Ok(lines.iter().map(|line| shape::agent_log(id, line.id, at, &line.text)).collect())
 }
 
 fn after(query: &HashMap<String, String>) -> i64 {
@@ -122,8 +121,4 @@ fn after(query: &HashMap<String, String>) -> i64 {
 
 fn is_followed(query: &HashMap<String, String>) -> bool {
     query.contains_key("follow")
-}
-
-fn not_a_socket(error: &WebSocketUpgradeRejection) -> Refusal {
-    Refusal::text(StatusCode::UPGRADE_REQUIRED, &format!("{error}\n"))
 }

@@ -51,10 +51,12 @@ fn site_routes() -> Router<Arc<Deployment>> {
         .route("/buildinfo", get(site::build_info))
         .route("/users/{user}", get(site::user))
         .route("/users/{user}/organizations", get(site::user_organizations))
-        .route("/users/{user}/keys/tokens", post(site::token_create))
+        .route("/users/{user}/keys/tokens", get(site::tokens).post(site::token_create))
+        .route("/users/{user}/keys/tokens/tokenconfig", get(site::token_config))
         .route("/organizations", get(site::organizations))
         .route("/templates", get(templates::list))
         .route("/templates/{id}", get(templates::show))
+        .route("/templates/{id}/versions", get(templates::versions))
         .route("/organizations/{organization}/templates", get(templates::list_in_organization))
         .route("/organizations/{organization}/templates/{name}", get(templates::show_by_name))
         .route("/templateversions/{id}", get(templates::version))
@@ -80,6 +82,7 @@ fn build_routes() -> Router<Arc<Deployment>> {
         .route("/workspacebuilds/{id}", get(builds::show))
         .route("/workspacebuilds/{id}/cancel", patch(builds::cancel))
         .route("/workspacebuilds/{id}/parameters", get(builds::parameters))
+        .route("/workspacebuilds/{id}/resources", get(builds::resources))
         .route("/workspacebuilds/{id}/logs", get(logs::of_build))
 }
 

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use http::StatusCode;
 
 use super::answer::{Refusal, Validation};
+use crate::local::Deployment;
 use crate::local::record::{Connection, Workspace};
-use crate::local::site::{Site, USERNAME};
+use crate::local::site::USERNAME;
 
 const STATUSES: [&str; 10] = [
     "pending",
@@ -57,9 +58,9 @@ impl Search {
         Ok(Self { terms })
     }
 
-    pub(super) fn finds(&self, site: &Site, workspace: &Workspace) -> bool {
+    pub(super) fn finds(&self, state: &Deployment, workspace: &Workspace) -> bool {
         let wants_deleted = self.terms.contains(&Term::Status("deleted".to_owned()));
-        workspace.is_deleted == wants_deleted && self.terms.iter().all(|term| term.fits(site, workspace))
+        workspace.is_deleted == wants_deleted && self.terms.iter().all(|term| term.fits(state, workspace))
     }
 
     pub(super) fn wants_metadata(&self, key: &str) -> bool {
@@ -69,11 +70,11 @@ impl Search {
 }
 
 impl Term {
-    fn fits(&self, site: &Site, workspace: &Workspace) -> bool {
+    fn fits(&self, state: &Deployment, workspace: &Workspace) -> bool {
         let latest = workspace.latest();
         let connection = workspace.agent().map(|agent| agent.connection);
         match self {
-            Self::Owner(user) => site.is_user(user) || user == USERNAME,
+            Self::Owner(user) => state.site.is_user(user) || user == USERNAME,
             Self::Template(name) => workspace.template.name.to_lowercase() == *name,
             Self::Name(part) => workspace.name.to_lowercase().contains(part),
             Self::Status(word) => latest.is_some_and(|latest| latest.status() == word),
@@ -89,7 +90,8 @@ impl Term {
             Self::Healthy(wanted) => {
                 connection.is_none_or(|connection| connection == Connection::Connected) == *wanted
             }
-            Self::Outdated(wanted) | Self::Dormant(wanted) | Self::HasAiTask(wanted) => !wanted,
+            Self::Outdated(wanted) => state.is_outdated(workspace) == *wanted,
+            Self::Dormant(wanted) | Self::HasAiTask(wanted) => !wanted,
             Self::UsedBefore(time) => workspace.created_at < *time,
             Self::UsedAfter(time) => workspace.created_at > *time,
             Self::Metadata(_) => true,

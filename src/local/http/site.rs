@@ -44,6 +44,28 @@ pub(super) async fn user_organizations(
     ok(&json!([shape::organization(&state.site)]))
 }
 
+/// Tokens that were made here and still let their holder in; nobody is told a secret again.
+pub(super) async fn tokens(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(user): Path<String>,
+) -> Answer {
+    check_user(&state, &user)?;
+    state.read(|memory| {
+        let valid = memory.kept.tokens.iter().filter(|token| token.expires_at > Utc::now());
+        ok(&valid.map(|token| shape::token(&state.site, token)).collect::<Value>())
+    })
+}
+
+pub(super) async fn token_config(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(user): Path<String>,
+) -> Answer {
+    check_user(&state, &user)?;
+    ok(&json!({ "max_token_lifetime": LONGEST_LIFE.num_nanoseconds() }))
+}
+
 /// Makes a further token of the one user; it is told once.
 pub(super) async fn token_create(
     State(state): State<Arc<Deployment>>,
@@ -55,7 +77,7 @@ pub(super) async fn token_create(
     let body = object(&body)?;
     let (key, lifetime) = (token::make(), lifetime(&body)?);
     let name = body.get("token_name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let stored = StoredToken { name, hash: token::hash(&key), expires_at: Utc::now() + lifetime };
+    let stored = StoredToken::new(name, &key, lifetime);
     let ((), saving) = state.change_kept(|kept| keep(kept, stored))?;
     saving.done().await?;
     created(&json!({ "key": key }))

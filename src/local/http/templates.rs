@@ -52,6 +52,16 @@ pub(super) async fn show_by_name(
     ok(&shape::template(&state.site, &template))
 }
 
+pub(super) async fn versions(
+    State(state): State<Arc<Deployment>>,
+    _: SignedIn,
+    Path(id): Path<String>,
+) -> Answer {
+    let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
+    let versions = state.shelf.versions(template.id);
+    ok(&versions.iter().map(|version| shape::version(&state.site, version)).collect::<Value>())
+}
+
 pub(super) async fn version(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,

@@ -30,8 +30,7 @@ pub(super) async fn connect(
 ) -> Answer {
     let (agent, reconnect) = (agent_id(&id)?, reconnect(&query)?);
     let spec = spec(&state, agent, &query)?;
-    let upgrade =
-        upgrade.map_err(|error| Refusal::text(StatusCode::UPGRADE_REQUIRED, &format!("{error}\n")))?;
+    let upgrade = upgrade?;
     // A reconnect id counts for one agent only.
     let session = named(agent, &reconnect.to_string());
     Ok(upgrade.on_upgrade(async move |socket| {

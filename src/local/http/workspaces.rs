@@ -27,8 +27,7 @@ pub(super) async fn list(
     let offset = page_number(&query, "offset")?.unwrap_or_default();
     let body = state.read(|memory| {
         let all = memory.workspaces.values();
-        let mut found: Vec<&Workspace> =
-            all.filter(|workspace| search.finds(&state.site, workspace)).collect();
+        let mut found: Vec<&Workspace> = all.filter(|workspace| search.finds(&state, workspace)).collect();
         found.sort_by_cached_key(|workspace| order(workspace));
         let page = found.iter().skip(offset).take(limit);
         let rows: Vec<Value> = page.map(|workspace| row(&state, memory, workspace, &search)).collect();

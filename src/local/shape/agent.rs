@@ -78,7 +78,7 @@ pub(crate) fn metadata(item: &MetadataItem, script: &str) -> Value {
 }
 
 /// One line of what the agent's process printed.
-pub(crate) fn agent_log(agent: Uuid, id: usize, at: DateTime<Utc>, line: &str) -> Value {
+pub(crate) fn agent_log(agent: Uuid, id: u64, at: DateTime<Utc>, line: &str) -> Value {
     json!({ "id": id, "created_at": time(at), "output": line, "level": "info", "source_id": agent })
 }
 

@@ -96,7 +96,7 @@ fn job(site: &Site, memory: &Memory, build: &Build) -> Value {
 }
 
 /// Nothing until the build has succeeded; builds before the newest have lost their agents.
-fn resources(workspace: &Workspace, build: &Build) -> Value {
+pub(crate) fn resources(workspace: &Workspace, build: &Build) -> Value {
     let Some(made) = build.agent.as_ref().filter(|_| build.job.has_succeeded()) else { return json!([]) };
     let is_newest = workspace.latest().is_some_and(|latest| latest.id == build.id);
     json!([resource(workspace, build, made, is_newest)])

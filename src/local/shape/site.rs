@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::time;
 use crate::local::site::{ORGANIZATION, Site, USERNAME, VERSION};
+use crate::local::token::StoredToken;
 
 pub(crate) fn build_info(site: &Site) -> Value {
     json!({
@@ -48,5 +49,24 @@ pub(crate) fn organization(site: &Site) -> Value {
         "updated_at": time(site.created_at),
         "is_default": true,
         "default_org_member_roles": ["organization-workspace-access"],
+    })
+}
+
+/// A token without its secret. When it was used last is not kept.
+pub(crate) fn token(site: &Site, token: &StoredToken) -> Value {
+    json!({
+        "id": token.id,
+        "user_id": site.user_id,
+        "last_used": time(chrono::DateTime::UNIX_EPOCH),
+        "expires_at": time(token.expires_at),
+        "created_at": time(token.created_at),
+        "updated_at": time(token.created_at),
+        "login_type": "token",
+        "scope": "all",
+        "scopes": ["coder:all"],
+        "token_name": token.name,
+        "lifetime_seconds": (token.expires_at - token.created_at).num_seconds(),
+        "allow_list": ["*:*"],
+        "username": USERNAME,
     })
 }

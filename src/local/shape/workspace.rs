@@ -34,7 +34,7 @@ pub(crate) fn workspace(deployment: &Deployment, memory: &Memory, workspace: &Wo
         "template_use_classic_parameter_flow": false,
         "latest_build": latest.map(|latest| build(deployment, memory, workspace, latest)),
         "latest_app_status": workspace.app_status,
-        "outdated": used != active,
+        "outdated": deployment.is_outdated(workspace),
         "name": workspace.name,
         "last_used_at": time(workspace.created_at),
         "deleting_at": null,

@@ -35,6 +35,17 @@ async fn all_is_well() {
 }
 
 #[tokio::test]
+async fn what_the_server_says_of_its_git_counts() {
+    let rig = Rig::start().await;
+    let theirs = CheckRow { ok: false, remedy: Some("Install git.".into()), ..well("git", "none") };
+    rig.answers("GET /doctor", &DoctorReport { ok: false, checks: vec![theirs.clone()] }).await;
+    let output = rig.command("doctor --json").output().unwrap();
+    let report: DoctorReport = serde_json::from_slice(&output.stdout).unwrap();
+    let gits: Vec<&CheckRow> = report.checks.iter().filter(|check| check.name == "git").collect();
+    assert_eq!(gits, [&theirs]);
+}
+
+#[tokio::test]
 async fn every_trouble_has_its_remedy() {
     let rig = Rig::start().await;
     rig.write_server_file(std::process::id(), "0.0.1");

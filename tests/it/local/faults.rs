@@ -1,5 +1,6 @@
 //! What cannot work says so clearly and leaves nothing half made.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -119,7 +120,11 @@ async fn a_directory_that_is_nobodys_is_not_taken() {
 }
 
 /// Runs a Coder of its own process under a shell's limits.
-async fn with_shell(site: &LocalSite, script: &str, path: &Path) -> (tokio::process::Child, Api, String) {
+pub(super) async fn with_shell(
+    site: &LocalSite,
+    script: &str,
+    path: &Path,
+) -> (tokio::process::Child, Api, String) {
     let mut command = tokio::process::Command::new("/bin/sh");
     command.arg("-c").arg(format!("{script} exec \"$0\" local-coder --data-dir \"$1\""));
     command.arg(env!("CARGO_BIN_EXE_fleet-mcp")).arg(site.data_dir()).env_clear();
@@ -162,16 +167,30 @@ async fn a_disk_that_takes_no_more_refuses_the_create_and_goes_on() {
     assert_eq!(ended.latest_build.status, "running");
 }
 
-#[tokio::test]
-async fn without_git_a_build_fails_and_says_so() {
-    let site = LocalSite::new();
-    let empty = tempfile::tempdir().unwrap();
-    let (_child, api, url) = with_shell(&site, "", empty.path()).await;
+/// The error of a build by a Coder that finds its programs there.
+async fn failure_with_path(site: &LocalSite, path: &Path) -> String {
+    let (_child, api, url) = with_shell(site, "", path).await;
     let created = api.workspace_create("setup", "agent").await.body;
     let token = std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap();
     let id = created["id"].as_str().unwrap().parse().unwrap();
     let failed = watched(&client(&url, &token), id, is_over).await.latest_build;
+    assert_eq!((failed.status.as_str(), site.workspace_names()), ("failed", Vec::new()));
+    failed.job.error.unwrap()
+}
+
+#[tokio::test]
+async fn without_git_a_build_fails_and_says_so() {
+    let (site, empty) = (LocalSite::new(), tempfile::tempdir().unwrap());
     let expected = "git was not found on the PATH: install git and start the workspace again";
-    assert_eq!((failed.status.as_str(), failed.job.error.as_deref()), ("failed", Some(expected)));
-    assert_eq!(site.workspace_names(), Vec::<String>::new());
+    assert_eq!(failure_with_path(&site, empty.path()).await, expected);
+}
+
+#[tokio::test]
+async fn a_git_that_is_killed_fails_the_build_with_how_it_ended() {
+    let (site, programs) = (LocalSite::new(), tempfile::tempdir().unwrap());
+    let git = programs.path().join("git");
+    std::fs::write(&git, "#!/bin/sh\nkill -9 $$\n").unwrap();
+    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let expected = "git could not make an empty repository: it ended with signal: 9 (SIGKILL)";
+    assert_eq!(failure_with_path(&site, programs.path()).await, expected);
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::isolation::is_skipped;
 use crate::harness::{LocalSite, RunningFleet, RunningLocal, create_command, is_over, is_ready, operator};
 
-fn git(directory: &Path, arguments: &[&str]) -> String {
+pub(super) fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = std::process::Command::new("git");
     command.args(["-c", "user.name=Test", "-c", "user.email=test@example.com"]).args(arguments);
     let output = command.current_dir(directory).output().unwrap();
@@ -18,7 +18,7 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn repository() -> tempfile::TempDir {
+pub(super) fn repository() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     git(directory.path(), &["init", "--quiet", "--initial-branch=main"]);
     std::fs::write(directory.path().join("file"), "content").unwrap();
@@ -218,5 +218,21 @@ async fn a_directory_without_a_commit_fails_with_the_remedy_and_leaves_nothing()
     );
     assert_eq!(failed.latest_build.job.error, Some(expected));
     assert_eq!(site.workspace_names(), Vec::<String>::new());
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn what_else_git_has_against_a_directory_is_said_in_its_own_words() {
+    let caller = repository();
+    std::fs::write(caller.path().join(".git/config"), "[broken\n").unwrap();
+    let site = LocalSite::new().here(caller.path());
+    let local = site.start().await;
+    let created = local.create("here", "helper", "").await.body;
+    let failed = local.until(&created["id"], is_over).await;
+    let expected = format!(
+        "git could not use {}: fatal: bad config line 1 in file .git/config",
+        caller.path().display()
+    );
+    assert_eq!(failed.latest_build.job.error, Some(expected));
     local.coder.stop().await;
 }

@@ -78,6 +78,16 @@ async fn tokens_are_made_as_recorded_and_let_their_holder_in() {
     assert_recorded("013", &made);
     let holder = Api::new(&local.url, text(&made.body["key"]));
     assert_eq!(holder.get("/api/v2/users/me").await.status, 200);
+    let tokens = local.api().get(path).await;
+    assert_recorded("015", &tokens);
+    let row = &tokens.body[0];
+    let id = text(&made.body["key"]).split('-').next().unwrap();
+    let lifetime = body["lifetime"].as_i64().unwrap() / 1_000_000_000;
+    assert_eq!(
+        (&row["id"], &row["token_name"], &row["lifetime_seconds"], tokens.body.as_array().unwrap().len()),
+        (&json!(id), &body["token_name"], &json!(lifetime), 1)
+    );
+    assert_same("016", &local.api().get(&format!("{path}/tokenconfig")).await);
     let message = format!("A token with name {} already exists.", body["token_name"]);
     let again = local.api().post(path, &body).await;
     assert_eq!((again.status, &again.body["message"]), (409, &json!(message)));
@@ -112,7 +122,10 @@ async fn a_workspace_and_its_builds_look_like_the_recordings() {
     let build = format!("/api/v2/workspacebuilds/{}", ready.latest_build.id);
     assert_recorded("055", &api.get(&format!("{build}/logs")).await);
     assert_recorded("056", &api.get(&format!("{build}/parameters")).await);
+    let resources = api.get(&format!("{build}/resources")).await;
+    assert_recorded("057", &resources);
     let agent = ready.latest_build.resources[0].agents[0].id;
+    assert_eq!(resources.body[0]["agents"][0]["id"], json!(agent));
     assert_recorded("059", &api.get(&format!("/api/v2/workspaceagents/{agent}")).await);
     lists_look_like_the_recordings(&api, id).await;
     kill_and_look(&site, &local, &created.body["id"]).await;

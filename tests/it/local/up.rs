@@ -187,3 +187,24 @@ async fn where_agents_cannot_be_isolated_up_and_doctor_say_so_and_all_works() {
     assert!(program.run(&["down"]).await.status.success());
     assert!(server.wait().await.unwrap().success());
 }
+
+#[tokio::test]
+async fn the_doctor_speaks_of_the_git_that_the_server_finds() {
+    let (program, empty) = (Program::without_coder(), tempfile::tempdir().unwrap());
+    let mut command = program.command(&["up", "--port", "0"]);
+    command.env("PATH", empty.path());
+    let mut server = up_by(&program, command).await;
+    let report = program.run(&["--json", "doctor"]).await;
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let is_git = |check: &&Value| check["name"] == "git";
+    let checks: Vec<&Value> = report["checks"].as_array().unwrap().iter().filter(is_git).collect();
+    let expected = serde_json::json!({
+        "name": "git",
+        "ok": false,
+        "finding": "the server finds no git that runs",
+        "remedy": "Install git where the server's PATH leads, or restart the server with another PATH.",
+    });
+    assert_eq!(checks, [&expected]);
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.wait().await.unwrap().success());
+}

@@ -53,6 +53,11 @@ async fn type_in(attachment: &Attachment, text: &str) {
     attachment.input().send(PtyInput::Data(text.to_owned())).await.unwrap();
 }
 
+#[test]
+fn a_terminal_to_which_nobody_is_connected_is_kept_for_five_minutes() {
+    assert_eq!(IDLE_LIMIT, Duration::from_secs(300));
+}
+
 #[tokio::test]
 async fn output_comes_whole_and_then_the_end() {
     let scene = Scene::new(IDLE_LIMIT);

@@ -1,0 +1,119 @@
+//! The address of a repository and what signs in there, kept apart: the latter is for git's eyes only.
+//!
+//! Messages, logs and the command lines of processes are read by others. So git is given an address without it,
+//! and finds it where git's own credential store looks; whoever works in the clone signs in the same way.
+
+use std::path::Path;
+
+use super::git::is_reference;
+use crate::local::LocalError;
+
+pub(super) struct Address {
+    /// For git.
+    pub(super) given: String,
+    /// For people.
+    pub(super) shown: String,
+    pub(super) login: Option<Login>,
+}
+
+/// Who signs in at one server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Login {
+    /// `https://example.com`
+    server: String,
+    /// `https://name:password@example.com`: a line of git's credential store.
+    pub(super) line: String,
+}
+
+impl Address {
+    pub(super) fn parse(text: &str) -> Result<Self, LocalError> {
+        let address = Self::split(text);
+        if is_reference(text) { Ok(address) } else { Err(LocalError::BadReference(address.shown)) }
+    }
+
+    fn split(text: &str) -> Self {
+        let plain = |text: &str| Self { given: text.to_owned(), shown: text.to_owned(), login: None };
+        let Some((scheme, rest)) = text.split_once("://") else { return plain(text) };
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let Some((user, host)) = authority.rsplit_once('@') else { return plain(text) };
+        let server = format!("{scheme}://{host}");
+        let shown = format!("{server}{path}");
+        if is_web(scheme) {
+            // A token alone stands for a name with an empty password.
+            let colon = if user.contains(':') { "" } else { ":" };
+            let login = Login { line: format!("{scheme}://{user}{colon}@{host}"), server };
+            return Self { given: shown.clone(), shown, login: Some(login) };
+        }
+        // Elsewhere a name signs nobody in, and only git knows what to do with a password.
+        if user.contains(':') { Self { shown, ..plain(text) } } else { plain(text) }
+    }
+}
+
+impl Login {
+    /// What a clone must be told to sign in with this line of the file, there and ever after.
+    pub(super) fn settings(&self, file: &Path) -> [String; 2] {
+        let quoted = file.display().to_string().replace('\'', r"'\''");
+        let helper = |value: &str| format!("credential.{}.helper={value}", self.server);
+        // An empty one comes first, lest somebody's own store answers with another login for that server.
+        [helper(""), helper(&format!("store --file='{quoted}'"))]
+    }
+}
+
+fn is_web(scheme: &str) -> bool {
+    let scheme = scheme.to_ascii_lowercase();
+    scheme.ends_with("http") || scheme.ends_with("https")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (String, String, Option<String>) {
+        let Address { given, shown, login } = Address::split(text);
+        (given, shown, login.map(|login| login.line))
+    }
+
+    #[test]
+    fn whatever_signs_in_on_the_web_is_neither_shown_nor_given_to_git() {
+        let clean = "https://example.com:8443/a.git".to_owned();
+        for (user, line) in
+            [("me:se%40cret", "me:se%40cret"), ("ghp_token", "ghp_token:"), ("a@b:c", "a@b:c")]
+        {
+            let line = Some(format!("https://{line}@example.com:8443"));
+            let text = format!("https://{user}@example.com:8443/a.git");
+            assert_eq!(parts(&text), (clean.clone(), clean.clone(), line));
+        }
+    }
+
+    #[test]
+    fn other_addresses_are_given_as_they_are_and_shown_without_passwords() {
+        for text in
+            ["/some/where", "git@example.com:a/b.git", "ssh://git@example.com/a", "https://example.com/@a"]
+        {
+            assert_eq!(parts(text), (text.to_owned(), text.to_owned(), None));
+        }
+        let text = "ssh://me:secret@example.com/a";
+        assert_eq!(parts(text), (text.to_owned(), "ssh://example.com/a".to_owned(), None));
+    }
+
+    #[test]
+    fn a_refusal_does_not_show_it_either() {
+        let refused = Address::parse("https://ghp_token@example.com/a\nb").err().unwrap();
+        assert_eq!(
+            refused.to_string(),
+            "'https://example.com/a\nb' is no repository address or branch that git may be given"
+        );
+    }
+
+    #[test]
+    fn a_store_is_named_for_its_server_alone_and_in_place_of_any_other() {
+        let login = Address::split("https://me:secret@example.com/a").login.unwrap();
+        assert_eq!(
+            login.settings(Path::new("/it's here")),
+            [
+                "credential.https://example.com.helper=",
+                r"credential.https://example.com.helper=store --file='/it'\''s here'"
+            ]
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! What the embedded Coder streams has the frames, keys and types that a real one was recorded with.
+
+use std::io::Write;
+
+use futures_util::StreamExt;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use super::recordings::{assert_recorded, text};
+use crate::harness::{LocalSite, RunningLocal, fixture, project};
+use crate::stub::shape::assert_same_shape;
+
+/// Status, content type and the first events of a stream.
+async fn events(local: &RunningLocal, path: &str, count: usize) -> (u16, Value, Vec<Value>) {
+    let mut response = local.api().request(Method::GET, path).send().await.unwrap();
+    let kind = json!(response.headers()["content-type"].to_str().unwrap());
+    let (status, mut read) = (response.status().as_u16(), String::new());
+    while read.matches("\n\n").count() < count {
+        read += std::str::from_utf8(&response.chunk().await.unwrap().expect("the stream goes on")).unwrap();
+    }
+    (status, kind, read.split("\n\n").take(count).map(event).collect())
+}
+
+fn event(block: &str) -> Value {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    json!({ "event": field("event:"), "data": serde_json::from_str::<Value>(field("data:")).unwrap() })
+}
+
+async fn frames(local: &RunningLocal, path: &str, count: usize) -> Vec<Value> {
+    let mut request = (local.url.replacen("http", "ws", 1) + path).into_client_request().unwrap();
+    request.headers_mut().insert("Coder-Session-Token", local.token.parse().unwrap());
+    let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+    let read = socket.take(count).map(|frame| frame.unwrap().into_text().unwrap());
+    read.map(|text| json!({ "data": serde_json::from_str::<Value>(&text).unwrap() })).collect().await
+}
+
+/// The kinds of events are the same, and each has the same shape.
+fn assert_same_events(name: &str, recorded: &Value, ours: &[Value]) {
+    let kinds = |events: &[Value]| -> Vec<(Value, Value)> {
+        events.iter().map(|event| (event["event"].clone(), event["data"]["type"].clone())).collect()
+    };
+    let recorded = &recorded.as_array().unwrap()[..ours.len()];
+    assert_eq!(kinds(ours), kinds(recorded), "{name}");
+    for (recorded, ours) in recorded.iter().zip(ours) {
+        assert_same_shape(name, &recorded["data"], &ours["data"]);
+    }
+}
+
+fn assert_same_stream(name: &str, events: &str, ours: &(u16, Value, Vec<Value>)) {
+    let recorded = fixture(name).raw;
+    let meta = &recorded["meta"];
+    assert_eq!((&json!(ours.0), &ours.1), (&meta["status"], &meta["headers"]["Content-Type"]), "{name}");
+    assert_same_events(name, &recorded[events], &ours.2);
+}
+
+#[tokio::test]
+async fn a_workspace_that_starts_is_watched_as_recorded() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_url = format!("git://{}/nothing", silent.local_addr().unwrap());
+    let site = LocalSite::new().project(project("fleet-slow", Some(&silent_url)));
+    let local = site.start().await;
+    let created = local.create("fleet-slow", "agent-one", "").await.body;
+    let (_connection, _) = silent.accept().await.unwrap();
+    let path = format!("/api/v2/workspaces/{}/watch", text(&created["id"]));
+    let ours = events(&local, &path, 2).await;
+    assert_same_stream("051", "first_two_full", &ours);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_workspace_its_metadata_and_what_its_agent_says_are_watched_as_recorded() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    let ready = local.create_ready("agent-one").await;
+    let log = site.workspace("agent-one").join("fleet/agent.log");
+    writeln!(std::fs::File::options().append(true).open(log).unwrap(), "startup: done").unwrap();
+    let socket = frames(&local, &format!("/api/v2/workspaces/{}/watch-ws", ready.id), 2).await;
+    assert_same_events("065", &fixture("065").raw["events"], &socket);
+    let agent = format!("/api/v2/workspaceagents/{}", ready.latest_build.resources[0].agents[0].id);
+    let metadata = events(&local, &format!("{agent}/watch-metadata"), 1).await;
+    assert_same_stream("063", "events", &metadata);
+    let metadata = frames(&local, &format!("{agent}/watch-metadata-ws"), 1).await;
+    assert_same_events("064", &fixture("064").raw["events"], &metadata);
+    let said = frames(&local, &format!("{agent}/logs?follow=true"), 1).await;
+    assert_same_events("067", &fixture("067").raw["events"], &said);
+    assert_recorded("060", &local.api().get(&format!("{agent}/logs")).await);
+    local.coder.stop().await;
+}
