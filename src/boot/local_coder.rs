@@ -11,6 +11,7 @@ use crate::config::{CoderSettings, Settings};
 use crate::domain::hosting::Isolation;
 use crate::engine::EngineWord;
 use crate::local::{LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources};
+use crate::store;
 use crate::telemetry::Secrets;
 
 /// Well below the limit that the embedded Coder keeps like a real one.
@@ -56,6 +57,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         engine: options.engine.word().to_owned(),
         runner: RunnerCommand { program: program.clone(), arguments: vec!["agent".to_owned()] },
         encloser: program,
+        secrets: store::files_of(&settings.database).into(),
         build_deadline: settings.fleet.build_timeout,
         silence_limit: SILENCE_LIMIT,
     });
