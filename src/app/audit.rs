@@ -8,6 +8,15 @@ use crate::domain::page::{Page, PageRequest};
 
 pub use crate::store::AuditRow as AuditEntry;
 
+/// Holds any name and any id, and is too short for a token.
+pub const LONGEST_NAME: usize = 40;
+
+/// What the trail repeats of a caller's words on whom a call was about: what is longer is no name, but may be a
+/// secret, and could fill the disk.
+pub fn repeatable(target: &str) -> Option<String> {
+    (target.chars().count() <= LONGEST_NAME).then(|| target.to_owned())
+}
+
 impl Fleet {
     pub async fn audit_list(&self, caller: &Caller, page: PageRequest) -> Result<Page<AuditEntry>, Error> {
         let deed = Deed { caller, action: Action::AuditRead, target: None };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use chrono::Utc;
 
 use super::Fleet;
+use super::audit::repeatable;
 use super::error::Error;
 use crate::domain::access::{Action, Principal, RoomNeeded, Target, authorize};
 use crate::domain::id::OperationId;
@@ -52,7 +53,7 @@ impl Deed<'_> {
             token_id: principal.token_id,
             surface: self.caller.surface.word().to_owned(),
             action: self.action.name().to_owned(),
-            target: self.target.clone(),
+            target: self.target.as_deref().and_then(repeatable),
             outcome,
             code: None,
             reason: None,

@@ -13,6 +13,7 @@ use crate::engine::EngineWord;
 use crate::local::{
     AgentFile, LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources,
 };
+use crate::store;
 use crate::telemetry::Secrets;
 
 /// Well below the limit that the embedded Coder keeps like a real one.
@@ -59,6 +60,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         agent_files: templates(&settings.squads),
         runner: RunnerCommand { program: program.clone(), arguments: vec!["agent".to_owned()] },
         encloser: program,
+        secrets: store::files_of(&settings.database).into(),
         build_deadline: settings.fleet.build_timeout,
         silence_limit: SILENCE_LIMIT,
     });

@@ -46,7 +46,6 @@ const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// Everything that runs, to be taken down together.
 struct Running {
     fleet: Fleet,
-    store: Store,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -60,9 +59,10 @@ struct Bound {
 /// What is done once the server serves; it ends soon after it is told to stop.
 pub type Ready = Box<dyn FnOnce(ServerFile, CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
-/// Where a server works: its directory, its port, and whom to tell.
+/// Where a server works: its directory, its store, its port, and whom to tell.
 struct Site<'a> {
     dir: &'a DataDir,
+    store: &'a Store,
     bound: Bound,
     ready: Ready,
 }
@@ -78,9 +78,12 @@ struct Host<'a> {
 pub async fn serve(settings: &Settings, engine: EngineWord, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
-    let site = Site { dir: &dir, bound: bind(settings).await?, ready };
+    let bound = bind(settings).await?;
+    let store = open_store(settings).await?;
+    let site = Site { dir: &dir, store: &store, bound, ready };
     let host = Host { coder, hosting: Hosting::Deployment, engine };
     let served = run(settings, host, site).await;
+    store.close().await;
     dir.withdraw();
     served
 }
@@ -92,19 +95,28 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     }
     let dir = DataDir::hold(&settings.data_dir)?;
     let bound = bind(settings).await?;
+    // While a workspace runs the store is open: only files that are there can be hidden from it.
+    let store = open_store(settings).await?;
     let local = local_coder::start(settings, options).await?;
     let mut settings = settings.clone();
     // Agents on this machine reach us where we listen.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
-    let site = Site { dir: &dir, bound, ready };
+    let site = Site { dir: &dir, store: &store, bound, ready };
     let coder = local_coder::settings_of(&local);
     let hosting = Hosting::Embedded(local.isolation().clone());
     // Agents of ours may have become demo agents for want of a CLI; whoever asks for a squad is told so instead.
     let host = Host { coder: &coder, hosting, engine: options.asked };
     let served = run(&settings, host, site).await;
     local.stop().await;
+    store.close().await;
     dir.withdraw();
     served
+}
+
+async fn open_store(settings: &Settings) -> Result<Store, BootError> {
+    let backups = settings.data_dir.join("backups");
+    let options = StoreOptions { path: settings.database.clone(), backups };
+    Store::open(&options).await.map_err(BootError::Store)
 }
 
 async fn bind(settings: &Settings) -> Result<Bound, BootError> {
@@ -116,10 +128,10 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
 }
 
 async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), BootError> {
-    let Site { dir, bound, ready } = site;
+    let Site { dir, store, bound, ready } = site;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
     let coder_url = host.coder.url.clone();
-    let running = start_fleet(settings, host, &bound.url).await?;
+    let running = start_fleet(settings, host, (store, &bound.url)).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
@@ -141,11 +153,12 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
     ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
 }
 
-async fn start_fleet(settings: &Settings, host: Host<'_>, bound_url: &str) -> Result<Running, BootError> {
+async fn start_fleet(
+    settings: &Settings,
+    host: Host<'_>,
+    (store, bound_url): (&Store, &str),
+) -> Result<Running, BootError> {
     let Host { coder, hosting, engine } = host;
-    let backups = settings.data_dir.join("backups");
-    let options = StoreOptions { path: settings.database.clone(), backups };
-    let store = Store::open(&options).await.map_err(BootError::Store)?;
     let client = coder_client(coder)?;
     let dirs = CatalogDirs {
         roles: settings.fleet.role_dirs.clone(),
@@ -162,7 +175,7 @@ async fn start_fleet(settings: &Settings, host: Host<'_>, bound_url: &str) -> Re
     if let Some(path) = coder.token_file.clone() {
         tasks.spawn(token_file::follow(fleet.clone(), client, path, coder.token.clone(), stop.clone()));
     }
-    Ok(Running { fleet, store, stop, tasks })
+    Ok(Running { fleet, stop, tasks })
 }
 
 fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
@@ -259,5 +272,4 @@ async fn take_down(running: Running) {
     if tokio::time::timeout(DRAIN_LIMIT, running.tasks.wait()).await.is_err() {
         tracing::warn!("some work did not end in time; it goes on from its record at the next start");
     }
-    running.store.close().await;
 }

@@ -21,8 +21,8 @@ pub struct DemoEngineArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct EncloseArgs {
-    /// Hide this directory
-    #[arg(long, value_name = "DIR")]
+    /// Hide this directory or file
+    #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,
     /// Leave this directory below a hidden one as it is
     #[arg(long, value_name = "DIR")]

@@ -6,7 +6,8 @@ use secrecy::SecretString;
 use super::client::Client;
 use super::error::CliError;
 use super::globals::Globals;
-use crate::domain::role::RoleKind;
+use crate::app::audit::LONGEST_NAME;
+use crate::domain::text::cut;
 use crate::view::request::{CreateTokenInput, NoInput};
 use crate::view::token::{TokenCreated, TokenRevoked};
 
@@ -21,26 +22,20 @@ pub struct RoleToken {
 }
 
 impl RoleToken {
-    /// Made by the owner of the data directory, for the server that runs there.
+    /// Made by the owner of the data directory, for the server that runs there. The bridge is a manager's by itself,
+    /// and a role adds no rights: an agent's token is never an operator's.
     pub async fn mint(globals: &Globals, role: &str) -> Result<Self, CliError> {
         let operator = Client::connect(globals)?;
         let input = CreateTokenInput {
             kind: "agent".to_owned(),
-            name: Some(format!("stdio-{role}")),
+            name: Some(cut(&format!("stdio-{role}"), LONGEST_NAME)),
             role: Some(role.to_owned()),
             agent: None,
             projects: None,
             expires_in_seconds: Some(LIFETIME.num_seconds()),
         };
         let made: TokenCreated = operator.post(&["tokens"], &input).await?.read()?;
-        let own = Self { token: SecretString::from(made.token), id: made.id, operator };
-        if made.kind != RoleKind::Operator.word() {
-            return Ok(own);
-        }
-        // The bridge is a manager's by itself: a role takes rights away and never adds any.
-        own.revoke().await?;
-        let message = format!("role '{role}' is an operator's, who may do more than a manager");
-        Err(CliError::usage(message, "Leave --as-role out, or name a role of another kind."))
+        Ok(Self { token: SecretString::from(made.token), id: made.id, operator })
     }
 
     /// The bridge has ended. Where the server has ended too the token waits for its own end.

@@ -3,7 +3,10 @@
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Row, presets};
 
 use super::tone::Tone;
-use crate::domain::text::one_line;
+use crate::domain::text::{cut, one_line};
+
+/// No terminal shows more in a line; what is longer would only be measured, word by word, for minutes.
+const LONGEST_CELL: usize = 500;
 
 /// A column and the narrowest table that still shows it.
 #[derive(Debug, Clone, Copy)]
@@ -68,9 +71,9 @@ impl Table {
     }
 }
 
-/// Text from anywhere: made one line that prints.
+/// Text from anywhere: made one line that prints and ends.
 pub(crate) fn text(text: impl AsRef<str>) -> Cell {
-    Cell::new(one_line(text.as_ref()))
+    Cell::new(cut(&one_line(text.as_ref()), LONGEST_CELL))
 }
 
 pub(crate) fn toned(tone: Option<Tone>, word: impl AsRef<str>) -> Cell {

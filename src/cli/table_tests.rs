@@ -44,6 +44,16 @@ fn a_table_fits_its_width_and_cuts_long_cells() {
 }
 
 #[test]
+fn a_cell_that_somebody_filled_with_a_megabyte_is_cut_before_it_is_measured() {
+    let mut table = Table::new(COLUMNS);
+    let flood = "word ".repeat(200_000);
+    table.row([text(&flood), text("x".repeat(1 << 20)), text(""), text("end")]);
+    let began = std::time::Instant::now();
+    assert_eq!(table.render(100).lines().count(), 2);
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
 fn the_only_escape_sequences_are_our_colours() {
     let rendered = sample().render(100);
     let sequences: Vec<&str> =

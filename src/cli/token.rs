@@ -52,11 +52,11 @@ pub struct CreateArgs {
     /// How the audit trail names its holder
     #[arg(long, value_name = "N")]
     name: Option<String>,
-    /// Role of an agent's token, instead of the agent's own
+    /// Role of the token; of an agent's, instead of the agent's own
     #[arg(long, value_name = "R")]
     role: Option<String>,
-    /// The agent a token of kind agent belongs to
-    #[arg(long, value_name = "NAME", required_if_eq("kind", "agent"))]
+    /// The agent a token of kind agent belongs to; without one it names a role
+    #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// A project the token may act on; may be given again, all projects if never
     #[arg(long = "project", value_name = "P")]
@@ -130,6 +130,7 @@ async fn list(client: &Client, screen: &Screen) -> Result<(), CliError> {
 async fn revoke(client: &Client, id: Uuid, screen: &Screen) -> Result<(), CliError> {
     let body = client.delete(&["tokens", &id.to_string()], &NoInput {}).await?;
     screen.answer(&body, |revoked: &TokenRevoked| match revoked.revoked_count {
+        0 => screen.line(&format!("token {id} was revoked before")),
         1 => screen.line(&format!("token {id} is revoked")),
         n => screen.line(&format!("token {id} is revoked, and {} made with it", n - 1)),
     })

@@ -77,6 +77,8 @@ pub struct LocalOptions {
     pub runner: RunnerCommand,
     /// Our own program, which puts walls around what runs in workspaces.
     pub encloser: PathBuf,
+    /// What no workspace may see beside the data directory.
+    pub secrets: Vec<PathBuf>,
     pub build_deadline: Duration,
     /// How long an agent's process may be silent before it counts as disconnected.
     pub silence_limit: Duration,
@@ -120,7 +122,8 @@ impl LocalCoder {
         let (writer, writing_work) = Writer::new(writer_closing.clone());
         let writing = TaskTracker::new();
         writing.spawn(writing_work);
-        let hidden = vec![layout.root().to_owned(), socket::far_directory()];
+        let mut hidden = vec![layout.root().to_owned(), socket::far_directory()];
+        hidden.extend(options.secrets.iter().cloned());
         let enclosure = Enclosure::probe(&options.encloser, hidden).await;
         let memory = Memory::new(kept, workspaces);
         let deployment = Deployment::new(Parts { options, layout, site, enclosure, memory, writer });

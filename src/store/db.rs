@@ -43,10 +43,17 @@ pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
         Ok(metadata) if metadata.len() == 0 => Found::Nothing,
         Ok(_) | Err(_) => Found::Database,
     };
-    for file in [path.to_path_buf(), with_suffix(path, "-wal"), with_suffix(path, "-shm")] {
+    for file in files_of(path) {
         keep_private(&file)?;
     }
     Ok(found)
+}
+
+/// The files of a database. SQLite follows links before it names its logs.
+pub(crate) fn files_of(path: &Path) -> [PathBuf; 3] {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (log, index) = (with_suffix(&path, "-wal"), with_suffix(&path, "-shm"));
+    [path, log, index]
 }
 
 pub(crate) async fn check_sqlite() -> Result<(), StoreError> {

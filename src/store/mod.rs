@@ -34,6 +34,7 @@ use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 
 pub use audit::{AuditOutcome, AuditRow};
+pub(crate) use db::files_of;
 pub use error::StoreError;
 pub use operations::{Accepted, OperationEnd};
 pub use request_keys::RequestKey;

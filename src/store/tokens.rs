@@ -93,8 +93,8 @@ impl Store {
         Ok(prune.bind(micros(expired_before)).execute(&self.write).await?.rows_affected())
     }
 
-    /// Revokes a token and all under it; gives how many were still valid.
-    pub async fn token_revoke(&self, id: TokenId, at: DateTime<Utc>) -> Result<u64, StoreError> {
+    /// Revokes a token and all under it; gives how many were still valid, and nothing if there is no such token.
+    pub async fn token_revoke(&self, id: TokenId, at: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
         let revoked = sqlx::query(
             "WITH RECURSIVE branch (id) AS (SELECT id FROM tokens WHERE id = $1 \
              UNION SELECT t.id FROM tokens t JOIN branch ON t.parent = branch.id) \
@@ -104,7 +104,15 @@ impl Store {
         .bind(micros(at))
         .execute(&self.write)
         .await?;
-        Ok(revoked.rows_affected())
+        match revoked.rows_affected() {
+            0 => Ok(self.token_is_there(id).await?.then_some(0)),
+            n_revoked => Ok(Some(n_revoked)),
+        }
+    }
+
+    async fn token_is_there(&self, id: TokenId) -> Result<bool, StoreError> {
+        let query = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM tokens WHERE id = $1)").bind(id.0);
+        Ok(query.fetch_one(&self.read).await?)
     }
 }
 

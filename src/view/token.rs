@@ -45,7 +45,7 @@ pub struct TokenList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TokenRevoked {
     pub id: String,
-    /// The token itself and those that hung under it.
+    /// The token itself and those that hung under it; 0 if it had been revoked before.
     pub revoked_count: i64,
 }
 

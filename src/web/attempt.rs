@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::body_limit::MAX_BODY_BYTES;
 use super::observe::method_word;
 use super::openapi::tool_of;
+use crate::app::audit::repeatable;
 use crate::app::caller::Surface;
 use crate::app::tokens::Attempt;
 
@@ -20,8 +21,6 @@ const MCP: &str = "/mcp";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// No method or tool is called by a longer word.
 const LONGEST_WORD: usize = 40;
-/// Holds any name and any id, and is too short for a token.
-const LONGEST_TARGET: usize = 40;
 
 pub(super) async fn attempt_of(request: Request) -> Attempt {
     let path = request.uri().path();
@@ -36,7 +35,7 @@ async fn rest_attempt(mut request: Request) -> Attempt {
     let action = route_of(&request);
     let params = request.extract_parts::<RawPathParams>().await.ok();
     let named = params.as_ref().and_then(|params| params.iter().next());
-    Attempt { surface: Surface::Rest, action, target: named.and_then(|(_, value)| target(value)) }
+    Attempt { surface: Surface::Rest, action, target: named.and_then(|(_, value)| repeatable(value)) }
 }
 
 /// The route's tool; a route that has none, or is none, by its template.
@@ -56,7 +55,7 @@ async fn mcp_attempt(request: Request) -> Attempt {
     let action = asked.filter(|word| is_word(word)).map_or_else(|| format!("{method} {MCP}"), str::to_owned);
     let arguments = message.as_ref().map(|message| &message["params"]["arguments"]);
     let named = arguments.and_then(|given| given["agent_name"].as_str().or_else(|| given["name"].as_str()));
-    Attempt { surface: Surface::Mcp, action, target: named.and_then(target) }
+    Attempt { surface: Surface::Mcp, action, target: named.and_then(repeatable) }
 }
 
 async fn message_of(body: Body) -> Option<Value> {
@@ -67,10 +66,6 @@ async fn message_of(body: Body) -> Option<Value> {
 fn is_word(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'/' | b'_');
     !text.is_empty() && text.len() <= LONGEST_WORD && text.bytes().all(is_plain)
-}
-
-fn target(text: &str) -> Option<String> {
-    (text.len() <= LONGEST_TARGET).then(|| text.to_owned())
 }
 
 #[cfg(test)]

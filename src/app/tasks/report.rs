@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::{ReportStatus, Reported};
 use crate::app::Fleet;
+use crate::app::agents::target_of;
 use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
@@ -30,10 +31,9 @@ impl Fleet {
         own: Option<Arc<AgentState>>,
         request: ReportStatus,
     ) -> Result<Reported, Error> {
-        let Some(state) = own else {
-            self.permit(deed, Target::Fleet).await?;
-            return Err(Error::AgentNotFound(deed.caller.principal.name.clone()));
-        };
+        let target = own.as_ref().map_or(Target::Fleet, |state| Target::Agent(target_of(state)));
+        self.permit(deed, target).await?;
+        let state = own.ok_or_else(|| Error::AgentNotFound(deed.caller.principal.name.clone()))?;
         let (name, status) = (state.agent.name.clone(), state.agent.sighting.status);
         let given_at = self.token_given_at(deed.caller.principal.token_id).await?;
         if is_outdated(&state, given_at) {

@@ -73,7 +73,7 @@ impl Fleet {
         Ok(found)
     }
 
-    /// Revokes the token and all that hang under it; returns how many that were.
+    /// Revokes the token and all that hang under it; returns how many were still good.
     pub async fn token_revoke(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
         let deed = Deed { caller, action: Action::TokenManage, target: Some(id.to_owned()) };
         self.permit(&deed, Target::Fleet).await?;
@@ -105,15 +105,7 @@ impl Fleet {
 
     async fn token_mint(&self, caller: &Caller, request: CreateToken) -> Result<Minted, Error> {
         let agent = request.agent.as_deref().map(|name| self.agent_running(name)).transpose()?;
-        let kind = match (request.kind, &request.role, &agent) {
-            (Some(kind), _, _) => kind,
-            (None, Some(role), _) => self.role_kind(role)?,
-            (None, None, Some(agent)) => agent.kind,
-            (None, None, None) => {
-                let message = "a token of kind agent names its agent, or at least a role";
-                return Err(Error::invalid("agent", message));
-            }
-        };
+        let kind = self.token_kind(&request, agent.as_deref())?;
         let agent_name = agent.as_ref().map(|agent| agent.agent.name.to_string());
         let name = request.name.or_else(|| agent_name.clone()).unwrap_or_else(|| kind.word().to_owned());
         let token = TokenRecord {
@@ -130,6 +122,30 @@ impl Fleet {
         Ok(Minted { info: TokenInfo { token, agent_name }, text })
     }
 
+    /// A kind that is asked for is had as it is, and a role beside it agrees. Agents have the kind of their role,
+    /// and what operators may belongs to people.
+    fn token_kind(&self, request: &CreateToken, agent: Option<&AgentState>) -> Result<RoleKind, Error> {
+        let of_role = request.role.as_deref().map(|role| self.role_kind(role)).transpose()?;
+        let role = request.role.as_deref().unwrap_or_default();
+        match (request.kind, of_role, agent) {
+            (Some(kind), Some(other), _) if kind != other => {
+                let message = format!("role '{role}' is of kind {other}, and the token of kind {kind}");
+                Err(Error::invalid("role", message))
+            }
+            (Some(kind), _, _) => Ok(kind),
+            (None, Some(RoleKind::Operator), _) => {
+                let message = format!("role '{role}' is an operator's, and no agent is one");
+                Err(Error::invalid("role", message))
+            }
+            (None, Some(kind), _) => Ok(kind),
+            (None, None, Some(agent)) => Ok(agent.kind),
+            (None, None, None) => {
+                let message = "a token of kind agent names its agent, or at least a role";
+                Err(Error::invalid("agent", message))
+            }
+        }
+    }
+
     /// An agent that a token can be made for: one that is stopped would have a dead one.
     fn agent_running(&self, name: &str) -> Result<Arc<AgentState>, Error> {
         let snapshot = self.board().now();
@@ -143,10 +159,8 @@ impl Fleet {
 
     async fn token_revoke_by_id(&self, id: &str) -> Result<u64, Error> {
         let parsed = id.parse().map(TokenId).map_err(|_| Error::TokenNotFound(id.to_owned()))?;
-        match self.store().token_revoke(parsed, Utc::now()).await? {
-            0 => Err(Error::TokenNotFound(id.to_owned())),
-            revoked => Ok(revoked),
-        }
+        let revoked = self.store().token_revoke(parsed, Utc::now()).await?;
+        revoked.ok_or_else(|| Error::TokenNotFound(id.to_owned()))
     }
 
     async fn agent_name_of(&self, token: &TokenRecord) -> Result<Option<String>, Error> {

@@ -19,9 +19,11 @@ const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
 const END: &str = include_str!("script/end.sh");
 
+/// Whoever is told to end before he has begun does not begin: nobody watches him any more.
 const NOTE_MAIN: &str = r#"read -r pid line </proc/self/stat
 set -- ${line##*) }
 printf '%s %s\n' "$pid" "${20}" >main
+[ ! -s why ] || exit 1
 export FLEET_EXEC="$id"
 cd "$base" || exit 126
 "#;
@@ -198,4 +200,41 @@ fn command_file(command: &Command) -> String {
         file.push_str(&format!("export {name}={}\n", word(value)));
     }
     file + "exec \"$@\"\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command as Process, Stdio};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A start so slow that the time is over before it: opening the input waits until somebody writes to it.
+    #[test]
+    fn a_command_whose_time_is_over_before_it_begins_keeps_its_files_and_never_begins() {
+        let run = tempfile::tempdir().unwrap();
+        let (run, attempt) = (run.path(), run.path().join("try"));
+        std::fs::create_dir(&attempt).unwrap();
+        std::fs::write(attempt.join("supervise"), bare(&format!("{END}{SUPERVISE}"))).unwrap();
+        let late = run.join("late").to_string_lossy().into_owned();
+        std::fs::write(attempt.join("command"), command_file(&Command::new(["touch", &late]))).unwrap();
+        assert!(Process::new("mkfifo").arg(attempt.join("in")).status().unwrap().success());
+        let id = Uuid::now_v7().to_string();
+        let mut supervisor = Process::new("sh");
+        supervisor
+            .args(["try/supervise", &id, "try", "1", "1", "/"])
+            .current_dir(run)
+            .env_remove("FLEET_EXEC");
+        let mut supervisor = supervisor.stdout(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+        let why = || std::fs::read_to_string(run.join("why")).unwrap_or_default();
+        while why() != "timeout\n" {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(attempt.join("command").exists() && attempt.join("in").exists());
+        std::fs::File::options().write(true).open(attempt.join("in")).unwrap().write_all(b"").unwrap();
+        assert!(supervisor.wait().is_ok());
+        assert_eq!(std::fs::read_to_string(run.join("exit")).unwrap(), "timeout\n");
+        assert!(!run.join("late").exists());
+    }
 }

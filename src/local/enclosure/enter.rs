@@ -1,7 +1,9 @@
 //! Goes behind the walls and becomes the command: what the hidden command of our program does.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,6 +14,9 @@ use thiserror::Error;
 use super::Terminals;
 use super::mounts;
 use super::users::Users;
+
+/// Standard input, output and error are the command's.
+const LAST_STANDARD: RawFd = 2;
 
 /// What to hide from whom.
 #[derive(Debug, Clone)]
@@ -38,6 +43,8 @@ pub enum EncloseError {
     },
     #[error("cannot give up the right to change mounts")]
     Rights(#[source] io::Error),
+    #[error("cannot close what was open before")]
+    Descriptors(#[source] io::Error),
     #[error("cannot work in {}", path.display())]
     Directory {
         path: PathBuf,
@@ -62,6 +69,7 @@ impl EncloseError {
             | Self::Users(_)
             | Self::Hide { .. }
             | Self::Rights(_)
+            | Self::Descriptors(_)
             | Self::Directory { .. } => 125,
         }
     }
@@ -103,6 +111,20 @@ fn give_up_mounting() -> io::Result<()> {
 
 fn become_command(command: &[OsString]) -> Result<(), EncloseError> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    close_inherited().map_err(EncloseError::Descriptors)?;
     let source = Command::new(program).args(arguments).exec();
     Err(EncloseError::Start { program: program.into(), source })
+}
+
+/// Whoever started the server may have had files and sockets open that are nobody's concern here; what we opened
+/// ourselves is closed by now, or closes by itself when we become the command.
+fn close_inherited() -> io::Result<()> {
+    let names = fs::read_dir("/proc/self/fd")?.map(|entry| Ok(entry?.file_name()));
+    let names: Vec<OsString> = names.collect::<io::Result<_>>()?;
+    let open = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
+    for descriptor in open.filter(|descriptor| *descriptor > LAST_STANDARD) {
+        // Only that of the listing itself is gone already.
+        let _gone = nix::unistd::close(descriptor);
+    }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 //! Agents run as the operator's user and keep that user's home, or their logged-in tools would not work. What
 //! they must not have is the fleet itself: the operator's token, the Coder's token, other workspaces, the memory
 //! of the server and of other agents. So everything in a workspace starts through our own program, which takes
-//! namespaces of its own, hides the data directory there and then becomes the process that was asked for; pid,
+//! namespaces of its own, hides the data directory and a store elsewhere there and then becomes the process that was asked for; pid,
 //! start time, session and environment stay what they were.
 //!
 //! It keeps agents from reading, by accident or by injected words. It is no sandbox: whatever runs commands for
@@ -69,7 +69,7 @@ impl Enclosure {
             Isolation::Absent { .. } => return Vec::new(),
         }
         let mut prefix: Vec<OsString> = vec![self.program.clone().into(), COMMAND.into()];
-        prefix.extend(there(&self.hidden).flat_map(|path| ["--hide".into(), path.into()]));
+        prefix.extend(outermost(&self.hidden).into_iter().flat_map(|path| ["--hide".into(), path.into()]));
         prefix.extend(there(keep).flat_map(|path| ["--keep".into(), path.into()]));
         prefix.extend((terminals == Terminals::Own).then(|| "--own-terminals".into()));
         prefix.push("--".into());
@@ -80,6 +80,13 @@ impl Enclosure {
 /// What is not there needs no hiding; the rest goes by its true name, or it would be missed.
 fn there(paths: &[impl AsRef<Path>]) -> impl Iterator<Item = PathBuf> {
     paths.iter().filter_map(|path| path.as_ref().canonicalize().ok())
+}
+
+/// What lies below something hidden is hidden with it.
+fn outermost(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let all: Vec<PathBuf> = there(paths).collect();
+    let is_below = |path: &&PathBuf| path.ancestors().skip(1).any(|above| all.iter().any(|one| one == above));
+    all.iter().filter(|path| !is_below(path)).cloned().collect()
 }
 
 /// Enclosed without a command, the program tells whether it could be.

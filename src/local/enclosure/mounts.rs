@@ -1,4 +1,4 @@
-//! Mounts in a namespace of our own: an empty directory over what is to be hidden, with windows in it.
+//! Mounts in a namespace of our own: something empty over what is to be hidden, with windows in directories.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
 };
 
 /// Nothing we mount is seen outside; what is mounted outside later is still seen here.
@@ -16,8 +16,20 @@ pub(super) fn detach() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
 
-/// Hides all of a directory but the parts to keep; those that are not there, or lie elsewhere, are no concern.
-pub(super) fn hide(root: &Path, keep: &[PathBuf]) -> io::Result<()> {
+/// Hides a file, or all of a directory but the parts to keep; those that are not there, or lie elsewhere, are no
+/// concern.
+pub(super) fn hide(path: &Path, keep: &[PathBuf]) -> io::Result<()> {
+    if path.is_dir() { hide_directory(path, keep) } else { hide_file(path) }
+}
+
+/// A device that may not be opened lies over it, and cannot be taken away or replaced.
+fn hide_file(path: &Path) -> io::Result<()> {
+    mount_bind("/dev/null", path)?;
+    let closed = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    Ok(mount_remount(path, MountFlags::BIND | closed, "")?)
+}
+
+fn hide_directory(root: &Path, keep: &[PathBuf]) -> io::Result<()> {
     let mut windows = Vec::new();
     for path in keep.iter().filter(|path| path.starts_with(root) && path.is_dir()) {
         // Held open, because its path leads nowhere once the rest is hidden.

@@ -5,17 +5,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::app::audit::LONGEST_NAME;
 use crate::app::error::Error;
 use crate::app::tokens::CreateToken;
 use crate::domain::access::AllowedProjects;
 use crate::domain::role::RoleKind;
+use crate::domain::text::printable;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTokenInput {
     /// operator, manager or agent
     pub kind: String,
-    /// How the audit trail names its holder.
+    /// How the audit trail names its holder, in at most 40 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,10 @@ impl CreateTokenInput {
         if lifetime == Some(None) {
             return Err(Error::invalid("expires_in_seconds", "a lifetime goes from one second to ten years"));
         }
+        if self.name.as_ref().is_some_and(|name| !is_name(name)) {
+            let message = format!("a name has 1 to {LONGEST_NAME} characters, all of which print");
+            return Err(Error::invalid("name", message));
+        }
         Ok(CreateToken {
             kind,
             name: self.name,
@@ -51,4 +57,10 @@ impl CreateTokenInput {
             expires_at: lifetime.flatten().map(|n| now + chrono::TimeDelta::seconds(n)),
         })
     }
+}
+
+/// It stands in every row of the trail, and must not hide what it is or be a secret.
+fn is_name(text: &str) -> bool {
+    let is_plain = !text.trim().is_empty() && printable(text) == text && !text.contains(['\n', '\t']);
+    is_plain && text.chars().count() <= LONGEST_NAME
 }

@@ -181,3 +181,11 @@ async fn revoking_a_token_tells_how_many_went_with_it() {
     rig.answers(&format!("DELETE /tokens/{id}"), &TokenRevoked { id: id.into(), revoked_count: 3 }).await;
     assert_snapshot!(rig.run(&format!("token revoke {id}")));
 }
+
+#[tokio::test]
+async fn a_token_that_was_revoked_before_is_no_failure() {
+    let rig = Rig::start().await;
+    let id = "0190e1a2-0000-7000-8000-000000000001";
+    rig.answers(&format!("DELETE /tokens/{id}"), &TokenRevoked { id: id.into(), revoked_count: 0 }).await;
+    assert_snapshot!(rig.run(&format!("token revoke {id}")));
+}

@@ -30,8 +30,11 @@ async fn arguments_variables_and_directories_arrive_whatever_is_in_them() {
     on_every_coder(async |subject: &Subject| {
         let agent = agent_id(&subject.create_ready().await);
         let awkward = "a'b \"c\" $HOME `id` $(id) \\n \\ * ? ~ ; & | < > # ! { } [ ] = % \t \n\n ü 語 \u{7f} \u{1b}[0m -n ";
-        let mut command = Command::new(["sh", "-c", r#"printf '%s|' "$@" "$own" "$PWD""#, awkward, awkward, "", "-e"]);
-        command.env = vec![("own".to_owned(), awkward.to_owned()), ("id".to_owned(), "x".to_owned())];
+        // What a terminal would take for itself: interrupt, end of input, bell, return, flow, erase, word, literal, quit, stop.
+        let for_terminals = "\u{3} \u{4} \u{7} \u{8} \r \r\n \u{11} \u{13} \u{15} \u{16} \u{17} \u{1a} \u{1c}";
+        let awkward = &format!("{awkward}{for_terminals} ");
+        let mut command = Command::new(["sh", "-c", r#"printf '%s|' "$@" "$own" "$PWD""#, awkward, awkward.as_str(), "", "-e"]);
+        command.env = vec![("own".to_owned(), awkward.clone()), ("id".to_owned(), "x".to_owned())];
         command.cwd = Some("/".to_owned());
         let expected = format!("{awkward}||-e|{awkward}|/|");
         assert_eq!(subject.client.exec(agent, &command).await.unwrap(), output(Exit::Code(0), &expected, ""));

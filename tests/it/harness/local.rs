@@ -76,6 +76,7 @@ impl LocalSite {
                 arguments: vec!["agent".to_owned()],
             },
             encloser: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
+            secrets: Vec::new(),
             build_deadline: Duration::from_secs(60),
             silence_limit: SILENCE_LIMIT,
         };

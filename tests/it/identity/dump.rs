@@ -153,6 +153,46 @@ async fn the_same_program_outside_of_a_workspace_sees_every_token() {
     assert_eq!(canaries.found_in(&dump), canaries.all());
 }
 
+/// What a workspace could do to a file, told when it could.
+const TAMPER: &str = r#"
+for file in "$store" "$store-wal" "$store-shm"; do
+    cat "$file" >/dev/null && echo "read $file"
+    (echo x >>"$file") && echo "written $file"
+    ln "$file" "$file.other" && echo "linked $file"
+    rm -f "$file" && echo "removed $file"
+    mv "$file" "$file.other" && echo "moved $file"
+done
+echo tried
+"#;
+
+#[tokio::test]
+async fn a_store_outside_of_the_data_directory_is_closed_to_workspaces_too() {
+    let program = Program::without_coder();
+    let elsewhere = program.directory.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let (store, link) = (elsewhere.join("fleet.db"), elsewhere.join("by-another-name.db"));
+    std::os::unix::fs::symlink(&store, &link).unwrap();
+    let up = Up::start(&program.variable("MCP_DATABASE_PATH", link.to_str().unwrap())).await;
+    up.agent("otter").await;
+    if is_skipped(&up).await {
+        return;
+    }
+    let script = format!("store={}\n{TAMPER}", store.display());
+    let output = up.exec("otter", &script).await;
+    let tried = |output: &[u8]| String::from_utf8_lossy(output).into_owned();
+    assert_eq!(tried(&output.stdout), "tried\n");
+    let mut names: Vec<_> =
+        std::fs::read_dir(&elsewhere).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.retain(|name| name.to_string_lossy().starts_with("fleet.db"));
+    names.sort();
+    assert_eq!(names, ["fleet.db", "fleet.db-shm", "fleet.db-wal"]);
+    assert_eq!(up.get("/api/v1/tokens").await["tokens"][0]["name"], "operator");
+
+    // Outside of the walls there is something to be read.
+    let read = std::process::Command::new("cat").arg(&store).output().unwrap();
+    assert!(read.stdout.starts_with(b"SQLite format 3"));
+}
+
 type Seen = Arc<Mutex<Vec<String>>>;
 
 /// An app that notes all of a request and answers as an idle agent would.

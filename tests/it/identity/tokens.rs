@@ -41,10 +41,18 @@ async fn an_agent_acts_on_itself_by_its_token_alone_and_on_nobody_else() {
 
     let other = json!({ "agent_name": "heron", "key": "fleet_mcp_note", "value": "not mine" });
     let denied = up.tool_as(&token, "set_agent_metadata", &other).await;
-    assert_eq!(
-        (&denied["isError"], &denied["structuredContent"]["code"]),
-        (&json!(true), &json!("FORBIDDEN"))
-    );
+    let told = json!({
+        "code": "FORBIDDEN",
+        "message": "an agent may do this on itself only",
+        "retryable": false,
+        "next_action": "Ask an operator to do this or to give you a token that may.",
+        "instance_id": null,
+        "tool_name": "set_agent_metadata",
+        "details": {}
+    });
+    assert_eq!((&denied["isError"], &denied["structuredContent"]), (&json!(true), &told));
+    let shown = up.show("heron").await;
+    assert_eq!(shown["metadata"].get("fleet_mcp_note"), None);
     for (method, path) in [
         (Method::GET, "/api/v1/agents/heron"),
         (Method::DELETE, "/api/v1/agents/otter"),

@@ -89,6 +89,15 @@ impl Small {
         .await;
     }
 
+    /// What an agent says of itself.
+    async fn report_of(&self, name: &str) -> Reply {
+        let path = self.data().join("workspaces").join(name).join("fleet/token");
+        let token = std::fs::read_to_string(path).unwrap();
+        let report = json!({ "state": "working", "summary": "x" });
+        let request = self.api.bare(Method::POST, "/api/v1/report").bearer_auth(token.trim());
+        read(request.json(&report)).await.unwrap()
+    }
+
     async fn status(&self, name: &str) -> Value {
         self.call(Method::GET, &format!("/agents/{name}"), &Value::Null).await.body["agent"]["status"].clone()
     }
@@ -191,6 +200,7 @@ async fn on_a_full_disk_tasks_are_canceled_and_agents_stopped_and_deleted_while_
     // There is room now, and it is not for this.
     assert_eq!(refusal(&small.call(Method::POST, "/agents/two/tasks", &task).await), full());
     assert_eq!(refusal(&small.create("three").await), full());
+    assert_eq!(refusal(&small.report_of("two").await), full());
     let wait = json!({ "wait_seconds": 45 });
     let stopped = small.call(Method::POST, "/agents/one/stop", &wait).await;
     assert_eq!((stopped.status, &stopped.body["agent"]["status"]), (200, &json!("stopped")));
@@ -198,12 +208,13 @@ async fn on_a_full_disk_tasks_are_canceled_and_agents_stopped_and_deleted_while_
     let told = "agent 'two' is deleted; it had no unpushed work";
     assert_eq!((deleted.status, &deleted.body["message"]), (200, &json!(told)));
     assert_eq!(small.workspaces(), ["one"]);
-    let trail = small.call(Method::GET, "/audit?page_size=5", &Value::Null).await.body;
+    let trail = small.call(Method::GET, "/audit?page_size=6", &Value::Null).await.body;
     let rows = trail["entries"].as_array().unwrap().iter();
     let rows: Vec<Value> = rows.map(|row| json!([row["action"], row["target"], row["outcome"]])).collect();
     let expected = [
         json!(["delete_agent", "two", "allowed"]),
         json!(["stop_agent", "one", "allowed"]),
+        json!(["report_status", "two", "failed"]),
         json!(["create_agent", "three", "failed"]),
         json!(["start_agent_task", "two", "failed"]),
         json!(["cancel_agent_task", "one", "allowed"]),

@@ -212,6 +212,20 @@ async fn files_of_the_data_directory_cannot_be_made_behind_the_walls() {
     local.coder.stop().await;
 }
 
+/// A shell that has more open than it should, and becomes our program.
+const OPEN: &str = r#"exec 7</dev/null 9</etc/passwd; exec "$0" enclose -- ls /proc/self/fd"#;
+
+#[test]
+fn what_was_open_where_the_server_was_started_is_closed_in_a_workspace() {
+    let program = env!("CARGO_BIN_EXE_fleet-mcp");
+    let output = Command::new("sh").args(["-c", OPEN, program]).stdin(Stdio::null()).output().unwrap();
+    if output.status.code() == Some(125) {
+        return skipped("processes cannot be enclosed on this machine");
+    }
+    // The fourth is that of the listing.
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n1\n2\n3\n", "{output:?}");
+}
+
 /// A server of its own process, as another user.
 struct PlainServer {
     child: tokio::process::Child,

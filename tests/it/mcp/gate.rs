@@ -84,3 +84,22 @@ async fn a_refused_call_is_audited_and_has_no_effect() {
     assert_eq!(row, expected);
     assert!(server.scene.running.status("one").is_some());
 }
+
+#[tokio::test]
+async fn a_name_that_may_be_a_secret_or_a_flood_is_not_kept_in_the_trail() {
+    let server = McpServer::start(Pace::Instant).await;
+    let token = format!("fleet_{}", "0123456789abcdef".repeat(4));
+    for (kind, code) in [("coding", "FORBIDDEN"), ("operator", "NOT_FOUND")] {
+        let client = Http::new(&server.url, kind, Era::Stateless);
+        for name in [token.clone(), "x".repeat(900_000), "another-agent".to_owned()] {
+            let told = client.call("delete_agent", json!({ "agent_name": name })).await;
+            assert_eq!(told["error"]["code"], code, "{told}");
+        }
+    }
+    let page = fleet_mcp::domain::page::PageRequest::parse(1, 6).unwrap();
+    let rows = server.scene.running.store.audit_page(page).await.unwrap().items;
+    let rows: Vec<(String, Option<String>)> = rows.into_iter().map(|row| (row.action, row.target)).collect();
+    let row = |target: Option<&str>| ("delete_agent".to_owned(), target.map(str::to_owned));
+    let of_one = [row(Some("another-agent")), row(None), row(None)];
+    assert_eq!(rows, of_one.clone().into_iter().chain(of_one).collect::<Vec<_>>());
+}

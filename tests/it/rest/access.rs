@@ -4,6 +4,8 @@ use chrono::{TimeDelta, Utc};
 use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 
+use serde_json::json;
+
 use super::{Server, assert_reply};
 use crate::harness::{Capture, read};
 
@@ -148,4 +150,65 @@ async fn a_token_is_in_no_log_at_any_level() {
     assert!(logged.contains(r#"http.route="/api/v1/agents""#) && logged.contains("http.status=401"));
     // The wrong token begins with the right one, so one search finds both.
     assert!(!logged.contains(&token));
+}
+
+#[tokio::test]
+async fn a_token_is_of_the_kind_of_its_role_and_no_agents_token_is_an_operators() {
+    let server = Server::start().await;
+    let name = "a name has 1 to 40 characters, all of which print";
+    let cases = [
+        (
+            json!({ "kind": "agent", "role": "operator" }),
+            "role",
+            "role 'operator' is an operator's, and no agent is one",
+        ),
+        (
+            json!({ "kind": "operator", "role": "coder" }),
+            "role",
+            "role 'coder' is of kind coding, and the token of kind operator",
+        ),
+        (json!({ "kind": "agent" }), "agent", "a token of kind agent names its agent, or at least a role"),
+        (json!({ "kind": "manager", "name": "x".repeat(41) }), "name", name),
+        (json!({ "kind": "manager", "name": "x".repeat(900_000) }), "name", name),
+        (json!({ "kind": "manager", "name": "ci\u{1b}[2J" }), "name", name),
+        (json!({ "kind": "manager", "name": " " }), "name", name),
+    ];
+    let before = server.get("/api/v1/tokens").await.body["total_count"].clone();
+    for (body, field, message) in cases {
+        let reply = server.post("/api/v1/tokens", &body).await;
+        let told =
+            (reply.status, &reply.body["code"], &reply.body["details"]["field"], &reply.body["message"]);
+        assert_eq!(told, (400, &json!("INVALID_INPUT"), &json!(field), &json!(message)));
+    }
+    for kind in ["operator", "manager", "agent"] {
+        let reply = server.post("/api/v1/tokens", &json!({ "kind": kind, "role": "nosuch" })).await;
+        assert_eq!((reply.status, &reply.body["code"]), (404, &json!("NOT_FOUND")), "{kind}");
+    }
+    assert_eq!(server.get("/api/v1/tokens").await.body["total_count"], before);
+
+    for (kind, role, had) in [
+        ("agent", "reviewer", "review"),
+        ("agent", "manager", "manager"),
+        ("operator", "operator", "operator"),
+    ] {
+        let body = json!({ "kind": kind, "role": role, "name": "x".repeat(40) });
+        let made = server.post("/api/v1/tokens", &body).await;
+        assert_eq!((made.status, &made.body["kind"], &made.body["role"]), (201, &json!(had), &json!(role)));
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_revoked_once_and_stays_so() {
+    let server = Server::start().await;
+    let made = server.post("/api/v1/tokens", &json!({ "kind": "manager" })).await.body;
+    let path = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    for n_revoked in [1, 0] {
+        let reply = server.delete(&path).await;
+        assert_eq!(
+            (reply.status, reply.body),
+            (200, json!({ "id": made["id"], "revoked_count": n_revoked }))
+        );
+    }
+    let unknown = server.delete(&format!("/api/v1/tokens/{}", uuid::Uuid::nil())).await;
+    assert_eq!((unknown.status, &unknown.body["code"]), (404, &json!("NOT_FOUND")));
 }

@@ -87,10 +87,26 @@ fn routes() -> Vec<Route> {
     ]
 }
 
+/// Routes that ask for no action: they tell the same to everyone with a token.
+const ALIKE: [&str; 2] = ["GET /api/v1/events", "GET /api/v1/openapi.json"];
+
 #[test]
-fn no_action_is_left_out() {
+fn no_action_and_no_route_is_left_out() {
     let walked: BTreeSet<Action> = routes().iter().map(|route| route.action).collect();
     assert_eq!(walked, Action::ALL.iter().copied().collect());
+
+    let walked = routes().into_iter().map(|route| {
+        let path = route.path.replace("/7", "/{id}");
+        format!("{} /api/v1{path}", route.method)
+    });
+    let walked: BTreeSet<String> = walked.chain(ALIKE.map(str::to_owned)).collect();
+    let document = json!(fleet_mcp::web::openapi());
+    let served = document["paths"].as_object().unwrap().iter().flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().keys();
+        methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+    });
+    let served: BTreeSet<String> = served.filter(|route| route.contains(" /api/v1/")).collect();
+    assert_eq!(walked, served);
 }
 
 #[tokio::test]
@@ -103,13 +119,24 @@ async fn a_manager_may_over_http_what_the_one_decision_says() {
 }
 
 #[tokio::test]
-async fn a_coding_agent_may_over_http_what_the_one_decision_says() {
-    let server = Server::start().await;
-    server.agent("otter").await;
-    let token = server.token_of_agent("otter").await;
-    for name in ["otter", "heron", "nobody"] {
-        server_follows_the_decision(&server, &token, name).await;
+async fn an_agent_of_any_kind_may_over_http_what_the_one_decision_says() {
+    for kind in RoleKind::ALL {
+        let server = Server::start().await;
+        server.agent("otter").await;
+        let token = server.token_of_agent("otter", *kind).await;
+        let child = child_of(&server, &token).await;
+        for name in ["otter", "heron", "nobody"].into_iter().chain(child.as_deref()) {
+            server_follows_the_decision(&server, &token, name).await;
+        }
     }
+}
+
+/// An agent that the caller made itself, if it may.
+async fn child_of(server: &Server, token: &str) -> Option<String> {
+    let body = json!({ "project": "setup", "spec": "x", "name": "child", "wait_seconds": 45 });
+    let request = server.request_as(token, Method::POST, "/api/v1/agents").json(&body);
+    let made = read(request).await.unwrap();
+    (made.status == 201).then(|| "child".to_owned())
 }
 
 /// Walks all routes with one token and one name, which is made an agent unless it is nobody's.

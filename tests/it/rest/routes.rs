@@ -111,7 +111,7 @@ async fn the_same_key_is_the_same_task() {
 async fn an_agent_reports_about_itself() {
     let server = Server::start().await;
     server.agent("otter").await;
-    let token = server.token_of_agent("otter").await;
+    let token = server.token_of_agent("otter", RoleKind::Coding).await;
     let body = json!({ "state": "working", "summary": "reading the code" });
     let request = server.request_as(&token, Method::POST, "/api/v1/report").json(&body);
     assert_reply!("report_status", read(request).await.unwrap());

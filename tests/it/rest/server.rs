@@ -125,9 +125,9 @@ impl Server {
         mint(&self.scene.running, request).await
     }
 
-    /// The token of an agent itself; its role says the kind.
-    pub(crate) async fn token_of_agent(&self, name: &str) -> String {
-        let request = CreateToken { kind: None, agent: Some(name.to_owned()), ..token_of(RoleKind::Coding) };
+    /// A token of this kind that is an agent's own.
+    pub(crate) async fn token_of_agent(&self, name: &str, kind: RoleKind) -> String {
+        let request = CreateToken { agent: Some(name.to_owned()), ..token_of(kind) };
         mint(&self.scene.running, request).await
     }
 

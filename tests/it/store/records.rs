@@ -106,15 +106,20 @@ async fn revoking_a_token_revokes_all_under_it_and_nothing_beside_it() {
     for (token, byte) in tokens.into_iter().zip(1..) {
         home.store.token_insert(token, &[byte; 32]).await.unwrap();
     }
-    assert_eq!(home.store.token_revoke(child.id, at(5)).await.unwrap(), 2);
+    assert_eq!(home.store.token_revoke(child.id, at(5)).await.unwrap(), Some(2));
     let revoked_at = async || {
         let tokens = home.store.tokens().await.unwrap();
         tokens.into_iter().map(|token| token.revoked_at).collect::<Vec<_>>()
     };
     assert_eq!(revoked_at().await, vec![None, Some(at(5)), Some(at(5)), None]);
-    assert_eq!(home.store.token_revoke(root.id, at(6)).await.unwrap(), 2, "the others were revoked before");
+    assert_eq!(
+        home.store.token_revoke(root.id, at(6)).await.unwrap(),
+        Some(2),
+        "the others were revoked before"
+    );
     assert_eq!(revoked_at().await, vec![Some(at(6)), Some(at(5)), Some(at(5)), Some(at(6))]);
-    assert_eq!(home.store.token_revoke(TokenId::fresh(), at(7)).await.unwrap(), 0);
+    assert_eq!(home.store.token_revoke(root.id, at(7)).await.unwrap(), Some(0), "it was revoked before");
+    assert_eq!(home.store.token_revoke(TokenId::fresh(), at(7)).await.unwrap(), None);
 
     let late = home.store.token_insert(&token("late", 8, Some(root.id)), &[8; 32]).await;
     assert!(matches!(late, Err(StoreError::ParentRevoked)), "{late:?}");

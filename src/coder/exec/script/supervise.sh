@@ -34,8 +34,8 @@ watch() {
     [ -n "$told" ] || wait "$pause"
     [ -z "$told" ] || heed
     left=$((left - step))
-    # By now the command has what it was given.
-    rm -f "$attempt/command" "$attempt/in"
+    # A command that runs has what it was given.
+    [ ! -s main ] || rm -f "$attempt/command" "$attempt/in"
     [ -z "$over" ] || end "$id" 0 output
     [ -s "$attempt/code" ] && end "$id" "$grace" leftovers && over=yes
   done
