@@ -7,6 +7,7 @@ use super::snapshot::AgentState;
 use crate::domain::access::{Action, AgentTarget, Target};
 use crate::domain::agent::Agent;
 use crate::domain::app::AppSeen;
+use crate::domain::id::AgentId;
 use crate::domain::log::LogEntry;
 use crate::domain::name::{AgentName, name_key};
 use crate::domain::page::{Page, PageRequest};
@@ -39,6 +40,15 @@ impl Fleet {
         }
         let page = self.store().log_page(agent.id, request.page).await?;
         Ok(AgentLog { name: agent.name, page })
+    }
+
+    /// Keeps what can still be read of an agent that is about to go down; one that does not answer holds up nothing.
+    pub(super) async fn log_keep_last(&self, agent: AgentId) {
+        let Some(state) = self.board().now().by_id(agent).cloned() else { return };
+        if state.agent.sighting.status.is_ready() {
+            let app = self.app_glance(&state).await;
+            self.log_keep(&state, &app).await;
+        }
     }
 
     /// Keeps a copy of what the app shows; a copy that cannot be written holds up nothing.

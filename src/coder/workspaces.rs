@@ -85,9 +85,10 @@ impl Client {
 }
 
 impl WorkspaceQuery {
-    /// The filter with one term for each wanted metadata key.
+    /// The filter with one term for all wanted metadata keys.
     fn terms(&self) -> String {
-        let keys = self.metadata_keys.iter().map(|key| format!("include_agent_metadata:{key}"));
+        let keys = (!self.metadata_keys.is_empty())
+            .then(|| format!("include_agent_metadata:{}", self.metadata_keys.join(",")));
         let given = (!self.q.is_empty()).then(|| self.q.clone());
         given.into_iter().chain(keys).collect::<Vec<_>>().join(" ")
     }
@@ -150,13 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn metadata_keys_become_terms_of_the_filter() {
+    fn metadata_keys_become_a_term_of_the_filter() {
         assert_eq!(terms("", &[]), "");
         assert_eq!(terms("owner:me", &[]), "owner:me");
         assert_eq!(terms("", &["a"]), "include_agent_metadata:a");
-        assert_eq!(
-            terms("owner:me", &["a", "b"]),
-            "owner:me include_agent_metadata:a include_agent_metadata:b"
-        );
+        assert_eq!(terms("owner:me", &["a", "b"]), "owner:me include_agent_metadata:a,b");
     }
 }

@@ -13,7 +13,8 @@ pub const MAX_CHARS: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Which conversation: one that survives restarts is 0, else the generation it began with.
+    /// Which conversation: one that survives restarts is 0, else the generation it began with. One that was lost and
+    /// begun anew is kept under a negative number.
     pub conversation: i64,
     /// Its place in the conversation.
     pub number: i64,

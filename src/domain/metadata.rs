@@ -27,6 +27,11 @@ pub const LISTED: [&str; 10] = [
     USAGE,
 ];
 
+/// Of these, what rows of lists show.
+const IN_ROWS: [&str; 3] = [PULL_REQUEST_URL, PULL_REQUEST_STATUS, PULL_REQUEST_CHECK_STATUS];
+/// Templates put their metadata in order by numbers in front of the keys.
+const MOST_NUMBERED: u32 = 20;
+
 const MAX_KEY: usize = 80;
 const MAX_VALUE: usize = 64 * 1024;
 
@@ -87,6 +92,15 @@ pub fn canonical_key(key: &str) -> Option<String> {
     LISTED.contains(&full.as_str()).then_some(full)
 }
 
+/// All names by which a list can ask for its keys: Coder knows no patterns.
+pub fn listed_names() -> Vec<String> {
+    let bare = |key: &&'static str| key.strip_prefix(PREFIX);
+    let numbered = (0..MOST_NUMBERED)
+        .flat_map(|number| IN_ROWS.iter().filter_map(bare).map(move |key| format!("{number}_{key}")));
+    let plain = LISTED.iter().copied().chain(LISTED.iter().filter_map(bare));
+    plain.map(str::to_owned).chain(numbered).collect()
+}
+
 /// Templates print nothing, or `n/a`, for a value they do not have yet.
 pub fn is_value(text: &str) -> bool {
     let text = text.trim();
@@ -136,6 +150,17 @@ mod tests {
         assert_eq!(canonical_key("fleet_mcp_anything"), Some("fleet_mcp_anything".to_owned()));
         assert_eq!(canonical_key("0_cpu_usage"), None);
         assert_eq!(canonical_key("_x"), None);
+    }
+
+    #[test]
+    fn lists_ask_by_every_name_a_key_may_have() {
+        let names = listed_names();
+        for name in ["fleet_mcp_git", "git", "fleet_mcp_pull_request_url", "pull_request_url"] {
+            assert!(names.contains(&name.to_owned()), "{name}");
+        }
+        let numbered: Vec<&String> = names.iter().filter(|name| name.contains("_pull_request_url")).collect();
+        assert_eq!((numbered.len(), names.len()), (21, 80));
+        assert!(names.iter().all(|name| canonical_key(name).is_some()));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 use uuid::Uuid;
 
-use super::Store;
 use super::error::StoreError;
 use super::journal_window::{DAY_MICROS, Day, Edge, Window, day_of};
 use super::row::{Columns, count, micros};
+use super::{Store, report_tasks};
 use crate::domain::history::{HistoryEntry, HistoryKind};
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::page::{Page, PageRequest};
@@ -27,10 +27,17 @@ macro_rules! select_entries {
 }
 
 impl Store {
-    /// Adds what is not known yet; gives how many entries were new.
+    /// Adds the reports that are not known yet, each with the task it belongs to; gives how many were new.
     pub async fn journal_add(&self, entries: &[HistoryEntry]) -> Result<u64, StoreError> {
         let mut tx = self.begin().await?;
-        let added = insert(&mut tx, entries).await?;
+        let mut new = Vec::new();
+        for entry in entries {
+            if !is_known(&mut tx, entry.id).await? {
+                let task_id = report_tasks::task_of(&mut tx, entry).await?;
+                new.push(HistoryEntry { task_id: entry.task_id.or(task_id), ..entry.clone() });
+            }
+        }
+        let added = insert(&mut tx, &new).await?;
         tx.commit().await?;
         Ok(added)
     }
@@ -91,6 +98,12 @@ pub(super) async fn count_findings(connection: &mut SqliteConnection) -> Result<
     .fetch_all(connection)
     .await?;
     Ok(agents.into_iter().map(|agent| format!("the journal of agent {agent} is miscounted")).collect())
+}
+
+async fn is_known(connection: &mut SqliteConnection, id: Uuid) -> Result<bool, sqlx::Error> {
+    let known =
+        sqlx::query("SELECT 1 FROM journal WHERE id = $1").bind(id).fetch_optional(connection).await?;
+    Ok(known.is_some())
 }
 
 async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> Result<bool, sqlx::Error> {

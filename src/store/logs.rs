@@ -1,6 +1,6 @@
 //! Logs: the newest part of each agent's conversation, kept over restarts and deletion.
 
-use sqlx::sqlite::SqliteRow;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
 use super::Store;
@@ -17,6 +17,9 @@ impl Store {
     /// Takes in messages; one that has grown replaces what was known of it.
     pub async fn log_add(&self, agent: AgentId, entries: &[LogEntry]) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
+        if let Some(former) = begun_anew(&mut tx, agent, entries).await? {
+            set_aside(&mut tx, agent, former).await?;
+        }
         for entry in entries {
             sqlx::query(
                 "INSERT INTO agent_logs (agent_id, conversation, number, kind, content, time) \
@@ -61,6 +64,49 @@ impl Store {
         .await?;
         Ok(Page { items, total_count: count(total), request: page })
     }
+}
+
+/// The conversation of which these messages are not the continuation: whoever lost it counts from the beginning again.
+/// What the agent was told never changes its time, so that one look at those messages tells.
+async fn begun_anew(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+    entries: &[LogEntry],
+) -> Result<Option<i64>, sqlx::Error> {
+    for entry in entries.iter().filter(|entry| entry.kind == LogKind::Input) {
+        let is_another: Option<bool> = sqlx::query_scalar(
+            "SELECT kind <> $4 OR time <> $5 FROM agent_logs \
+             WHERE agent_id = $1 AND conversation = $2 AND number = $3",
+        )
+        .bind(agent.0)
+        .bind(entry.conversation)
+        .bind(entry.number)
+        .bind(entry.kind.word())
+        .bind(micros(entry.time))
+        .fetch_optional(&mut *connection)
+        .await?;
+        if is_another == Some(true) {
+            return Ok(Some(entry.conversation));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives a conversation that is over a number that nobody else uses.
+async fn set_aside(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+    conversation: i64,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE agent_logs SET conversation = (SELECT min(0, min(conversation)) - 1 FROM agent_logs \
+         WHERE agent_id = $1) WHERE agent_id = $1 AND conversation = $2",
+    )
+    .bind(agent.0)
+    .bind(conversation)
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 impl FromRow<'_, SqliteRow> for LogEntry {

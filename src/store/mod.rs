@@ -12,6 +12,7 @@ mod metadata;
 mod migrate;
 mod operations;
 mod provisions;
+mod report_tasks;
 mod request_keys;
 mod rescues;
 mod reserve;

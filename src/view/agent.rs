@@ -100,7 +100,8 @@ pub struct AgentDetail {
 pub struct Links {
     pub workspace: Option<String>,
     pub pull_request: Option<String>,
-    /// Why the pull request's address, shown under metadata as it was given, is no link.
+    /// Why the pull request's address, shown under metadata as it was given, is no link, or why nothing is known of
+    /// what is behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_reason: Option<String>,
 }
@@ -231,14 +232,26 @@ impl From<&AgentState> for AgentDetail {
             created_at: time(agent.created_at),
             updated_at: time(agent.updated_at),
             observed_at: agent.sighting.observed_at.map(time),
-            links: Links {
-                workspace: state.workspace_url.clone(),
-                pull_request: state.metadata_value(PULL_REQUEST_URL).filter(|url| is_web_link(url)),
-                pull_request_reason: state
-                    .metadata_value(PULL_REQUEST_URL)
-                    .filter(|url| !is_web_link(url))
-                    .map(|_| "it is not an http or https address".to_owned()),
-            },
+            links: Links::from(state),
+        }
+    }
+}
+
+impl From<&AgentState> for Links {
+    fn from(state: &AgentState) -> Self {
+        let given = state.metadata_value(PULL_REQUEST_URL);
+        let is_link = given.as_deref().is_some_and(is_web_link);
+        let reason = match &given {
+            Some(_) if !is_link => Some("it is not an http or https address"),
+            Some(_) if state.metadata_value(PULL_REQUEST_STATUS).is_none() => {
+                Some("nobody has looked at it: the agent reports no state of it, and no forge is asked")
+            }
+            Some(_) | None => None,
+        };
+        Self {
+            workspace: state.workspace_url.clone(),
+            pull_request: given.filter(|_| is_link),
+            pull_request_reason: reason.map(str::to_owned),
         }
     }
 }

@@ -43,7 +43,8 @@ pub struct CanceledTask {
     pub agent_status: String,
     pub agent_name: String,
     pub message: String,
-    /// How far it had to go: none, interrupt, signals or stop.
+    /// How far it had to go: none, interrupt (the agent ended it, by force where its engine did not listen), signals
+    /// (its engine was ended past it) or stop.
     pub reached: String,
 }
 
@@ -107,11 +108,30 @@ impl From<&Reported> for ReportedStatus {
     }
 }
 
+/// Where there is no commit, there is none that could be pushed.
 pub(super) fn verified(seen: &Verified) -> serde_json::Value {
     json!({
         "commit": seen.commit,
         "new_commit": seen.is_new,
-        "pushed": seen.is_pushed,
+        "pushed": seen.commit.as_ref().map(|_| seen.is_pushed),
         "clean": seen.is_clean,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_pushed_where_there_is_no_commit() {
+        let seen = |commit: Option<&str>| Verified {
+            commit: commit.map(str::to_owned),
+            is_new: Some(false),
+            is_pushed: true,
+            is_clean: true,
+        };
+        let shown = |commit: Option<&str>, pushed: Option<bool>| json!({ "commit": commit, "new_commit": false, "pushed": pushed, "clean": true });
+        assert_eq!(verified(&seen(None)), shown(None, None));
+        assert_eq!(verified(&seen(Some("1f2e"))), shown(Some("1f2e"), Some(true)));
+    }
 }

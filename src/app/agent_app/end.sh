@@ -1,7 +1,9 @@
 # Ends the engine of a runner that does not listen, and wakes the runner if somebody stopped it. What the engine has put
-# into sessions of its own is ended by the runner, which knows it by its environment. Prints `gone` or `left`.
+# into sessions of its own is ended by the runner, which knows it by its environment. The runner is left word, so that it
+# does not take the end for a failure. Prints `gone` or `left`.
 exec 2>/dev/null
-read -r engine began runner woke <"${FLEET_AGENT_DIR:-$HOME/.fleet}/engine.pid" || exit 1
+note=${FLEET_AGENT_DIR:-$HOME/.fleet}/engine.pid
+read -r engine began runner woke <"$note" || exit 1
 
 # Whether this very process still runs; its number alone could belong to another one by now.
 lives() {
@@ -51,6 +53,7 @@ word=gone
 case $engine in
 *[!0-9]* | '') ;;
 *)
+  lives "$engine" "$began" && echo "$engine $began" >>"$note"
   lives "$engine" "$began" && members && tell TERM
   turns=30
   while [ "$turns" -gt 0 ] && lives "$engine" "$began"; do

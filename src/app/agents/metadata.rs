@@ -36,6 +36,8 @@ impl Fleet {
                 format!("{USAGE} is counted by the fleet, since budgets go by it; choose another key");
             return Err(Error::invalid("key", message));
         }
+        // What the workspace shows by now is older than what is set here.
+        self.with_fresh_metadata(Arc::clone(&state)).await;
         let dated = Dated { value: request.value, changed_at: Utc::now() };
         self.store().metadata_set(state.agent.id, &request.key, &dated).await?;
         let fresh = self.board_refresh(state.agent.id).await?;

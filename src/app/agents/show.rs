@@ -20,13 +20,23 @@ impl Fleet {
     }
 
     /// Adds what the workspace agent's own stream shows; a failure there never fails the call.
-    async fn with_fresh_metadata(&self, state: Arc<AgentState>) -> Arc<AgentState> {
+    /// What was read is remembered: a value counts from when it was first seen.
+    pub(super) async fn with_fresh_metadata(&self, state: Arc<AgentState>) -> Arc<AgentState> {
         let Some(workspace_agent) = state.live.workspace_agent else { return state };
         let Some(fresh) = self.0.metadata.read(workspace_agent).await else { return state };
-        let mut state = AgentState::clone(&state);
-        let dated = metadata::date(&state.live.metadata, (*fresh).clone(), Utc::now());
-        state.live.metadata.extend(dated);
-        state.merge_metadata();
-        Arc::new(state)
+        let known = &state.live.metadata;
+        if fresh.iter().all(|(key, value)| known.get(key).is_some_and(|dated| dated.value == *value)) {
+            return state;
+        }
+        let (id, now) = (state.agent.id, Utc::now());
+        self.board().update(|snapshot| {
+            let shown = snapshot.agents.values_mut().find(|shown| shown.agent.id == id);
+            if let Some(shown) = shown.map(Arc::make_mut) {
+                let dated = metadata::date(&shown.live.metadata, (*fresh).clone(), now);
+                shown.live.metadata.extend(dated);
+                shown.merge_metadata();
+            }
+        });
+        self.board().now().by_id(id).cloned().unwrap_or(state)
     }
 }

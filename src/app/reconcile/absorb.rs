@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::followed::{Context, entry_of};
+use super::followed::entry_of;
 use super::observe::{
     Known, apps_of, first_agent, generation_of, metadata_values, observe, started_at, statuses_of,
 };
@@ -141,7 +141,7 @@ impl Fleet {
             agent: state.agent.id,
             name_key: state.agent.name.key(),
             known: state.agent.sighting.clone(),
-            reports: reports_of(state, workspace, &Context::of(&state.tasks, generation)),
+            reports: reports_of(state, workspace, generation),
             seen: Seen { verdict, generation, observed_at: Some(look.at) },
             live: Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.at) },
             workspace_url: self.workspace_url(workspace),
@@ -238,7 +238,10 @@ fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) -> 
         Some(written) if written.revision >= sighting.revision => *sighting = written,
         Some(_) | None => sighting.observed_at = sighting.observed_at.max(sight.seen.observed_at),
     }
-    state.live = Live { resting_at: state.live.resting_at, ..sight.live };
+    // What was read besides keeps its date: only some keys are part of a look.
+    let mut metadata = std::mem::take(&mut state.live.metadata);
+    metadata.extend(sight.live.metadata);
+    state.live = Live { resting_at: state.live.resting_at, metadata, ..sight.live };
     state.workspace_url = Some(sight.workspace_url);
     state.merge_metadata();
     (state.tasks.version != sight.tasks_version).then_some(sight.agent)
@@ -274,9 +277,9 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
     }
 }
 
-fn reports_of(state: &AgentState, workspace: &Workspace, context: &Context) -> Vec<HistoryEntry> {
+fn reports_of(state: &AgentState, workspace: &Workspace, generation: i64) -> Vec<HistoryEntry> {
     let fresh = statuses_of(workspace).filter(|status| !state.live.journaled.contains(&status.id));
-    fresh.map(|status| entry_of(state.agent.id, status, context)).collect()
+    fresh.map(|status| entry_of(state.agent.id, status, generation)).collect()
 }
 
 fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent {

@@ -1,15 +1,12 @@
-//! Reports as lines of the journal, each with the task it belongs to.
-
-use chrono::{DateTime, Utc};
+//! Reports as lines of the journal.
 
 use crate::coder::wire::AppStatus;
 use crate::domain::history::{HistoryEntry, HistoryKind};
-use crate::domain::id::{AgentId, TaskId};
+use crate::domain::id::AgentId;
 use crate::domain::task::TaskSource;
-use crate::store::LatestTasks;
 
-/// A report as a line of the journal.
-pub(super) fn entry_of(agent: AgentId, status: &AppStatus, context: &Context) -> HistoryEntry {
+/// A report as a line of the journal, which finds out the task it belongs to.
+pub(super) fn entry_of(agent: AgentId, status: &AppStatus, generation: i64) -> HistoryEntry {
     HistoryEntry {
         id: status.id,
         agent_id: agent,
@@ -18,25 +15,10 @@ pub(super) fn entry_of(agent: AgentId, status: &AppStatus, context: &Context) ->
         state: status.state.clone(),
         outcome: None,
         source: TaskSource::Agent,
-        task_id: context.task.filter(|(_, since)| status.created_at >= *since).map(|(id, _)| id),
+        task_id: None,
         uri: Some(status.uri.clone()).filter(|uri| !uri.is_empty()),
         needs_user_attention: status.needs_user_attention,
-        generation: context.generation,
+        generation,
         created_at: status.created_at,
-    }
-}
-
-/// What a report of this moment belongs to.
-pub(super) struct Context {
-    pub(super) generation: i64,
-    pub(super) task: Option<(TaskId, DateTime<Utc>)>,
-}
-
-impl Context {
-    pub(super) fn of(tasks: &LatestTasks, generation: i64) -> Self {
-        let newest =
-            tasks.open.as_ref().filter(|task| task.work.working_since.is_some()).or(tasks.last.as_ref());
-        let task = newest.map(|task| (task.id, task.work.working_since.unwrap_or(task.entry.created_at)));
-        Self { generation, task }
     }
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::app::Fleet;
 use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
-use crate::domain::metadata::{LISTED, PREFIX};
+use crate::domain::metadata::listed_names;
 
 const PAGE_SIZE: u32 = 100;
 /// Per page of the last listing, also when nudged, so that any fleet stays far below Coder's limit.
@@ -190,13 +190,11 @@ impl Pace {
     }
 
     fn query(&self, offset: u32) -> WorkspaceQuery {
-        let bare = LISTED.iter().filter_map(|key| key.strip_prefix(PREFIX)).map(str::to_owned);
-        let keys = LISTED.iter().map(|key| (*key).to_owned()).chain(bare);
         WorkspaceQuery {
             q: "owner:me".to_owned(),
             limit: PAGE_SIZE,
             offset,
-            metadata_keys: if self.with_metadata { keys.collect() } else { Vec::new() },
+            metadata_keys: if self.with_metadata { listed_names() } else { Vec::new() },
         }
     }
 }

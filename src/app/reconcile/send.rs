@@ -28,7 +28,11 @@ impl Fleet {
                 Err(error) if !error.is_retryable() => return Ok(failed(&error)),
                 other => Some(other?),
             },
-            Request::Start | Request::Stop | Request::StopThenStart | Request::Delete => None,
+            Request::Start => None,
+            Request::Stop | Request::StopThenStart | Request::Delete => {
+                self.log_keep_last(work.agent.id).await;
+                None
+            }
         };
         // The first time counts: what is ours was made after it.
         let sent_at = match work.operation.progress {

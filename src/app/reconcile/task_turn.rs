@@ -46,6 +46,7 @@ impl Fleet {
         // What the app shows is at least as new as this; a report that comes later counts.
         let looked_at = Utc::now();
         let app = self.looked_at(worker, state, reach).await;
+        self.log_follow(worker, state, &app).await;
         self.end_strays(state, &app).await?;
         if reach != Reach::Ready || !is_run(state) {
             worker.note(&app);

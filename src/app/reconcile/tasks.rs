@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::Fleet;
 use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
+use crate::domain::app::AppSeen;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
 use crate::domain::task::{Cancel, Delivery};
@@ -26,6 +27,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// All workers together look about so often a second.
 const LOOKS_PER_SECOND: u32 = 50;
+/// What an agent says while it works is copied so often: its workspace may go without a word.
+const LOG_INTERVAL: Duration = Duration::from_secs(20);
 
 /// One agent's worker between two turns.
 pub(super) struct Worker {
@@ -37,6 +40,8 @@ pub(super) struct Worker {
     pub(super) quiet_since: Option<DateTime<Utc>>,
     /// How much the agent had said at the last look, to see whether it goes on.
     pub(super) n_heard: u64,
+    /// When its log was last kept, and how long it was.
+    log_kept: Option<(Instant, usize)>,
     pub(super) interrupted_at: Option<Instant>,
     /// The task that is being interrupted, and since when.
     pub(super) interrupting: Option<(TaskId, DateTime<Utc>)>,
@@ -121,6 +126,16 @@ impl Fleet {
         worker.agent
     }
 
+    /// Keeps a copy of the agent's log now and then; the end of a task keeps its own.
+    pub(super) async fn log_follow(&self, worker: &mut Worker, state: &AgentState, app: &AppSeen) {
+        let n_said = app.messages().iter().map(|message| message.content.len() + 1).sum();
+        let is_over = app.is_stable() == Some(true) && state.tasks.open.is_none();
+        if worker.is_log_due(n_said, is_over) {
+            worker.log_kept = Some((Instant::now(), n_said));
+            self.log_keep(state, app).await;
+        }
+    }
+
     /// Waits longer each time nothing happens, and not at all once something does.
     async fn task_pause(&self, worker: &mut Worker, stop: &CancellationToken) {
         let until = Instant::now() + worker.delay();
@@ -182,6 +197,7 @@ impl Worker {
             places,
             quiet_since: None,
             n_heard: 0,
+            log_kept: None,
             interrupted_at: None,
             interrupting: None,
             signaling: None,
@@ -189,6 +205,13 @@ impl Worker {
             n_pauses: 0,
             n_workers,
         }
+    }
+
+    /// What was said is kept after a while, and at once when nobody goes on.
+    fn is_log_due(&self, n_said: usize, is_over: bool) -> bool {
+        let (is_old, n_kept) =
+            self.log_kept.map_or((true, 0), |(at, n_kept)| (at.elapsed() >= LOG_INTERVAL, n_kept));
+        n_said != n_kept && (is_old || is_over)
     }
 
     fn delay(&self) -> Duration {
@@ -219,5 +242,22 @@ fn needs_worker(state: &AgentState) -> bool {
             task.work.delivery != Delivery::Unsent || task.work.cancel.is_some() || status.is_ready()
         }
         None => status == AgentStatus::Busy && state.tasks.running.is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_kept_when_it_has_grown_for_a_while_or_is_over() {
+        let (wake, places) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
+        let mut worker = Worker::new(AgentId::fresh(), wake, (places, 1));
+        assert!(worker.is_log_due(5, false), "nobody knows what was kept before");
+        worker.log_kept = Some((Instant::now(), 5));
+        assert!(!worker.is_log_due(9, false));
+        assert!(worker.is_log_due(9, true));
+        worker.log_kept = Instant::now().checked_sub(LOG_INTERVAL).map(|at| (at, 5));
+        assert_eq!((worker.is_log_due(5, true), worker.is_log_due(9, false)), (false, true));
     }
 }

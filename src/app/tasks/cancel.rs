@@ -10,22 +10,34 @@ use crate::app::agents::deed;
 use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Reached, Task};
+use crate::domain::task::{Reached, Task, TaskState};
 use crate::store::{CancelTaken, Which};
 
 /// The ladder's deadlines are over by then, a stop of the workspace included as a rule.
 const LONGEST_WAIT: Duration = Duration::from_secs(42);
+/// How long work that is no task of ours may take to end, after each of the two ways to bring that about.
+const LONGEST_REST: Duration = Duration::from_secs(10);
+
+/// What a cancel is about.
+enum Meant {
+    Tasks(CancelTaken),
+    /// The agent does something that is no task of ours.
+    OtherWork,
+}
 
 impl Fleet {
     pub async fn task_cancel(&self, caller: &Caller, request: CancelTask) -> Result<TaskCanceled, Error> {
         let deed = deed(caller, Action::TaskCancel, &request.name);
         let accepted = self.cancel_accept(&deed, &request).await;
-        let (agent, taken) = self.audited(&deed, accepted, |_| None).await?;
+        let (agent, meant) = self.audited(&deed, accepted, |_| None).await?;
         point("cancel.accepted");
+        let taken = match meant {
+            Meant::Tasks(taken) => taken,
+            Meant::OtherWork => return self.other_work_end(agent).await,
+        };
         self.tasks_publish(agent).await?;
         for run in self.store().member_runs_unwanted(agent).await? {
             self.run_end_if_there(run).await?;
@@ -36,29 +48,58 @@ impl Fleet {
         self.canceled(agent, &taken, &request).await
     }
 
-    async fn cancel_accept(
-        &self,
-        deed: &Deed<'_>,
-        request: &CancelTask,
-    ) -> Result<(AgentId, CancelTaken), Error> {
+    async fn cancel_accept(&self, deed: &Deed<'_>, request: &CancelTask) -> Result<(AgentId, Meant), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
         let which = if request.all { Which::All } else { Which::Current };
         let agent = state.agent.id;
         let taken = self.store().tasks_cancel(agent, which, request.escalate, Utc::now()).await?;
-        if taken == CancelTaken::default() {
-            self.interrupt_other_work(&state).await?;
+        if taken != CancelTaken::default() {
+            return Ok((agent, Meant::Tasks(taken)));
         }
-        Ok((agent, taken))
-    }
-
-    /// What an agent does without a task of ours can be interrupted too.
-    async fn interrupt_other_work(&self, state: &AgentState) -> Result<(), Error> {
         if state.agent.sighting.status != AgentStatus::Busy {
             return Err(Error::NoTask(state.agent.name.to_string()));
         }
+        Ok((agent, Meant::OtherWork))
+    }
+
+    /// What an agent does without a task of ours is ended too, and the answer says what was seen to help.
+    async fn other_work_end(&self, agent: AgentId) -> Result<TaskCanceled, Error> {
+        let state = self.state_of(agent).await?;
         let any = None;
-        self.app_interrupt(state, any).await;
-        Ok(())
+        self.app_interrupt(&state, any).await;
+        let reached = if self.rests_soon(agent).await {
+            Reached::Interrupt
+        } else if self.engine_end(&state).await && self.rests_soon(agent).await {
+            Reached::Signals
+        } else {
+            Reached::None
+        };
+        let state = self.state_of(agent).await?;
+        let name = state.agent.name.clone();
+        let message = match reached {
+            Reached::None => format!("agent '{name}' does not react; call restart_agent if it goes on"),
+            Reached::Interrupt | Reached::Stop => format!("agent '{name}' was interrupted"),
+            Reached::Signals => format!("agent '{name}' did not react, so its processes were ended"),
+        };
+        Ok(TaskCanceled { name, task: None, status: state.agent.sighting.status, reached, message })
+    }
+
+    /// Has the agent come to rest? Its worker looks after it as long as it seems busy.
+    async fn rests_soon(&self, agent: AgentId) -> bool {
+        let deadline = tokio::time::Instant::now() + LONGEST_REST;
+        let mut looks = self.board().looks();
+        loop {
+            looks.mark_unchanged();
+            let snapshot = self.board().now();
+            if snapshot.by_id(agent).is_none_or(|state| state.agent.sighting.status != AgentStatus::Busy) {
+                return true;
+            }
+            tokio::select! {
+                _ = looks.changed() => {}
+                () = tokio::time::sleep_until(deadline) => return false,
+                () = self.0.stopping.cancelled() => return false,
+            }
+        }
     }
 
     async fn await_end(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
@@ -89,24 +130,30 @@ impl Fleet {
             Some(id) => self.store().task_by_id(id).await?,
             None => None,
         };
-        let name = state.agent.name.clone();
-        let reached = match &task {
-            Some(task) => task.work.reached,
-            None => Reached::Interrupt,
+        let (name, status) = (state.agent.name.clone(), state.agent.sighting.status);
+        let reached = task.as_ref().map_or(Reached::None, |task| task.work.reached);
+        let message = match &task {
+            Some(task) => message(name.as_str(), task, status, request.escalate),
+            None => format!("agent '{name}' has no such task any more"),
         };
-        let message = message(name.as_str(), task.as_ref(), request.escalate);
-        Ok(TaskCanceled { name, task, status: state.agent.sighting.status, reached, message })
+        Ok(TaskCanceled { name, task, status, reached, message })
     }
 }
 
-fn message(name: &str, task: Option<&Task>, is_escalated: bool) -> String {
-    let Some(task) = task else { return format!("agent '{name}' was interrupted") };
+/// Was it given up while the agent may still be at it? One that waited for a usage limit was not worked on.
+fn may_go_on(task: &Task, status: AgentStatus) -> bool {
+    let is_given_up = matches!(task.state(), TaskState::Canceled | TaskState::TimedOut);
+    let was_worked_on = task.work.working_since.is_some() && task.work.parked_until.is_none();
+    is_given_up && was_worked_on && status.is_ready()
+}
+
+fn message(name: &str, task: &Task, status: AgentStatus, is_escalated: bool) -> String {
     match (task.state().is_ended(), task.work.reached) {
         (false, _) if is_escalated => format!("agent '{name}' is being stopped; the task ends with it"),
         (false, _) => {
             format!("agent '{name}' does not react yet; call again with escalate to stop its workspace")
         }
-        (true, Reached::None) if task.work.working_since.is_some() => {
+        (true, Reached::None) if may_go_on(task, status) => {
             let advice = "call restart_agent if it goes on";
             format!(
                 "the task of agent '{name}' is {}, but the agent did not confirm it; {advice}",

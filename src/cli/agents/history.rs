@@ -77,13 +77,31 @@ fn row(entry: &HistoryRow) -> [comfy_table::Cell; 5] {
 
 /// What could be checked, in words.
 fn seen(verified: &Value) -> String {
-    let commit = verified["commit"].as_str().and_then(|id| id.get(..SHORT_ID)).unwrap_or("none");
+    let clean = if verified["clean"] == true { "clean tree" } else { "uncommitted changes" };
+    let Some(commit) = verified["commit"].as_str().and_then(|id| id.get(..SHORT_ID)) else {
+        return format!(" (seen: no commit, {clean})");
+    };
     let commit = match verified["new_commit"].as_bool() {
         Some(true) => format!("new commit {commit}"),
         Some(false) => "no new commit".to_owned(),
         None => format!("commit {commit}"),
     };
     let pushed = if verified["pushed"] == true { "pushed" } else { "not pushed" };
-    let clean = if verified["clean"] == true { "clean tree" } else { "uncommitted changes" };
     format!(" (seen: {commit}, {pushed}, {clean})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_told_in_words() {
+        let told = |commit, new_commit: Option<bool>, pushed: Option<bool>| {
+            seen(&json!({ "commit": commit, "new_commit": new_commit, "pushed": pushed, "clean": true }))
+        };
+        let id = Some("1f2e3d4c5b6a");
+        assert_eq!(told(None, Some(false), None), " (seen: no commit, clean tree)");
+        assert_eq!(told(id, Some(false), Some(true)), " (seen: no new commit, pushed, clean tree)");
+        assert_eq!(told(id, Some(true), Some(false)), " (seen: new commit 1f2e3d4c, not pushed, clean tree)");
+    }
 }

@@ -1,17 +1,25 @@
-//! Waits for agents to end their tasks, call by call, as long as patience lasts.
+//! Waits for agents to end their tasks, or for one task, call by call, as long as patience lasts.
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::Screen;
-use crate::view::agent::{AgentRow, AgentsWaited};
+use crate::domain::task::TaskState;
+use crate::view::agent::{AgentRow, AgentsWaited, ChangedAgent};
+use crate::view::history::{HistoryRow, TaskHistory};
 use crate::view::request::WaitInput;
 
 /// One call waits at most so long; the server allows a little more.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
+/// The end of one task is no news while others wait behind it, so it is looked up this often.
+const LOOK_UP: Duration = Duration::from_secs(2);
+/// An agent that rests answers at once, also when its task has yet to begin.
+const PAUSE: Duration = Duration::from_millis(200);
+const PAGE_SIZE: u32 = 100;
 /// Every change there ever was comes after it, so that the first answer is how things stand.
 const BEGINNING: &str = "0";
 
@@ -26,16 +34,61 @@ pub(super) async fn until_done(
     loop {
         let left = deadline.map_or(LONGEST_CALL, |at| at.saturating_duration_since(Instant::now()));
         let waited = wait(client, names, left.min(LONGEST_CALL)).await?;
-        let rows: Vec<AgentRow> = waited.changed.into_iter().map(|changed| changed.agent).collect();
         if !waited.timed_out {
-            return Ok(Some(rows));
+            return Ok(Some(waited.changed.into_iter().map(|changed| changed.agent).collect()));
         }
-        for row in rows.iter().filter(|row| row.status == "busy") {
-            screen.hint(&format!("{}: {}, {}", row.name, row.status, row.reason));
-        }
+        tell_busy(&waited.changed, screen);
         if deadline.is_some_and(|at| Instant::now() >= at) {
             return Ok(None);
         }
+    }
+}
+
+/// The task as it is once it has ended, or when patience ends; none if nobody knows it.
+pub(super) async fn until_ended(
+    client: &Client,
+    (name, task_id): (&str, &str),
+    longest: Option<Duration>,
+    screen: &Screen,
+) -> Result<Option<HistoryRow>, CliError> {
+    let begun = Instant::now();
+    let mut told_at = begun;
+    loop {
+        let left = longest.map_or(LOOK_UP, |longest| longest.saturating_sub(begun.elapsed()));
+        let waited = wait(client, &[name.to_owned()], left.min(LOOK_UP)).await?;
+        let task = task_of(client, name, task_id).await?;
+        let is_over = task.as_ref().is_none_or(|task| is_ended(&task.state));
+        if is_over || longest.is_some_and(|longest| begun.elapsed() >= longest) {
+            return Ok(task);
+        }
+        if told_at.elapsed() >= LONGEST_CALL {
+            told_at = Instant::now();
+            tell_busy(&waited.changed, screen);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+pub(super) fn is_ended(state: &str) -> bool {
+    TaskState::parse(state).is_some_and(TaskState::is_ended)
+}
+
+async fn task_of(client: &Client, name: &str, task_id: &str) -> Result<Option<HistoryRow>, CliError> {
+    for page in 1u32.. {
+        let query = json!({ "kind": "task", "page": page, "page_size": PAGE_SIZE });
+        let history: TaskHistory = client.get(&["agents", name, "history"], &query).await?.read()?;
+        let has_more = history.paging.has_next_page;
+        let found = history.tasks.into_iter().find(|task| task.id == task_id);
+        if found.is_some() || !has_more {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn tell_busy(agents: &[ChangedAgent], screen: &Screen) {
+    for ChangedAgent { agent, .. } in agents.iter().filter(|changed| changed.agent.status == "busy") {
+        screen.hint(&format!("{}: {}, {}", agent.name, agent.status, agent.reason));
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::follow::until_done;
+use super::follow::{is_ended, until_ended};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
@@ -15,8 +15,9 @@ use crate::cli::screen::{Format, Screen};
 use crate::cli::{text_file, wording};
 use crate::domain::name::AgentName;
 use crate::view::agent::AgentShown;
+use crate::view::history::HistoryRow;
 use crate::view::request::NoInput;
-use crate::view::task::{StartedTask, TaskSummary};
+use crate::view::task::StartedTask;
 
 #[derive(Debug, Args)]
 pub struct StartArgs {
@@ -74,8 +75,8 @@ pub(super) async fn run(client: &Client, args: StartArgs, screen: &Screen) -> Re
     };
     let started: StartedTask = body.read()?;
     screen.hint(&wording::for_operators(&started.message));
-    let done = until_done(client, std::slice::from_ref(&name), longest, screen).await?;
-    finished(client, (&name, &started.task.id), done.is_some(), screen).await
+    let task = until_ended(client, (&name, &started.task.id), longest, screen).await?;
+    finished(client, &name, task.as_ref(), screen).await
 }
 
 /// None: do not wait at all.
@@ -91,25 +92,27 @@ fn patience(args: &StartArgs, screen: &Screen) -> Option<Option<Duration>> {
 /// Shows how it went; a task that did not end well is a failure of the command.
 async fn finished(
     client: &Client,
-    (name, task_id): (&str, &str),
-    is_over: bool,
+    name: &str,
+    task: Option<&HistoryRow>,
     screen: &Screen,
 ) -> Result<Exit, CliError> {
-    let body = client.get(&["agents", name], &NoInput {}).await?;
-    let agent = body.read::<AgentShown>()?.agent;
-    let last = agent.last_task.as_ref().filter(|task| is_over && task.id == task_id);
-    screen.answer(&body, |_: &AgentShown| match last {
-        Some(task) => screen.line(&told(task)),
-        None => screen.line(&format!("agent '{name}' is still at it ({})", agent.status)),
-    })?;
-    Ok(match last.map(|task| task.state.as_str()) {
+    let agent = client.get(&["agents", name], &NoInput {}).await?.read::<AgentShown>()?.agent;
+    let ended = task.filter(|task| is_ended(&task.state));
+    match (screen.format, ended) {
+        (Format::Json, _) => screen.json(&json!({ "agent": agent, "task": task }))?,
+        (Format::People, Some(task)) => screen.line(&told(task))?,
+        (Format::People, None) => {
+            screen.line(&format!("agent '{name}' is still at it ({})", agent.status))?;
+        }
+    }
+    Ok(match ended.map(|task| task.state.as_str()) {
         Some("done") => Exit::Ok,
         Some(_) => Exit::Failed,
         None => Exit::Unavailable,
     })
 }
 
-fn told(task: &TaskSummary) -> String {
+fn told(task: &HistoryRow) -> String {
     let outcome = task.outcome.as_ref().map(|outcome| format!(": {outcome}")).unwrap_or_default();
     format!("{}{outcome}", task.state)
 }

@@ -134,7 +134,7 @@ async fn talk(
         Ok(child) => child,
         Err(error) => return Finished { finish: missing(invocation, &error), spent: hearing.spent },
     };
-    let _note = Note::of(launch.directory, child.id());
+    let note = Note::of(launch.directory, child.id());
     let mut stderr = Vec::new();
     let stopped = {
         let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -148,6 +148,7 @@ async fn talk(
     let finish = match stopped {
         Stopped::Interrupted => Finish::Interrupted,
         Stopped::OverBudget => Finish::OverBudget,
+        Stopped::Ended(Ok(status)) if !status.success() && note.is_ended_by_others() => Finish::Interrupted,
         Stopped::Ended(Ok(status)) => {
             let stderr = String::from_utf8_lossy(&stderr).into_owned();
             Finish::Told(hearing.reader.end(&Exit { status, stderr }))

@@ -1,31 +1,41 @@
 //! Leaves word which process is the engine, for whoever has to end it when this runner does not listen.
 //!
 //! One line: the engine's number and start time, or two dashes, then our own. A number alone could belong to another
-//! process by the time it is read.
+//! process by the time it is read. Whoever ends the engine adds a line that names it, so that we do not take its end
+//! for a failure.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Read by `src/app/agent_app/end.sh`.
+/// Read, and added to, by `src/app/agent_app/end.sh`.
 const FILE: &str = "engine.pid";
 const FRESH: &str = "engine.pid.new";
 
 /// The note in an agent's directory. It names the engine until this is dropped.
 #[derive(Debug)]
-pub(super) struct Note(PathBuf);
+pub(super) struct Note {
+    directory: PathBuf,
+    engine: String,
+}
 
 impl Note {
     pub(super) fn of(directory: &Path, engine: Option<u32>) -> Self {
-        let note = Self(directory.to_owned());
-        note.leave(engine);
+        let note = Self { directory: directory.to_owned(), engine: engine.map_or_else(nobody, identity) };
+        note.leave(&note.engine);
         note
     }
 
+    /// Has somebody ended this engine past us?
+    pub(super) fn is_ended_by_others(&self) -> bool {
+        let lines = std::fs::read_to_string(self.directory.join(FILE)).unwrap_or_default();
+        lines.lines().skip(1).any(|line| line == self.engine)
+    }
+
     /// Without the note a cancel has one step less; that holds up nothing.
-    fn leave(&self, engine: Option<u32>) {
-        let line = format!("{} {}\n", engine.map_or_else(nobody, identity), identity(std::process::id()));
-        let fresh = self.0.join(FRESH);
-        let written = std::fs::write(&fresh, line).and_then(|()| std::fs::rename(&fresh, self.0.join(FILE)));
+    fn leave(&self, engine: &str) {
+        let line = format!("{engine} {}\n", identity(std::process::id()));
+        let (fresh, file) = (self.directory.join(FRESH), self.directory.join(FILE));
+        let written = std::fs::write(&fresh, line).and_then(|()| std::fs::rename(&fresh, file));
         if let Err(error) = written {
             tracing::debug!(%error, "nobody will know which process is the engine");
         }
@@ -34,7 +44,7 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        self.leave(None);
+        self.leave(&nobody());
     }
 }
 
@@ -66,5 +76,20 @@ mod tests {
         assert_eq!(read(), format!("{own} {own}\n"));
         drop(note);
         assert_eq!(read(), format!("- - {own}\n"));
+    }
+
+    #[test]
+    fn only_a_word_on_this_very_engine_tells_that_others_ended_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let note = Note::of(directory.path(), Some(std::process::id()));
+        let add = |line: &str| {
+            let path = directory.path().join(FILE);
+            std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + line).unwrap();
+        };
+        assert!(!note.is_ended_by_others());
+        add(&format!("{} 1\n", std::process::id()));
+        assert!(!note.is_ended_by_others());
+        add(&format!("{}\n", identity(std::process::id())));
+        assert!(note.is_ended_by_others());
     }
 }

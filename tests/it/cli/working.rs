@@ -1,6 +1,7 @@
 //! Commands that give work to agents, wait for it and end it, and the log.
 
 use fleet_mcp::view::agent::{AgentRow, AgentShown, AgentsWaited, ChangedAgent};
+use fleet_mcp::view::history::{HistoryRow, TaskHistory};
 use fleet_mcp::view::log::{LogPage, LogRow};
 use fleet_mcp::view::task::{CanceledTask, StartedTask, TaskSummary};
 use insta::assert_snapshot;
@@ -36,6 +37,26 @@ fn done(last: Option<TaskSummary>) -> AgentsWaited {
     AgentsWaited { changed, cursor: "9".into(), timed_out: false }
 }
 
+fn history(tasks: &[TaskSummary]) -> TaskHistory {
+    let entry = |task: &TaskSummary| HistoryRow {
+        id: task.id.clone(),
+        kind: "task".into(),
+        message: task.message.clone(),
+        state: task.state.clone(),
+        outcome: task.outcome.clone(),
+        source: task.source.clone(),
+        task_id: None,
+        uri: None,
+        needs_user_attention: false,
+        generation: 1,
+        created_at: task.created_at.clone(),
+        verified: None,
+        states: Vec::new(),
+    };
+    let tasks: Vec<HistoryRow> = tasks.iter().map(entry).collect();
+    TaskHistory { agent_name: "fix-login".into(), paging: paging(2, 1, 1), tasks }
+}
+
 /// Requests without the key, which is another one each time.
 fn without_key(requests: &[String]) -> String {
     let text = requests.join("\n");
@@ -57,11 +78,32 @@ async fn a_task_that_is_waited_for_decides_how_the_command_ends() {
         let rig = Rig::start().await;
         rig.answers("POST /agents/fix-login/tasks", &started()).await;
         rig.answers("POST /wait", &done(Some(task(state, Some(outcome))))).await;
-        let mut agent = detail("fix-login", "idle");
-        agent.last_task = Some(task(state, Some(outcome)));
+        rig.answers("GET /agents/fix-login/history", &history(&[task(state, Some(outcome))])).await;
+        let agent = detail("fix-login", "idle");
         rig.answers("GET /agents/fix-login", &AgentShown { agent }).await;
         assert_snapshot!(format!("waited_{state}"), rig.run("tasks start fix-login 'Add a test' --wait 60"));
     }
+}
+
+#[tokio::test]
+async fn a_task_that_is_done_is_not_waited_for_because_others_wait_behind_it() {
+    let rig = Rig::start().await;
+    rig.answers("POST /agents/fix-login/tasks", &started()).await;
+    rig.answers("POST /wait", &AgentsWaited { timed_out: true, ..done(None) }).await;
+    let next = TaskSummary { id: "0190e1a2-0000-7000-8000-000000000002".into(), ..task("working", None) };
+    rig.answers("GET /agents/fix-login/history", &history(&[next, task("done", Some("tests pass"))])).await;
+    rig.answers("GET /agents/fix-login", &AgentShown { agent: detail("fix-login", "busy") }).await;
+    assert_snapshot!(rig.run("tasks start fix-login 'Add a test' --wait 60"));
+}
+
+#[tokio::test]
+async fn a_task_that_takes_longer_than_it_is_waited_for_is_still_at_it() {
+    let rig = Rig::start().await;
+    rig.answers("POST /agents/fix-login/tasks", &started()).await;
+    rig.answers("POST /wait", &AgentsWaited { timed_out: true, ..done(None) }).await;
+    rig.answers("GET /agents/fix-login/history", &history(&[task("working", None)])).await;
+    rig.answers("GET /agents/fix-login", &AgentShown { agent: detail("fix-login", "busy") }).await;
+    assert_snapshot!(rig.run("tasks start fix-login 'Add a test' --wait 1"));
 }
 
 #[tokio::test]

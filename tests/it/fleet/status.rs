@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use fleet_mcp::app::FleetOptions;
+use fleet_mcp::app::agents::SetMetadata;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
-use fleet_mcp::view::agent::AgentDetail;
+use fleet_mcp::domain::metadata::MetadataKey;
+use fleet_mcp::view::agent::{AgentDetail, AgentRow};
 
-use crate::harness::{Pace, RunningFleet, Scene, client, eventually, fleet_options, stub};
+use crate::harness::{Pace, RunningFleet, Scene, client, eventually, fleet_options, operator, stub};
 
 async fn ready() -> Scene {
     let scene = Scene::new(Pace::Instant).await;
@@ -166,4 +168,48 @@ async fn metadata_is_shown_whatever_its_source_and_never_when_sensitive() {
         ("fleet_mcp_ticket", "FLEET-1"),
     ];
     assert_eq!(shown, expected);
+}
+
+#[tokio::test]
+async fn a_list_shows_what_a_template_numbers_and_an_address_nobody_looked_at_says_so() {
+    let scene = ready().await;
+    let address = "https://no-such-forge.invalid/pr/7";
+    scene.coder.set_metadata("one", "8_pull_request_url", address);
+    eventually("the list carries the address", async || {
+        let snapshot = scene.running.fleet.board().now();
+        AgentRow::from(&**snapshot.by_name("one").unwrap()).pull_request_url.as_deref() == Some(address)
+    })
+    .await;
+    let links = async || AgentDetail::from(&*scene.running.show("one").await.unwrap()).links;
+    let unseen = links().await;
+    let reason = "nobody has looked at it: the agent reports no state of it, and no forge is asked";
+    assert_eq!(
+        (unseen.pull_request.as_deref(), unseen.pull_request_reason.as_deref()),
+        (Some(address), Some(reason))
+    );
+    scene.coder.set_metadata("one", "17_pull_request_status", "open");
+    eventually("its state is known", async || links().await.pull_request_reason.is_none()).await;
+}
+
+#[tokio::test]
+async fn a_value_that_is_set_stands_until_the_workspace_shows_another_one() {
+    let scene = ready().await;
+    let ticket = "fleet_mcp_ticket";
+    let set = async |value: &str| {
+        let (name, key) = (Some("one".to_owned()), MetadataKey::parse(ticket).unwrap());
+        let request = SetMetadata { name, key, value: value.to_owned() };
+        let state = scene.running.fleet.agent_metadata_set(&operator(), request).await.unwrap();
+        state.metadata_value(ticket)
+    };
+    let shown = async || scene.running.show("one").await.unwrap().metadata_value(ticket);
+    scene.coder.set_metadata("one", ticket, "A");
+    assert_eq!(set("B").await.as_deref(), Some("B"));
+    for _ in 0..3 {
+        assert_eq!(shown().await.as_deref(), Some("B"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    scene.coder.set_metadata("one", ticket, "C");
+    eventually("the newer value is seen", async || shown().await.as_deref() == Some("C")).await;
+    assert_eq!(set("D").await.as_deref(), Some("D"));
+    assert_eq!(shown().await.as_deref(), Some("D"));
 }

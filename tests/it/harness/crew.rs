@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::tasks::{CancelTask, StartTask, TaskCanceled, TaskStarted};
+use fleet_mcp::coder::{AppAddress, AppReply, AppRequest, AppStyle};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::id::TaskId;
@@ -84,6 +85,18 @@ impl Crew {
     pub(crate) async fn cancel(&self, name: &str) -> Result<TaskCanceled, Error> {
         let request = CancelTask { name: name.to_owned(), all: false, escalate: false };
         self.running.fleet.task_cancel(&operator(), request).await
+    }
+
+    /// Asks the agent's app past the fleet, as people do.
+    pub(crate) async fn ask_app(&self, name: &str, request: AppRequest) -> AppReply {
+        let app = AppAddress {
+            owner: "fleet".to_owned(),
+            workspace: name.to_owned(),
+            agent: None,
+            slug: "ccw".to_owned(),
+            style: AppStyle::Path,
+        };
+        self.local.client().app_request(&app, request).await.unwrap()
     }
 
     /// The task once it has ended.

@@ -248,3 +248,22 @@ async fn the_log_is_paged_newest_first_grows_in_place_and_is_bounded() {
     let last = home.store.log_page(agent.id, page(10, 100)).await.unwrap();
     assert_eq!((last.items.last().map(|entry| entry.number), last.total_count), (Some(10), 1_000));
 }
+
+#[tokio::test]
+async fn a_conversation_that_begins_anew_takes_nothing_from_the_one_before() {
+    use fleet_mcp::domain::log::{LogEntry, LogKind};
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let told = |conversation: i64, second: i64, text: &str| {
+        let line =
+            |number, kind, content: String, time| LogEntry { conversation, number, kind, content, time };
+        let asked = line(0, LogKind::Input, text.to_owned(), at(second));
+        [asked, line(1, LogKind::Output, format!("{text}, done"), at(second + 1))]
+    };
+    for (second, text) in [(1, "first"), (1, "first"), (11, "second"), (21, "third"), (21, "third")] {
+        home.store.log_add(agent.id, &told(0, second, text)).await.unwrap();
+    }
+    let kept = home.store.log_page(agent.id, page(1, 100)).await.unwrap().items;
+    let expected = [told(-1, 1, "first"), told(-2, 11, "second"), told(0, 21, "third")];
+    assert_eq!(kept.into_iter().rev().collect::<Vec<_>>(), expected.concat());
+}

@@ -2,11 +2,15 @@
 
 use fleet_mcp::app::error::Code;
 use fleet_mcp::app::tasks::{CancelTask, TaskCanceled};
-use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::coder::AppRequest;
+use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use fleet_mcp::domain::history::HistoryKind;
+use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Reached, TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
-use crate::harness::{Crew, Matches, ProxyFault, Rule, When, operator};
+use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, operator};
 
 use super::faults::behind_a_proxy;
 
@@ -21,6 +25,28 @@ fn told(canceled: &TaskCanceled) -> (Option<TaskState>, AgentStatus, Reached) {
 fn signal_runner(crew: &Crew, signal: Signal) {
     let runner = crew.site.processes().into_iter().min().expect("a runner runs");
     kill_process(Pid::from_raw(runner.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// The words of the agent's last report, once it is the one of an interruption; a failure would ask for attention.
+async fn reports_an_interruption(crew: &Crew) {
+    let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
+    let page = PageRequest::parse(1, 100).unwrap();
+    eventually("the interruption is reported", async || {
+        let reports =
+            crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap().items;
+        assert!(reports.iter().all(|report| report.state != "failure"), "{reports:?}");
+        reports[0].message == "Interrupted as asked."
+    })
+    .await;
+    let snapshot = crew.running.fleet.board().now();
+    assert_eq!(snapshot.by_name("one").unwrap().agent.sighting.attention, Attention::None);
+}
+
+/// Somebody talks to the agent without us.
+async fn tell_past_the_fleet(crew: &Crew, text: &str) {
+    let body = json!({ "content": text, "type": "user" });
+    assert_eq!(crew.ask_app("one", AppRequest::post("/message", body)).await.status, 200);
+    crew.running.becomes("one", AgentStatus::Busy).await;
 }
 
 #[tokio::test]
@@ -76,9 +102,51 @@ async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
     let outcome = "the agent did not react, so its processes were ended";
     assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Canceled, Some(outcome)));
     assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    reports_an_interruption(&crew).await;
     let next = crew.give("one", "say awake").await;
     assert_eq!(crew.ended(next).await.state(), TaskState::Done);
     assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say awake"]);
+}
+
+#[tokio::test]
+async fn work_that_is_no_task_is_ended_too_and_the_answer_says_what_helped() {
+    let crew = Crew::with("one").await;
+    tell_past_the_fleet(&crew, "sleep 600").await;
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(told(&canceled), (None, AgentStatus::Idle, Reached::Interrupt));
+    assert_eq!(canceled.message, "agent 'one' was interrupted");
+    tell_past_the_fleet(&crew, "sleep 601").await;
+    signal_runner(&crew, Signal::STOP);
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(told(&canceled), (None, AgentStatus::Idle, Reached::Signals));
+    assert_eq!(canceled.message, "agent 'one' did not react, so its processes were ended");
+    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    reports_an_interruption(&crew).await;
+}
+
+#[tokio::test]
+async fn work_that_nothing_ends_is_not_said_to_be_interrupted() {
+    let (crew, proxy) = behind_a_proxy().await;
+    tell_past_the_fleet(&crew, "sleep 600").await;
+    signal_runner(&crew, Signal::STOP);
+    proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(told(&canceled), (None, AgentStatus::Busy, Reached::None));
+    assert_eq!(canceled.message, "agent 'one' does not react; call restart_agent if it goes on");
+}
+
+#[tokio::test]
+async fn a_parked_task_is_canceled_without_a_doubt() {
+    let crew = Crew::with("one").await;
+    crew.give("one", "fail usage limit reached, try again in 30 minutes").await;
+    eventually("it is parked", async || {
+        let snapshot = crew.running.fleet.board().now();
+        snapshot.by_name("one").unwrap().agent.sighting.attention == Attention::Parked
+    })
+    .await;
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(canceled.task.map(|task| task.state()), Some(TaskState::Canceled));
+    assert_eq!(canceled.message, "the task of agent 'one' is canceled");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use fleet_mcp::app::tasks::CancelTask;
-use fleet_mcp::coder::{AppAddress, AppRequest, AppStyle};
+use fleet_mcp::coder::AppRequest;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::task::{Channel, TaskState, WhenBusy};
 use fleet_mcp::store::{Store, StoreOptions};
@@ -74,15 +74,8 @@ async fn a_message_that_arrives_after_its_task_was_canceled_is_ended_in_the_work
     let all = CancelTask { name: "one".to_owned(), all: true, escalate: false };
     crew.running.fleet.task_cancel(&operator(), all).await.unwrap();
     crew.rests("one").await;
-    let app = AppAddress {
-        owner: "fleet".to_owned(),
-        workspace: "one".to_owned(),
-        agent: None,
-        slug: "ccw".to_owned(),
-        style: AppStyle::Path,
-    };
     let body = json!({ "content": "sleep 601", "type": "user", "task_id": late.to_string() });
-    let arrived = crew.local.client().app_request(&app, AppRequest::post("/message", body)).await.unwrap();
+    let arrived = crew.ask_app("one", AppRequest::post("/message", body)).await;
     assert_eq!(arrived.status, 200);
     assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "sleep 601"]);
     eventually("nothing runs for it", async || crew.site.processes().len() == 1).await;

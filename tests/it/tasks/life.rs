@@ -1,7 +1,11 @@
 //! The course of a task: idle, busy, idle; over stops, deletion, restarts; many of them and many at once.
 
 use fleet_mcp::app::error::Code;
+use fleet_mcp::app::logs::ShowLog;
+use fleet_mcp::coder::AppRequest;
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::history::HistoryKind;
+use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::rescue::RescueOutcome;
 use fleet_mcp::domain::task::{TaskMove, TaskState, WhenBusy};
@@ -170,5 +174,58 @@ async fn ten_agents_are_busy_at_once_and_all_come_to_rest() {
         crew.rests(name).await;
         let last = crew.tasks(name).await.pop().unwrap();
         assert_eq!((last.0.as_str(), last.1.as_str()), ("done", "sleep 8\ncommit Work"));
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_said_before_it_was_stopped_or_deleted_in_the_middle_is_kept() {
+    let crew = Crew::new().await;
+    let task = "say half of it\nsleep 600";
+    for name in ["one", "two"] {
+        crew.create(name, task).await;
+        crew.works(name).await;
+        eventually("half of it is said", async || {
+            let shown = crew.ask_app(name, AppRequest::get("/messages")).await.body;
+            String::from_utf8_lossy(&shown).contains(r#""content":"half of it"#)
+        })
+        .await;
+    }
+    crew.running.stop_agent("one").await.unwrap();
+    crew.running.becomes("one", AgentStatus::Stopped).await;
+    crew.running.delete("two").await.unwrap();
+    crew.running.is_gone("two").await;
+    for name in ["one", "two"] {
+        let request = ShowLog { name: name.to_owned(), page: PageRequest::parse(1, 10).unwrap() };
+        let log = crew.running.fleet.agent_log(&operator(), request).await.unwrap().page.items;
+        let said: Vec<&str> = log.iter().rev().map(|entry| entry.content.trim()).collect();
+        assert_eq!(said, [task, "half of it"], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn every_report_of_quick_tasks_belongs_to_its_task() {
+    let crew = Crew::with("one").await;
+    let mut last = None;
+    for number in 0..8 {
+        let text = format!("say {number}");
+        last = Some(crew.start("one", &text, WhenBusy::Queue).await.unwrap().task.id);
+    }
+    crew.ended(last.unwrap()).await;
+    let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
+    let entries = async || {
+        let page = PageRequest::parse(1, 100).unwrap();
+        crew.running.store.journal_page(agent.id, None, page).await.unwrap().items
+    };
+    eventually("the last report has come", async || {
+        entries().await.iter().any(|entry| entry.state == "complete" && entry.message == "7")
+    })
+    .await;
+    let history = entries().await;
+    let text_of =
+        |id: TaskId| history.iter().find(|entry| entry.id == id.0).map(|task| task.message.as_str());
+    for report in history.iter().filter(|entry| entry.kind == HistoryKind::Report) {
+        let text = report.task_id.and_then(text_of);
+        let (begun, ended) = (report.message.clone(), format!("say {}", report.message));
+        assert!(text == Some(begun.as_str()) || text == Some(ended.as_str()), "{text:?}: {report:?}");
     }
 }

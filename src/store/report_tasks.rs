@@ -1,0 +1,142 @@
+//! Finds the task that a report belongs to: reports come from Coder, which knows nothing of tasks.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::Row;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use super::row::{Columns, micros};
+use crate::domain::history::HistoryEntry;
+use crate::domain::id::TaskId;
+use crate::domain::text::one_line;
+use crate::domain::words::AppState;
+
+/// The last report of a task may come so much later than its end; runners try that long without news in between.
+const REPORT_DELAY: TimeDelta = TimeDelta::seconds(30);
+/// A runner holds a report back for a moment, and the next task may be told meanwhile.
+const HELD_BACK: TimeDelta = TimeDelta::seconds(2);
+/// Where a runner cuts a report off.
+const CUT: char = '…';
+
+/// The two that were told last before a time and had not ended long ago; what runs beside the agent is not its own work.
+/// A workspace starts with its spec, so that nobody tells it; all else is told before the agent can know of it.
+macro_rules! working_at {
+    () => {
+        concat!(
+            "SELECT task_id, outcome, CASE WHEN origin = 'spec' AND attempt = 1 THEN created_at ELSE at END AS told_at ",
+            "FROM (SELECT id, created_at, outcome FROM journal WHERE agent_id = $1 AND ended_at IS NULL UNION ALL ",
+            "SELECT id, created_at, outcome FROM journal WHERE agent_id = $1 AND kind = 'task' AND ended_at >= $3) AS recent ",
+            "JOIN task_deliveries ON task_id = recent.id WHERE origin <> 'run' AND told_at <= $2 ",
+            "ORDER BY told_at DESC LIMIT 2"
+        )
+    };
+}
+
+/// A task that a report may be of.
+struct Candidate {
+    task: TaskId,
+    told_at: DateTime<Utc>,
+    outcome: Option<String>,
+}
+
+/// The task that the agent was at when it reported, if it was at one.
+pub(super) async fn task_of(
+    connection: &mut SqliteConnection,
+    report: &HistoryEntry,
+) -> Result<Option<TaskId>, sqlx::Error> {
+    let rows = sqlx::query(working_at!())
+        .bind(report.agent_id.0)
+        .bind(micros(report.created_at))
+        .bind(micros(report.created_at - REPORT_DELAY))
+        .fetch_all(connection)
+        .await?;
+    let candidates = rows.iter().map(Candidate::read).collect::<Result<Vec<_>, _>>()?;
+    Ok(owner(&candidates, report))
+}
+
+/// The newest one, unless the report says how the one before ended.
+fn owner(candidates: &[Candidate], report: &HistoryEntry) -> Option<TaskId> {
+    let newest = candidates.first()?;
+    let is_just_told = report.created_at - newest.told_at < HELD_BACK;
+    let is_end = AppState::from_word(&report.state) != AppState::Working;
+    let late = candidates.get(1).filter(|_| is_just_told && is_end && !newest.ended_with(&report.message));
+    let late = late.filter(|before| before.ended_with(&report.message));
+    Some(late.unwrap_or(newest).task)
+}
+
+impl Candidate {
+    fn read(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let (task, told_at) = (row.id("task_id", TaskId)?, row.time("told_at")?);
+        Ok(Self { task, told_at, outcome: row.try_get("outcome")? })
+    }
+
+    fn ended_with(&self, message: &str) -> bool {
+        let said = message.trim_end_matches(CUT);
+        self.outcome.as_deref().is_some_and(|outcome| one_line(outcome).starts_with(said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::history::HistoryKind;
+    use crate::domain::id::AgentId;
+    use crate::domain::task::TaskSource;
+    use crate::store::{Store, StoreOptions};
+
+    fn at(milliseconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::milliseconds(milliseconds)
+    }
+
+    fn report(state: &str, message: &str, milliseconds: i64) -> HistoryEntry {
+        HistoryEntry {
+            id: Uuid::nil(),
+            agent_id: AgentId(Uuid::nil()),
+            kind: HistoryKind::Report,
+            message: message.to_owned(),
+            state: state.to_owned(),
+            outcome: None,
+            source: TaskSource::Agent,
+            task_id: None,
+            uri: None,
+            needs_user_attention: false,
+            generation: 1,
+            created_at: at(milliseconds),
+        }
+    }
+
+    #[test]
+    fn a_report_is_of_the_task_told_last_unless_it_says_how_the_one_before_ended() {
+        let (newer, older) = (TaskId(Uuid::from_u128(2)), TaskId(Uuid::from_u128(1)));
+        let candidate = |task, milliseconds, outcome: Option<&str>| Candidate {
+            task,
+            told_at: at(milliseconds),
+            outcome: outcome.map(str::to_owned),
+        };
+        let both = [candidate(newer, 5_000, None), candidate(older, 0, Some("all\nis well here"))];
+        let of = |state, message, milliseconds| owner(&both, &report(state, message, milliseconds));
+        assert_eq!(of("complete", "all is well…", 5_400), Some(older));
+        assert_eq!(of("complete", "all is well…", 7_400), Some(newer));
+        assert_eq!(of("complete", "something else", 5_400), Some(newer));
+        assert_eq!(of("working", "all is well", 5_400), Some(newer));
+        assert_eq!(owner(&both[1..], &report("complete", "whatever", 9)), Some(older));
+        assert_eq!(owner(&[], &report("complete", "whatever", 9)), None);
+    }
+
+    #[tokio::test]
+    async fn what_a_report_may_be_of_is_found_without_walking_the_history() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
+        let store = Store::open(&options).await.unwrap();
+        let plan =
+            sqlx::query(concat!("EXPLAIN QUERY PLAN ", working_at!())).fetch_all(&store.read).await.unwrap();
+        let plan: Vec<String> = plan.iter().map(|row| row.get::<String, _>(3)).collect();
+        let searches: Vec<&String> = plan.iter().filter(|line| line.contains("journal")).collect();
+        let expected = [
+            "SEARCH journal USING INDEX journal_open (agent_id=?)",
+            "SEARCH journal USING INDEX journal_ended_tasks (agent_id=? AND ended_at>?)",
+        ];
+        assert_eq!(searches, expected);
+    }
+}
