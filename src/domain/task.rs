@@ -170,6 +170,7 @@ pub struct Word {
     /// Its question, else its summary.
     pub text: String,
     pub is_question: bool,
+    pub generation: i64,
     pub at: DateTime<Utc>,
 }
 
@@ -416,7 +417,8 @@ mod tests {
     fn what_an_agent_says_of_itself_counts_between_its_tasks() {
         let failed = task(TaskState::Failed);
         let said = |state: AppState, is_question| {
-            let word = Word { state, text: "so".into(), is_question, at: DateTime::UNIX_EPOCH };
+            let word =
+                Word { state, text: "so".into(), is_question, generation: 1, at: DateTime::UNIX_EPOCH };
             let tasks = SeenTasks { last: Some(&failed), word: Some(&word), ..SeenTasks::default() };
             seen(tasks, DateTime::UNIX_EPOCH)
         };

@@ -48,12 +48,13 @@ pub enum TaskAccepted {
 }
 
 impl LatestTasks {
-    pub fn seen(&self) -> SeenTasks<'_> {
+    /// What the agent said of itself counts only in the start it said it in.
+    pub fn seen(&self, generation: i64) -> SeenTasks<'_> {
         SeenTasks {
             open: self.open.as_ref(),
             running: self.running.as_ref(),
             last: self.last.as_ref(),
-            word: self.word.as_ref(),
+            word: self.word.as_ref().filter(|word| word.generation == generation),
         }
     }
 }

@@ -9,13 +9,12 @@ use crate::domain::id::AgentId;
 use crate::domain::task::Word;
 use crate::domain::words::AppState;
 
-/// Words that count: of this start of the agent, and from after the last move of its tasks. What others run in its
-/// workspace answers no question.
+/// Words from after the last move of the agent's tasks. What others run in its workspace answers no question.
 macro_rules! select_words {
     ($rest:literal) => {
         concat!(
-            "SELECT w.agent_id, w.state, w.text, w.is_question, w.at FROM agent_words w ",
-            "JOIN agents a ON a.id = w.agent_id AND a.generation = w.generation WHERE NOT EXISTS (SELECT 1 ",
+            "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.at FROM agent_words w ",
+            "JOIN agents a ON a.id = w.agent_id WHERE NOT EXISTS (SELECT 1 ",
             "FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id ",
             "WHERE m.agent_id = w.agent_id AND m.sequence > w.sequence AND d.origin <> 'run') AND ",
             $rest
@@ -68,6 +67,7 @@ impl FromRow<'_, SqliteRow> for OfAgent {
             state: AppState::from_word(row.try_get("state")?),
             text: row.try_get("text")?,
             is_question: row.try_get("is_question")?,
+            generation: row.try_get("generation")?,
             at: row.time("at")?,
         };
         Ok(Self(row.id("agent_id", AgentId)?, word))

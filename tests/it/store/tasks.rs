@@ -190,24 +190,23 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
 }
 
 #[tokio::test]
-async fn an_agents_word_counts_in_its_start_until_one_of_its_tasks_moves() {
+async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
     let word = async || home.store.tasks_latest_of(agent.id).await.unwrap().word;
-    let said = |text: &str, generation| HistoryEntry {
-        generation,
-        needs_user_attention: true,
-        ..report(&agent, text, 4)
+    let said = async |text: &str| {
+        let report = HistoryEntry { needs_user_attention: true, ..report(&agent, text, 4) };
+        home.store.report_add(&report, Meaning::Word).await.unwrap();
     };
-    let kept =
-        |text: &str| Some(Word { state: AppState::Working, text: text.into(), is_question: true, at: at(4) });
-    home.store.report_add(&said("of another start", 9), Meaning::Word).await.unwrap();
-    assert_eq!(word().await, None);
-    let now = agent.sighting.generation;
-    home.store.report_add(&said("which?", now), Meaning::Word).await.unwrap();
-    home.store.report_add(&said("which one?", now), Meaning::Word).await.unwrap();
+    let kept = |text: &str| {
+        let state = AppState::Working;
+        Some(Word { state, text: text.into(), is_question: true, generation: 3, at: at(4) })
+    };
+    said("which?").await;
+    said("which one?").await;
     assert_eq!(word().await, kept("which one?"));
     let latest = LatestTasks { word: kept("which one?"), ..LatestTasks::default() };
+    assert_eq!((latest.seen(3).word, latest.seen(4).word), (latest.word.as_ref(), None));
     assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
     home.queued(&given(&agent, "this one", 5)).await;
     assert_eq!(word().await, None, "the answer");
