@@ -24,7 +24,6 @@ pub mod spec;
 pub mod squad;
 pub mod status;
 pub mod task;
-pub mod task_ladder;
 pub mod task_plan;
 mod task_steps;
 pub mod text;

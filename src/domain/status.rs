@@ -62,11 +62,18 @@ pub struct ReportSeen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskSeen {
     None,
-    /// The agent is about to be told.
-    Pending,
+    /// The agent is about to be told, and nothing has kept it from that since then.
+    Pending {
+        since: DateTime<Utc>,
+    },
     /// Delivered and not ended; the time of its last sign of life.
     Working {
         last_sign: DateTime<Utc>,
+    },
+    /// It has none, and said itself that it works on something.
+    Reported {
+        work: String,
+        at: DateTime<Utc>,
     },
     /// It has one, and its app has not answered since then.
     Silent {
@@ -204,19 +211,23 @@ fn startup_of(lifecycle: &Lifecycle, reachable: bool) -> Health {
 /// Busy or idle, for a workspace that is up.
 fn work_of(seen: &Observation, reachable: bool) -> Verdict {
     let report = current_report(seen);
+    let report_at = report.map(|report| report.at);
     let verdict = match &seen.task {
-        TaskSeen::Working { last_sign } => busy(seen, report, Some(*last_sign)),
-        TaskSeen::Pending => Verdict::new(AgentStatus::Busy, "a task is on its way to the agent"),
+        TaskSeen::Working { last_sign } => busy(seen, working(report), report_at.max(Some(*last_sign))),
+        TaskSeen::Pending { since } => pending(seen, report, *since),
         TaskSeen::Silent { since } => {
             Verdict::new(AgentStatus::Busy, silence(*since)).attention(Attention::Unreachable)
         }
         TaskSeen::Parked { until } => {
             Verdict::new(AgentStatus::Busy, parking(*until)).attention(Attention::Parked)
         }
-        TaskSeen::Asking { .. } | TaskSeen::Failed { .. } | TaskSeen::None
+        TaskSeen::Reported { work, at } if seen.resting_at.is_none_or(|rest| rest < *at) => {
+            busy(seen, cut(&one_line(work), MAX_REASON), report_at.max(Some(*at)))
+        }
+        TaskSeen::Asking { .. } | TaskSeen::Failed { .. } | TaskSeen::Reported { .. } | TaskSeen::None
             if report.is_some_and(|report| is_working(seen, report)) =>
         {
-            busy(seen, report, None)
+            busy(seen, working(report), report_at)
         }
         TaskSeen::Asking { question } => {
             Verdict::new(AgentStatus::Idle, first_of(question.as_deref(), report, "waits for an answer"))
@@ -226,7 +237,7 @@ fn work_of(seen: &Observation, reachable: bool) -> Verdict {
             Verdict::new(AgentStatus::Idle, first_of(outcome.as_deref(), report, "the last task failed"))
                 .attention(Attention::FailedTask)
         }
-        TaskSeen::None => at_rest(report),
+        TaskSeen::Reported { .. } | TaskSeen::None => at_rest(report),
     };
     if reachable { verdict } else { verdict.attention(Attention::Unreachable) }
 }
@@ -271,10 +282,13 @@ fn first_of(outcome: Option<&str>, report: Option<&ReportSeen>, otherwise: &str)
     outcome.map_or_else(|| said(report, otherwise), |text| cut(&text, MAX_REASON))
 }
 
-fn busy(seen: &Observation, report: Option<&ReportSeen>, last_sign: Option<DateTime<Utc>>) -> Verdict {
-    let newest = report.map(|report| report.at).max(last_sign);
-    let verdict = Verdict::new(AgentStatus::Busy, said(report, "working on a task"));
-    match newest {
+fn working(report: Option<&ReportSeen>) -> String {
+    said(report, "working on a task")
+}
+
+fn busy(seen: &Observation, reason: String, last_sign: Option<DateTime<Utc>>) -> Verdict {
+    let verdict = Verdict::new(AgentStatus::Busy, reason);
+    match last_sign {
         Some(at) if seen.now - at > seen.stuck_after => {
             let minutes = (seen.now - at).num_minutes();
             Verdict { reason: format!("no sign of life for {minutes} min"), ..verdict }
@@ -282,6 +296,19 @@ fn busy(seen: &Observation, report: Option<&ReportSeen>, last_sign: Option<DateT
         }
         Some(_) | None => verdict,
     }
+}
+
+/// What keeps the agent from a task may be work that nobody knows of.
+fn pending(seen: &Observation, report: Option<&ReportSeen>, since: DateTime<Utc>) -> Verdict {
+    let started = seen.build.as_ref().map(|build| build.since);
+    let free_since =
+        [report.map(|report| report.at), started].into_iter().flatten().fold(since, DateTime::max);
+    let waited = seen.now - free_since;
+    if waited <= seen.stuck_after {
+        return Verdict::new(AgentStatus::Busy, "a task is on its way to the agent");
+    }
+    let reason = format!("a task has not reached the agent for {} min", waited.num_minutes());
+    Verdict::new(AgentStatus::Busy, reason).attention(Attention::Stuck)
 }
 
 fn said(report: Option<&ReportSeen>, otherwise: &str) -> String {

@@ -206,7 +206,11 @@ fn a_question_and_a_failed_task_ask_for_attention_in_their_own_words() {
 fn a_task_on_its_way_out_of_reach_or_parked_keeps_the_agent_busy() {
     let at = "2027-01-15T08:00:00Z";
     let rows = [
-        (TaskSeen::Pending, "a task is on its way to the agent".to_owned(), Attention::None),
+        (
+            TaskSeen::Pending { since: ago(1) },
+            "a task is on its way to the agent".to_owned(),
+            Attention::None,
+        ),
         (
             TaskSeen::Silent { since: now() },
             format!("the agent's app has not answered since {at}"),
@@ -227,13 +231,44 @@ fn a_report_of_work_ends_when_the_app_itself_says_that_it_waits() {
 }
 
 #[test]
+fn a_task_that_does_not_reach_an_agent_that_is_up_is_stuck() {
+    let waiting = |since: i64, age: i64| Observation {
+        task: TaskSeen::Pending { since: ago(since * 60) },
+        agents: vec![agent("connected", "ready")],
+        ..build("running", age * 60)
+    };
+    let on_its_way = "a task is on its way to the agent";
+    expect(&waiting(30, 90), AgentStatus::Busy, on_its_way, Attention::None);
+    expect(&waiting(90, 30), AgentStatus::Busy, on_its_way, Attention::None);
+    let reason = "a task has not reached the agent for 31 min";
+    expect(&waiting(31, 90), AgentStatus::Busy, reason, Attention::Stuck);
+    let after_another = Observation { report: report("complete", 60), ..waiting(90, 90) };
+    expect(&after_another, AgentStatus::Busy, on_its_way, Attention::None);
+}
+
+#[test]
+fn an_agent_without_a_task_that_says_it_works_is_busy_until_its_app_waits() {
+    let said = |age, resting_at| Observation {
+        task: TaskSeen::Reported { work: "reading".into(), at: ago(age) },
+        resting_at,
+        ..ready()
+    };
+    expect(&said(5, None), AgentStatus::Busy, "reading", Attention::None);
+    expect(&said(5, Some(ago(9))), AgentStatus::Busy, "reading", Attention::None);
+    expect(&said(5, Some(ago(1))), AgentStatus::Idle, "ready for a task", Attention::None);
+    expect(&said(31 * 60, None), AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
+}
+
+#[test]
 fn busy_without_a_sign_of_life_is_stuck_but_still_busy() {
     let at_limit = Observation { report: report("working", 30 * 60), ..ready() };
     expect(&at_limit, AgentStatus::Busy, "on it", Attention::None);
     let silent = Observation { report: report("working", 31 * 60), ..ready() };
     expect(&silent, AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
-    let output = Observation { task: TaskSeen::Working { last_sign: ago(5) }, ..silent };
+    let output = Observation { task: TaskSeen::Working { last_sign: ago(5) }, ..silent.clone() };
     expect(&output, AgentStatus::Busy, "on it", Attention::None);
+    let ours = Observation { task: TaskSeen::Working { last_sign: ago(32 * 60) }, ..silent };
+    expect(&ours, AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
 }
 
 fn word(known: &'static [&'static str]) -> impl Strategy<Value = String> {
@@ -252,7 +287,7 @@ prop_compose! {
         age in -1000i64..1_000_000,
         agents in proptest::collection::vec(any_agent(), 0..4),
         state in proptest::option::of(word(AppState::KNOWN)),
-        task in prop_oneof![Just(TaskSeen::None), Just(TaskSeen::Pending), Just(TaskSeen::Asking { question: None }), Just(TaskSeen::Failed { outcome: None }), Just(TaskSeen::Silent { since: ago(40) }), Just(TaskSeen::Parked { until: ago(-40) }), (0i64..100_000).prop_map(|s| TaskSeen::Working { last_sign: ago(s) })],
+        task in prop_oneof![Just(TaskSeen::None), (0i64..100_000).prop_map(|s| TaskSeen::Pending { since: ago(s) }), (0i64..100_000).prop_map(|s| TaskSeen::Reported { work: "on it".into(), at: ago(s) }), Just(TaskSeen::Asking { question: None }), Just(TaskSeen::Failed { outcome: None }), Just(TaskSeen::Silent { since: ago(40) }), Just(TaskSeen::Parked { until: ago(-40) }), (0i64..100_000).prop_map(|s| TaskSeen::Working { last_sign: ago(s) })],
         agentless: bool,
     ) -> Observation {
         let base = build(status.as_deref().unwrap_or("running"), age);

@@ -10,6 +10,7 @@ use super::id::{RunId, TaskId};
 use super::role::RoleKind;
 use super::status::TaskSeen;
 use super::word_enum::word_enum;
+use super::words::AppState;
 
 /// An app that has not answered for this long is out of reach.
 const SILENCE: TimeDelta = TimeDelta::seconds(30);
@@ -158,6 +159,19 @@ pub struct SeenTasks<'a> {
     pub open: Option<&'a Task>,
     pub running: Option<&'a Task>,
     pub last: Option<&'a Task>,
+    /// What the agent said of itself since any of them moved.
+    pub word: Option<&'a Word>,
+}
+
+/// What an agent said of itself while it had no task of ours in hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    pub state: AppState,
+    /// Its question, else its summary.
+    pub text: String,
+    pub is_question: bool,
+    pub generation: i64,
+    pub at: DateTime<Utc>,
 }
 
 /// One change of a task's state.
@@ -198,6 +212,11 @@ impl Task {
         RunId(Uuid::from_u128(self.id.0.as_u128() ^ n_before))
     }
 
+    /// Does the workspace start with this attempt, so that its agent takes it by itself?
+    pub fn is_prompt(&self) -> bool {
+        self.work.origin == TaskOrigin::Spec && self.work.attempt == 1
+    }
+
     pub fn channel(&self) -> Option<Channel> {
         match self.work.delivery {
             Delivery::Unsent => None,
@@ -236,10 +255,11 @@ impl TaskWork {
 /// those who wait for it.
 pub fn seen(tasks: SeenTasks<'_>, now: DateTime<Utc>) -> TaskSeen {
     let Some(open) = tasks.open else {
-        return match (tasks.running, tasks.last) {
-            (Some(_), _) => TaskSeen::Working { last_sign: now },
-            (None, Some(last)) if last.work.origin != TaskOrigin::Run => seen_ended(last),
-            (None, Some(_) | None) => TaskSeen::None,
+        return match (tasks.running, tasks.word, tasks.last) {
+            (Some(_), _, _) => TaskSeen::Working { last_sign: now },
+            (None, Some(word), _) => seen_word(word),
+            (None, None, Some(last)) if last.work.origin != TaskOrigin::Run => seen_ended(last),
+            (None, None, Some(_) | None) => TaskSeen::None,
         };
     };
     let work = &open.work;
@@ -250,7 +270,12 @@ pub fn seen(tasks: SeenTasks<'_>, now: DateTime<Utc>) -> TaskSeen {
         return TaskSeen::Silent { since };
     }
     match open.state() {
-        TaskState::Queued | TaskState::Delivering => TaskSeen::Pending,
+        TaskState::Queued | TaskState::Delivering => {
+            let freed = tasks.last.and_then(|last| last.work.last_sign);
+            TaskSeen::Pending {
+                since: freed.map_or(open.entry.created_at, |at| at.max(open.entry.created_at)),
+            }
+        }
         TaskState::Working
         | TaskState::Done
         | TaskState::Failed
@@ -259,6 +284,17 @@ pub fn seen(tasks: SeenTasks<'_>, now: DateTime<Utc>) -> TaskSeen {
             let begun = work.working_since.unwrap_or(open.entry.created_at);
             TaskSeen::Working { last_sign: work.last_sign.map_or(begun, |sign| sign.max(begun)) }
         }
+    }
+}
+
+fn seen_word(word: &Word) -> TaskSeen {
+    if word.is_question {
+        return TaskSeen::Asking { question: Some(word.text.clone()) };
+    }
+    match word.state {
+        AppState::Failure => TaskSeen::Failed { outcome: Some(word.text.clone()) },
+        AppState::Working => TaskSeen::Reported { work: word.text.clone(), at: word.at },
+        AppState::Idle | AppState::Complete | AppState::Unknown(_) => TaskSeen::None,
     }
 }
 
@@ -340,7 +376,7 @@ mod tests {
         let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
         let failed = TaskSeen::Failed { outcome: Some("so".into()) };
         fn with<'a>(open: Option<&'a Task>, last: Option<&'a Task>) -> SeenTasks<'a> {
-            SeenTasks { open, running: None, last }
+            SeenTasks { open, last, ..SeenTasks::default() }
         }
         let ended = |state| seen(with(None, Some(&task(state))), at(0));
         assert_eq!(seen(with(None, None), at(0)), TaskSeen::None);
@@ -351,9 +387,16 @@ mod tests {
         assert_eq!(seen(with(None, Some(&asked)), at(0)), TaskSeen::Asking { question: Some("so".into()) });
 
         let mut open = task(TaskState::Delivering);
-        assert_eq!(seen(with(Some(&open), Some(&asked)), at(0)), TaskSeen::Pending);
+        let pending = |seconds| TaskSeen::Pending { since: at(seconds) };
+        assert_eq!(seen(with(Some(&open), Some(&asked)), at(0)), pending(0));
+        asked.work.last_sign = Some(at(20));
+        assert_eq!(
+            seen(with(Some(&open), Some(&asked)), at(21)),
+            pending(20),
+            "the agent was busy till then"
+        );
         open.work.silent_since = Some(at(1));
-        assert_eq!(seen(with(Some(&open), None), at(30)), TaskSeen::Pending);
+        assert_eq!(seen(with(Some(&open), None), at(30)), pending(0));
         assert_eq!(seen(with(Some(&open), None), at(31)), TaskSeen::Silent { since: at(1) });
         let mut working = task(TaskState::Working);
         working.work.working_since = Some(at(5));
@@ -368,5 +411,27 @@ mod tests {
         assert_eq!(seen(with(None, Some(&run)), at(9)), TaskSeen::None);
         let beside = SeenTasks { running: Some(&run), ..with(None, Some(&asked)) };
         assert_eq!(seen(beside, at(9)), TaskSeen::Working { last_sign: at(9) });
+    }
+
+    #[test]
+    fn what_an_agent_says_of_itself_counts_between_its_tasks() {
+        let failed = task(TaskState::Failed);
+        let said = |state: AppState, is_question| {
+            let word =
+                Word { state, text: "so".into(), is_question, generation: 1, at: DateTime::UNIX_EPOCH };
+            let tasks = SeenTasks { last: Some(&failed), word: Some(&word), ..SeenTasks::default() };
+            seen(tasks, DateTime::UNIX_EPOCH)
+        };
+        let asking = TaskSeen::Asking { question: Some("so".into()) };
+        for state in [AppState::Working, AppState::Idle, AppState::Complete, AppState::Failure] {
+            assert_eq!(said(state, true), asking);
+        }
+        assert_eq!(said(AppState::Failure, false), TaskSeen::Failed { outcome: Some("so".into()) });
+        let at_work = TaskSeen::Reported { work: "so".into(), at: DateTime::UNIX_EPOCH };
+        assert_eq!(said(AppState::Working, false), at_work);
+        assert_eq!(
+            [AppState::Idle, AppState::Complete].map(|state| said(state, false)),
+            [const { TaskSeen::None }; 2]
+        );
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::app::{AppSeen, GitSeen};
-use super::task::{Channel, Delivery, Task, TaskOrigin, TaskState, Verified};
+use super::task::{Channel, Delivery, Reached, Task, TaskState, Verified};
 use super::task_plan::Ending;
 use super::text::cut;
 
@@ -43,15 +43,21 @@ impl Task {
         self.set_state(TaskState::Working);
     }
 
-    /// The usage limit is over: it is told again, under a name the runner has not heard.
+    /// It is told again, under a name the runner has not heard. What was said and done of the attempt before is over,
+    /// and so is the time it took.
     pub fn resume(&mut self) {
         self.work.parked_until = None;
         self.work.attempt += 1;
         self.work.delivery = Delivery::Unsent;
+        self.work.working_since = None;
+        self.work.claim = None;
+        self.work.reached = Reached::None;
     }
 
-    pub fn end(&mut self, ending: &Ending, git: Option<&GitSeen>) {
+    /// Its end is the last sign of it, from which the next one has to be taken up.
+    pub fn end(&mut self, ending: &Ending, git: Option<&GitSeen>, now: DateTime<Utc>) {
         self.set_state(ending.state);
+        self.work.last_sign = Some(now);
         self.entry.outcome = ending.outcome.as_deref().map(|text| cut(text, MAX_OUTCOME));
         self.entry.needs_user_attention = ending.needs_answer;
         self.work.reached = self.work.reached.max(ending.reached);
@@ -62,8 +68,7 @@ impl Task {
     /// Notes where the repository stands before the work; what the workspace started with may be over already.
     pub fn note_start(&mut self, app: &AppSeen) {
         let AppSeen::Runner(seen) = app else { return };
-        let is_prompt = self.work.origin == TaskOrigin::Spec && self.work.attempt == 1;
-        let is_over = is_prompt && seen.turns.iter().any(|turn| turn.is_prompt && turn.is_ended());
+        let is_over = self.is_prompt() && seen.turns.iter().any(|turn| turn.is_prompt && turn.is_ended());
         if self.work.delivery == Delivery::Unsent && !is_over {
             self.note_head(seen.git.as_ref().map(|git| git.head.clone().unwrap_or_default()));
         }
@@ -78,10 +83,7 @@ impl Task {
     pub fn interrupt_key(&self) -> Option<String> {
         match self.work.delivery {
             Delivery::Sending { channel: Channel::Runner, .. } => Some(self.key()),
-            Delivery::Taken { channel: Channel::Runner, .. } => {
-                let is_prompt = self.work.origin == TaskOrigin::Spec && self.work.attempt == 1;
-                (!is_prompt).then(|| self.key())
-            }
+            Delivery::Taken { channel: Channel::Runner, .. } => (!self.is_prompt()).then(|| self.key()),
             Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => None,
         }
     }

@@ -18,6 +18,9 @@ const PHRASES: [&str; 8] = [
 ];
 /// A limit that ends later than this is no limit of ours to wait for.
 const LONGEST: TimeDelta = TimeDelta::days(31);
+/// A notice of a limit says nothing else: it is short, and comes to the point at once.
+const LONGEST_NOTICE: usize = 200;
+const LONGEST_ADDRESS: usize = 24;
 /// Words after which a time of day or a date follows.
 const AT: [&str; 5] = ["resets at ", "reset at ", "resets ", "try again at ", "until "];
 
@@ -28,6 +31,15 @@ pub enum Limit {
     /// It is one, but nothing tells when it ends.
     Open,
     Until(DateTime<Utc>),
+}
+
+/// The same for an answer of which nobody says that it is a failure: work on limits is told in the same words.
+pub fn read_notice(text: &str, now: DateTime<Utc>) -> Limit {
+    let lower = text.trim().to_lowercase();
+    let start = PHRASES.iter().filter_map(|phrase| lower.find(phrase)).min();
+    let is_notice =
+        start.is_some_and(|start| start <= LONGEST_ADDRESS) && lower.chars().count() <= LONGEST_NOTICE;
+    if is_notice { read(text, now) } else { Limit::None }
 }
 
 pub fn read(text: &str, now: DateTime<Utc>) -> Limit {
@@ -179,6 +191,19 @@ mod tests {
         ] {
             assert_eq!(read(text, now), Limit::Open, "{text}");
         }
+    }
+
+    #[test]
+    fn an_answer_is_a_notice_only_if_it_says_nothing_else() {
+        let now = at("2026-11-16T12:00:00Z");
+        let until = Limit::Until(at("2026-11-16T12:05:00Z"));
+        assert_eq!(read_notice("You've hit your usage limit. Try again in 5 minutes.", now), until);
+        assert_eq!(read_notice(" Claude AI usage limit reached ", now), Limit::Open);
+        let work = "I added a retry: when the API answers \"quota exceeded\" it will try again in 5 minutes.";
+        assert_eq!((read(work, now), read_notice(work, now)), (until, Limit::None));
+        let report =
+            format!("Usage limit reached is now an error, try again in 5 minutes. {}", "More. ".repeat(40));
+        assert_eq!(read_notice(&report, now), Limit::None);
     }
 
     #[test]

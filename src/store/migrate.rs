@@ -29,6 +29,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 7, name: "directories", sql: include_str!("migrations/0007_directories.sql") },
     Step { version: 8, name: "refusals", sql: include_str!("migrations/0008_refusals.sql") },
     Step { version: 9, name: "outputs", sql: include_str!("migrations/0009_outputs.sql") },
+    Step { version: 10, name: "words", sql: include_str!("migrations/0010_words.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.

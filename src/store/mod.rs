@@ -27,6 +27,7 @@ mod task_moves;
 mod task_rows;
 mod tasks;
 mod tokens;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub use operations::{Accepted, OperationEnd};
 pub use request_keys::RequestKey;
 pub use sightings::Seen;
 pub use squads::SquadAccepted;
-pub use task_moves::{CancelTaken, Which};
+pub use task_moves::{CancelTaken, Meaning, Which};
 pub use tasks::{Admission, LatestTasks, TaskAccepted};
 pub use tokens::TokenRecord;
 

@@ -8,10 +8,11 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 use super::row::{Columns, micros};
-use super::{Store, journal, task_rows, tasks};
+use super::{Store, journal, task_rows, tasks, words};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Claim, Task, TaskMove, TaskState, Verified};
+use crate::domain::task_plan::ending;
 
 /// Which tasks a cancel is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,18 @@ pub struct CancelTaken {
     pub ended: Vec<TaskId>,
     /// The one the agent may be working on.
     pub in_hand: Option<TaskId>,
+}
+
+/// What a report says beside its line in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning<'a> {
+    /// How the task in hand went.
+    Claim(TaskId, &'a Claim),
+    /// That the task goes on, whatever was claimed of it before.
+    GoesOn(TaskId),
+    /// How the agent is, which has no task in hand.
+    Word,
+    Nothing,
 }
 
 impl Store {
@@ -82,24 +95,15 @@ impl Store {
         Ok(taken)
     }
 
-    /// Adds a report, and what it claims of the task in hand.
-    pub async fn task_claim(
-        &self,
-        report: &HistoryEntry,
-        claim: Option<(TaskId, &Claim)>,
-    ) -> Result<(), StoreError> {
+    /// Adds a report with what it means. Only a task that the agent has can be claimed.
+    pub async fn report_add(&self, report: &HistoryEntry, meaning: Meaning<'_>) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
         journal::insert(&mut tx, std::slice::from_ref(report)).await?;
-        if let Some((task, claim)) = claim {
-            sqlx::query(
-                "UPDATE task_deliveries SET claim = $1, claim_text = $2, claim_at = $3 WHERE task_id = $4",
-            )
-            .bind(claim.kind.word())
-            .bind(&claim.text)
-            .bind(micros(claim.at))
-            .bind(task.0)
-            .execute(&mut *tx)
-            .await?;
+        match meaning {
+            Meaning::Claim(task, claim) => claim_as(&mut tx, task, Some(claim)).await?,
+            Meaning::GoesOn(task) => claim_as(&mut tx, task, None).await?,
+            Meaning::Word => words::keep(&mut tx, report).await?,
+            Meaning::Nothing => {}
         }
         Ok(tx.commit().await?)
     }
@@ -142,6 +146,24 @@ impl Store {
         }
         Ok(found)
     }
+}
+
+async fn claim_as(
+    connection: &mut SqliteConnection,
+    task: TaskId,
+    claim: Option<&Claim>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE task_deliveries SET claim = $1, claim_text = $2, claim_at = $3 \
+         WHERE task_id = $4 AND working_since IS NOT NULL",
+    )
+    .bind(claim.map(|claim| claim.kind.word()))
+    .bind(claim.map(|claim| claim.text.as_str()))
+    .bind(claim.map(|claim| micros(claim.at)))
+    .bind(task.0)
+    .execute(connection)
+    .await
+    .map(drop)
 }
 
 /// Ends what an agent that is no more was to do.
@@ -200,8 +222,8 @@ async fn end(
     (reason, state): (&str, TaskState),
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
-    task.entry.state = state.word().to_owned();
-    task.entry.outcome = Some(reason.to_owned());
+    let nothing_seen = None;
+    task.end(&ending(state, Some(reason)), nothing_seen, at);
     write(connection, &task, at).await?;
     note_move(connection, task.entry.agent_id, &move_of(&task, reason, at)).await
 }

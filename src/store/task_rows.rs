@@ -58,7 +58,8 @@ pub(super) async fn insert(
     .map(drop)
 }
 
-/// Writes what the one who delivers may change: neither a cancel nor a claim, which others write meanwhile.
+/// Writes what the one who delivers may change: neither a cancel nor a claim, which others write meanwhile. A claim
+/// goes with its attempt.
 pub(super) async fn update(
     connection: &mut SqliteConnection,
     id: TaskId,
@@ -69,7 +70,8 @@ pub(super) async fn update(
         "UPDATE task_deliveries SET step = $1, channel = $2, at = $3, base_message = $4, is_answered = $5, \
          attempt = $6, working_since = $7, last_sign = $8, silent_since = $9, parked_until = $10, reached = $11, \
          head_before = $12, verified = $13, verified_commit = $14, verified_is_new = $15, \
-         verified_is_pushed = $16, verified_is_clean = $17 WHERE task_id = $18",
+         verified_is_pushed = $16, verified_is_clean = $17, \
+         claim = CASE WHEN attempt = $6 THEN claim END WHERE task_id = $18",
     );
     bind_delivery(update, work.delivery)
         .bind(work.attempt)

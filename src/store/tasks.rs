@@ -9,9 +9,9 @@ use super::error::StoreError;
 use super::row::Columns;
 use super::task_moves::{ask_to_cancel, note_move};
 use super::task_rows::{self, select_tasks};
-use super::{RequestKey, Store, journal, request_keys};
+use super::{RequestKey, Store, journal, request_keys, words};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{SeenTasks, Task, TaskMove, TaskOrigin, TaskState, WhenBusy};
+use crate::domain::task::{SeenTasks, Task, TaskMove, TaskOrigin, TaskState, WhenBusy, Word};
 
 /// More tasks than this never wait for one agent.
 const LONGEST_QUEUE: usize = 500;
@@ -25,6 +25,8 @@ pub struct LatestTasks {
     pub running: Option<Task>,
     /// The one that ended last.
     pub last: Option<Task>,
+    /// What the agent said of itself since any of them moved.
+    pub word: Option<Word>,
     /// Grows with every move of any of the agent's tasks.
     pub version: i64,
 }
@@ -46,8 +48,14 @@ pub enum TaskAccepted {
 }
 
 impl LatestTasks {
-    pub fn seen(&self) -> SeenTasks<'_> {
-        SeenTasks { open: self.open.as_ref(), running: self.running.as_ref(), last: self.last.as_ref() }
+    /// What the agent said of itself counts only in the start it said it in.
+    pub fn seen(&self, generation: i64) -> SeenTasks<'_> {
+        SeenTasks {
+            open: self.open.as_ref(),
+            running: self.running.as_ref(),
+            last: self.last.as_ref(),
+            word: self.word.as_ref().filter(|word| word.generation == generation),
+        }
     }
 }
 
@@ -144,15 +152,16 @@ impl Store {
         let running = running.bind(agent.0).fetch_optional(&mut *read).await?;
         let last = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", last_ended!("$1"), ")")));
         let last = last.bind(agent.0).fetch_optional(&mut *read).await?;
+        let word = words::of(&mut read, agent).await?;
         let version: Option<i64> =
             sqlx::query_scalar("SELECT max(sequence) FROM task_moves WHERE agent_id = $1")
                 .bind(agent.0)
                 .fetch_one(&mut *read)
                 .await?;
-        Ok(LatestTasks { open, running, last, version: version.unwrap_or(0) })
+        Ok(LatestTasks { open, running, last, word, version: version.unwrap_or(0) })
     }
 
-    /// The same for every live agent that has a task, in four queries however many there are.
+    /// The same for every live agent that has a task, in five queries however many there are.
     pub async fn tasks_latest(&self) -> Result<Vec<(AgentId, LatestTasks)>, StoreError> {
         let mut read = self.read.begin().await?;
         let open: Vec<Task> =
@@ -175,6 +184,9 @@ impl Store {
         for task in last {
             let tasks = latest.entry(task.entry.agent_id).or_default();
             tasks.last = Some(task);
+        }
+        for (agent, word) in words::of_live(&mut read).await? {
+            latest.entry(agent).or_default().word = Some(word);
         }
         for row in versions.fetch_all(&mut *read).await? {
             if let Some(tasks) = latest.get_mut(&row.id("agent_id", AgentId)?) {

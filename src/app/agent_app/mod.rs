@@ -26,8 +26,8 @@ const TELL_LIMIT: Duration = Duration::from_secs(10);
 /// Whoever is to stop and does not answer by then is asked in another way.
 const PLEA_LIMIT: Duration = Duration::from_secs(3);
 const ESCAPE: &str = "\u{1b}";
-/// How AgentAPI says that it is not the time to talk; nothing of the message was taken then.
-const NOT_NOW: &str = "failed to send message";
+/// How AgentAPI says that it is not the time to talk. It fails in other words too, and those after it has begun to type.
+const NOT_NOW: &str = "can only be sent when";
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]

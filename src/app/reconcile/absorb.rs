@@ -126,8 +126,10 @@ impl Fleet {
     }
 
     async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
+        let generation = generation_of(workspace, state.agent.sighting.generation);
         let known = Known {
             tasks: &state.tasks,
+            generation,
             resting_at: state.live.resting_at,
             agentless: look.info.project.agentless,
             options: self.options(),
@@ -136,7 +138,6 @@ impl Fleet {
         let observation = observe(workspace, &known);
         let mut verdict = judge(&observation);
         self.explain_failure(&mut verdict, workspace).await;
-        let generation = generation_of(workspace, state.agent.sighting.generation);
         Ok(Sight {
             agent: state.agent.id,
             name_key: state.agent.name.key(),

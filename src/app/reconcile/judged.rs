@@ -49,7 +49,7 @@ impl Fleet {
         };
         let now = Utc::now();
         let verdict = judge(&Observation {
-            task: task::seen(state.tasks.seen(), now),
+            task: task::seen(state.tasks.seen(known.generation), now),
             resting_at: state.live.resting_at,
             now,
             ..Observation::clone(observation)

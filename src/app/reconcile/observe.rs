@@ -18,6 +18,7 @@ use crate::store::LatestTasks;
 /// What else the rule needs to know of an agent.
 pub(super) struct Known<'a> {
     pub(super) tasks: &'a LatestTasks,
+    pub(super) generation: i64,
     pub(super) resting_at: Option<DateTime<Utc>>,
     pub(super) agentless: bool,
     pub(super) options: &'a FleetOptions,
@@ -34,7 +35,7 @@ pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
         }),
         agents: agents_of(workspace).map(agent_seen).collect(),
         report: workspace.latest_app_status.as_ref().map(report_seen),
-        task: task::seen(known.tasks.seen(), known.now),
+        task: task::seen(known.tasks.seen(known.generation), known.now),
         resting_at: known.resting_at,
         agentless: known.agentless,
         stuck_after: known.options.stuck_after,

@@ -10,7 +10,7 @@ use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::operation::{Operation, OperationKind};
 use crate::domain::task::{Channel, Delivery, Reached, Task, TaskState};
-use crate::domain::task_plan::Signaling;
+use crate::domain::task_plan::{Signaling, ending};
 
 /// Who asks for a stop that a cancel leads to.
 const CANCEL: &str = "cancel_agent_task";
@@ -56,8 +56,8 @@ impl Fleet {
                 Ok(Turn::Pause)
             }
             Told::Refused(reason) => {
-                task.entry.state = TaskState::Failed.word().to_owned();
-                task.entry.outcome = Some(reason.clone());
+                let nothing_seen = None;
+                task.end(&ending(TaskState::Failed, Some(&reason)), nothing_seen, Utc::now());
                 self.task_record(&task, &[(TaskState::Failed, &reason)]).await
             }
             Told::Unclear => Ok(Turn::Pause),

@@ -12,11 +12,11 @@ use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::app::tasks::{Evidence, RunSeen};
 use crate::domain::agent::AgentStatus;
-use crate::domain::app::{AppSeen, RunnerSeen};
+use crate::domain::app::{AppSeen, RunnerSeen, TurnState};
 use crate::domain::id::TaskId;
 use crate::domain::status::current_report;
 use crate::domain::task::{Channel, Delivery, Task, TaskState};
-use crate::domain::task_plan::{Ending, Facts, Reach, Step, plan, strays};
+use crate::domain::task_plan::{Ending, Facts, Reach, Step, is_over, plan, strays};
 use crate::domain::text::cut;
 
 /// An interruption that was not heard is repeated after this.
@@ -179,7 +179,7 @@ impl Fleet {
             Evidence::Nothing => None,
             Evidence::Later => return Ok(Turn::Pause),
         };
-        task.end(&ending, git.as_ref());
+        task.end(&ending, git.as_ref(), Utc::now());
         self.log_keep(sight.state, sight.app).await;
         self.note_rest_of(sight).await?;
         point("task.ending");
@@ -194,14 +194,19 @@ impl Fleet {
         turn
     }
 
-    /// The repository after the work: the runner has looked by itself, after a run we do.
+    /// The repository after the work: the runner has looked by itself, after a run we do. What the repository shows
+    /// while the work goes on, or showed before it, is no evidence.
     async fn evidence(&self, sight: &Sight<'_>, task: &Task) -> Result<Evidence, Error> {
         match (sight.app, task.work.delivery) {
             (_, Delivery::Taken { channel: Channel::Exec, .. }) if sight.reach == Reach::Ready => {
-                self.task_evidence(sight.state, task).await
+                let run = self.task_run_seen(task).await?;
+                match run.map(|run| run.state) {
+                    Some(TurnState::Ended(_)) => self.task_evidence(sight.state, task).await,
+                    Some(TurnState::Queued | TurnState::Working) | None => Ok(Evidence::Nothing),
+                }
             }
-            (AppSeen::Runner(RunnerSeen { git: Some(git), .. }), Delivery::Taken { .. }) => {
-                Ok(Evidence::Seen(git.clone()))
+            (AppSeen::Runner(seen), Delivery::Taken { .. }) if is_over(task, seen) => {
+                Ok(seen.git.clone().map_or(Evidence::Nothing, Evidence::Seen))
             }
             (_, Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. }) => {
                 Ok(Evidence::Nothing)
@@ -232,7 +237,7 @@ impl Fleet {
             let id = key.split('.').next().and_then(|id| id.parse().ok()).map(TaskId);
             let Some(id) = id else { continue };
             let task = self.store().task_by_id(id).await?;
-            if task.is_some_and(|task| task.state().is_ended() && task.work.claim.is_none()) {
+            if task.is_some_and(|task| task.state().is_ended()) {
                 over.push(key);
             }
         }

@@ -226,7 +226,8 @@ impl Worker {
         self.state.send_modify(|state| {
             state.conversation.apply(ended);
             state.conversation.forget(BOUNDS);
-            state.git = looked.or(state.git.take());
+            // What was seen before this turn tells nothing of it.
+            state.git = looked;
         });
         self.reporter.report(Report::of(&outcome).noting(done.note));
         self.shorten().await;

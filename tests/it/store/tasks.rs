@@ -1,11 +1,15 @@
 //! Tasks: one of two callers wins, states only move forward, and every move is on record.
 
 use chrono::TimeDelta;
+use fleet_mcp::domain::history::HistoryEntry;
 use fleet_mcp::domain::task::{
     Cancel, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskMove, TaskState, TaskWork, Verified,
-    WhenBusy,
+    WhenBusy, Word,
 };
-use fleet_mcp::store::{Admission, CancelTaken, LatestTasks, RequestKey, StoreError, TaskAccepted, Which};
+use fleet_mcp::domain::words::AppState;
+use fleet_mcp::store::{
+    Admission, CancelTaken, LatestTasks, Meaning, RequestKey, StoreError, TaskAccepted, Which,
+};
 
 use super::{Home, at, given, missing, page, report};
 
@@ -111,9 +115,11 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
     task.work.is_urgent = true;
     home.queued(&task).await;
     let claim = Claim { kind: ClaimKind::Complete, text: "did it".into(), at: at(4) };
+    (task.work.attempt, task.work.working_since) = (2, Some(at(2)));
     home.moved(&task, TaskState::Working, 2).await;
     home.store.tasks_cancel(agent.id, Which::Current, true, at(3)).await.unwrap();
-    home.store.task_claim(&report(&agent, "did it", 4), Some((task.id, &claim))).await.unwrap();
+    let meaning = Meaning::Claim(task.id, &claim);
+    home.store.report_add(&report(&agent, "did it", 4), meaning).await.unwrap();
     task.entry.state = TaskState::Working.word().to_owned();
     task.entry.generation = 7;
     task.work = TaskWork {
@@ -160,6 +166,53 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
 }
 
 #[tokio::test]
+async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let task = given(&agent, "all of it", 1);
+    home.queued(&task).await;
+    let claim = Claim { kind: ClaimKind::Complete, text: "did it".into(), at: at(4) };
+    let claimed = async || home.store.task_by_id(task.id).await.unwrap().unwrap().work.claim;
+    let say = async |meaning| home.store.report_add(&report(&agent, "so", 4), meaning).await.unwrap();
+    say(Meaning::Claim(task.id, &claim)).await;
+    assert_eq!(claimed().await, None, "nobody works on it");
+    let mut begun = task.clone();
+    begun.work.working_since = Some(at(2));
+    let mut begun = home.moved(&begun, TaskState::Working, 2).await;
+    say(Meaning::Claim(task.id, &claim)).await;
+    assert_eq!(claimed().await, Some(claim.clone()));
+    say(Meaning::GoesOn(task.id)).await;
+    assert_eq!(claimed().await, None);
+    say(Meaning::Claim(task.id, &claim)).await;
+    begun.resume();
+    assert!(home.store.task_save(&begun, &[(TaskState::Working, "again")], at(5)).await.unwrap());
+    assert_eq!(claimed().await, None);
+}
+
+#[tokio::test]
+async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let word = async || home.store.tasks_latest_of(agent.id).await.unwrap().word;
+    let said = async |text: &str| {
+        let report = HistoryEntry { needs_user_attention: true, ..report(&agent, text, 4) };
+        home.store.report_add(&report, Meaning::Word).await.unwrap();
+    };
+    let kept = |text: &str| {
+        let state = AppState::Working;
+        Some(Word { state, text: text.into(), is_question: true, generation: 3, at: at(4) })
+    };
+    said("which?").await;
+    said("which one?").await;
+    assert_eq!(word().await, kept("which one?"));
+    let latest = LatestTasks { word: kept("which one?"), ..LatestTasks::default() };
+    assert_eq!((latest.seen(3).word, latest.seen(4).word), (latest.word.as_ref(), None));
+    assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
+    home.queued(&given(&agent, "this one", 5)).await;
+    assert_eq!(word().await, None, "the answer");
+}
+
+#[tokio::test]
 async fn what_is_begun_goes_first_then_what_is_urgent_then_what_is_oldest() {
     let home = Home::new().await;
     let (agent, other) = (home.agent("one").await, home.agent("two").await);
@@ -181,7 +234,10 @@ async fn what_is_begun_goes_first_then_what_is_urgent_then_what_is_oldest() {
     let latest = home.store.tasks_latest_of(agent.id).await.unwrap();
     let version = latest.version;
     assert!(version > 0);
-    assert_eq!(latest, LatestTasks { open: Some(urgent), running: None, last: Some(ended), version });
+    assert_eq!(
+        latest,
+        LatestTasks { open: Some(urgent), running: None, last: Some(ended), word: None, version }
+    );
     assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
     assert_eq!(home.store.tasks_latest_of(other.id).await.unwrap(), LatestTasks::default());
 }

@@ -84,8 +84,16 @@ async fn an_answer_that_is_lost_or_false_after_the_effect_leads_to_no_second_tel
         content_type: "text/html".into(),
         body: "<html>Bad Gateway</html>".into(),
     };
-    for kind in [ProxyFault::CutAfter, ProxyFault::AnswerAfter(false_500), ProxyFault::CutInBody { bytes: 3 }]
-    {
+    // AgentAPI says this also when it has typed the text and then did not see it taken.
+    let typed = r#"{"title":"Internal Server Error","status":500,"errors":[{"message":"failed to send message: timed out"}]}"#;
+    let typed =
+        FalseAnswer { status: 500, content_type: "application/problem+json".into(), body: typed.into() };
+    for kind in [
+        ProxyFault::CutAfter,
+        ProxyFault::AnswerAfter(false_500),
+        ProxyFault::AnswerAfter(typed),
+        ProxyFault::CutInBody { bytes: 3 },
+    ] {
         let coder = stub(Pace::Instant).await;
         let proxy = FaultProxy::start(coder.url()).await;
         let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;

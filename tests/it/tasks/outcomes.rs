@@ -1,13 +1,14 @@
 //! How tasks end: complete, failure, question, usage limit; what is claimed and what can be verified.
 
 use chrono::{TimeDelta, Utc};
+use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::tasks::StartTask;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::{TaskState, Verified, WhenBusy};
 use fleet_mcp::store::{Store, StoreOptions};
 
-use crate::harness::{Crew, RunningFleet, eventually, operator};
+use crate::harness::{Crew, RunningFleet, client, eventually, fleet_options, operator};
 
 fn attention(crew: &Crew, name: &str) -> (AgentStatus, Attention, String) {
     let snapshot = crew.running.fleet.board().now();
@@ -111,6 +112,23 @@ async fn a_task_that_takes_longer_than_it_was_given_is_ended() {
     assert!(task.work.working_since.is_some_and(|since| since < Utc::now()));
     crew.rests("one").await;
     assert_eq!(attention(&crew, "one").1, Attention::FailedTask);
+}
+
+#[tokio::test]
+async fn a_task_without_a_sign_of_life_is_stuck_and_still_busy() {
+    let Crew { running, local, site } = Crew::with("one").await;
+    let directory = running.stop().await;
+    let options = FleetOptions { stuck_after: TimeDelta::seconds(2), ..fleet_options() };
+    let client = client(&local.url, &local.token);
+    let running = RunningFleet::start_with(directory, client, options).await.seen().await;
+    let crew = Crew { running, local, site };
+    crew.rests("one").await;
+    let task = crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    let stuck = (AgentStatus::Busy, Attention::Stuck, "no sign of life for 0 min".to_owned());
+    eventually("it is stuck", async || attention(&crew, "one") == stuck).await;
+    crew.cancel("one").await.unwrap();
+    assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
 }
 
 #[tokio::test]

@@ -2,24 +2,21 @@
 
 use chrono::TimeDelta;
 
-use super::task::{Channel, Reached, TaskState};
-use super::task_plan::{Ending, Facts, Reach, Signaling, Step, ending};
+use super::ending::{claim, due_since, ending, word_of};
+use super::{Ending, Facts, Reach, Signaling, Step};
+use crate::domain::task::{Channel, Reached, TaskState};
 
 /// How long an interruption may take; our runner's own signals are over by then.
-pub const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(10);
+const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// How long signals to the engine may take, and the runner to see what became of it.
-pub const SIGNAL_LIMIT: TimeDelta = TimeDelta::seconds(10);
+const SIGNAL_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// How a task ended whose engine fell by our own hand.
 pub(super) const SIGNALED: &str = "the agent did not react, so its processes were ended";
 
-/// The way to end it, harder with time; none when nobody wants it ended.
+/// The way to end it, harder with time; none when there is no reason to.
 pub(super) fn ladder(facts: &Facts<'_>) -> Option<Step> {
     let cancel = facts.task.work.cancel;
-    let (since, state) = match (cancel, facts.task.deadline()) {
-        (Some(cancel), _) => (cancel.at, TaskState::Canceled),
-        (None, Some(deadline)) if facts.now >= deadline => (deadline, TaskState::TimedOut),
-        (None, _) => return None,
-    };
+    let since = cancel.map(|cancel| cancel.at).or_else(|| due_since(facts))?;
     // An agent that can be reached is asked before it is given up, however long ago somebody wished for it.
     let asked_since = match (facts.interrupting_since, facts.reach) {
         (Some(asked), _) => asked.max(since),
@@ -29,29 +26,41 @@ pub(super) fn ladder(facts: &Facts<'_>) -> Option<Step> {
     if facts.now - asked_since < INTERRUPT_LIMIT {
         return Some(Step::Interrupt);
     }
-    if let Some(step) = signals(facts) {
+    // Signals from before are of an earlier attempt.
+    let signaling = facts.signaling.filter(|signaling| signaling.since >= since);
+    if let Some(step) = signals(facts, signaling) {
         return Some(step);
     }
     if cancel.is_some_and(|cancel| cancel.may_stop) {
         return Some(Step::StopWorkspace);
     }
-    let (reached, outcome) = match facts.signaling {
-        Some(Signaling { are_gone: true, .. }) => (Reached::Signals, SIGNALED),
-        Some(_) | None => (Reached::None, "the agent did not react to the interruption"),
-    };
-    Some(Step::End(Ending { reached, ..ending(state, Some(outcome)) }))
+    Some(Step::End(given_up(facts, signaling)))
 }
 
 /// Only our own runner says which processes are its engine's. Once they are gone it has a moment to tell how it ended.
-fn signals(facts: &Facts<'_>) -> Option<Step> {
+fn signals(facts: &Facts<'_>, signaling: Option<Signaling>) -> Option<Step> {
     let is_runner = facts.task.channel() == Some(Channel::Runner);
     if !is_runner || facts.reach != Reach::Ready {
         return None;
     }
-    match facts.signaling {
+    match signaling {
         None => Some(Step::Signal),
         Some(signaling) if facts.now - signaling.since >= SIGNAL_LIMIT => None,
         Some(Signaling { are_gone: true, .. }) => Some(Step::Wait),
         Some(Signaling { are_gone: false, .. }) => Some(Step::Signal),
     }
+}
+
+/// Nothing shows whether it is over. What the agent claimed by then stands.
+fn given_up(facts: &Facts<'_>, signaling: Option<Signaling>) -> Ending {
+    let (reached, outcome) = match signaling {
+        Some(Signaling { are_gone: true, .. }) => (Reached::Signals, SIGNALED),
+        Some(_) | None => (Reached::None, "the agent did not react to the interruption"),
+    };
+    let end = match (facts.task.work.cancel, claim(facts)) {
+        (Some(_), _) => ending(TaskState::Canceled, Some(outcome)),
+        (None, Some(claim)) => word_of(&claim),
+        (None, None) => ending(TaskState::TimedOut, Some(outcome)),
+    };
+    Ending { reached, ..end }
 }

@@ -1,10 +1,13 @@
 //! Every rule of the planner.
 
+use uuid::Uuid;
+
 use super::*;
+use crate::domain::app::{AgentApiSeen, MessageSeen, RunnerSeen, Speaker, TurnEnd, TurnSeen};
 use crate::domain::history::{HistoryEntry, NewTask};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Cancel, TaskSource, TaskWork};
-use uuid::Uuid;
+use crate::domain::task::{Cancel, Claim, ClaimKind, TaskOrigin, TaskSource, TaskWork};
+use crate::domain::words::AppState;
 
 pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
@@ -41,6 +44,10 @@ fn taken(channel: Channel) -> Task {
     let mut task = given();
     task.take(channel, Some(5), (1, ago(20)));
     task
+}
+
+fn claim(kind: ClaimKind, text: &str, seconds: i64) -> Option<Claim> {
+    Some(Claim { kind, text: text.into(), at: ago(seconds) })
 }
 
 fn turn(task: &Task, state: TurnState) -> TurnSeen {
@@ -145,8 +152,10 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     begun.resume();
     assert_eq!((first.0 == begun.id.0, first == begun.run()), (true, false), "another attempt, another run");
     let mut claimed = taken(Channel::Exec);
-    claimed.work.claim = Some(Claim { kind: ClaimKind::Failure, text: "no way".into(), at: ago(600) });
+    claimed.work.claim = claim(ClaimKind::Failure, "no way", 29);
     assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Wait, "its end is seen");
+    claimed.work.claim = claim(ClaimKind::Failure, "no way", 30);
+    assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Interrupt);
     assert_eq!(ends(&by_run(&claimed, Some(&complete))), Some((TaskState::Failed, "no way", Reached::None)));
     let mut canceled = taken(Channel::Exec);
     canceled.work.cancel = Some(Cancel { at: ago(1), may_stop: false });
@@ -327,27 +336,78 @@ fn a_task_that_takes_too_long_is_interrupted_and_timed_out() {
     );
 }
 
+fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {
+    let mut task = taken(Channel::Runner);
+    task.work.claim = claim(kind, text, seconds);
+    task
+}
+
 #[test]
-fn a_claim_ends_the_task_with_its_turn_or_a_moment_later() {
-    let claimed = |seconds| {
-        let mut task = taken(Channel::Runner);
-        task.work.claim = Some(Claim { kind: ClaimKind::Complete, text: "claimed".into(), at: ago(seconds) });
-        task
+fn a_claim_ends_the_task_with_its_turn_and_a_turn_that_goes_on_is_interrupted_first() {
+    let fresh = claimed(ClaimKind::Complete, "claimed", 29);
+    let working = runner(false, vec![turn(&fresh, TurnState::Working)]);
+    assert_eq!(plan(&facts(&fresh, &working)), Step::Wait);
+    let over = |end| runner(true, vec![turn(&fresh, TurnState::Ended(end))]);
+    let done = Some((TaskState::Done, "claimed", Reached::None));
+    let ends_as =
+        |end| ends(&plan(&facts(&fresh, &over(end)))).map(|(state, text, _)| (state, text.to_owned()));
+    let claimed_end = Some((TaskState::Done, "claimed".to_owned()));
+    for end in [TurnEnd::Complete { text: "last words".into() }, TurnEnd::Interrupted, TurnEnd::Stopped] {
+        assert_eq!(ends_as(end), claimed_end);
+    }
+    let broke = TurnEnd::Failed { text: "broke".into() };
+    assert_eq!(ends_as(broke), Some((TaskState::Failed, "broke".to_owned())), "the engine knows better");
+
+    let old = claimed(ClaimKind::Complete, "claimed", 30);
+    let unasked = Facts { interrupting_since: None, ..facts(&old, &working) };
+    assert_eq!(plan(&unasked), Step::Interrupt);
+    let asked = |seconds| Facts { interrupting_since: Some(ago(seconds)), ..facts(&old, &working) };
+    assert_eq!(plan(&asked(0)), Step::Interrupt);
+    let old = claimed(ClaimKind::Complete, "claimed", 60);
+    let asked = |seconds| Facts { interrupting_since: Some(ago(seconds)), ..facts(&old, &working) };
+    assert_eq!(plan(&asked(10)), Step::Signal);
+    let signaled = |seconds, are_gone| {
+        let signaling = Some(Signaling { since: ago(seconds), are_gone });
+        plan(&Facts { signaling, ..asked(20) })
     };
-    let fresh = claimed(9);
-    assert_eq!(plan(&facts(&fresh, &runner(false, vec![turn(&fresh, TurnState::Working)]))), Step::Wait);
-    let end = TurnState::Ended(TurnEnd::Complete { text: "the last words".into() });
-    let over = runner(true, vec![turn(&fresh, end)]);
-    assert_eq!(ends(&plan(&facts(&fresh, &over))), Some((TaskState::Done, "claimed", Reached::None)));
-    let old = claimed(10);
-    let step = plan(&facts(&old, &runner(false, vec![turn(&old, TurnState::Working)])));
-    assert_eq!(ends(&step), Some((TaskState::Done, "claimed", Reached::None)));
+    assert_eq!(signaled(9, false), Step::Signal);
+    assert_eq!(ends(&signaled(10, false)), done, "nothing helped, and what it said is all that is known");
+    let mut canceled = claimed(ClaimKind::Complete, "claimed", 60);
+    canceled.work.cancel = Some(Cancel { at: ago(5), may_stop: false });
+    let step = plan(&facts(&canceled, &over(TurnEnd::Interrupted)));
+    assert_eq!(ends(&step).map(|end| end.0), Some(TaskState::Canceled));
+}
+
+#[test]
+fn a_claimed_usage_limit_parks_only_what_is_over_and_goes_with_its_attempt() {
+    let text = "usage limit reached, try again in 5 seconds";
+    let mut task = claimed(ClaimKind::Failure, text, 60);
+    let working = runner(false, vec![turn(&task, TurnState::Working)]);
+    let unasked = Facts { interrupting_since: None, ..facts(&task, &working) };
+    assert_eq!(plan(&unasked), Step::Interrupt, "what runs is not parked");
+    let signaling = Some(Signaling { since: ago(10), are_gone: false });
+    let given_up = Facts { signaling, interrupting_since: Some(ago(20)), ..facts(&task, &working) };
+    assert_eq!(ends(&plan(&given_up)), Some((TaskState::Failed, text, Reached::None)));
+    let over = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
+    let park = Step::Park { until: now() + TimeDelta::seconds(5), reason: text.to_owned() };
+    assert_eq!(plan(&facts(&task, &over)), park);
+
+    task.work.reached = Reached::Signals;
+    task.work.timeout = Some(TimeDelta::seconds(8));
+    task.resume();
+    assert_eq!((&task.work.claim, task.work.reached, task.deadline()), (&None, Reached::None, None));
+    task.take(Channel::Runner, None, (1, ago(1)));
+    let done = TurnState::Ended(TurnEnd::Complete { text: "did it".into() });
+    let step = plan(&facts(&task, &runner(true, vec![turn(&task, done)])));
+    assert_eq!(ends(&step), Some((TaskState::Done, "did it", Reached::None)));
+    let working = runner(false, vec![turn(&task, TurnState::Working)]);
+    assert_eq!(plan(&facts(&task, &working)), Step::Wait, "the time before the limit does not count");
 }
 
 #[test]
 fn reports_tell_how_it_went_only_from_when_the_agent_had_the_task() {
     let task = taken(Channel::AgentApi);
-    let app = agent_api(false, vec![message(5, Speaker::User, "do it now")]);
+    let app = agent_api(true, vec![message(5, Speaker::User, "do it now")]);
     let by = |report: &ReportSeen| plan(&Facts { report: Some(report), ..facts(&task, &app) });
     assert_eq!(by(&report("complete", "of the one before", 21)), Step::Wait);
     assert_eq!(
@@ -359,11 +419,35 @@ fn reports_tell_how_it_went_only_from_when_the_agent_had_the_task() {
         Some((TaskState::Failed, "could not", Reached::None))
     );
     assert_eq!(by(&report("working", "on it", 1)), Step::Wait);
+    let busy = agent_api(false, vec![message(5, Speaker::User, "do it now")]);
+    let while_busy = |report: &ReportSeen| plan(&Facts { report: Some(report), ..facts(&task, &busy) });
+    assert_eq!(while_busy(&report("complete", "did it", 19)), Step::Wait, "it still works");
     let answered =
         agent_api(true, vec![message(5, Speaker::User, "x"), message(6, Speaker::Agent, " there ")]);
     assert_eq!(ends(&plan(&facts(&task, &answered))), Some((TaskState::Done, "there", Reached::None)));
     let restarted = Facts { generation: 2, ..facts(&task, &answered) };
     assert_eq!(ends(&plan(&restarted)).map(|end| end.0), Some(TaskState::Failed));
+}
+
+#[test]
+fn an_agent_without_a_word_for_failure_is_out_of_its_share_only_if_it_says_nothing_else() {
+    let mut task = taken(Channel::AgentApi);
+    let answer = |task: &Task, text: &str| {
+        let app = agent_api(true, vec![message(5, Speaker::User, "x"), message(6, Speaker::Agent, text)]);
+        plan(&facts(task, &app))
+    };
+    let notice = "You've hit your usage limit. Try again in 5 minutes.";
+    let park = Step::Park { until: now() + TimeDelta::minutes(5), reason: notice.to_owned() };
+    assert_eq!(answer(&task, notice), park);
+    let open = "Claude usage limit reached.";
+    assert_eq!(ends(&answer(&task, open)), Some((TaskState::Failed, open, Reached::None)));
+    let work = "I wrote the retry: if it says quota exceeded, try again in 5 minutes.";
+    assert_eq!(ends(&answer(&task, work)), Some((TaskState::Done, work, Reached::None)));
+    task.work.claim = claim(ClaimKind::Failure, "no way", 5);
+    assert_eq!(ends(&answer(&task, work)), Some((TaskState::Failed, "no way", Reached::None)));
+    task.work.claim = None;
+    task.work.timeout = Some(TimeDelta::seconds(20));
+    assert_eq!(ends(&answer(&task, "interrupted")).map(|end| end.0), Some(TaskState::TimedOut));
 }
 
 #[test]

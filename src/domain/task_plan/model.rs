@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::tests::{agent_api, facts, given, now, runner};
 use super::*;
+use crate::domain::app::{MessageSeen, Speaker, TurnEnd, TurnSeen};
+use crate::domain::task::{Claim, ClaimKind};
 
 /// What becomes of one message on its way.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +21,8 @@ enum Fate {
     Refused,
     /// It arrives so many looks later.
     Late(u8),
-    /// It arrives twice.
-    Twice,
+    /// It arrives, and so many looks later once more.
+    Twice(u8),
 }
 
 fn any_fate() -> impl Strategy<Value = Fate> {
@@ -31,7 +33,7 @@ fn any_fate() -> impl Strategy<Value = Fate> {
         2 => Just(Fate::AnswerLost),
         1 => Just(Fate::Refused),
         1 => (1u8..60).prop_map(Fate::Late),
-        1 => Just(Fate::Twice),
+        1 => (0u8..60).prop_map(Fate::Twice),
     ]
 }
 
@@ -41,6 +43,8 @@ struct ModelAgent {
     said: Vec<MessageSeen>,
     keys: Vec<String>,
     n_runs: usize,
+    /// How often it was sent something that may have arrived.
+    n_told: usize,
     busy_for: u8,
     on_their_way: Vec<(u8, String, String)>,
     now: DateTime<Utc>,
@@ -102,6 +106,7 @@ impl ModelAgent {
     /// Sends as the reconciler does, with this fate; the record is what survives.
     fn send(&mut self, task: &mut Task, fate: Fate) {
         let (key, text) = (task.key(), task.entry.message.clone());
+        self.n_told += usize::from(!matches!(fate, Fate::KilledBefore | Fate::Refused));
         match fate {
             Fate::KilledBefore | Fate::Lost => {}
             Fate::Refused => task.unsent(),
@@ -111,24 +116,23 @@ impl ModelAgent {
                 self.hear(&key, &text);
                 task.answered();
             }
-            Fate::Twice => {
+            Fate::Twice(looks) => {
                 self.hear(&key, &text);
-                if self.channel == Channel::Runner {
-                    self.hear(&key, &text);
-                }
+                self.on_their_way.push((looks, key, text));
             }
         }
     }
 }
 
 /// Runs one task against a model until nothing can happen any more.
-fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (Task, usize) {
+fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (Task, ModelAgent) {
     let mut task = given();
     let mut agent = ModelAgent {
         channel,
         said: Vec::new(),
         keys: Vec::new(),
         n_runs: 0,
+        n_told: 0,
         busy_for: 0,
         on_their_way: Vec::new(),
         now: now(),
@@ -146,7 +150,7 @@ fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (
                 agent.send(&mut task, fates.next().unwrap_or(Fate::Fine));
             }
             Step::Take { channel, base } => task.take(channel, base, when),
-            Step::End(ending) => task.end(&ending, None),
+            Step::End(ending) => task.end(&ending, None, agent.now),
             step @ (Step::Park { .. }
             | Step::Resume { .. }
             | Step::Interrupt
@@ -157,7 +161,68 @@ fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (
         }
         agent.pass(gaps.get(look).copied().unwrap_or(1));
     }
-    (task, agent.n_runs)
+    (task, agent)
+}
+
+/// What ends a turn that goes on after the agent's claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Temper {
+    /// It ends by itself after so many seconds.
+    Ends(i64),
+    HeedsInterrupts,
+    HeedsSignals,
+    HeedsNothing,
+}
+
+fn any_temper() -> impl Strategy<Value = Temper> {
+    prop_oneof![
+        (0i64..30).prop_map(Temper::Ends),
+        Just(Temper::HeedsInterrupts),
+        Just(Temper::HeedsSignals),
+        Just(Temper::HeedsNothing),
+    ]
+}
+
+/// A task that is claimed while its turn runs: its last step, and whether the turn was over by then.
+fn outlived(claim: Claim, temper: Temper, gaps: &[i64]) -> (Step, bool) {
+    let mut task = given();
+    task.take(Channel::Runner, None, (1, claim.at));
+    let (mut now, begun) = (claim.at, claim.at);
+    task.work.claim = Some(claim);
+    let (mut state, mut interrupting_since, mut signaling) = (TurnState::Working, None, None);
+    for look in 0..400 {
+        if matches!(temper, Temper::Ends(after) if state == TurnState::Working && now - begun >= TimeDelta::seconds(after))
+        {
+            state = TurnState::Ended(TurnEnd::Complete { text: "did it".into() });
+        }
+        let turn =
+            TurnSeen { key: Some(task.key()), is_prompt: false, accepted_at: begun, state: state.clone() };
+        let app = runner(state != TurnState::Working, vec![turn]);
+        match plan(&Facts { now, interrupting_since, signaling, ..facts(&task, &app) }) {
+            Step::Wait => {}
+            Step::Interrupt => {
+                interrupting_since = interrupting_since.or(Some(now));
+                if temper == Temper::HeedsInterrupts {
+                    state = TurnState::Ended(TurnEnd::Interrupted);
+                }
+            }
+            Step::Signal => {
+                let since = signaling.map_or(now, |signaling: Signaling| signaling.since);
+                let are_gone = temper == Temper::HeedsSignals;
+                signaling = Some(Signaling { since, are_gone });
+                if are_gone {
+                    task.work.reached = Reached::Signals;
+                    state = TurnState::Ended(TurnEnd::Failed { text: "by a signal".into() });
+                }
+            }
+            step @ (Step::End(_) | Step::Park { .. }) => return (step, state != TurnState::Working),
+            step @ (Step::Send { .. } | Step::Take { .. } | Step::Resume { .. } | Step::StopWorkspace) => {
+                panic!("nobody asked for {step:?}")
+            }
+        }
+        now += TimeDelta::seconds(gaps.get(look).copied().unwrap_or(1));
+    }
+    panic!("it never ends")
 }
 
 proptest! {
@@ -167,21 +232,45 @@ proptest! {
         silences in prop::collection::vec(any::<bool>(), 0..20),
         gaps in prop::collection::vec(0i64..4000, 0..40),
     ) {
-        let (task, n_runs) = lived(Channel::Runner, &fates, &silences, &gaps);
-        prop_assert_eq!((task.state(), n_runs), (TaskState::Done, 1));
+        let (task, agent) = lived(Channel::Runner, &fates, &silences, &gaps);
+        prop_assert_eq!((task.state(), agent.n_runs), (TaskState::Done, 1));
     }
 
     #[test]
     fn any_other_agent_does_a_task_at_most_once_and_what_is_done_was_done(
         fates in prop::collection::vec(any_fate(), 0..8),
         silences in prop::collection::vec(any::<bool>(), 0..20),
-        gaps in prop::collection::vec(0i64..40, 0..40),
+        gaps in prop::collection::vec(prop_oneof![0i64..40, 0i64..4000], 0..40),
     ) {
-        let (task, n_runs) = lived(Channel::AgentApi, &fates, &silences, &gaps);
+        let (task, agent) = lived(Channel::AgentApi, &fates, &silences, &gaps);
         prop_assert!(task.state().is_ended(), "{:?}", task);
-        prop_assert!(n_runs <= 1, "{} runs", n_runs);
-        prop_assert!(task.state() != TaskState::Done || n_runs == 1);
+        prop_assert!(agent.n_told <= 1, "told {} times", agent.n_told);
+        let was_doubled = fates.iter().any(|fate| matches!(fate, Fate::Twice(_)));
+        prop_assert!(agent.n_runs <= if was_doubled { 2 } else { 1 }, "{} runs", agent.n_runs);
+        prop_assert!(task.state() != TaskState::Done || agent.n_runs >= 1);
         let is_sure = fates.iter().all(|fate| matches!(fate, Fate::Fine | Fate::Refused));
         prop_assert!(!is_sure || silences.iter().any(|silent| *silent) || task.state() == TaskState::Done);
+    }
+
+    #[test]
+    fn a_claim_ends_a_task_in_its_words_once_the_turn_is_over_or_nothing_ends_it(
+        kind in proptest::sample::select(ClaimKind::ALL),
+        has_limit: bool,
+        temper in any_temper(),
+        gaps in prop::collection::vec(0i64..40, 0..40),
+    ) {
+        let text = if has_limit { "usage limit reached, try again in 2 hours" } else { "so it went" };
+        let claim = Claim { kind, text: text.into(), at: now() };
+        let (step, is_over) = outlived(claim, temper, &gaps);
+        prop_assert!(is_over || temper == Temper::HeedsNothing);
+        let said = match &step {
+            Step::Park { reason, .. } => {
+                prop_assert!(is_over && has_limit && kind == ClaimKind::Failure);
+                Some(reason.as_str())
+            }
+            Step::End(ending) => ending.outcome.as_deref(),
+            _ => None,
+        };
+        prop_assert_eq!(said, Some(text));
     }
 }

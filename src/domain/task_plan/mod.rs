@@ -1,0 +1,234 @@
+//! The next step of a task, decided from what was recorded and what the agent shows now.
+//!
+//! The planner has no memory: killed at any point and asked again, it goes on from the record. With our own runner a
+//! message may be sent again, since the runner takes each task once. Any other AgentAPI gets a text at most once:
+//! after an unclear answer the conversation is read back, and what never shows up is not sent again.
+//!
+//! Each way into a workspace has a file of its own that tells how far a task has come there. How a task ends, and what
+//! the agent's own word counts for, is one rule for all of them.
+
+mod agent_api;
+mod ending;
+mod exec;
+mod ladder;
+mod reports;
+mod runner;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::app::{AppSeen, TurnState};
+use super::status::ReportSeen;
+use super::task::{Channel, Delivery, Reached, Task, TaskState};
+pub use ending::ending;
+use ending::{canceled_unsent, cut_short, end};
+use ladder::ladder;
+pub use runner::{is_over, strays};
+
+/// An agent that starts with a spec shows it within this time, or has to be told.
+const SPEC_GRACE: TimeDelta = TimeDelta::seconds(5);
+
+/// Everything a decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    pub task: &'a Task,
+    pub reach: Reach,
+    /// Of the workspace as it runs now.
+    pub generation: i64,
+    pub app: &'a AppSeen,
+    /// The newest report of this generation.
+    pub report: Option<&'a ReportSeen>,
+    /// Since when the agent waits for input without anything having been said.
+    pub quiet_since: Option<DateTime<Utc>>,
+    /// Since when it is being asked to stop; none before the first time.
+    pub interrupting_since: Option<DateTime<Utc>>,
+    /// The run that does it, where the workspace has no app to tell.
+    pub run: Option<&'a TurnState>,
+    /// What came of signals to its processes; none before the first.
+    pub signaling: Option<Signaling>,
+    pub now: DateTime<Utc>,
+}
+
+/// Signals were sent past a runner that does not listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signaling {
+    pub since: DateTime<Utc>,
+    /// Nothing of the engine runs any more.
+    pub are_gone: bool,
+}
+
+/// Can the agent be talked to?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Ready,
+    /// Not now, and that will change.
+    Away,
+    /// Its workspace is down: nothing runs in it.
+    Down,
+}
+
+/// What to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing until something else is seen.
+    Wait,
+    /// Record the intent, then send the text.
+    Send {
+        channel: Channel,
+        base: Option<i64>,
+    },
+    /// Record that the agent has it.
+    Take {
+        channel: Channel,
+        base: Option<i64>,
+    },
+    /// Record that it may not go on before this time.
+    Park {
+        until: DateTime<Utc>,
+        reason: String,
+    },
+    /// Record that it is to be told again.
+    Resume {
+        reason: &'static str,
+    },
+    /// Ask the agent to stop what it is doing, then look again.
+    Interrupt,
+    /// End its processes, since the runner does not.
+    Signal,
+    /// Stop the workspace, since nothing else helped.
+    StopWorkspace,
+    End(Ending),
+}
+
+/// How a task ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    pub state: TaskState,
+    pub outcome: Option<String>,
+    pub needs_answer: bool,
+    /// How far a cancel had to go, where there was one.
+    pub reached: Reached,
+}
+
+pub fn plan(facts: &Facts<'_>) -> Step {
+    if facts.task.state().is_ended() {
+        return Step::Wait;
+    }
+    if let Some(until) = facts.task.work.parked_until {
+        return plan_parked(facts, until);
+    }
+    match facts.reach {
+        Reach::Down => plan_down(facts),
+        Reach::Away => plan_unseen(facts),
+        Reach::Ready => match facts.task.work.delivery {
+            Delivery::Unsent => plan_unsent(facts),
+            Delivery::Sending { channel, at, base, is_answered } => {
+                plan_sending(facts, channel, Sent { at, base, is_answered })
+            }
+            Delivery::Taken { channel, base, .. } => plan_taken(facts, channel, base),
+        },
+    }
+}
+
+/// A message that was sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    at: DateTime<Utc>,
+    base: Option<i64>,
+    is_answered: bool,
+}
+
+/// Only what has ended is parked, so there is nothing to interrupt.
+fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
+    match facts.task.work.cancel {
+        Some(_) => end(TaskState::Canceled, Some("it was waiting for its usage limit to end")),
+        None if facts.now >= until && facts.reach == Reach::Ready => {
+            Step::Resume { reason: "the usage limit is over" }
+        }
+        None => Step::Wait,
+    }
+}
+
+/// The workspace stopped: what ran in it has ended, what was not sent waits for the next start.
+fn plan_down(facts: &Facts<'_>) -> Step {
+    let work = &facts.task.work;
+    match work.delivery {
+        Delivery::Unsent if work.cancel.is_some() => canceled_unsent(),
+        Delivery::Unsent => Step::Wait,
+        // The runner has it in its journal or not at all; it tells when it is back.
+        Delivery::Sending { channel: Channel::Runner, .. } if work.cancel.is_none() => Step::Wait,
+        Delivery::Sending { .. } | Delivery::Taken { .. } => {
+            let stopped = ending(TaskState::Canceled, Some("the workspace was stopped"));
+            cut_short(facts, Ending { reached: Reached::Stop, ..stopped })
+        }
+    }
+}
+
+fn plan_unseen(facts: &Facts<'_>) -> Step {
+    match (facts.task.work.delivery, facts.task.work.cancel) {
+        (Delivery::Unsent, Some(_)) => canceled_unsent(),
+        (Delivery::Unsent, None) => Step::Wait,
+        (Delivery::Sending { .. } | Delivery::Taken { .. }, _) => keep_on(facts),
+    }
+}
+
+fn plan_unsent(facts: &Facts<'_>) -> Step {
+    if facts.task.work.cancel.is_some() {
+        return canceled_unsent();
+    }
+    match facts.app {
+        AppSeen::Unasked | AppSeen::Silent { .. } => Step::Wait,
+        // What answers now may not be all that ever will.
+        AppSeen::Foreign if !is_quiet(facts) => Step::Wait,
+        AppSeen::Absent | AppSeen::Foreign if facts.task.is_prompt() => reports::unsent(facts),
+        AppSeen::Absent | AppSeen::Foreign => Step::Send { channel: Channel::Exec, base: None },
+        AppSeen::Runner(seen) => runner::unsent(facts, seen),
+        AppSeen::AgentApi(seen) => agent_api::unsent(facts, seen),
+    }
+}
+
+fn plan_sending(facts: &Facts<'_>, channel: Channel, sent: Sent) -> Step {
+    match (facts.app, channel) {
+        (_, Channel::Exec) => exec::sending(facts),
+        (AppSeen::Runner(seen), Channel::Runner) => runner::sending(facts, seen, sent),
+        (AppSeen::AgentApi(seen), Channel::AgentApi) => agent_api::sending(facts, seen, sent),
+        (_, Channel::AgentApi) => agent_api::sending_unseen(facts, sent),
+        (_, Channel::Runner | Channel::Reports) => keep_on(facts),
+    }
+}
+
+fn plan_taken(facts: &Facts<'_>, channel: Channel, base: Option<i64>) -> Step {
+    match (facts.app, channel) {
+        (_, Channel::Exec) => exec::taken(facts),
+        (AppSeen::Runner(seen), Channel::Runner) => runner::taken(facts, seen),
+        (_, Channel::Runner) => keep_on(facts),
+        (_, Channel::AgentApi | Channel::Reports) if facts.task.entry.generation != facts.generation => {
+            let outcome = "the agent was restarted in the middle of it; it is not told again";
+            cut_short(facts, ending(TaskState::Failed, Some(outcome)))
+        }
+        (AppSeen::AgentApi(seen), Channel::AgentApi) => agent_api::taken(facts, seen, base),
+        (_, Channel::AgentApi | Channel::Reports) => reports::taken(facts, channel),
+    }
+}
+
+/// One text at a time: a busy agent is waited for, or interrupted for an urgent task.
+fn when_free(facts: &Facts<'_>, is_stable: bool, send: Step) -> Step {
+    match is_stable {
+        true => send,
+        false if facts.task.work.is_urgent => Step::Interrupt,
+        false => Step::Wait,
+    }
+}
+
+/// It goes on, unless it is to be ended.
+fn keep_on(facts: &Facts<'_>) -> Step {
+    ladder(facts).unwrap_or(Step::Wait)
+}
+
+fn is_quiet(facts: &Facts<'_>) -> bool {
+    facts.quiet_since.is_some_and(|since| facts.now - since >= SPEC_GRACE)
+}
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

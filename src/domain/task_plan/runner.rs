@@ -1,0 +1,61 @@
+//! Tasks that our own runner does: it knows each by its id, takes it once, and tells how its turn ended.
+
+use chrono::{DateTime, Utc};
+
+use super::ending::{canceled_unsent, cut_short, ended, ending, lost};
+use super::{Facts, Sent, Step, is_quiet, keep_on, when_free};
+use crate::domain::app::{RunnerSeen, TurnSeen, TurnState};
+use crate::domain::task::{Channel, Task, TaskState};
+
+const SEND: Step = Step::Send { channel: Channel::Runner, base: None };
+const TAKE: Step = Step::Take { channel: Channel::Runner, base: None };
+
+/// Turns of tasks that have ended for us and yet run: a message that came late, or a cancel that was not heard.
+pub fn strays(seen: &RunnerSeen, is_over: impl Fn(&str) -> bool) -> impl Iterator<Item = &TurnSeen> {
+    let running = seen.turns.iter().filter(|turn| !turn.is_ended());
+    running.filter(move |turn| turn.key.as_deref().is_some_and(&is_over))
+}
+
+/// Has the runner ended its turn of this task? Only then does the repository show what came of it.
+pub fn is_over(task: &Task, seen: &RunnerSeen) -> bool {
+    turn_of(task, seen).is_some_and(TurnSeen::is_ended)
+}
+
+pub(super) fn unsent(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {
+    match turn_of(facts.task, seen) {
+        Some(_) => TAKE,
+        None if facts.task.is_prompt() && !is_quiet(facts) => Step::Wait,
+        None => when_free(facts, seen.is_stable, SEND),
+    }
+}
+
+pub(super) fn sending(facts: &Facts<'_>, seen: &RunnerSeen, sent: Sent) -> Step {
+    match turn_of(facts.task, seen) {
+        Some(_) => TAKE,
+        None if facts.task.work.cancel.is_some() => canceled_unsent(),
+        None if !remembers(facts, seen, sent.at) => lost(),
+        None => SEND,
+    }
+}
+
+pub(super) fn taken(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {
+    match turn_of(facts.task, seen).map(|turn| &turn.state) {
+        Some(TurnState::Queued | TurnState::Working) => keep_on(facts),
+        Some(TurnState::Ended(end)) => ended(facts, end),
+        None => cut_short(facts, ending(TaskState::Failed, Some("the agent no longer knows this task"))),
+    }
+}
+
+/// Would the runner know the task if it had come? Not if it has lost its journal since, as a workspace without a
+/// lasting home does at each start.
+fn remembers(facts: &Facts<'_>, seen: &RunnerSeen, sent_at: DateTime<Utc>) -> bool {
+    let is_same_start = facts.task.entry.generation == facts.generation;
+    is_same_start || seen.n_forgotten > 0 || seen.turns.iter().any(|turn| turn.accepted_at < sent_at)
+}
+
+/// The turn of this attempt; the first one of a spec is what the workspace started with.
+fn turn_of<'a>(task: &Task, seen: &'a RunnerSeen) -> Option<&'a TurnSeen> {
+    let key = task.key();
+    let by_key = seen.turns.iter().find(|turn| turn.key.as_deref() == Some(key.as_str()));
+    by_key.or_else(|| seen.turns.iter().find(|turn| turn.is_prompt && task.is_prompt()))
+}

@@ -1,0 +1,75 @@
+//! What agents say of themselves while they have no task in hand.
+
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{FromRow, Row};
+
+use super::row::{Columns, micros};
+use crate::domain::history::HistoryEntry;
+use crate::domain::id::AgentId;
+use crate::domain::task::Word;
+use crate::domain::words::AppState;
+
+/// Words from after the last move of the agent's tasks. What others run in its workspace answers no question.
+macro_rules! select_words {
+    ($rest:literal) => {
+        concat!(
+            "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.at FROM agent_words w ",
+            "JOIN agents a ON a.id = w.agent_id WHERE NOT EXISTS (SELECT 1 ",
+            "FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id ",
+            "WHERE m.agent_id = w.agent_id AND m.sequence > w.sequence AND d.origin <> 'run') AND ",
+            $rest
+        )
+    };
+}
+
+struct OfAgent(AgentId, Word);
+
+pub(super) async fn of(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+) -> Result<Option<Word>, sqlx::Error> {
+    let query = sqlx::query_as(select_words!("w.agent_id = $1")).bind(agent.0);
+    let found: Option<OfAgent> = query.fetch_optional(connection).await?;
+    Ok(found.map(|OfAgent(_, word)| word))
+}
+
+pub(super) async fn of_live(
+    connection: &mut SqliteConnection,
+) -> Result<impl Iterator<Item = (AgentId, Word)> + use<>, sqlx::Error> {
+    let query = sqlx::query_as(select_words!("a.deleted_at IS NULL"));
+    let found: Vec<OfAgent> = query.fetch_all(connection).await?;
+    Ok(found.into_iter().map(|OfAgent(agent, word)| (agent, word)))
+}
+
+/// Keeps the newest word only.
+pub(super) async fn keep(
+    connection: &mut SqliteConnection,
+    report: &HistoryEntry,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT OR REPLACE INTO agent_words (agent_id, state, text, is_question, generation, sequence, at) \
+         VALUES ($1, $2, $3, $4, $5, COALESCE((SELECT max(sequence) FROM task_moves WHERE agent_id = $1), 0), $6)",
+    )
+    .bind(report.agent_id.0)
+    .bind(&report.state)
+    .bind(&report.message)
+    .bind(report.needs_user_attention)
+    .bind(report.generation)
+    .bind(micros(report.created_at))
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+impl FromRow<'_, SqliteRow> for OfAgent {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        let word = Word {
+            state: AppState::from_word(row.try_get("state")?),
+            text: row.try_get("text")?,
+            is_question: row.try_get("is_question")?,
+            generation: row.try_get("generation")?,
+            at: row.time("at")?,
+        };
+        Ok(Self(row.id("agent_id", AgentId)?, word))
+    }
+}
