@@ -10,7 +10,7 @@ use serde_json::json;
 use super::isolation::is_skipped;
 use crate::harness::{LocalSite, RunningFleet, RunningLocal, create_command, is_over, is_ready, operator};
 
-fn git(directory: &Path, arguments: &[&str]) -> String {
+pub(super) fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = std::process::Command::new("git");
     command.args(["-c", "user.name=Test", "-c", "user.email=test@example.com"]).args(arguments);
     let output = command.current_dir(directory).output().unwrap();
@@ -18,7 +18,7 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn repository() -> tempfile::TempDir {
+pub(super) fn repository() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     git(directory.path(), &["init", "--quiet", "--initial-branch=main"]);
     std::fs::write(directory.path().join("file"), "content").unwrap();

@@ -11,5 +11,6 @@ mod kill_sweep;
 mod load;
 mod moments;
 mod recordings;
+mod recovery;
 mod refusals;
 mod up;
