@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use chrono::Utc;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::build::{END_LIMITS, marker};
-use super::process::{end_tree, exited};
+use super::process::{ProcessId, exited};
 use super::record::{Agent, AppHealth, Lifecycle};
-use super::{Deployment, probe};
+use super::{Deployment, clear, probe};
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -40,13 +38,13 @@ pub(crate) fn begin(deployment: &Arc<Deployment>, workspace: Uuid) {
 
 async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
     let Some(process) = agent.process else { return };
-    let gone = exited(&process);
+    let gone = has_ended(&process);
     tokio::pin!(gone);
     let mut answered_at = Instant::now();
     loop {
         tokio::select! {
             () = deployment.stop.cancelled() => return,
-            _ = &mut gone => return mourn(&deployment, workspace, agent.id).await,
+            () = &mut gone => return mourn(&deployment, workspace, agent.id).await,
             is_there = look(&agent) => {
                 if is_there {
                     answered_at = Instant::now();
@@ -54,6 +52,14 @@ async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
                 see(&deployment, workspace, agent.id, answered_at.elapsed() < deployment.options.silence_limit);
             }
         }
+    }
+}
+
+/// That we cannot look, for want of descriptors perhaps, says nothing about the process.
+async fn has_ended(process: &ProcessId) {
+    while let Err(error) = exited(process).await {
+        tracing::warn!(process.pid = process.pid, %error, "cannot look whether an agent's process runs");
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
@@ -83,29 +89,7 @@ async fn mourn(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     }
     tracing::warn!(workspace.id = %workspace, "the process of an agent ended");
     amend(deployment, workspace, agent, Agent::disconnect);
-    clear(deployment, workspace, agent).await;
-}
-
-/// Ends what a lost agent has left, unless a build has begun since: that one does it by itself. Builds wait until
-/// this is over, for what they start carries the same mark.
-pub(crate) async fn clear(deployment: &Deployment, workspace: Uuid, agent: Uuid) {
-    let over = CancellationToken::new();
-    let is_ours = deployment.adjust(|memory| {
-        let known = memory.workspaces.get(&workspace).and_then(|workspace| workspace.agent());
-        let is_current = known.is_some_and(|known| known.id == agent);
-        if is_current {
-            memory.clearing.insert(workspace, over.clone());
-        }
-        is_current
-    });
-    if !is_ours {
-        return;
-    }
-    let _over = over.drop_guard();
-    if let Err(error) = end_tree(&marker(workspace), END_LIMITS).await {
-        tracing::warn!(workspace.id = %workspace, %error, "processes of a lost agent are left");
-    }
-    deployment.adjust(|memory| memory.clearing.remove(&workspace));
+    clear::after_agent(deployment, workspace, agent).await;
 }
 
 fn current(deployment: &Deployment, workspace: Uuid) -> Option<Agent> {

@@ -2,6 +2,7 @@
 
 mod agent_files;
 mod build;
+mod clear;
 mod collect;
 mod deployment;
 pub mod enclosure;
@@ -158,6 +159,8 @@ impl LocalCoder {
                 tracing::warn!("some requests to the embedded Coder did not end in time");
             }
         }
+        // A request that was taken before the stop may have launched a build since.
+        deployment.builds.wait().await;
         self.writer_closing.cancel();
         self.writing.close();
         self.writing.wait().await;

@@ -2,88 +2,83 @@
 
 use std::sync::Arc;
 
-use super::build::{self, BuildRequest, END_LIMITS, Place, marker};
-use super::process::{end_tree, is_alive};
-use super::record::{Agent, Checkout, Job, Outcome, Reason, Workspace};
-use super::{Deployment, LocalError, follow};
+use futures_util::future::join_all;
+use uuid::Uuid;
+
+use super::build::{self, BuildRequest};
+use super::process::is_alive;
+use super::record::{Agent, Job, Reason, Workspace};
+use super::{Deployment, clear, follow};
 use crate::coder::wire::Transition;
 
 /// Brings every workspace into a state that is true; safe to repeat.
 pub(crate) async fn recover(deployment: &Arc<Deployment>) {
     let known: Vec<Workspace> = deployment.read(|memory| memory.workspaces.values().cloned().collect());
-    for workspace in known.iter().filter(|workspace| !workspace.is_deleted) {
-        let Some(latest) = workspace.latest() else { continue };
-        match (&latest.job, workspace.agent()) {
-            // Nothing had begun: it takes its place in the queue again.
-            (Job::Pending, _) => relaunch(deployment, workspace),
-            (Job::Running { .. } | Job::Canceling { .. }, _) => break_off(deployment, workspace).await,
-            (Job::Ended { .. }, Some(agent)) => find_again(deployment, workspace, agent).await,
-            (Job::Ended { .. }, None) => {}
-        }
-        if workspace.is_to_resume {
-            resume(deployment, workspace).await;
-        }
-    }
+    let live = known.iter().filter(|workspace| !workspace.is_deleted);
+    join_all(live.map(|workspace| bring_back(deployment, workspace))).await;
+    clear::strays(deployment).await;
 }
 
-fn relaunch(deployment: &Arc<Deployment>, workspace: &Workspace) {
-    if let Some(latest) = workspace.latest() {
-        deployment.adjust(|memory| memory.cancels.insert(latest.id, Default::default()));
-        build::launch(deployment, workspace.id, latest.id);
+async fn bring_back(deployment: &Arc<Deployment>, workspace: &Workspace) {
+    let Some(latest) = workspace.latest() else { return };
+    match (&latest.job, workspace.agent()) {
+        // Nothing had begun: it takes its place in the queue again.
+        (Job::Pending, _) => relaunch(deployment, workspace.id, latest.id).await,
+        (Job::Running { .. } | Job::Canceling { .. }, _) => build::break_off(deployment, workspace).await,
+        (Job::Ended { .. }, Some(agent)) => find_again(deployment, workspace.id, agent).await,
+        (Job::Ended { .. }, None) => {}
     }
+    build::order(deployment, workspace.id, resumed).await;
 }
 
-/// A build that was under way has failed, or is canceled if that had been asked; its processes end, and what
-/// a first start had half made goes.
-async fn break_off(deployment: &Arc<Deployment>, workspace: &Workspace) {
-    let place = Place::new(&deployment.layout, &workspace.name);
-    if let Err(error) = end_tree(&marker(workspace.id), END_LIMITS).await {
-        tracing::warn!(workspace.name = workspace.name, %error, "processes of a build that broke off are left");
-    }
-    if workspace.checkout == Checkout::None
-        && place.is_owned_by(workspace.id)
-        && let Err(error) = place.remove_now()
-    {
-        tracing::warn!(workspace.name = workspace.name, error = error.chain(), "half a workspace is left");
-    }
-    let error = LocalError::Interrupted.to_string();
-    let ended = deployment.amend(workspace.id, |workspace| {
-        let Some(latest) = workspace.latest_mut() else { return };
-        let is_canceled = matches!(latest.job, Job::Canceling { .. });
-        latest.agent = None;
-        latest.log("error", build::SETTING_UP, &error);
-        latest.end(if is_canceled { Outcome::Canceled } else { Outcome::Failed { error } });
+/// A stop that a clean stop of the server had ordered goes on to what was to follow it.
+async fn relaunch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
+    let amended = deployment.change(workspace, |memory| {
+        memory.cancels.insert(build, Default::default());
+        let known = memory.workspaces.get_mut(&workspace).ok_or(())?;
+        let is_to_resume = known.is_to_resume;
+        let latest = known.latest_mut().ok_or(())?;
+        latest.then_start |= is_to_resume && latest.transition == Transition::Stop;
+        Ok::<_, ()>(())
     });
-    if let Some(saving) = ended {
+    if let Ok(((), saving)) = amended {
         saving.logged().await;
+        build::launch(deployment, workspace, build);
     }
 }
 
-async fn find_again(deployment: &Arc<Deployment>, workspace: &Workspace, agent: &Agent) {
-    if agent.process.as_ref().is_some_and(is_alive) {
-        follow::begin(deployment, workspace.id);
-        return;
+async fn find_again(deployment: &Arc<Deployment>, workspace: Uuid, agent: &Agent) {
+    match agent.process.as_ref().map(is_alive) {
+        Some(Ok(false)) | None => lose(deployment, workspace, agent.id).await,
+        // It reports, with its token, to a port that may be a stranger's by now.
+        Some(Ok(true) | Err(_)) if agent.port != deployment.site.port() => {
+            build::order(deployment, workspace, restarted).await;
+        }
+        // That we cannot look says nothing: whoever follows it looks again.
+        Some(Ok(true) | Err(_)) => follow::begin(deployment, workspace),
     }
-    let id = agent.id;
+}
+
+async fn lose(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     deployment
-        .amend_logged(workspace.id, |workspace| {
-            if let Some(agent) = workspace.agent_mut(id) {
+        .amend_logged(workspace, |workspace| {
+            if let Some(agent) = workspace.agent_mut(agent) {
                 agent.disconnect();
             }
         })
         .await;
-    follow::clear(deployment, workspace.id, id).await;
+    clear::after_agent(deployment, workspace, agent).await;
 }
 
-/// A clean stop of the server had stopped it.
-async fn resume(deployment: &Arc<Deployment>, workspace: &Workspace) {
-    deployment.amend_logged(workspace.id, |workspace| workspace.is_to_resume = false).await;
-    let is_idle = |workspace: &Workspace| workspace.latest().is_some_and(|latest| !latest.job.is_active());
-    let request = deployment.read(|memory| {
-        let now = memory.workspaces.get(&workspace.id).filter(|now| is_idle(now))?;
-        Some(BuildRequest::after(now.latest()?, Transition::Start, Reason::Autostart))
-    });
-    if let Some(request) = request {
-        build::order(deployment, workspace.id, request).await;
-    }
+/// The stop to which a start belongs, also when the server dies in between.
+fn restarted(workspace: &mut Workspace) -> Option<BuildRequest> {
+    let stop = BuildRequest::after(workspace.latest()?, Transition::Stop, Reason::Autostop);
+    workspace.is_to_resume = true;
+    Some(BuildRequest { then_start: true, ..stop })
+}
+
+/// The start of what the server had stopped.
+fn resumed(workspace: &mut Workspace) -> Option<BuildRequest> {
+    let latest = workspace.latest().filter(|latest| workspace.is_to_resume && !latest.job.is_active())?;
+    Some(BuildRequest::after(latest, Transition::Start, Reason::Autostart))
 }

@@ -2,30 +2,27 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use uuid::Uuid;
 
-use super::Deployment;
 use super::build::{self, BuildRequest};
 use super::memory::Memory;
 use super::record::{Build, Job, Reason, Workspace};
+use super::{Deployment, clear};
 use crate::coder::wire::Transition;
 
-/// Ends what is under way and stops what runs; returns when every process has ended.
+/// Ends what is under way and stops what runs, all at once; returns when every process has ended.
 pub(crate) async fn wind_down(deployment: &Arc<Deployment>) {
     // A start that is not over yet is broken off, and made good at the next start of the server.
     let broken_off = deployment.adjust(close);
-    for workspace in broken_off {
-        deployment.amend_logged(workspace, remember).await;
-    }
+    // Nothing new begins: nobody has to wait for a slot any more.
+    deployment.slots.add_permits(deployment.read(|memory| memory.workspaces.len()));
     deployment.builds.close();
+    let remembering = broken_off.iter().map(|workspace| deployment.amend_logged(*workspace, remember));
+    tokio::join!(join_all(remembering), stop_running(deployment), clear::strays(deployment));
     deployment.builds.wait().await;
-    let running = deployment.read(running);
-    // Nobody else builds now: all may stop at once.
-    deployment.slots.add_permits(running.len());
-    for (workspace, request) in running {
-        deployment.amend_logged(workspace, |workspace| workspace.is_to_resume = true).await;
-        build::order(deployment, workspace, request).await;
-    }
+    // A start may have come to its end before it was broken off.
+    stop_running(deployment).await;
     deployment.builds.wait().await;
 }
 
@@ -59,11 +56,19 @@ fn remember(workspace: &mut Workspace) {
     }
 }
 
-fn running(memory: &Memory) -> Vec<(Uuid, BuildRequest)> {
-    let with_agent = memory.workspaces.values().filter(|workspace| workspace.agent().is_some());
-    let stops = with_agent.filter_map(|workspace| {
-        let latest = workspace.latest()?;
-        Some((workspace.id, BuildRequest::after(latest, Transition::Stop, Reason::Autostop)))
-    });
-    stops.collect()
+/// Orders a stop of every workspace with an agent; none waits until the disk has taken the order of another.
+async fn stop_running(deployment: &Arc<Deployment>) {
+    let running = |memory: &Memory| -> Vec<Uuid> {
+        let with_agent = memory.workspaces.values().filter(|workspace| workspace.agent().is_some());
+        with_agent.map(|workspace| workspace.id).collect()
+    };
+    let stops = deployment.read(running).into_iter();
+    join_all(stops.map(|workspace| build::order(deployment, workspace, stopped))).await;
+}
+
+fn stopped(workspace: &mut Workspace) -> Option<BuildRequest> {
+    let latest = workspace.latest().filter(|latest| !latest.job.is_active())?;
+    let stop = BuildRequest::after(latest, Transition::Stop, Reason::Autostop);
+    workspace.is_to_resume = true;
+    Some(stop)
 }

@@ -152,6 +152,10 @@ impl Site {
         })
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.url.port_or_known_default().unwrap_or_default()
+    }
+
     /// Coder takes `me`, the name and the id.
     pub(crate) fn is_user(&self, text: &str) -> bool {
         text == "me" || text.eq_ignore_ascii_case(USERNAME) || text == self.user_id.to_string()

@@ -43,8 +43,8 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
 
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
-    let template = work.deployment.version_of(&work.workspace, work.build.version_id);
-    let planned = template.and_then(|template| planned(work, &template).ok()).unwrap_or(Checkout::Own);
+    // The project file may have changed since; the directory that was asked for has not.
+    let planned = in_directory(work).unwrap_or(Checkout::Own);
     take_away(work, &planned).await?;
     if let Checkout::Worktree { of } = planned {
         // Only a branch without work of its own goes; git keeps any other.
@@ -80,9 +80,7 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
 
 async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
     let (place, id) = (work.place.clone(), work.workspace.id);
-    if place.is_owned_by(id) {
-        blocking(move || place.remove_now()).await?;
-    }
+    blocking(move || place.remove(id)).await?;
     if let Checkout::Worktree { of } = checkout
         && of.is_dir()
     {
@@ -107,6 +105,11 @@ fn planned(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
     if template.source != Source::Here {
         return Ok(Checkout::Own);
     }
+    in_directory(work)
+}
+
+/// Beside the directory that was asked for, or in it.
+fn in_directory(work: &Work) -> Result<Checkout, LocalError> {
     let directory = PathBuf::from(value_of(&work.build.values, DIRECTORY).unwrap_or_default());
     if !directory.is_absolute() || !directory.is_dir() {
         return Err(LocalError::NotARepository { path: directory });

@@ -17,16 +17,17 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub(crate) use place::{Place, sweep};
-pub(crate) use work::END_LIMITS;
+pub(crate) use work::{END_LIMITS, break_off};
 
 use super::Deployment;
 use super::memory::Memory;
 use super::process::Marker;
-use super::record::{Build, Job, Reason};
+use super::record::{Build, Job, Reason, Workspace};
 use crate::coder::wire::{ParameterValue, Transition};
 
 pub(crate) const SETTING_UP: &str = "Setting up";
-const MARKER: &str = "FLEET_WORKSPACE";
+/// The variable by which the processes of workspaces are known.
+pub(crate) const MARKER: &str = "FLEET_WORKSPACE";
 
 /// A build to be made, every part checked.
 #[derive(Debug, Clone)]
@@ -82,6 +83,8 @@ pub(crate) fn marker(workspace: Uuid) -> Marker {
 /// Adds a build behind the workspace's others; it waits until it is launched.
 pub(crate) fn push(memory: &mut Memory, workspace: Uuid, request: BuildRequest) -> Option<Uuid> {
     let record = memory.workspaces.get_mut(&workspace)?;
+    // What is asked for now counts, not what ran before; a stop by the server itself is none that was asked for.
+    record.is_to_resume &= request.reason == Reason::Autostop;
     let number = record.latest().map_or(1, |latest| latest.number + 1);
     let build = request.into_build(number);
     let id = build.id;
@@ -106,9 +109,21 @@ pub(crate) fn launch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid)
     deployment.builds.spawn(work);
 }
 
-/// Adds, saves and launches a build of the server's own.
-pub(crate) async fn order(deployment: &Arc<Deployment>, workspace: Uuid, request: BuildRequest) {
-    let pushed = deployment.change(workspace, |memory| push(memory, workspace, request).ok_or(()));
+/// Adds, saves and launches a build of the server's own, if the workspace as it is now wants one; a server that
+/// is stopping starts nothing.
+pub(crate) async fn order(
+    deployment: &Arc<Deployment>,
+    workspace: Uuid,
+    wanted: impl FnOnce(&mut Workspace) -> Option<BuildRequest>,
+) {
+    let pushed = deployment.change(workspace, |memory| {
+        let known = memory.workspaces.get_mut(&workspace).ok_or(())?;
+        let request = wanted(known).ok_or(())?;
+        if memory.is_closing && request.transition == Transition::Start {
+            return Err(());
+        }
+        push(memory, workspace, request).ok_or(())
+    });
     if let Ok((build, saving)) = pushed {
         saving.logged().await;
         launch(deployment, workspace, build);

@@ -38,7 +38,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     let metadata = agent_files::read_metadata(&work.place.metadata(), &[]);
     work.deployment.adjust(|memory| memory.metadata.insert(work.workspace.id, metadata));
     let engine = template.engine.clone().unwrap_or_else(|| work.deployment.options.engine.clone());
-    let launch = Launch { directory, socket, visible, engine };
+    let launch = Launch { directory, socket, visible, engine, port: work.deployment.site.port() };
     let started = work.step("Starting the agent", spawn_agent(work, &launch)).await?;
     work.step("Waiting for the agent", answer_of(work, &started)).await?;
     record_checkout(work, checkout).await
@@ -61,6 +61,7 @@ struct Launch {
     socket: PathBuf,
     visible: Vec<PathBuf>,
     engine: String,
+    port: u16,
 }
 
 struct Started {
@@ -111,6 +112,7 @@ fn agent(launch: &Launch, token: &str, log_start: u64) -> Agent {
         created_at: Utc::now(),
         directory: launch.directory.clone(),
         socket: launch.socket.clone(),
+        port: launch.port,
         visible: launch.visible.clone(),
         process: None,
         log_start,

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{BuildRequest, Place, SETTING_UP, checkout, delete, launch, marker, push, start, stop};
+use super::{BuildRequest, Place, SETTING_UP, checkout, delete, marker, order, start, stop};
 use crate::coder::wire::Transition;
 use crate::local::process::{EndLimits, end_tree};
-use crate::local::record::{Build, Checkout, Outcome, Reason, Workspace};
+use crate::local::record::{Build, Checkout, Job, Outcome, Reason, Workspace};
 use crate::local::writer::Saving;
 use crate::local::{Deployment, LocalError, follow, prune};
 
@@ -52,7 +52,26 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
     deployment.adjust(|memory| memory.cancels.remove(&build));
 }
 
+/// Ends a build that was under way when the server died, like any other that does not come to its end.
+pub(crate) async fn break_off(deployment: &Arc<Deployment>, workspace: &Workspace) {
+    if let Some(build) = workspace.latest() {
+        let work = Work::new(deployment, workspace.clone(), build.clone(), CancellationToken::new());
+        work.conclude(Err(LocalError::Interrupted)).await;
+    }
+}
+
 impl Work {
+    fn new(
+        deployment: &Arc<Deployment>,
+        workspace: Workspace,
+        build: Build,
+        cancel: CancellationToken,
+    ) -> Self {
+        let deadline = Instant::now() + deployment.options.build_deadline;
+        let place = Place::new(&deployment.layout, &workspace.name);
+        Self { deployment: Arc::clone(deployment), workspace, build, place, cancel, deadline }
+    }
+
     /// None when the build was canceled while it waited.
     fn begin(
         deployment: &Arc<Deployment>,
@@ -70,10 +89,7 @@ impl Work {
             Ok::<_, ()>((latest.clone(), record.clone()))
         });
         let ((build, workspace), saving) = begun.ok()?;
-        let deadline = Instant::now() + deployment.options.build_deadline;
-        let place = Place::new(&deployment.layout, &workspace.name);
-        let deployment = Arc::clone(deployment);
-        Some((Self { deployment, workspace, build, place, cancel, deadline }, saving))
+        Some((Self::new(deployment, workspace, build, cancel), saving))
     }
 
     async fn carry_out(&self) -> Result<(), LocalError> {
@@ -166,7 +182,8 @@ impl Work {
     }
 
     fn outcome_of(&self, error: &LocalError) -> Outcome {
-        if matches!(error, LocalError::Canceled) {
+        // One that was being canceled when the server died is.
+        if matches!(error, LocalError::Canceled) || matches!(self.build.job, Job::Canceling { .. }) {
             return Outcome::Canceled;
         }
         let error = error.chain();
@@ -183,17 +200,15 @@ impl Work {
         Outcome::Failed { error }
     }
 
-    /// After a start that did not come to its end nothing of it is left: no process, and no files unless an
-    /// earlier start had made them.
+    /// After a build that did not come to its end no process is left, for nothing would show it; and after a
+    /// start no files either, unless an earlier one had made them.
     async fn clean_up(&self) {
-        if self.build.transition != Transition::Start {
-            return;
-        }
         let ended = self.end_processes().await;
         self.amend_build(|build| build.agent = None);
-        let undone = match self.workspace.checkout {
-            Checkout::None => checkout::undo(self).await,
-            Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. } => Ok(()),
+        let undone = match (self.build.transition, &self.workspace.checkout) {
+            (Transition::Start, Checkout::None) => checkout::undo(self).await,
+            (Transition::Start, Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. })
+            | (Transition::Stop | Transition::Delete, _) => Ok(()),
         };
         for error in [ended, undone].into_iter().filter_map(Result::err) {
             self.log("error", "Cleaning up", &error.chain());
@@ -202,21 +217,19 @@ impl Work {
 
     /// What follows by itself: the agent is followed, a stopped workspace starts again.
     async fn go_on(&self) {
-        let next = self.deployment.change(self.workspace.id, |memory| {
-            let record = memory.workspaces.get(&self.workspace.id).ok_or(())?;
-            let build = record.build(self.build.id).filter(|build| build.job.has_succeeded()).ok_or(())?;
-            if !build.then_start || memory.is_closing {
-                return Err(());
-            }
-            let request = BuildRequest::after(build, Transition::Start, Reason::Initiator);
-            push(memory, self.workspace.id, request).ok_or(())
-        });
-        if let Ok((build, saving)) = next {
-            saving.logged().await;
-            launch(&self.deployment, self.workspace.id, build);
-        }
+        order(&self.deployment, self.workspace.id, |workspace| self.next(workspace)).await;
         if self.build.transition == Transition::Start {
             follow::begin(&self.deployment, self.workspace.id);
         }
+    }
+
+    fn next(&self, workspace: &Workspace) -> Option<BuildRequest> {
+        let build = workspace.build(self.build.id).filter(|build| build.job.has_succeeded())?;
+        // What the server stops by itself it also starts by itself.
+        let reason = match build.reason {
+            Reason::Initiator => Reason::Initiator,
+            Reason::Autostart | Reason::Autostop => Reason::Autostart,
+        };
+        build.then_start.then(|| BuildRequest::after(build, Transition::Start, reason))
     }
 }

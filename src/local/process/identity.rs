@@ -21,13 +21,14 @@ pub struct ProcessId {
     pub boot_id: Uuid,
 }
 
-/// Whether exactly this process still runs; a zombie does not.
-pub fn is_alive(process: &ProcessId) -> bool {
+/// Whether exactly this process still runs; a zombie does not. An error means that we cannot tell.
+pub fn is_alive(process: &ProcessId) -> io::Result<bool> {
     let is_same = |stat: Stat| stat.is_running && stat.start_time == process.start_time;
-    boot_id().is_ok_and(|boot_id| boot_id == process.boot_id) && Stat::of(process.pid).is_some_and(is_same)
+    Ok(boot_id()? == process.boot_id && Stat::of(process.pid)?.is_some_and(is_same))
 }
 
-/// Returns once the process has ended, whoever started it; at once when it already has.
+/// Returns once the process has ended, whoever started it; at once when it already has. An error means that we
+/// cannot tell.
 pub async fn exited(process: &ProcessId) -> io::Result<()> {
     let Some(handle) = handle(process)? else { return Ok(()) };
     #[expect(deprecated, reason = "its successor is unsafe to call, and an OwnedFd meets what that asks for")]
@@ -40,7 +41,7 @@ impl ProcessId {
     /// The process that has this pid now.
     pub(in crate::local) fn of(pid: u32) -> io::Result<Self> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
-        let stat = Stat::of(pid).ok_or_else(gone)?;
+        let stat = Stat::of(pid)?.ok_or_else(gone)?;
         Ok(Self::from_stat(&stat, boot_id()?))
     }
 
@@ -69,7 +70,7 @@ pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
 fn handle(process: &ProcessId) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(handle) => Ok(is_alive(process).then_some(handle)),
+        Ok(handle) => Ok(is_alive(process)?.then_some(handle)),
         // The two last: the pid has become that of a mere thread.
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),

@@ -7,6 +7,7 @@ mod end;
 mod identity;
 mod spawn;
 mod stat;
+mod table;
 mod tree;
 
 pub use end::{EndLimits, end_tree};
@@ -15,3 +16,4 @@ pub use spawn::{ProcessSpec, Spawned, spawn};
 pub use tree::{Marker, find};
 
 pub(in crate::local) use end::end_session;
+pub(in crate::local) use tree::marked;

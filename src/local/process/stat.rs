@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::{fs, io};
 
+use rustix::io::Errno;
+
 /// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
@@ -17,10 +19,21 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// The process that has this pid now, if any.
-    pub(super) fn of(pid: u32) -> Option<Self> {
-        parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    /// The process that has this pid now, if any. That we cannot look, for want of descriptors or memory, says
+    /// nothing about it.
+    pub(super) fn of(pid: u32) -> io::Result<Option<Self>> {
+        match fs::read(format!("/proc/{pid}/stat")) {
+            Ok(line) => Ok(parse(pid, &String::from_utf8_lossy(&line))),
+            Err(error) if is_out_of_sight(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
+}
+
+/// Whether the process is gone, or another user's whose existence we are not to know of.
+pub(super) fn is_out_of_sight(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+        || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
 /// The process table as it was read, one line after another.
@@ -36,7 +49,7 @@ impl Listing {
         let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut listing = Self::default();
         for pid in names.filter_map(|name| name.parse().ok()) {
-            match Stat::of(pid).filter(|stat| stat.is_running) {
+            match Stat::of(pid)?.filter(|stat| stat.is_running) {
                 Some(stat) => listing.running.push(stat),
                 None => listing.ended.extend([pid]),
             }

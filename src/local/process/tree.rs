@@ -1,15 +1,13 @@
 //! Finds every process of a workspace, also those that changed parent, session, group or environment.
 
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
-use std::{fs, io, process, thread};
-
-use rustix::process::geteuid;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use super::ProcessId;
 use super::identity::boot_id;
-use super::stat::{Listing, Stat};
+use super::stat::Stat;
+use super::table::Table;
 
 /// The environment variable by which the processes of one workspace are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +19,22 @@ pub struct Marker {
 /// The processes that carry the marker and those that hang on them.
 pub fn find(marker: &Marker) -> io::Result<Vec<ProcessId>> {
     Tree::new(marker.clone()).look()
+}
+
+/// The values that any process carries in the marker's variable: of all workspaces in which something runs.
+pub(in crate::local) fn marked(key: &str) -> io::Result<HashSet<String>> {
+    let (mut values, mut unclear) = (HashSet::new(), HashSet::new());
+    for _ in 0..MOST_LOOKS {
+        let table = Table::since(Instant::now(), key)?;
+        values.extend(table.values().map(str::to_owned));
+        let still_unclear = table.unclear();
+        if still_unclear.is_subset(&unclear) {
+            break;
+        }
+        unclear = still_unclear;
+        thread::sleep(PAUSE);
+    }
+    Ok(values)
 }
 
 /// On a machine where processes come and go all the time, enough is enough.
@@ -63,23 +77,16 @@ impl Tree {
 
     fn look_once(&mut self) -> io::Result<Seen> {
         let boot_id = boot_id()?;
-        let table = Table::read()?;
-        let (mut found, mut unclear) = (HashSet::new(), table.ended.clone());
-        for stat in &table.stats {
-            let process = ProcessId::from_stat(stat, boot_id);
-            let is_known = self.known.contains(&process);
-            match if is_known { Sight::Marked } else { sight(stat.pid, &self.marker) } {
-                Sight::Marked => found.extend([stat.pid]),
-                Sight::Unclear => unclear.extend([stat.pid]),
-                Sight::Unmarked => {}
-            }
-        }
+        let table = Table::since(Instant::now(), &self.marker.key)?;
+        let is_known = |stat: &Stat| self.known.contains(&ProcessId::from_stat(stat, boot_id));
+        let is_found = |stat: &&Stat| is_known(stat) || table.is_marked(stat.pid, &self.marker.value);
+        let found = table.stats.iter().filter(is_found).map(|stat| stat.pid).collect();
         let found = self.complete(&table, found);
         let members = table.stats.iter().filter(|stat| found.contains(&stat.pid));
         let mut members: Vec<ProcessId> = members.map(|stat| ProcessId::from_stat(stat, boot_id)).collect();
         members.sort_by_key(|process| process.pid);
         self.known.extend(&members);
-        Ok(Seen { members, unclear })
+        Ok(Seen { members, unclear: table.unclear() })
     }
 
     /// Adds what hangs on the processes found so far until nothing more does.
@@ -106,67 +113,4 @@ struct Seen {
     /// Ended before we could look at them, or are just becoming another program. Those that were so at the look
     /// before are only slow to be noticed, or have no environment at all.
     unclear: HashSet<u32>,
-}
-
-/// What the environment of a process says.
-enum Sight {
-    Marked,
-    Unmarked,
-    Unclear,
-}
-
-/// The process table without ourselves and those above us.
-struct Table {
-    stats: Vec<Stat>,
-    running: HashSet<u32>,
-    ended: HashSet<u32>,
-    /// Our own session and group, and every process we descend from.
-    spared: HashSet<u32>,
-}
-
-impl Table {
-    fn read() -> io::Result<Self> {
-        let Listing { running: all, ended } = Listing::read()?;
-        let above = ourselves_and_above(&all);
-        let running = all.iter().map(|stat| stat.pid).collect();
-        let spared = above.iter().flat_map(|stat| [stat.pid, stat.session, stat.group]).collect();
-        let stats = all.into_iter().filter(|stat| !above.contains(stat)).collect();
-        Ok(Self { stats, running, ended, spared })
-    }
-
-    /// A session or group with a process of the workspace in it is the workspace's when its leader is, or is
-    /// gone. With someone else's leader (a person who exported the marker in a terminal) only the marked
-    /// processes in it are.
-    fn may_lead(&self, leader: u32, found: &HashSet<u32>) -> bool {
-        !self.spared.contains(&leader) && (found.contains(&leader) || !self.running.contains(&leader))
-    }
-}
-
-fn ourselves_and_above(all: &[Stat]) -> Vec<Stat> {
-    let mut above = Vec::new();
-    let mut pid = process::id();
-    while let Some(stat) = all.iter().find(|stat| stat.pid == pid) {
-        above.push(*stat);
-        pid = stat.parent;
-    }
-    above
-}
-
-/// Whether a process of our own user was started with the marker in its environment.
-fn sight(pid: u32, marker: &Marker) -> Sight {
-    let folder = format!("/proc/{pid}");
-    match fs::metadata(&folder) {
-        Ok(folder) if folder.uid() == geteuid().as_raw() => {}
-        Ok(_) => return Sight::Unmarked,
-        Err(_) => return Sight::Unclear,
-    }
-    let entry = format!("{}={}", marker.key, marker.value);
-    match fs::read(format!("{folder}/environ")) {
-        Ok(environment) if environment.is_empty() => Sight::Unclear,
-        Ok(environment) if environment.split(|byte| *byte == 0).any(|e| e == entry.as_bytes()) => {
-            Sight::Marked
-        }
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Sight::Unclear,
-        Ok(_) | Err(_) => Sight::Unmarked,
-    }
 }

@@ -21,6 +21,9 @@ pub(crate) struct Agent {
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) directory: PathBuf,
     pub(crate) socket: PathBuf,
+    /// Where its process reports to: it knows no other port as long as it lives.
+    #[serde(default)]
+    pub(crate) port: u16,
     /// What its processes see of directories that are hidden from others.
     pub(crate) visible: Vec<PathBuf>,
     pub(crate) process: Option<ProcessId>,

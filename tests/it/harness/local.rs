@@ -59,6 +59,19 @@ pub(crate) struct RunningLocal {
     pub(crate) token: String,
 }
 
+/// A running embedded Coder that is going to die as by `kill -9`: between two steps of whatever it is doing.
+pub(crate) struct DoomedLocal {
+    pub(crate) local: RunningLocal,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl DoomedLocal {
+    pub(crate) async fn crash(self) {
+        let ending = move || self.runtime.shutdown_timeout(Duration::from_secs(30));
+        tokio::task::spawn_blocking(ending).await.unwrap();
+    }
+}
+
 impl LocalSite {
     pub(crate) fn new() -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -97,11 +110,22 @@ impl LocalSite {
         self.try_start().await.unwrap()
     }
 
+    pub(crate) async fn start_doomed(&self) -> DoomedLocal {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap();
+        let coder = runtime.spawn(LocalCoder::start(self.options.clone())).await.unwrap().unwrap();
+        DoomedLocal { local: RunningLocal::of(coder), runtime }
+    }
+
     pub(crate) async fn try_start(&self) -> Result<RunningLocal, LocalError> {
-        let coder = LocalCoder::start(self.options.clone()).await?;
-        let url = coder.url().as_str().trim_end_matches('/').to_owned();
-        let token = coder.token().expose_secret().to_owned();
-        Ok(RunningLocal { coder, url, token })
+        Ok(RunningLocal::of(LocalCoder::start(self.options.clone()).await?))
+    }
+
+    /// Agents of a program that starts and never answers.
+    pub(crate) fn with_silent_agents(mut self) -> Self {
+        self.options.runner.program = "/bin/sh".into();
+        self.options.runner.arguments = vec!["-c".into(), "exec sleep 600".into()];
+        self
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
@@ -144,6 +168,17 @@ impl Drop for LocalSite {
 }
 
 impl RunningLocal {
+    fn of(coder: LocalCoder) -> Self {
+        let url = coder.url().as_str().trim_end_matches('/').to_owned();
+        let token = coder.token().expose_secret().to_owned();
+        Self { coder, url, token }
+    }
+
+    pub(crate) async fn cancel(&self, build: &Value) {
+        let path = format!("/api/v2/workspacebuilds/{}/cancel", build.as_str().expect("an id"));
+        assert_eq!(self.api().patch(&path, &Value::Null).await.status, 200);
+    }
+
     pub(crate) fn api(&self) -> Api {
         Api::new(&self.url, &self.token)
     }

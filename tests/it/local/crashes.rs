@@ -1,6 +1,8 @@
 //! Kills: of the server at any time, of any process of a workspace; afterwards everything shown is true.
 
+use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use fleet_mcp::coder::wire::Workspace;
 use serde_json::{Value, json};
@@ -18,15 +20,19 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn start(site: &LocalSite, projects: &[(&str, &str)]) -> Self {
+        Self::start_in(site, site.directory.path(), projects).await
+    }
+
+    /// In this directory, which is the project `here`.
+    pub(super) async fn start_in(site: &LocalSite, here: &Path, projects: &[(&str, &str)]) -> Self {
         let folder = site.directory.path().join("projects");
         std::fs::create_dir_all(&folder).unwrap();
         for (name, text) in projects {
             std::fs::write(folder.join(format!("{name}.toml")), text).unwrap();
         }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
-        command.arg("local-coder").arg("--data-dir").arg(site.data_dir()).env_clear();
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", site.directory.path());
-        command.env("FLEET_PROJECTS_DIR", &folder).kill_on_drop(true);
+        let mut command = program(site, Path::new(env!("CARGO_BIN_EXE_fleet-mcp")));
+        command.arg("local-coder").arg("--data-dir").arg(site.data_dir());
+        command.current_dir(here).env("FLEET_PROJECTS_DIR", &folder);
         let log = std::fs::File::create(site.directory.path().join("server.log")).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let address = site.data_dir().join("coder.json");
@@ -62,6 +68,13 @@ impl Server {
     pub(super) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
+}
+
+fn program(site: &LocalSite, path: &Path) -> Command {
+    let mut command = Command::new(path);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("HOME", site.directory.path()).kill_on_drop(true);
+    command
 }
 
 fn agent_id(workspace: &Workspace) -> Uuid {
@@ -102,6 +115,76 @@ async fn an_agent_that_died_with_the_server_is_disconnected_and_starts_again() {
         server.until(id, |workspace| workspace.latest_build.build_number == 2 && is_ready(workspace)).await;
     assert!(again.health.healthy);
     assert_eq!(site.processes().len(), 1);
+    server.kill().await;
+}
+
+#[tokio::test]
+async fn an_agent_whose_port_another_program_has_taken_starts_again_and_reports_to_the_new_one() {
+    let site = LocalSite::new();
+    let server = Server::start(&site, &[]).await;
+    let id = server.create("setup", "moves").await;
+    let before = agent_id(&server.until(id, is_ready).await);
+    let lost = server.url.clone();
+    server.kill().await;
+    let _stranger = std::net::TcpListener::bind(lost.trim_start_matches("http://")).unwrap();
+    let server = Server::start(&site, &[]).await;
+    let now = server.until(id, |now| now.latest_build.build_number == 3 && is_ready(now)).await;
+    assert_eq!((agent_id(&now) != before, now.latest_build.reason.as_str()), (true, "autostart"));
+    assert_eq!(told(&site, "CODER_AGENT_URL"), [format!("{}/", server.url)]);
+    server.kill().await;
+}
+
+/// With what value of a variable each process of the agents was started.
+fn told(site: &LocalSite, variable: &str) -> Vec<String> {
+    let value = |pid: u32| {
+        let environment = std::fs::read_to_string(format!("/proc/{pid}/environ")).ok()?;
+        let mut entries = environment.split('\0');
+        entries.find_map(|entry| entry.strip_prefix(variable)?.strip_prefix('=').map(str::to_owned))
+    };
+    site.processes().into_iter().filter_map(value).collect()
+}
+
+#[tokio::test]
+async fn agents_keep_the_home_of_whoever_started_the_server() {
+    let site = LocalSite::new();
+    let server = Server::start(&site, &[]).await;
+    let id = server.create("setup", "at-home").await;
+    server.until(id, is_ready).await;
+    assert_eq!(told(&site, "HOME"), [site.directory.path().display().to_string()]);
+    server.kill().await;
+}
+
+/// A server that has no descriptors left finds nothing out, and must not take that for an answer.
+#[tokio::test]
+async fn agents_live_on_under_a_server_that_cannot_look_at_them() {
+    let site = LocalSite::new();
+    let server = Server::start(&site, &[]).await;
+    let mut ids = Vec::new();
+    for name in ["first", "second"] {
+        ids.push(server.create("setup", name).await);
+    }
+    let mut agents = Vec::new();
+    for id in &ids {
+        agents.push(agent_id(&server.until(*id, is_ready).await));
+    }
+    let processes = site.processes();
+    server.kill().await;
+    // Some are too few to start at all, some just enough for everything.
+    for limit in 12..18 {
+        let script = format!("ulimit -n {limit}; exec \"$0\" local-coder --data-dir \"$1\"");
+        let mut command = program(&site, Path::new("/bin/sh"));
+        command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_fleet-mcp")).arg(site.data_dir());
+        let mut poor = command.stderr(Stdio::null()).spawn().unwrap();
+        // Long enough to start and to look; that nothing happens announces itself by nothing.
+        let _ended = tokio::time::timeout(Duration::from_secs(2), poor.wait()).await;
+        poor.kill().await.unwrap();
+        assert_eq!(site.processes(), processes, "with {limit} descriptors");
+    }
+    let server = Server::start(&site, &[]).await;
+    for (id, agent) in ids.iter().zip(agents) {
+        let found = server.until(*id, |now| now.health.healthy).await;
+        assert_eq!((agent_id(&found), found.latest_build.build_number), (agent, 1));
+    }
     server.kill().await;
 }
 

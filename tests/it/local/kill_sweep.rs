@@ -1,5 +1,6 @@
 //! A blind sweep: the server is killed at different moments of every transition, and afterwards all is true.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::crashes::Server;
+use super::here::{git, repository};
 use crate::harness::{LocalSite, eventually, is_over, is_ready};
 
 /// What is under way when the server dies.
@@ -47,11 +49,11 @@ async fn build(server: &Server, id: Uuid, body: Value) -> Value {
 }
 
 /// Brings a workspace to where its deed can begin; nothing for those that begin with a create.
-async fn prepare(server: &Server, deed: Deed, round: usize) -> Option<Uuid> {
+async fn prepare(server: &Server, project: &str, deed: Deed, round: usize) -> Option<Uuid> {
     match deed {
         Deed::Create | Deed::Cancel => None,
         Deed::Stop | Deed::Restart | Deed::Delete | Deed::Start => {
-            let id = server.create("setup", &deed.name(round)).await;
+            let id = server.create(project, &deed.name(round)).await;
             server.until(id, is_ready).await;
             if matches!(deed, Deed::Start) {
                 build(server, id, json!({ "transition": "stop" })).await;
@@ -62,10 +64,10 @@ async fn prepare(server: &Server, deed: Deed, round: usize) -> Option<Uuid> {
     }
 }
 
-async fn begin(server: &Server, deed: Deed, round: usize, prepared: Option<Uuid>) -> Uuid {
+async fn begin(server: &Server, project: &str, (deed, prepared): (Deed, Option<Uuid>), round: usize) -> Uuid {
     let id = match prepared {
         Some(id) => id,
-        None => server.create("setup", &deed.name(round)).await,
+        None => server.create(project, &deed.name(round)).await,
     };
     let body = match deed {
         Deed::Create => return id,
@@ -97,21 +99,35 @@ async fn rest(server: &Server, id: Uuid) -> String {
     now["latest_build"]["status"].as_str().unwrap().to_owned()
 }
 
-async fn one_round(site: &LocalSite, round: usize, moment: Duration) {
-    let server = Server::start(site, &[]).await;
-    let prepared = join_all(DEEDS.map(|deed| prepare(&server, deed, round))).await;
-    let begun = DEEDS.into_iter().zip(prepared).map(|(deed, id)| begin(&server, deed, round, id));
+/// What is swept over: agents of one project, on a server that was started in this repository.
+struct Ground<'a> {
+    site: &'a LocalSite,
+    caller: &'a Path,
+    project: &'a str,
+}
+
+async fn one_round(ground: &Ground<'_>, round: usize, moment: Duration) {
+    let Ground { site, caller, project } = ground;
+    let server = Server::start_in(site, caller, &[]).await;
+    let prepared = join_all(DEEDS.map(|deed| prepare(&server, project, deed, round))).await;
+    let begun = DEEDS.into_iter().zip(prepared).map(|deed| begin(&server, project, deed, round));
     let ids = join_all(begun).await;
     // Not a wait for something: the moment of the kill is what varies.
     tokio::time::sleep(moment).await;
     server.kill().await;
 
-    let server = Server::start(site, &[]).await;
+    let server = Server::start_in(site, caller, &[]).await;
     let mut n_running = 0;
     for (deed, id) in DEEDS.into_iter().zip(&ids) {
         let end = rest(&server, *id).await;
         assert!(deed.ends().contains(&end.as_str()), "{deed:?} after {moment:?}: {end}");
         n_running += usize::from(end == "running");
+        let is_unmade = matches!(deed, Deed::Create | Deed::Cancel) && end != "running";
+        let branch = format!("fleet/{}", deed.name(round));
+        assert!(
+            !is_unmade || git(caller, &["branch", "--list", &branch]).is_empty(),
+            "{deed:?} after {moment:?}"
+        );
     }
     eventually("there is a process for each that runs", async || site.processes().len() == n_running).await;
     for id in ids {
@@ -122,13 +138,24 @@ async fn one_round(site: &LocalSite, round: usize, moment: Duration) {
         }
     }
     assert_eq!((site.workspace_names(), site.processes()), (Vec::new(), Vec::new()));
+    assert_eq!(git(caller, &["worktree", "list"]).lines().count(), 1);
     server.kill().await;
+}
+
+async fn sweep(project: &str) {
+    let (site, caller) = (LocalSite::new(), repository());
+    let ground = Ground { site: &site, caller: caller.path(), project };
+    for (round, milliseconds) in [0_u64, 4, 12, 40, 120].into_iter().enumerate() {
+        one_round(&ground, round, Duration::from_millis(milliseconds)).await;
+    }
 }
 
 #[tokio::test]
 async fn whatever_is_under_way_when_the_server_is_killed_ends_in_a_true_state() {
-    let site = LocalSite::new();
-    for (round, milliseconds) in [0_u64, 4, 12, 40, 120].into_iter().enumerate() {
-        one_round(&site, round, Duration::from_millis(milliseconds)).await;
-    }
+    sweep("setup").await;
+}
+
+#[tokio::test]
+async fn whatever_is_under_way_in_somebodys_repository_when_the_server_is_killed_leaves_it_clean() {
+    sweep("here").await;
 }

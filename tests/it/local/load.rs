@@ -1,5 +1,7 @@
 //! Many workspaces at once: all become ready, no more build together than there are slots, nothing is left.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -34,6 +36,20 @@ async fn twenty_workspaces_at_once_become_ready_stop_and_go() {
     .await;
     assert_eq!((site.processes(), site.workspace_names()), (Vec::new(), Vec::new()));
     local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn twenty_agents_have_ended_ten_seconds_after_the_server_was_asked_to_stop() {
+    let mut site = LocalSite::new();
+    site.options.slots = COUNT.try_into().unwrap();
+    let local = site.start().await;
+    join_all((0..COUNT).map(async |n| local.create_ready(&format!("agent-{n}")).await)).await;
+    assert_eq!(site.processes().len(), COUNT);
+    let asked_at = Instant::now();
+    local.coder.stop().await;
+    let took = asked_at.elapsed();
+    assert_eq!(site.processes(), Vec::<u32>::new());
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 #[tokio::test]

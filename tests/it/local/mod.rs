@@ -1,6 +1,7 @@
 //! The embedded Coder: as recorded, under load, under faults, over crashes, and below a fleet.
 
 mod app_proxy;
+mod cancels;
 mod clean_stop;
 mod crashes;
 mod faults;
@@ -12,6 +13,7 @@ mod load;
 mod moments;
 mod private_repositories;
 mod recordings;
+mod recovery;
 mod refusals;
 mod setup;
 mod streams;

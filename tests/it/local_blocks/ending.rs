@@ -94,7 +94,7 @@ async fn nobody_elses_processes_are_touched() {
     let bystander = spawn(&unmarked).unwrap();
     workspace.spawn("exec sleep 1000");
     assert_eq!(workspace.end().await, 1);
-    assert_eq!([neighbour, bystander.id].map(|process| is_alive(&process)), [true, true]);
+    assert_eq!([neighbour, bystander.id].map(|process| is_alive(&process).unwrap()), [true, true]);
     kill(&bystander.id);
     other.settled(2).await;
     assert_eq!(other.end().await, 2);

@@ -1,0 +1,75 @@
+//! Cancels at every step at which a build can be held: it ends as canceled and leaves nothing that nobody shows.
+
+use serde_json::{Value, json};
+
+use super::here::{git, repository};
+use crate::harness::{LocalSite, RunningLocal, TEMPLATE, eventually, is_over, is_ready};
+
+/// Waits until the build works at this step.
+async fn reaches(local: &RunningLocal, build: &Value, stage: &str) {
+    let id = build.as_str().unwrap().parse().unwrap();
+    let client = local.client();
+    eventually(stage, async || {
+        client.build_logs(id, None).await.unwrap().last().is_some_and(|line| line.stage == stage)
+    })
+    .await;
+}
+
+/// Cancels a build at this step and waits for its end.
+async fn canceled_at(local: &RunningLocal, workspace: &Value, build: &Value, stage: &str) {
+    reaches(local, build, stage).await;
+    local.cancel(build).await;
+    assert_eq!(local.until(workspace, is_over).await.latest_build.status, "canceled", "{stage}");
+}
+
+#[tokio::test]
+async fn a_first_start_that_waits_for_its_agent_leaves_nothing() {
+    let site = LocalSite::new().with_silent_agents();
+    let local = site.start().await;
+    let made = local.create(TEMPLATE, "agent", "").await.body;
+    canceled_at(&local, &made["id"], &made["latest_build"]["id"], "Waiting for the agent").await;
+    assert_eq!((site.workspace_names(), site.processes()), (Vec::new(), Vec::new()));
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_first_start_that_adds_a_worktree_leaves_nothing_in_the_callers_repository() {
+    let caller = repository();
+    // A filter that never ends holds git in the middle of its work.
+    git(caller.path(), &["config", "filter.slow.smudge", "sleep 600"]);
+    std::fs::write(caller.path().join(".git/info/attributes"), "* filter=slow\n").unwrap();
+    let site = LocalSite::new().here(caller.path());
+    let local = site.start().await;
+    let made = local.create("here", "helper", "").await.body;
+    let entry = caller.path().join(".git/worktrees/repo");
+    eventually("git adds the worktree", async || entry.exists()).await;
+    canceled_at(&local, &made["id"], &made["latest_build"]["id"], "Adding a worktree").await;
+    let branches = git(caller.path(), &["branch", "--format=%(refname:short)"]);
+    assert_eq!((site.workspace_names(), entry.exists(), branches.as_str()), (Vec::new(), false, "main"));
+    local.coder.stop().await;
+}
+
+/// An agent that is deaf to pleas, so that whatever ends its processes takes a while.
+async fn deaf(site: &LocalSite, local: &RunningLocal) -> Value {
+    let made = local.create(TEMPLATE, "deaf", "hang").await.body;
+    local.until(&made["id"], is_ready).await;
+    eventually("the engine runs", async || !site.engines().is_empty()).await;
+    made["id"].clone()
+}
+
+#[tokio::test]
+async fn a_build_that_ends_processes_leaves_none_whatever_it_was_for_and_the_files_stay() {
+    for transition in ["start", "stop", "delete"] {
+        let site = LocalSite::new();
+        let local = site.start().await;
+        let id = deaf(&site, &local).await;
+        let build = local.build(&id, &json!({ "transition": transition })).await.body;
+        canceled_at(&local, &id, &build["id"], "Ending processes").await;
+        let left = (site.workspace_names(), site.processes());
+        assert_eq!(left, (vec!["deaf".to_owned()], Vec::new()), "{transition}");
+        local.build(&id, &json!({ "transition": "delete" })).await;
+        assert_eq!(local.until(&id, is_over).await.latest_build.status, "deleted");
+        assert_eq!(site.workspace_names(), Vec::<String>::new());
+        local.coder.stop().await;
+    }
+}
