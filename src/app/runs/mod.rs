@@ -19,7 +19,7 @@ use super::snapshot::AgentState;
 use crate::coder::exec::{Command, Inherited};
 use crate::domain::id::{AgentId, RunId};
 use crate::domain::name::name_key;
-use crate::domain::run::{Run, RunOutput, RunState, RunStream};
+use crate::domain::run::{KEPT_OUTPUT, Run, RunOutput, RunState, RunStream};
 
 /// A page of output is never longer.
 const LONGEST_PAGE: u64 = 1 << 20;
@@ -87,6 +87,7 @@ impl Fleet {
             stdin: new.stdin,
             timeout: new.timeout,
             container: run.container.clone(),
+            kept_output: Some(KEPT_OUTPUT),
             ..Command::new(new.argv)
         };
         command.check().map_err(|error| Error::invalid("argv", error.to_string()))?;

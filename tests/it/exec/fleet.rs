@@ -141,6 +141,29 @@ async fn of_a_run_that_writes_too_much_the_beginning_is_kept_and_the_rest_counte
     home.stop().await;
 }
 
+/// Numbered lines, then so many bytes that the disk must not hold them all.
+const FLOOD: &str = "n=0; while [ $n -lt 1000 ]; do echo $n; n=$((n + 1)); done; head -c 60000000 /dev/zero";
+
+#[tokio::test]
+async fn a_flood_takes_little_of_the_disk_and_is_counted_to_its_last_byte() {
+    let home = Home::new().await;
+    let marker = home.site.directory.path().join("go");
+    let script = format!("{FLOOD}; echo end >&2; while ! [ -e {} ]; do sleep 0.05; done", marker.display());
+    let id = home.fleet().start_run(new_run(home.agent, &script)).await.unwrap();
+    let mut progress = home.fleet().run_progress(id).unwrap();
+    progress.wait_for(|run| run.stderr == 4).await.unwrap();
+    let held = home.runs_in_workspace().into_iter().map(|run| run.join("out").metadata().unwrap().len());
+    let held: Vec<u64> = held.collect();
+    assert!(held.len() == 1 && (KEPT_OUTPUT..=2 * KEPT_OUTPUT).contains(&held[0]), "{held:?}");
+    std::fs::write(&marker, "").unwrap();
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let lines: String = (0..1_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!((run.stdout, run.stderr), (60_000_000 + lines.len() as u64, 4));
+    let kept = everything(home.fleet(), &run, RunStream::Stdout).await;
+    assert!(kept.len() as u64 == KEPT_OUTPUT && kept.starts_with(lines.as_bytes()));
+    home.stop().await;
+}
+
 /// Cancels a run that resists once it runs; gives it as it ended, and what it said of its processes.
 pub(super) async fn stubborn_canceled(fleet: &Fleet, agent: AgentId) -> (Run, String) {
     let id = fleet.start_run(new_run(agent, STUBBORN)).await.unwrap();
