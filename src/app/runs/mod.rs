@@ -18,7 +18,6 @@ use super::error::Error;
 use super::snapshot::AgentState;
 use crate::coder::exec::{Command, Inherited};
 use crate::domain::id::{AgentId, RunId};
-use crate::domain::name::name_key;
 use crate::domain::run::{KEPT_OUTPUT, Run, RunOutput, RunState, RunStream};
 
 /// A page of output is never longer.
@@ -64,6 +63,7 @@ impl Fleet {
             return Ok(id);
         }
         let agent = self.run_agent(new.agent)?;
+        self.check_container(&agent.agent.project)?;
         let run = Run {
             id,
             agent_id: new.agent,
@@ -159,10 +159,5 @@ impl Fleet {
             return Err(Error::NotReady { name: agent.agent.name.to_string(), status });
         }
         Ok(std::sync::Arc::clone(agent))
-    }
-
-    /// Runs go where the project's people work.
-    pub(in crate::app) fn container_of(&self, project: &str) -> Option<String> {
-        self.0.catalog.files().projects.get(&name_key(project))?.container.clone()
     }
 }

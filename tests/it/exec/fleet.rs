@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{TimeDelta, Utc};
-use fleet_mcp::app::Fleet;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::runs::NewRun;
+use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::Deleted;
 use fleet_mcp::coder::exec::Inherited;
 use fleet_mcp::domain::agent::AgentStatus;
@@ -15,7 +15,9 @@ use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunChunk, RunEnd, RunState, RunSt
 
 use super::{STUBBORN, alive, every_byte};
 use crate::contract::agent_id;
-use crate::harness::{LocalSite, Pace, RunningFleet, RunningLocal, Scene, eventually, project};
+use crate::harness::{
+    LocalSite, Pace, RunningFleet, RunningLocal, Scene, eventually, fleet_options, project,
+};
 
 pub(super) const LONG: Duration = Duration::from_secs(120);
 
@@ -34,13 +36,25 @@ impl Home {
 
     /// With these lines in the project's file.
     pub(super) async fn with_project(lines: &str) -> Self {
+        Self::with_options(lines, fleet_options()).await
+    }
+
+    /// The same, and agents are given what they need to call back.
+    pub(super) async fn with_callback(lines: &str) -> Self {
+        let callback_url = Some("http://127.0.0.1:9".to_owned());
+        Self::with_options(lines, FleetOptions { callback_url, ..fleet_options() }).await
+    }
+
+    async fn with_options(lines: &str, options: FleetOptions) -> Self {
         let site = LocalSite::new().project(project("setup", None));
         let projects = site.directory.path().join("projects");
         std::fs::create_dir_all(&projects).unwrap();
         std::fs::write(projects.join("setup.toml"), lines).unwrap();
         let local = site.start().await;
-        let running =
-            RunningFleet::start_with_projects(&local.url, &local.token, projects).await.seen().await;
+        let running = RunningFleet::start_with_projects((&local.url, &local.token), projects, options)
+            .await
+            .seen()
+            .await;
         running.create("one").await.unwrap();
         running.becomes("one", AgentStatus::Idle).await;
         let agent = running.fleet.board().now().by_name("one").unwrap().agent.id;

@@ -11,6 +11,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::ground::{Ground, Plot};
 use crate::app::hooks::point;
+use crate::app::inside::Inside;
 use crate::app::runs::NewRun;
 use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, Exit, Inherited};
@@ -70,15 +71,9 @@ impl Fleet {
         let Some(workspace_agent) = state.live.workspace_agent else {
             return Ok(Err(MemberEnd::error("its workspace has no agent")));
         };
-        let container = self.container_of(&state.agent.project);
-        let plot = Plot {
-            workspace_agent,
-            container: container.as_deref(),
-            cwd: member.wanted_cwd.as_deref(),
-            generation: None,
-            notes: None,
-        };
-        let ground = match self.ground(plot).await {
+        let inside = self.inside(workspace_agent, &state.agent.project);
+        let plot = Plot { cwd: member.wanted_cwd.as_deref(), generation: None, notes: None };
+        let ground = match inside.ground(plot).await {
             Ok(ground) => ground,
             Err(error) => return Ok(Err(MemberEnd::error(error.to_string()))),
         };
@@ -91,7 +86,7 @@ impl Fleet {
                 Err(error) => return Ok(Err(MemberEnd::error(error.to_string()))),
             };
         }
-        if let Err(end) = self.member_open_chat(member, engine, workspace_agent, &mut values).await {
+        if let Err(end) = open_chat(member, engine, &inside, &mut values).await {
             return Ok(Err(end));
         }
         Ok(engine.command(&values).map_err(|error| MemberEnd::error(error.to_string())))
@@ -142,55 +137,6 @@ impl Fleet {
         pairs.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// A new conversation gets its name: from the engine, or from us where the engine takes one.
-    async fn member_open_chat(
-        &self,
-        member: &mut Member,
-        engine: &MemberEngine,
-        workspace_agent: Uuid,
-        values: &mut Values,
-    ) -> Result<(), MemberEnd> {
-        let Some(chat) = member.chat.as_mut().filter(|chat| !chat.is_follow_up) else { return Ok(()) };
-        if let Some(opening) = engine.opening(values) {
-            let opening = opening.map_err(|error| MemberEnd::error(error.to_string()))?;
-            let cwd = member.cwd.clone();
-            let id = self.chat_opened(workspace_agent, opening, cwd).await?;
-            values.insert("chatId".to_owned(), id.clone());
-            chat.id = Some(id);
-        } else if !engine.names_chats_itself() {
-            let id = Uuid::new_v4().to_string();
-            values.insert("newChatId".to_owned(), id.clone());
-            chat.id = Some(id);
-        }
-        Ok(())
-    }
-
-    async fn chat_opened(
-        &self,
-        workspace_agent: Uuid,
-        opening: MemberCommand,
-        cwd: Option<String>,
-    ) -> Result<String, MemberEnd> {
-        let command = Command {
-            cwd,
-            timeout: OPENING_LIMIT,
-            inherited: Inherited::Only(&environment::ALLOWED),
-            ..Command::new(opening.argv)
-        };
-        let failed = |said: &str| {
-            MemberEnd::error(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
-        };
-        let output =
-            self.coder().exec(workspace_agent, &command).await.map_err(|error| failed(&error.to_string()))?;
-        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        match output.exit {
-            Exit::Code(0) if !id.is_empty() => Ok(id),
-            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
-                Err(failed(&String::from_utf8_lossy(&output.stderr)))
-            }
-        }
-    }
-
     async fn member_launch(
         &self,
         squad: &Squad,
@@ -233,5 +179,51 @@ impl Fleet {
         let reason = "its process was started in the workspace";
         self.store().task_save(&task, &[(TaskState::Working, reason)], Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await
+    }
+}
+
+/// A new conversation gets its name: from the engine, or from us where the engine takes one.
+async fn open_chat(
+    member: &mut Member,
+    engine: &MemberEngine,
+    inside: &Inside<'_>,
+    values: &mut Values,
+) -> Result<(), MemberEnd> {
+    let Some(chat) = member.chat.as_mut().filter(|chat| !chat.is_follow_up) else { return Ok(()) };
+    if let Some(opening) = engine.opening(values) {
+        let opening = opening.map_err(|error| MemberEnd::error(error.to_string()))?;
+        let cwd = member.cwd.clone();
+        let id = chat_opened(inside, opening, cwd).await?;
+        values.insert("chatId".to_owned(), id.clone());
+        chat.id = Some(id);
+    } else if !engine.names_chats_itself() {
+        let id = Uuid::new_v4().to_string();
+        values.insert("newChatId".to_owned(), id.clone());
+        chat.id = Some(id);
+    }
+    Ok(())
+}
+
+async fn chat_opened(
+    inside: &Inside<'_>,
+    opening: MemberCommand,
+    cwd: Option<String>,
+) -> Result<String, MemberEnd> {
+    let command = Command {
+        cwd,
+        timeout: OPENING_LIMIT,
+        inherited: Inherited::Only(&environment::ALLOWED),
+        ..Command::new(opening.argv)
+    };
+    let failed = |said: &str| {
+        MemberEnd::error(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
+    };
+    let output = inside.exec(command).await.map_err(|error| failed(&error.to_string()))?;
+    let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match output.exit {
+        Exit::Code(0) if !id.is_empty() => Ok(id),
+        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
+            Err(failed(&String::from_utf8_lossy(&output.stderr)))
+        }
     }
 }
