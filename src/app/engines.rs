@@ -93,11 +93,11 @@ impl Fleet {
         }
         let command = Command {
             timeout: LIMIT,
-            container: self.container_of(&state.agent.project),
             inherited: Inherited::Only(&environment::ALLOWED),
             ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
         };
-        let tried = self.coder().exec(agent, &command).await.map_err(|error| silent(&error.to_string()))?;
+        let tried = self.inside(agent, &state.agent.project).exec(command).await;
+        let tried = tried.map_err(|error| silent(&error.to_string()))?;
         match tried.exit {
             Exit::Code(0) => {
                 cache.insert(agent, Sandbox::Workspace).await;
@@ -126,10 +126,10 @@ impl Fleet {
         let names = found::programs();
         let command = Command {
             timeout: LIMIT,
-            container: self.container_of(&state.agent.project),
             ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
         };
-        let asked = tokio::time::timeout(WAIT, self.coder().exec(agent, &command)).await;
+        let inside = self.inside(agent, &state.agent.project);
+        let asked = tokio::time::timeout(WAIT, inside.exec(command)).await;
         let output = asked.map_err(|_| silent("no answer in time"))?;
         let output = output.map_err(|error| silent(&error.to_string()))?;
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))

@@ -18,6 +18,7 @@ pub mod health;
 mod here;
 pub mod history;
 pub mod hooks;
+mod inside;
 pub mod logs;
 mod metadata_reader;
 mod provision;

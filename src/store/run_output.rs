@@ -31,6 +31,15 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
+    /// Both streams were at least this long; the part that nobody kept only counts.
+    pub async fn run_written(&self, id: RunId, stdout: u64, stderr: u64) -> Result<(), StoreError> {
+        let update = sqlx::query(
+            "UPDATE runs SET stdout = MAX(stdout, $1), stderr = MAX(stderr, $2) WHERE id = $3 AND ended_at IS NULL",
+        );
+        update.bind(signed(stdout)).bind(signed(stderr)).bind(id.0).execute(&self.write).await?;
+        Ok(())
+    }
+
     /// A page of a stream, from an offset on.
     pub async fn run_output(
         &self,

@@ -112,6 +112,7 @@ impl Fleet {
         info: &ProjectInfo,
         role: &Role,
     ) -> Result<(), Error> {
+        self.check_container(&info.project.name)?;
         let public_url = self.options().public_url.as_deref();
         Blueprint { agent, info, role, public_url }.request().map(|_| ())
     }

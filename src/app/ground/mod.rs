@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
-use uuid::Uuid;
 
-use super::Fleet;
+use super::inside::Inside;
 use crate::coder::exec::{Command, Exit, Output};
 use crate::domain::text::{cut, one_line};
 use crate::engine::Repository;
@@ -20,8 +19,6 @@ const LONGEST_REASON: usize = 300;
 /// What to look at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plot<'a> {
-    pub(super) workspace_agent: Uuid,
-    pub(super) container: Option<&'a str>,
     /// Inside the agent's own directory, which it is if nothing is named.
     pub(super) cwd: Option<&'a str>,
     /// The start whose files are wanted.
@@ -66,16 +63,15 @@ impl GroundError {
     }
 }
 
-impl Fleet {
+impl Inside<'_> {
     pub(super) async fn ground(&self, plot: Plot<'_>) -> Result<Ground, GroundError> {
         let cwd = plot.cwd.unwrap_or(".");
         let generation = plot.generation.map(|generation| generation.to_string()).unwrap_or_default();
         let command = Command {
             timeout: LIMIT,
-            container: plot.container.map(str::to_owned),
             ..Command::new(["sh", "-c", SCRIPT, "ground", cwd, &generation, plot.notes.unwrap_or_default()])
         };
-        match self.coder().exec(plot.workspace_agent, &command).await {
+        match self.exec(command).await {
             Ok(output) => read(&output, cwd),
             Err(error) => Err(GroundError::Silent(error.to_string())),
         }

@@ -147,7 +147,8 @@ impl Fleet {
             budget: self.options().budget.narrowed_by(role.budget),
         };
         let generation = state.agent.sighting.generation;
-        let callback = match self.belongings_write(workspace_agent, &belongings, generation).await {
+        let inside = self.inside(workspace_agent, &state.agent.project);
+        let callback = match inside.belongings_write(&belongings, generation).await {
             Ok(callback) => callback,
             Err(trouble) => {
                 self.store().token_revoke(id, Utc::now()).await?;

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use chrono::{SecondsFormat, Utc};
-use uuid::Uuid;
 
 use super::Trouble;
 use super::files::Belongings;
-use crate::app::Fleet;
+use crate::app::inside::Inside;
 use crate::coder::exec::Command;
 use crate::domain::provision::Callback;
 use crate::domain::text::{cut, one_line};
@@ -21,10 +20,9 @@ const WAIT: Duration = Duration::from_secs(30);
 const OUTPUT_LIMIT: usize = 16 * 1024;
 const LONGEST_REASON: usize = 200;
 
-impl Fleet {
+impl Inside<'_> {
     pub(super) async fn belongings_write(
         &self,
-        workspace_agent: Uuid,
         belongings: &Belongings<'_>,
         generation: i64,
     ) -> Result<Callback, Trouble> {
@@ -36,7 +34,7 @@ impl Fleet {
             output_limit: OUTPUT_LIMIT,
             ..Command::new(argv)
         };
-        let written = tokio::time::timeout(WAIT, self.coder().exec(workspace_agent, &command)).await;
+        let written = tokio::time::timeout(WAIT, self.exec(command)).await;
         let output = written.map_err(|_| Trouble("its workspace does not answer".to_owned()))??;
         read_answer(&String::from_utf8_lossy(&output.stdout), &String::from_utf8_lossy(&output.stderr))
     }

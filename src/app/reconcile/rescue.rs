@@ -88,7 +88,7 @@ impl Fleet {
             Ok(parcel) => parcel,
             Err(error) => return failed(&format!("there is no place to keep it: {error}")),
         };
-        match bring_out(self.coder(), agent.id, &mut parcel).await {
+        match bring_out(&self.inside(agent.id, &rescue.project), &mut parcel).await {
             Ok(Brought::Bundle(bundle)) => match parcel.finish() {
                 Ok(()) => RescueOutcome::Saved(SavedWork {
                     file: Shelf::name_for(rescue),

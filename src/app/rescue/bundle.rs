@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::shelf::Parcel;
-use crate::coder::Client;
+use crate::app::inside::Inside;
 use crate::coder::exec::{Command, ExecError, Output};
 use crate::domain::rescue::MAX_BYTES;
 use crate::domain::text::{cut, one_line};
@@ -40,12 +38,11 @@ pub(in crate::app) struct Bundle {
 
 /// Makes the bundle, brings it out and puts it into the parcel.
 pub(in crate::app) async fn bring_out(
-    coder: &Client,
-    workspace_agent: Uuid,
+    inside: &Inside<'_>,
     parcel: &mut Parcel,
 ) -> Result<Brought, ExecError> {
     let (max, piece) = (MAX_BYTES.to_string(), PIECE.to_string());
-    let output = run(coder, workspace_agent, ["sh", "-c", MAKE, "rescue", &max, &piece]).await?;
+    let output = run(inside, ["sh", "-c", MAKE, "rescue", &max, &piece]).await?;
     let (brought, first) = read_made(&output);
     let Brought::Bundle(bundle) = &brought else { return Ok(brought) };
     let mut missing = match add(parcel, &first, bundle.bytes) {
@@ -56,7 +53,7 @@ pub(in crate::app) async fn bring_out(
     while missing > 0 {
         let place = if missing <= PIECE as u64 { "last" } else { "more" };
         let argv = ["sh", "-c", NEXT, "rescue", &piece, &n_pieces.to_string(), place];
-        let next = run(coder, workspace_agent, argv).await?.stdout;
+        let next = run(inside, argv).await?.stdout;
         missing = match add(parcel, &next, missing) {
             Ok(missing) => missing,
             Err(failed) => return Ok(failed),
@@ -66,13 +63,9 @@ pub(in crate::app) async fn bring_out(
     Ok(brought)
 }
 
-async fn run<const N: usize>(
-    coder: &Client,
-    workspace_agent: Uuid,
-    argv: [&str; N],
-) -> Result<Output, ExecError> {
+async fn run<const N: usize>(inside: &Inside<'_>, argv: [&str; N]) -> Result<Output, ExecError> {
     let command = Command { timeout: COMMAND_LIMIT, output_limit: 2 * PIECE, ..Command::new(argv) };
-    coder.exec(workspace_agent, &command).await
+    inside.exec(command).await
 }
 
 /// Keeps a piece; gives how much is still missing.

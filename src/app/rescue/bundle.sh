@@ -1,14 +1,14 @@
 # Makes a git bundle of all work here that no remote has, and prints it.
 # Neither the working tree, nor the index, nor any ref or object of the repository is touched: everything is made in
-# a repository of our own that borrows the objects. That one has no configuration either, so no filter or hook of the
-# repository runs.
+# a repository of our own that borrows the objects. That one has no configuration either, not even the user's, so no
+# filter or hook runs, and a file is saved as it is.
 # Arguments: the most bytes a bundle may have, the bytes to print at once.
 # Output: "saved COMMIT BYTES [NOTE]", "nothing" or "failed REASON" on the first line; then the bundle's first bytes.
 set -u
 umask 077
 max=$1 piece=$2
 shelf=${FLEET_AGENT_DIR:-$HOME/.fleet}/rescue
-note=
+tab=$(printf '\t')
 
 fail() {
     rm -rf "$shelf"
@@ -29,11 +29,17 @@ theirs() {
 }
 
 ours() {
-    git --git-dir="$shelf/repo" -c core.hooksPath=/dev/null -c gc.auto=0 "$@" 2> /dev/null
+    GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
+        git --git-dir="$shelf/repo" -c core.hooksPath=/dev/null -c gc.auto=0 "$@" 2> /dev/null
 }
 
 absolute() {
-    (cd "$1" 2> /dev/null && pwd)
+    (cd "$1" 2> /dev/null && pwd -P)
+}
+
+# What people are told of work that is not saved as it was.
+note() {
+    printf '%s, ' "$*" >> "$shelf/notes"
 }
 
 # The agent's own directory, or the only repository right below it.
@@ -47,29 +53,75 @@ find_repository() {
     cd "$1" && top=$(theirs rev-parse --show-toplevel)
 }
 
-# A repository of our own with the objects, the exclusions and the remote branches of theirs.
-borrow() {
+make_own() {
     rm -rf "$shelf"
     mkdir -p "$shelf" || return 1
     format=$(theirs rev-parse --show-object-format) || format=sha1
     git init --quiet --bare --template= --object-format="$format" "$shelf/repo" > /dev/null 2>&1 || return 1
-    mkdir -p "$shelf/repo/objects/info" "$shelf/repo/info" || return 1
-    absolute "$(theirs rev-parse --git-path objects)" > "$shelf/repo/objects/info/alternates" || return 1
-    for name in shallow info/exclude; do
-        path=$(theirs rev-parse --git-path "$name") && [ -f "$path" ] && cp "$path" "$shelf/repo/$name"
-    done
-    theirs for-each-ref --format='create %(refname) %(objectname)' refs/remotes | ours update-ref --stdin
+    mkdir -p "$shelf/repo/objects/info" "$shelf/repo/info"
+}
+
+# Gives our repository the objects and the exclusions of the one here.
+borrow() {
+    absolute "$(theirs rev-parse --git-path objects)" >> "$shelf/repo/objects/info/alternates" || return 1
+    path=$(theirs rev-parse --git-path shallow) && [ -f "$path" ] && cat "$path" >> "$shelf/repo/shallow"
+    rm -f "$shelf/repo/info/exclude"
+    path=$(theirs rev-parse --git-path info/exclude) && [ -f "$path" ] && cp "$path" "$shelf/repo/info/exclude"
+    # What the user ignores everywhere is the one setting that counts.
+    excludes=$(theirs config --type=path --get core.excludesFile) || excludes=
+    return 0
+}
+
+# With the working tree here.
+ours_here() {
+    # shellcheck disable=SC2086
+    GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
+        $limit git --git-dir="$shelf/repo" --work-tree="$PWD" -c core.hooksPath=/dev/null -c core.fsmonitor=false \
+        -c core.quotePath=false ${excludes:+-c} ${excludes:+"core.excludesFile=$excludes"} \
+        "$@" < /dev/null 2> /dev/null
+}
+
+# Prints the tree of everything here that is not ignored. Argument: a number that no other repository has.
+tree_here() (
+    index=$(theirs rev-parse --git-path index) && [ -f "$index" ] && cp "$index" "$shelf/index-$1"
+    export GIT_INDEX_FILE="$shelf/index-$1"
+    ours_here add --all --ignore-errors > /dev/null
+    code=$?
+    ours_here ls-files --stage | sed -n "s/^160000 [^$tab]*$tab//p" > "$shelf/inner-$1"
+    if [ "$code" -ne 0 ]; then
+        # Out of time, most likely, unless a repository without any commit is in the way.
+        ours_here ls-files --others --modified --exclude-standard > "$shelf/others-$1" || exit 1
+        sed -n 's/\/$//p' "$shelf/others-$1" >> "$shelf/inner-$1"
+        [ "$code" -ne 124 ] || exit 1
+        ! grep -qv '/$' "$shelf/others-$1" || note 'some files could not be read'
+    fi
+    n=0
+    while IFS= read -r inner; do
+        n=$((n + 1))
+        take_inner "$inner" "$1-$n"
+    done < "$shelf/inner-$1"
+    ours write-tree
+)
+
+# A repository inside of another one is only a name to git: if it has work of its own, its files take that place.
+take_inner() {
+    case $1 in \"*) note 'a repository with an odd name is not in it' && return 0 ;; esac
+    [ -e "$1/.git" ] || return 0
+    tree=$(unset GIT_INDEX_FILE && cd "$1" && borrow && tree_here "$2") || { note "the repository in $1 could not be read"; return 0; }
+    (unset GIT_INDEX_FILE && cd "$1" && has_work "$tree") || return 0
+    ours_here update-index --force-remove "$1" && ours_here read-tree --prefix="$1/" "$tree" \
+        && note "of the repository in $1 only the files" || note "the repository in $1 could not be saved"
+}
+
+# Does the repository here, whose files are this tree, hold what no remote has?
+has_work() {
+    [ "$1" != "$(theirs rev-parse --verify --quiet 'HEAD^{tree}')" ] \
+        || [ -n "$(theirs rev-list --max-count=1 HEAD --branches --glob='refs/stash*' --not --remotes)" ]
 }
 
 # Everything in the working tree that is not ignored, as a commit on top of where the agent stands.
 take_working_tree() {
-    index=$(theirs rev-parse --git-path index) && [ -f "$index" ] && cp "$index" "$shelf/index"
-    export GIT_INDEX_FILE="$shelf/index"
-    # shellcheck disable=SC2086
-    $limit git --git-dir="$shelf/repo" --work-tree="$top" -c core.hooksPath=/dev/null -c core.fsmonitor=false \
-        add --all < /dev/null > /dev/null 2>&1 || return 1
-    tree=$(ours write-tree) || return 1
-    unset GIT_INDEX_FILE
+    tree=$(tree_here 0) && [ -n "$tree" ] || return 1
     if [ -n "$head" ]; then
         [ "$tree" = "$(theirs rev-parse "$head^{tree}")" ] && return 0
         work=$(ours commit-tree -p "$head" -m 'Uncommitted work, saved before the agent was deleted' "$tree")
@@ -79,23 +131,61 @@ take_working_tree() {
     fi
 }
 
-find_repository || fail 'no git repository was found where the agent works'
-cd "$top" || fail 'the repository cannot be entered'
-borrow || fail 'there is no room for a bundle in the workspace'
-head=$(theirs rev-parse --verify --quiet 'HEAD^{commit}') || head=
-work=$head
-take_working_tree || { unset GIT_INDEX_FILE; work=$head; note='uncommitted work could not be read in time'; }
-[ -n "$work" ] && ours update-ref refs/rescue/work "$work"
-# In a worktree of another repository the other branches are not the agent's.
-if [ "$(absolute "$(theirs rev-parse --git-dir)")" = "$(absolute "$(theirs rev-parse --git-common-dir)")" ]; then
-    theirs for-each-ref --format='create refs/rescue/branches/%(refname:lstrip=2) %(objectname)' refs/heads \
-        | ours update-ref --stdin
-fi
-if [ -z "$(ours rev-list --max-count=1 --glob='refs/rescue/*' --not --remotes)" ]; then
-    [ -z "$note" ] || fail "$note"
+# Is this a worktree of a repository that outlives the workspace? On a machine shared with its people the workspace
+# is the directory that holds the runs; elsewhere all there is goes with it.
+is_guest() {
+    home=$(absolute "${FLEET_AGENT_DIR:-/nowhere}/..") && [ -d "$home/runs" ] || return 1
+    common=$(absolute "$(theirs rev-parse --git-common-dir)") || return 1
+    case $common in "$home"/*) return 1 ;; esac
+}
+
+# Does the working tree outlive the workspace too? Runs work in their people's own directory.
+stays() {
+    case $(pwd -P) in "$home"/*) return 1 ;; esac
+}
+
+nothing() {
     rm -rf "$shelf"
     printf 'nothing\n'
     exit 0
+}
+
+# All other branches stay where they are, so they are no work of the agent's, and what it does builds on them.
+leave_to_host() {
+    theirs for-each-ref --format='create refs/remotes/host/%(refname) %(objectname)' refs/heads \
+        | ours update-ref --stdin
+    own=$(theirs symbolic-ref --quiet HEAD) && ours update-ref -d "refs/remotes/host/$own"
+    stands=$(theirs --git-dir="$common" rev-parse --verify --quiet 'HEAD^{commit}') \
+        && [ "$(theirs --git-dir="$common" symbolic-ref --quiet HEAD)" != "$own" ] \
+        && ours update-ref refs/remotes/host/HEAD "$stands"
+}
+
+take_branches() {
+    theirs for-each-ref --format='create refs/rescue/branches/%(refname:lstrip=2) %(objectname)' refs/heads \
+        | ours update-ref --stdin
+    n=0
+    for stash in $(theirs rev-parse --verify --quiet refs/stash) $(theirs log -g --skip=1 --format=%H refs/stash --); do
+        n=$((n + 1))
+        printf 'create refs/rescue/stashes/%s %s\n' "$n" "$stash"
+    done | ours update-ref --stdin
+}
+
+find_repository || fail 'no git repository was found where the agent works'
+cd "$top" || fail 'the repository cannot be entered'
+is_guest && guest=yes || guest=
+[ -n "$guest" ] && stays && nothing
+make_own && borrow || fail 'there is no room for a bundle in the workspace'
+theirs for-each-ref --format='create %(refname) %(objectname)' refs/remotes | ours update-ref --stdin
+head=$(theirs rev-parse --verify --quiet 'HEAD^{commit}') || head=
+work=$head
+take_working_tree || { work=$head; note 'uncommitted work could not be read in time'; }
+[ -n "$work" ] && ours update-ref refs/rescue/work "$work"
+if [ -n "$guest" ]; then leave_to_host; else take_branches; fi
+said=$(cat "$shelf/notes" 2> /dev/null)
+said=${said%, }
+if [ -z "$(ours rev-list --max-count=1 --glob='refs/rescue/*' --not --remotes)" ]; then
+    [ -z "$said" ] || fail "$said"
+    nothing
 fi
 ours bundle create --quiet "$shelf/work.bundle" --glob='refs/rescue/*' --not --remotes < /dev/null > /dev/null \
     || fail 'git could not make a bundle'
@@ -107,7 +197,7 @@ case $heads in
     # Where the agent stood is on a remote; another branch of it is not.
     *) work=${heads%% *} ;;
 esac
-printf 'saved %s %s %s\n' "$work" "$bytes" "$note"
+printf 'saved %s %s %s\n' "$work" "$bytes" "$said"
 dd if="$shelf/work.bundle" bs="$piece" count=1 2> /dev/null
 [ "$bytes" -le "$piece" ] && rm -rf "$shelf"
 exit 0

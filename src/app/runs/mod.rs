@@ -18,8 +18,7 @@ use super::error::Error;
 use super::snapshot::AgentState;
 use crate::coder::exec::{Command, Inherited};
 use crate::domain::id::{AgentId, RunId};
-use crate::domain::name::name_key;
-use crate::domain::run::{Run, RunOutput, RunState, RunStream};
+use crate::domain::run::{KEPT_OUTPUT, Run, RunOutput, RunState, RunStream};
 
 /// A page of output is never longer.
 const LONGEST_PAGE: u64 = 1 << 20;
@@ -64,6 +63,7 @@ impl Fleet {
             return Ok(id);
         }
         let agent = self.run_agent(new.agent)?;
+        self.check_container(&agent.agent.project)?;
         let run = Run {
             id,
             agent_id: new.agent,
@@ -87,6 +87,7 @@ impl Fleet {
             stdin: new.stdin,
             timeout: new.timeout,
             container: run.container.clone(),
+            kept_output: Some(KEPT_OUTPUT),
             ..Command::new(new.argv)
         };
         command.check().map_err(|error| Error::invalid("argv", error.to_string()))?;
@@ -158,10 +159,5 @@ impl Fleet {
             return Err(Error::NotReady { name: agent.agent.name.to_string(), status });
         }
         Ok(std::sync::Arc::clone(agent))
-    }
-
-    /// Runs go where the project's people work.
-    pub(in crate::app) fn container_of(&self, project: &str) -> Option<String> {
-        self.0.catalog.files().projects.get(&name_key(project))?.container.clone()
     }
 }

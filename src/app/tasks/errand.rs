@@ -32,6 +32,9 @@ impl Fleet {
         state: &AgentState,
         task: &Task,
     ) -> Result<Readiness, Error> {
+        if let Err(error) = self.check_container(&state.agent.project) {
+            return Ok(Readiness::Never(format!("not run: {error}")));
+        }
         let word = self.engine_of(state).await?;
         if word.calls_tools() && !self.is_provisioned(state) {
             return Ok(Readiness::Later);
@@ -57,15 +60,10 @@ impl Fleet {
     }
 
     async fn task_ground(&self, state: &AgentState, notes: Option<&'static str>) -> Result<Ground, Error> {
-        let container = self.container_of(&state.agent.project);
-        let plot = Plot {
-            workspace_agent: state.workspace_agent()?,
-            container: container.as_deref(),
-            cwd: None,
-            generation: state.callback().map(|_| state.agent.sighting.generation),
-            notes,
-        };
-        self.ground(plot).await.map_err(|error| Error::CoderUnavailable(error.to_string()))
+        let inside = self.inside(state.workspace_agent()?, &state.agent.project);
+        let plot =
+            Plot { cwd: None, generation: state.callback().map(|_| state.agent.sighting.generation), notes };
+        inside.ground(plot).await.map_err(|error| Error::CoderUnavailable(error.to_string()))
     }
 
     fn task_request(&self, state: &AgentState, task: &Task, ground: Ground) -> Request {

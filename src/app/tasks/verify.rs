@@ -64,10 +64,9 @@ impl Fleet {
             inherited: Inherited::Only(&INHERITED),
             env: ALONE.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             timeout: LIMIT,
-            container: self.container_of(&state.agent.project),
             ..Command::new(words)
         };
-        Ok(seen(&self.coder().exec(agent, &command).await?))
+        Ok(seen(&self.inside(agent, &state.agent.project).exec(command).await?))
     }
 }
 

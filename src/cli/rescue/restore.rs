@@ -19,9 +19,11 @@ use crate::domain::name::AgentName;
 use crate::view::request::NoInput;
 use crate::view::rescue::RescueRow;
 
-/// The names in a bundle: where the agent stood, and its other branches.
+/// The name in a bundle of where the agent stood.
 const WORK: &str = "refs/rescue/work";
-const BRANCHES: &str = "refs/rescue/branches/";
+/// The names in a bundle of the agent's other branches and of what it had put aside, and where each kind goes.
+const OTHERS: [(&str, &str); 2] =
+    [("refs/rescue/branches/", "rescue-branches"), ("refs/rescue/stashes/", "rescue-stashes")];
 const SHORT_ID: usize = 8;
 
 /// A bundle on this machine for as long as it is needed.
@@ -41,7 +43,7 @@ struct Restored {
     repository: PathBuf,
     branch: String,
     commit: String,
-    /// Other branches of the agent with work of their own.
+    /// Other branches and stashes of the agent with work of their own.
     branches: Vec<String>,
 }
 
@@ -94,11 +96,11 @@ async fn restore(repository: &Repository, bundle: &Path, rescue: &RescueRow) -> 
         restored.branch = branch;
     }
     for (commit, name) in &heads {
-        let Some(short) = name.strip_prefix(BRANCHES).filter(|short| is_plain(short)) else { continue };
+        let Some((place, short)) = other_place(name) else { continue };
         if !restored.branch.is_empty() && repository.contains(&restored.branch, commit).await {
             continue;
         }
-        let wanted = format!("rescue-branches/{agent}/{short}");
+        let wanted = format!("{place}/{agent}/{short}");
         let branch = free_name(repository, &wanted, &rescue.id, commit).await?;
         repository.fetch(bundle, name, &branch).await?;
         restored.branches.push(branch);
@@ -123,6 +125,11 @@ async fn free_name(
         }
         Some(_) | None => Ok(wanted.to_owned()),
     }
+}
+
+fn other_place(name: &str) -> Option<(&'static str, &str)> {
+    let others = OTHERS.iter().find_map(|(prefix, place)| Some((*place, name.strip_prefix(prefix)?)));
+    others.filter(|(_, short)| is_plain(short))
 }
 
 /// Names in a bundle were chosen by an agent: only those that cannot mean anything else to git are taken.

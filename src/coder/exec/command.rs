@@ -27,6 +27,9 @@ pub struct Command {
     pub container: Option<String>,
     /// How much of each stream one call keeps; a durable run is not bound by it.
     pub output_limit: usize,
+    /// How much of each stream a durable run keeps at least for those who follow it; of what comes then not much more
+    /// than that is kept, the rest is counted. None: everything, however long it gets.
+    pub kept_output: Option<u64>,
 }
 
 /// Which variables of the agent's environment a command sees.
@@ -68,6 +71,7 @@ impl Command {
             timeout: TIMEOUT,
             container: None,
             output_limit: OUTPUT_LIMIT,
+            kept_output: None,
         }
     }
 
@@ -101,6 +105,7 @@ impl fmt::Debug for Command {
             .field("timeout", &self.timeout)
             .field("container", &self.container)
             .field("output_limit", &self.output_limit)
+            .field("kept_output", &self.kept_output)
             .finish()
     }
 }
@@ -123,7 +128,7 @@ mod tests {
         assert_eq!(
             format!("{command:?}"),
             "Command { argv: [\"git\", \"push\"], cwd: None, inherited: All, env: [\"TOKEN\"], stdin: 6 bytes, \
-             timeout: 60s, container: None, output_limit: 1048576 }"
+             timeout: 60s, container: None, output_limit: 1048576, kept_output: None }"
         );
     }
 

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::script::{Kept, Script, Start};
-use super::{Command, ExecError, RunAddress, RunState};
+use super::{Command, ExecError, Offsets, RunAddress, RunState};
 use crate::coder::Client;
 
 /// A run that a workspace knows.
@@ -46,6 +46,15 @@ impl Client {
     /// What became of a run.
     pub async fn run_state(&self, address: &RunAddress) -> Result<RunState, ExecError> {
         self.ask_state(address, |script| script.look().tell_state()).await
+    }
+
+    /// How long the streams of an ended run were, where more was written than is kept; else less than was followed.
+    pub async fn run_written(&self, address: &RunAddress) -> Result<Offsets, ExecError> {
+        let answer = self.ask(address, Script::tell_written).await?;
+        let text = String::from_utf8_lossy(&answer);
+        let mut numbers = text.split(' ').map(|number| number.trim().parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Ok(Offsets { stdout: next(), stderr: next() })
     }
 
     /// Makes sure that a run which has not started never will, however late a start comes; says what there is.

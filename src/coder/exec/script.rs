@@ -15,6 +15,7 @@ const FOLLOW: &str = include_str!("script/follow.sh");
 const REMOVE: &str = include_str!("script/remove.sh");
 const SIGNAL: &str = include_str!("script/signal.sh");
 const LIST: &str = include_str!("script/list.sh");
+const WRITTEN: &str = include_str!("script/written.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
 const END: &str = include_str!("script/end.sh");
@@ -55,6 +56,18 @@ pub(super) enum Kept {
     Once,
 }
 
+impl Start {
+    /// How much of each stream is kept at least before the rest is only counted. One call has to see that there is
+    /// more than it takes. Shells count no further than signed numbers go.
+    fn most(&self) -> Option<i64> {
+        let most = match self.kept {
+            Kept::Durably => self.command.kept_output?,
+            Kept::Once => (self.command.output_limit as u64).saturating_add(1),
+        };
+        Some(i64::try_from(most).unwrap_or(i64::MAX))
+    }
+}
+
 impl Script {
     pub(super) fn new(run: Uuid, mark: &str) -> Self {
         let mut script = Self { text: format!("id={run}\nmark={mark}\n") };
@@ -68,7 +81,8 @@ impl Script {
         let seconds = command.timeout.as_secs() + u64::from(command.timeout.subsec_nanos() > 0);
         let once = if *kept == Kept::Once { "yes" } else { "" };
         let attempt = format!("try-{}", Uuid::new_v4().simple());
-        self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\n"));
+        let most = start.most().map(|bytes| bytes.to_string()).unwrap_or_default();
+        self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\nmost={most}\n"));
         self.push_file("supervise", bare(&format!("{END}{SUPERVISE}")).as_bytes());
         self.push_file("command", command_file(command).as_bytes());
         self.push_file("input", &command.stdin);
@@ -138,6 +152,13 @@ impl Script {
     pub(super) fn list(mut self) -> Self {
         self.push(LIST);
         self.push("list\n");
+        self
+    }
+
+    /// Answers with the lengths of both streams, where more was written than is kept.
+    pub(super) fn tell_written(mut self) -> Self {
+        self.push(WRITTEN);
+        self.push("say \"$(written out) $(written err)\"\n");
         self
     }
 

@@ -29,6 +29,7 @@ pub(super) async fn connect(
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Answer {
     let (agent, reconnect) = (agent_id(&id)?, reconnect(&query)?);
+    no_container(&query)?;
     let spec = spec(&state, agent, &query)?;
     let upgrade = upgrade?;
     // A reconnect id counts for one agent only.
@@ -60,6 +61,17 @@ fn reconnect(query: &HashMap<String, String>) -> Result<Uuid, Refusal> {
     };
     let row = Validation::new("reconnect", &detail);
     Err(Refusal::new(StatusCode::BAD_REQUEST, "Invalid query parameters.").validations(&[row]))
+}
+
+/// Whoever means a container must not land beside it.
+fn no_container(query: &HashMap<String, String>) -> Result<(), Refusal> {
+    match query.get("container").filter(|name| !name.is_empty()) {
+        Some(_) => {
+            let row = Validation::new("container", "The embedded Coder has no containers.");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, "Invalid query parameters.").validations(&[row]))
+        }
+        None => Ok(()),
+    }
 }
 
 fn spec(state: &Deployment, id: Uuid, query: &HashMap<String, String>) -> Result<PtySpec, Refusal> {

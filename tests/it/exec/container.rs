@@ -7,12 +7,18 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
+use fleet_mcp::app::error::Code;
+use fleet_mcp::coder::Deleted;
 use fleet_mcp::coder::exec::Command;
+use fleet_mcp::domain::page::PageRequest;
 use uuid::Uuid;
 
 use super::fleet::{Home, new_run};
 use super::sh;
-use crate::harness::{client, eventually};
+use crate::contract::agent_id;
+use crate::harness::{LocalSite, RunningFleet, client, eventually, operator, project};
+
+const NONE: &str = "The embedded Coder has no containers.";
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
@@ -39,6 +45,50 @@ async fn a_command_for_a_container_asks_for_its_terminal() {
     }
     let query = seen.lock().unwrap().first().cloned().unwrap();
     assert!(query.ends_with("&container=dev+box"), "{query}");
+}
+
+#[tokio::test]
+async fn the_embedded_coder_refuses_a_terminal_in_a_container() {
+    let home = Home::new().await;
+    let client = home.local.client();
+    let workspace = client.workspace_by_name("me", "one", Deleted::Exclude).await.unwrap();
+    let command = Command { container: Some("dev".to_owned()), ..sh("true") };
+    let refused = client.exec(agent_id(&workspace), &command).await.unwrap_err();
+    assert!(refused.to_string().contains(NONE), "{refused}");
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn the_embedded_coder_makes_no_agent_for_a_project_that_works_in_a_container() {
+    let site = LocalSite::new().project(project("setup", None));
+    let projects = site.directory.path().join("projects");
+    std::fs::create_dir_all(&projects).unwrap();
+    std::fs::write(projects.join("setup.toml"), "container = 'dev'").unwrap();
+    let local = site.start().await;
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let running =
+        RunningFleet::start_embedded(directory, (&local.url, &local.token), projects).await.seen().await;
+    let refused = running.create("one").await.unwrap_err();
+    let expected = "project 'setup' works in container 'dev', and the embedded Coder has none: remove 'container' \
+                    from its file, or use a Coder deployment";
+    assert_eq!((refused.code(), refused.to_string().as_str()), (Code::InvalidInput, expected));
+    running.stop().await;
+    local.coder.stop().await;
+}
+
+/// The embedded Coder has no containers and says so, which shows where everything goes.
+#[tokio::test]
+async fn what_an_agent_is_given_and_its_rescue_go_to_the_container_of_its_project() {
+    let home = Home::with_callback("container = 'dev'").await;
+    let trouble =
+        async || home.running.show("one").await.unwrap().identity.trouble.clone().unwrap_or_default();
+    eventually("it is not given its things", async || trouble().await.contains(NONE)).await;
+    home.running.delete("one").await.unwrap();
+    home.running.is_gone("one").await;
+    let rescues = home.fleet().rescue_list(&operator(), PageRequest::parse(1, 20).unwrap()).await.unwrap();
+    let outcome = rescues.items[0].rescue.outcome.to_string();
+    assert!(outcome.starts_with("its work was not saved: ") && outcome.contains(NONE), "{outcome}");
+    home.stop().await;
 }
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{TimeDelta, Utc};
-use fleet_mcp::app::Fleet;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::runs::NewRun;
+use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::Deleted;
 use fleet_mcp::coder::exec::Inherited;
 use fleet_mcp::domain::agent::AgentStatus;
@@ -15,7 +15,9 @@ use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunChunk, RunEnd, RunState, RunSt
 
 use super::{STUBBORN, alive, every_byte};
 use crate::contract::agent_id;
-use crate::harness::{LocalSite, Pace, RunningFleet, RunningLocal, Scene, eventually, project};
+use crate::harness::{
+    LocalSite, Pace, RunningFleet, RunningLocal, Scene, eventually, fleet_options, project,
+};
 
 pub(super) const LONG: Duration = Duration::from_secs(120);
 
@@ -34,13 +36,25 @@ impl Home {
 
     /// With these lines in the project's file.
     pub(super) async fn with_project(lines: &str) -> Self {
+        Self::with_options(lines, fleet_options()).await
+    }
+
+    /// The same, and agents are given what they need to call back.
+    pub(super) async fn with_callback(lines: &str) -> Self {
+        let callback_url = Some("http://127.0.0.1:9".to_owned());
+        Self::with_options(lines, FleetOptions { callback_url, ..fleet_options() }).await
+    }
+
+    async fn with_options(lines: &str, options: FleetOptions) -> Self {
         let site = LocalSite::new().project(project("setup", None));
         let projects = site.directory.path().join("projects");
         std::fs::create_dir_all(&projects).unwrap();
         std::fs::write(projects.join("setup.toml"), lines).unwrap();
         let local = site.start().await;
-        let running =
-            RunningFleet::start_with_projects(&local.url, &local.token, projects).await.seen().await;
+        let running = RunningFleet::start_with_projects((&local.url, &local.token), projects, options)
+            .await
+            .seen()
+            .await;
         running.create("one").await.unwrap();
         running.becomes("one", AgentStatus::Idle).await;
         let agent = running.fleet.board().now().by_name("one").unwrap().agent.id;
@@ -138,6 +152,29 @@ async fn of_a_run_that_writes_too_much_the_beginning_is_kept_and_the_rest_counte
     assert!(kept.len() as u64 == KEPT_OUTPUT && kept.iter().all(|byte| *byte == 0));
     let page = home.fleet().run_output(id, RunStream::Stdout, KEPT_OUTPUT - 2, 100).await.unwrap();
     assert_eq!((page.bytes, page.kept, page.written), (vec![0, 0], KEPT_OUTPUT, 12_000_000));
+    home.stop().await;
+}
+
+/// Numbered lines, then so many bytes that the disk must not hold them all.
+const FLOOD: &str = "n=0; while [ $n -lt 1000 ]; do echo $n; n=$((n + 1)); done; head -c 60000000 /dev/zero";
+
+#[tokio::test]
+async fn a_flood_takes_little_of_the_disk_and_is_counted_to_its_last_byte() {
+    let home = Home::new().await;
+    let marker = home.site.directory.path().join("go");
+    let script = format!("{FLOOD}; echo end >&2; while ! [ -e {} ]; do sleep 0.05; done", marker.display());
+    let id = home.fleet().start_run(new_run(home.agent, &script)).await.unwrap();
+    let mut progress = home.fleet().run_progress(id).unwrap();
+    progress.wait_for(|run| run.stderr == 4).await.unwrap();
+    let held = home.runs_in_workspace().into_iter().map(|run| run.join("out").metadata().unwrap().len());
+    let held: Vec<u64> = held.collect();
+    assert!(held.len() == 1 && (KEPT_OUTPUT..=2 * KEPT_OUTPUT).contains(&held[0]), "{held:?}");
+    std::fs::write(&marker, "").unwrap();
+    let run = home.fleet().wait_run(id, LONG).await.unwrap();
+    let lines: String = (0..1_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!((run.stdout, run.stderr), (60_000_000 + lines.len() as u64, 4));
+    let kept = everything(home.fleet(), &run, RunStream::Stdout).await;
+    assert!(kept.len() as u64 == KEPT_OUTPUT && kept.starts_with(lines.as_bytes()));
     home.stop().await;
 }
 

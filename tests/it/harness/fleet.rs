@@ -90,10 +90,14 @@ impl RunningFleet {
     }
 
     /// On a fresh store, with project files of its own.
-    pub(crate) async fn start_with_projects(coder_url: &str, token: &str, projects: PathBuf) -> Self {
+    pub(crate) async fn start_with_projects(
+        (coder_url, token): (&str, &str),
+        projects: PathBuf,
+        options: FleetOptions,
+    ) -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let catalog = Catalog::open(CatalogDirs { projects: vec![projects], ..CatalogDirs::default() });
-        Self::open(directory, client(coder_url, token), fleet_options(), catalog).await
+        Self::open(directory, client(coder_url, token), options, catalog).await
     }
 
     /// On the embedded Coder as `up` runs it, with project files of its own.

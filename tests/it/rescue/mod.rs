@@ -1,5 +1,6 @@
 //! What becomes of an agent's unpushed work when the agent is deleted.
 
+mod corners;
 mod crashes;
 mod listing;
 mod restoring;

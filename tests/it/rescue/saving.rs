@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::{git, make_work};
 use crate::harness::{Program, Up, script};
 
+/// For the rescue; what is left of a delete takes no time worth mentioning.
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+
 async fn up() -> Up {
     Up::start(&Program::without_coder()).await
 }
@@ -104,7 +107,10 @@ async fn a_workspace_that_hangs_is_given_up_and_deleted() {
     up.agent("otter").await;
     make_work(&up.workspace("otter").join("repo"));
     std::fs::write(&hang, "").unwrap();
+    let began = std::time::Instant::now();
     let deleted = up.delete("otter", "").await;
+    let took = began.elapsed();
+    assert!((LIMIT..LIMIT * 2).contains(&took), "{took:?}");
     let message = "agent 'otter' is deleted; its work was not saved: the workspace took too long";
     assert_eq!((&deleted["message"], &deleted["rescued"]), (&json!(message), &Value::Null));
     let left: Vec<_> = std::fs::read_dir(program.data_dir().join("rescued")).unwrap().collect();

@@ -12,7 +12,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks;
 use crate::coder::exec::{self, ExecError, Exit, Offsets, RunAddress, RunEvent};
-use crate::domain::run::{Run, RunEnd, RunState};
+use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState};
 
 impl Fleet {
     /// Returns when the run has ended, or when the workspace cannot be reached for now.
@@ -73,7 +73,7 @@ impl Fleet {
                 }
                 Some(Ok(RunEvent::Ended(end))) => {
                     recorder.flush().await?;
-                    return Ok(Ok(end_of(end)));
+                    return Ok(self.run_count(run, address).await?.map(|()| end_of(end)));
                 }
                 Some(Err(error)) => {
                     recorder.flush().await?;
@@ -81,6 +81,20 @@ impl Fleet {
                 }
                 None => return Ok(Err(ExecError::Unknown)),
             }
+        }
+    }
+
+    /// Of a long stream the workspace has kept the beginning, and has counted the rest.
+    async fn run_count(&self, run: &Run, address: &RunAddress) -> Result<Result<(), ExecError>, Error> {
+        let known = self.run_show(run.id).await?;
+        if known.stdout.max(known.stderr) < KEPT_OUTPUT {
+            return Ok(Ok(()));
+        }
+        match self.coder().run_written(address).await {
+            Ok(Offsets { stdout, stderr }) => {
+                Ok(Ok(self.store().run_written(run.id, stdout, stderr).await?))
+            }
+            Err(error) => Ok(Err(error)),
         }
     }
 

@@ -117,15 +117,8 @@ impl Fleet {
     async fn member_ground(&self, member: &mut Member, state: &AgentState) -> Result<Ground, Unbegun> {
         let workspace_agent =
             state.live.workspace_agent.ok_or_else(|| Unbegun::ended("its workspace has no agent"))?;
-        let container = self.container_of(&state.agent.project);
-        let plot = Plot {
-            workspace_agent,
-            container: container.as_deref(),
-            cwd: member.wanted_cwd.as_deref(),
-            generation: None,
-            notes: None,
-        };
-        let looked = self.ground(plot).await;
+        let plot = Plot { cwd: member.wanted_cwd.as_deref(), generation: None, notes: None };
+        let looked = self.inside(workspace_agent, &state.agent.project).ground(plot).await;
         let place = match &looked {
             Ok(ground) => Some(ground.cwd.as_str()),
             Err(error) => error.place(),
@@ -182,13 +175,12 @@ impl Fleet {
             timeout: OPENING_LIMIT,
             inherited: Inherited::Only(&environment::ALLOWED),
             env: opening.environment,
-            container: self.container_of(&state.agent.project),
             ..Command::new(opening.argv)
         };
         let failed = |said: &str| {
             Unbegun::ended(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
         };
-        let made = self.coder().exec(state.workspace_agent()?, &command).await;
+        let made = self.inside(state.workspace_agent()?, &state.agent.project).exec(command).await;
         let output = made.map_err(|error| failed(&error.to_string()))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.exit {

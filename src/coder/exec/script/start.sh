@@ -1,6 +1,6 @@
 # Starts the run unless it is known, and waits until its supervisor has claimed it: a terminal that closes sooner
-# takes with it who is not yet in a session of its own. Needs: id, attempt, limit, grace, once, and functions that
-# print the files.
+# takes with it who is not yet in a session of its own. Needs: id, attempt, limit, grace, once, most, and
+# functions that print the files.
 start() {
   look
   [ "$state" = unknown ] || return
@@ -16,7 +16,7 @@ start() {
 }
 
 launch() {
-  "$@" sh "$attempt/supervise" "$id" "$attempt" "$limit" "$grace" "$base" 5>&1 </dev/null >/dev/null
+  "$@" sh "$attempt/supervise" "$id" "$attempt" "$limit" "$grace" "$base" "$most" 5>&1 </dev/null >/dev/null
 }
 
 # Without setsid the job keeps our session: it gets a group of its own by job control, which also leaves its signals

@@ -1,6 +1,7 @@
 # Runs one command to its end, whoever still listens. Arguments: id, attempt, seconds to live, seconds of grace, the
-# directory to start in. The working directory is the run's; descriptor 5 is who waits for us.
-id=$1 attempt=$2 limit=$3 grace=$4 base=$5
+# directory to start in, the bytes of each stream to keep at least or nothing for all. The working directory is the
+# run's; descriptor 5 is who waits for us.
+id=$1 attempt=$2 limit=$3 grace=$4 base=$5 most=$6
 exec 2>/dev/null
 umask 077
 # Of several attempts one gets through.
@@ -66,6 +67,22 @@ heed() {
   rm -f signal
   told=
 }
+# Keeps the beginning of a stream as it comes, and counts the rest: a flood must not fill the disk. What is read at
+# once is not cut, so up to ten megabytes more than asked for are kept.
+keep() {
+  export FLEET_OUTPUT="$id" LC_ALL=C
+  [ -n "$most" ] && command -v dd >/dev/null && command -v wc >/dev/null || exec cat >"$1"
+  size=0
+  while [ "$size" -lt "$most" ]; do
+    dd bs=65536 count=160 >>"$1" 2>"$attempt/$1"
+    # Fewer reads than it may do: that was the end, or somebody ended it.
+    n_reads=0
+    while read -r n word rest; do [ "$word $rest" = 'records in' ] && n_reads=$(($n)); done <"$attempt/$1"
+    [ "$n_reads" = 160 ] || return
+    size=$(($(wc -c <"$1")))
+  done
+  wc -c >"$1.rest"
+}
 watch 5>&- &
 watch=$!
 
@@ -80,8 +97,8 @@ exec 2>"$attempt/note"
     read -r main rest <main
     { [ -z "$own" ] || [ -s why ] || kill -s 0 -- "-$main"; } 2>/dev/null &&
       end "$id" "$grace" leftovers >/dev/null 2>&1 3>&-
-  } | FLEET_OUTPUT=$id cat >out 3>&- 5>&-
-} 3>&1 | FLEET_OUTPUT=$id cat >err 5>&-
+  } | (keep out) 2>/dev/null 3>&- 5>&-
+} 3>&1 | (keep err) 2>/dev/null 5>&-
 exec 2>/dev/null
 
 read -r code <"$attempt/code"
