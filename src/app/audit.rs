@@ -5,11 +5,9 @@ use super::caller::{Caller, Deed};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
 use crate::domain::page::{Page, PageRequest};
+use crate::domain::token::LONGEST_NAME;
 
 pub use crate::store::AuditRow as AuditEntry;
-
-/// Holds any name and any id, and is too short for a token.
-pub const LONGEST_NAME: usize = 40;
 
 /// What the trail repeats of a caller's words on whom a call was about: what is longer is no name, but may be a
 /// secret, and could fill the disk.

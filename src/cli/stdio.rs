@@ -6,8 +6,8 @@ use secrecy::SecretString;
 use super::client::Client;
 use super::error::CliError;
 use super::globals::Globals;
-use crate::app::audit::LONGEST_NAME;
 use crate::domain::text::cut;
+use crate::domain::token::LONGEST_NAME;
 use crate::view::request::{CreateTokenInput, NoInput};
 use crate::view::token::{TokenCreated, TokenRevoked};
 

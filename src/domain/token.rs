@@ -6,6 +6,10 @@ use thiserror::Error;
 use super::agent::AgentStatus;
 use super::words::Transition;
 
+/// Of whoever holds a token, and of whatever the audit trail names: enough for any name and any id, and too short
+/// for a token.
+pub const LONGEST_NAME: usize = 40;
+
 /// What a token's life depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenLife {

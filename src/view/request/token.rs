@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::app::audit::LONGEST_NAME;
 use crate::app::error::Error;
 use crate::app::tokens::CreateToken;
 use crate::domain::access::AllowedProjects;
 use crate::domain::role::RoleKind;
 use crate::domain::text::printable;
+use crate::domain::token::LONGEST_NAME;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
