@@ -17,7 +17,10 @@ note() {
   printf '%s %s %s\n' "$pid" "${21}" "$boot" >"$1"
 }
 note supervisor
+# The terminal may have gone meanwhile: nobody listening is no reason to die of it, and the command hears of it as ever.
+trap : PIPE
 echo claimed >&5
+trap - PIPE
 
 # Ends the run when its time is over or when it is told to, and passes signals on. A descendant that holds the output
 # of an ended command open is ended too; one that hides from us loses the output instead.
