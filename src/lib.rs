@@ -3,18 +3,22 @@
 //! Layers, outermost first; a `tidy` test holds who may import whom:
 //! `cli`, `mcp` and `web` are the surfaces, `view` the shapes they share, `app` the use cases,
 //! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server. `local` is a Coder of
-//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs.
+//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs. `serve` is
+//! the HTTP server under all of them.
 
 pub mod app;
 pub mod boot;
+mod bounded;
 pub mod cli;
 pub mod coder;
 pub mod config;
 pub mod domain;
 pub mod engine;
+pub mod hooks;
 pub mod local;
 pub mod mcp;
 pub mod runner;
+pub mod serve;
 pub mod store;
 pub mod telemetry;
 pub mod view;

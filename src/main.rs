@@ -15,7 +15,7 @@ use fleet_mcp::cli::{
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::installed::{self, Introduction};
 use fleet_mcp::engine::{self, EngineWord, demo, found};
-use fleet_mcp::local::enclosure::{self, Order, Terminals};
+use fleet_mcp::local::enclosure::{self, Order, Place, Processes, Terminals};
 use fleet_mcp::runner::{self, Options};
 use fleet_mcp::telemetry::Secrets;
 use fleet_mcp::{telemetry, web};
@@ -48,19 +48,39 @@ fn main() -> ExitCode {
 }
 
 fn enclose(arguments: EncloseArgs) -> ExitCode {
-    let EncloseArgs { hide, keep, own_terminals, map_users, command } = arguments;
-    if let Some(process) = map_users {
+    if let Some(process) = arguments.map_users {
         return finish(enclosure::map_users(process).context("cannot write down the users"));
     }
-    let terminals = if own_terminals { Terminals::Own } else { Terminals::Shared };
-    match enclosure::enter(&Order { hide, keep, terminals, command }) {
-        Ok(()) => Exit::Ok.into(),
+    let ended = match (arguments.init, arguments.lead_terminal) {
+        (Some(tether), _) => enclosure::init(tether, &arguments.command),
+        (None, true) => enclosure::lead_terminal(&arguments.command),
+        (None, false) => match order(arguments) {
+            Ok(order) => enclosure::enter(&order),
+            Err(error) => return report(&error),
+        },
+    };
+    match ended {
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             let code = ExitCode::from(error.exit_code());
             anstream::eprintln!("error: {:#}", anyhow::Error::new(error));
             code
         }
     }
+}
+
+fn order(arguments: EncloseArgs) -> anyhow::Result<Order> {
+    let EncloseArgs { hide, keep, read_only, pin, own_terminals, own_processes, join, command, .. } =
+        arguments;
+    let processes = match (join, own_processes) {
+        (Some(encloser), _) => Processes::Of(encloser.parse().map_err(anyhow::Error::msg)?),
+        (None, true) => Processes::Own,
+        (None, false) => Processes::Shared,
+    };
+    let terminals = if own_terminals { Terminals::Own } else { Terminals::Shared };
+    let hide: Option<Vec<Place>> = hide.iter().map(|word| Place::from_word(word)).collect();
+    let hide = hide.context("--hide takes a device, an inode and a directory with colons between them")?;
+    Ok(Order { hide, keep, read_only, pin, terminals, processes, command })
 }
 
 async fn serve(globals: &Globals, arguments: &DeployedArgs) -> anyhow::Result<()> {

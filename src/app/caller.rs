@@ -9,6 +9,7 @@ use super::audit::repeatable;
 use super::error::Error;
 use crate::domain::access::{Action, Principal, RoomNeeded, Target, authorize};
 use crate::domain::id::OperationId;
+use crate::domain::operation::Failure;
 use crate::store::{AuditOutcome, AuditRow};
 
 /// Who calls, and through which door.
@@ -87,7 +88,7 @@ impl Fleet {
             return self.make_room(deed.action.room_needed());
         };
         let error = Error::Forbidden(denial);
-        self.store().audit_add(&deed.denied(error.code().as_str(), error.to_string())).await?;
+        self.audit_refused(deed.denied(error.code().as_str(), error.to_string())).await?;
         Err(error)
     }
 
@@ -101,13 +102,27 @@ impl Fleet {
         Ok(())
     }
 
-    /// Leaves the row of a mutation that was permitted, however it ended.
+    /// Leaves the row of an operation that was accepted, failed, and is about to be forgotten.
+    pub(super) async fn audit_failure(
+        &self,
+        deed: &Deed<'_>,
+        operation: OperationId,
+        failure: &Failure,
+    ) -> Result<(), Error> {
+        let (code, operation_id) = (Some(failure.code.clone()), Some(operation));
+        let row = AuditRow { code, operation_id, ..deed.row(AuditOutcome::Failed) };
+        Ok(self.store().audit_add(&row).await?)
+    }
+
+    /// Leaves the row of a mutation that was permitted, however it ended. A failed one of an agent had no effect, and
+    /// agents may call in a loop.
     pub(super) async fn audited<T>(
         &self,
         deed: &Deed<'_>,
         result: Result<T, Error>,
         operation: impl Fn(&T) -> Option<OperationId>,
     ) -> Result<T, Error> {
+        let is_agent = deed.caller.principal.agent.is_some();
         let row = match &result {
             Ok(value) => AuditRow { operation_id: operation(value), ..deed.row(AuditOutcome::Allowed) },
             Err(Error::Forbidden(_)) => return result,
@@ -115,7 +130,12 @@ impl Fleet {
                 AuditRow { code: Some(error.code().as_str().to_owned()), ..deed.row(AuditOutcome::Failed) }
             }
         };
-        self.store().audit_add(&row).await?;
+        match row.outcome {
+            AuditOutcome::Failed if is_agent => self.audit_refused(row).await?,
+            AuditOutcome::Failed | AuditOutcome::Allowed | AuditOutcome::Denied => {
+                self.store().audit_add(&row).await?;
+            }
+        }
         result
     }
 }

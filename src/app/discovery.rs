@@ -191,7 +191,7 @@ impl Fleet {
         let templates = self.coder().templates().await?;
         let organizations =
             if has_organization(&files) { self.coder().organizations().await? } else { Vec::new() };
-        let mut found = Found::default();
+        let (mut found, mut limited) = (Found::default(), None);
         for template in &templates {
             match self.projects_of(template, &files, &organizations).await {
                 Ok(projects) => found.projects.extend(projects),
@@ -199,6 +199,9 @@ impl Fleet {
                 Err(error) => {
                     tracing::warn!(template.name, %error, "a template could not be read; what was known of it stays");
                     found.projects.extend(self.last_known(template.id));
+                    if matches!(error.kind(), ErrorKind::RateLimited { .. }) {
+                        limited = Some(error);
+                    }
                 }
             }
         }
@@ -206,7 +209,8 @@ impl Fleet {
         found.by_template =
             found.projects.iter().enumerate().rev().map(|(at, info)| (info.template_id, at)).collect();
         self.0.discovery.found.store(Some(Arc::new(found)));
-        Ok(())
+        // What was read can be used at once; the rest is looked at again as soon as the limit opens.
+        limited.map_or(Ok(()), Err)
     }
 
     /// The projects of one template: its files, else itself if it qualifies.
@@ -241,6 +245,17 @@ impl Fleet {
         let known = self.0.discovery.found.load_full();
         let projects = known.iter().flat_map(|found| &found.projects);
         projects.filter(|info| info.template_id == template).cloned().collect()
+    }
+
+    /// The name of a preset of that template version; none if it has no such preset.
+    pub(super) async fn preset_name(
+        &self,
+        version: Uuid,
+        preset: Uuid,
+    ) -> Result<Option<String>, CoderError> {
+        let declared = self.declared(version).await?;
+        let found = declared.presets.iter().find(|known| known.id == preset);
+        Ok(found.map(|preset| preset.name.clone()))
     }
 
     async fn declared(&self, version: Uuid) -> Result<Arc<Declared>, CoderError> {

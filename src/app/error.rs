@@ -7,7 +7,10 @@ use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::access::Denial;
 use crate::domain::agent::AgentStatus;
 use crate::domain::directory::HEADER;
-use crate::domain::operation::Failure;
+use crate::domain::id::OperationId;
+use crate::domain::metadata::{MOST_BYTES, MOST_KEYS};
+use crate::domain::operation::{Failure, OperationState};
+use crate::domain::token::Refusal;
 use crate::store::StoreError;
 
 #[derive(Debug, ThisError)]
@@ -28,6 +31,12 @@ pub enum Error {
     RescueNotFound(String),
     #[error("rescue '{id}' has nothing to restore: {outcome}")]
     NothingRescued { id: String, outcome: String },
+    #[error("operation '{0}' not found")]
+    OperationNotFound(String),
+    #[error("operation '{id}' of agent '{agent}' has ended ({state}); there is nothing to cancel")]
+    OperationEnded { id: OperationId, agent: String, state: OperationState },
+    #[error("the delete of agent '{0}' takes away what a canceled create left and cannot be canceled")]
+    CleanUp(String),
     #[error("run '{0}' not found")]
     RunNotFound(String),
     #[error("squad '{0}' not found")]
@@ -40,14 +49,21 @@ pub enum Error {
     Busy(String),
     #[error("too many tasks wait for agent '{0}'")]
     QueueFull(String),
+    #[error("agent '{0}' has as much metadata as it may have: {MOST_KEYS} keys, {MOST_BYTES} bytes together")]
+    MetadataFull(String),
     #[error("agent '{0}' has no task to cancel")]
     NoTask(String),
     #[error("agent '{name}' is not running ({status})")]
     NotReady { name: String, status: AgentStatus },
+    #[error("agent '{0}' is being deleted")]
+    BeingDeleted(String),
     #[error("agent '{name}' has no engine: {reason}")]
     EngineUnavailable { name: String, reason: String },
     #[error("{0}")]
     Forbidden(Denial),
+    /// The caller's token was good when it called and is not any more.
+    #[error("{0}")]
+    TokenRefused(Refusal),
     #[error("request_key was used before with other arguments")]
     KeyReused,
     #[error("Coder cannot be reached: {0}")]
@@ -76,6 +92,7 @@ pub enum Code {
     NoTask,
     CapacityExceeded,
     Forbidden,
+    Unauthenticated,
     KeyReused,
     CoderUnavailable,
     CoderRejected,
@@ -86,7 +103,7 @@ pub enum Code {
 }
 
 impl Code {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::InvalidInput,
         Self::NotFound,
         Self::AlreadyExists,
@@ -95,6 +112,7 @@ impl Code {
         Self::NoTask,
         Self::CapacityExceeded,
         Self::Forbidden,
+        Self::Unauthenticated,
         Self::KeyReused,
         Self::CoderUnavailable,
         Self::CoderRejected,
@@ -114,6 +132,7 @@ impl Code {
             Self::NoTask => "NO_TASK",
             Self::CapacityExceeded => "CAPACITY_EXCEEDED",
             Self::Forbidden => "FORBIDDEN",
+            Self::Unauthenticated => "UNAUTHENTICATED",
             Self::KeyReused => "KEY_REUSED",
             Self::CoderUnavailable => "CODER_UNAVAILABLE",
             Self::CoderRejected => "CODER_REJECTED",
@@ -139,7 +158,7 @@ impl Code {
             | Self::Internal => true,
             Self::InvalidInput | Self::NotFound | Self::AlreadyExists => false,
             Self::Forbidden | Self::KeyReused | Self::CoderRejected | Self::NoTask => false,
-            Self::EngineUnavailable => false,
+            Self::EngineUnavailable | Self::Unauthenticated => false,
         }
     }
 }
@@ -154,14 +173,15 @@ impl Error {
             Self::Invalid { .. } | Self::NoDirectory(_) | Self::NoRepository(_) => Code::InvalidInput,
             Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::RescueNotFound(_) | Self::NothingRescued { .. } | Self::RunNotFound(_) => Code::NotFound,
-            Self::SquadNotFound(_) | Self::MemberNotFound(_) => Code::NotFound,
+            Self::SquadNotFound(_) | Self::MemberNotFound(_) | Self::OperationNotFound(_) => Code::NotFound,
             Self::AlreadyExists(_) => Code::AlreadyExists,
             Self::Busy(_) => Code::AgentBusy,
-            Self::QueueFull(_) => Code::CapacityExceeded,
-            Self::NoTask(_) => Code::NoTask,
-            Self::NotReady { .. } => Code::AgentNotReady,
+            Self::QueueFull(_) | Self::MetadataFull(_) => Code::CapacityExceeded,
+            Self::NoTask(_) | Self::OperationEnded { .. } | Self::CleanUp(_) => Code::NoTask,
+            Self::NotReady { .. } | Self::BeingDeleted(_) => Code::AgentNotReady,
             Self::EngineUnavailable { .. } => Code::EngineUnavailable,
             Self::Forbidden(_) => Code::Forbidden,
+            Self::TokenRefused(_) => Code::Unauthenticated,
             Self::KeyReused => Code::KeyReused,
             Self::CoderUnavailable(_) => Code::CoderUnavailable,
             Self::CoderRejected(_) => Code::CoderRejected,
@@ -171,8 +191,9 @@ impl Error {
         }
     }
 
+    /// An agent that is being deleted never becomes ready again.
     pub fn is_retryable(&self) -> bool {
-        self.code().is_retryable()
+        self.code().is_retryable() && !matches!(self, Self::BeingDeleted(_))
     }
 
     /// The one thing to do next.
@@ -189,6 +210,11 @@ impl Error {
             }
             Self::SquadNotFound(_) => "Call squad_status without squadId to see your squads.".into(),
             Self::MemberNotFound(_) => "Call squad_status with the squadId alone to see its members.".into(),
+            Self::OperationNotFound(_) => "Call list_operations to see the operations there are.".into(),
+            Self::OperationEnded { agent, .. } => {
+                format!("Call show_agent for '{agent}' to see the state it is in.")
+            }
+            Self::CleanUp(name) => format!("Call wait_for_agents until '{name}' is gone."),
             Self::RunNotFound(_) => "Take the id that starting the run returned.".into(),
             Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
             Self::Busy(name) => {
@@ -197,15 +223,22 @@ impl Error {
                 )
             }
             Self::QueueFull(name) => format!("Call wait_for_agents until '{name}' has done some of them."),
+            Self::MetadataFull(name) => {
+                format!(
+                    "Call set_agent_metadata with an empty value for a key that '{name}' no longer needs."
+                )
+            }
             Self::NoTask(name) => format!("Call show_agent for '{name}' to see what it did last."),
             Self::NotReady { name, .. } => {
                 format!("Call start_agent for '{name}' and wait until it is idle.")
             }
+            Self::BeingDeleted(_) => "Call create_agent to make another agent.".into(),
             Self::EngineUnavailable { .. } => {
                 "Ask an operator to install an engine there, or to restart the server with --engine demo."
                     .into()
             }
             Self::Forbidden(_) => "Ask an operator to do this or to give you a token that may.".into(),
+            Self::TokenRefused(refusal) => refusal.next_action().into(),
             Self::KeyReused => "Take a new request_key for the new arguments.".into(),
             Self::CoderUnavailable(_) => {
                 "Call fleet_status until coder.reachable is true, then call again.".into()
@@ -226,7 +259,11 @@ impl Error {
             Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => {
                 Some(name.clone())
             }
-            Self::Busy(name) | Self::QueueFull(name) | Self::NoTask(name) => Some(name.clone()),
+            Self::Busy(name) | Self::QueueFull(name) | Self::MetadataFull(name) | Self::NoTask(name) => {
+                Some(name.clone())
+            }
+            Self::BeingDeleted(name) | Self::CleanUp(name) => Some(name.clone()),
+            Self::OperationEnded { agent, .. } => Some(agent.clone()),
             Self::EngineUnavailable { name, .. } => Some(name.clone()),
             Self::Invalid { .. }
             | Self::NoDirectory(_)
@@ -235,10 +272,12 @@ impl Error {
             | Self::TokenNotFound(_)
             | Self::RescueNotFound(_)
             | Self::NothingRescued { .. }
+            | Self::OperationNotFound(_)
             | Self::RunNotFound(_)
             | Self::SquadNotFound(_)
             | Self::MemberNotFound(_)
-            | Self::Forbidden(_) => None,
+            | Self::Forbidden(_)
+            | Self::TokenRefused(_) => None,
             Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
             Self::RateLimited | Self::Operation(_) => None,
             Self::DiskFull | Self::Store(_) => None,

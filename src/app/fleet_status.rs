@@ -52,8 +52,8 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
     let sighting = &state.agent.sighting;
     let name = &state.agent.name;
     let next_action = match (sighting.attention, sighting.status) {
-        (Attention::None, AgentStatus::Failed) => {
-            format!("Call show_agent for '{name}', then restart_agent or delete_agent.")
+        (Attention::None | Attention::Unreachable, AgentStatus::Failed) => {
+            format!("Call show_agent for '{name}', then start_agent or delete_agent.")
         }
         (Attention::None, _) => return None,
         (Attention::Stuck, _) => format!("Call show_agent_log for '{name}'; if it hangs, cancel_agent_task."),

@@ -72,7 +72,7 @@ impl Fleet {
     }
 }
 
-/// An agent gets a worktree, so there has to be a repository; whether that has a commit is for git to say.
+/// An agent gets a clone, so there has to be a repository; whether that has a commit is for git to say.
 pub(super) async fn check_repository(directory: &str) -> Result<(), Error> {
     let path = PathBuf::from(directory);
     let looked = tokio::task::spawn_blocking(move || path.ancestors().any(is_repository)).await;

@@ -8,6 +8,7 @@ pub mod agents;
 pub mod audit;
 pub mod caller;
 pub mod catalog;
+mod clock;
 pub mod discovery;
 pub mod doctor;
 pub mod engines;
@@ -17,10 +18,10 @@ mod ground;
 pub mod health;
 mod here;
 pub mod history;
-pub mod hooks;
 mod inside;
 pub mod logs;
 mod metadata_reader;
+pub mod operations;
 mod provision;
 pub mod reconcile;
 pub mod rescue;
@@ -43,11 +44,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::coder::Client;
 use crate::domain::budget::Budget;
+use crate::domain::clock::Clock;
 use crate::domain::hosting::Hosting;
+pub(crate) use crate::hooks;
 use crate::store::Store;
 use agent_app::AppSlugs;
 use catalog::Catalog;
+use clock::FleetClock;
 use discovery::Discovery;
+use doctor::Inspection;
 use engines::{EngineOptions, FoundEngines};
 use health::Health;
 use metadata_reader::MetadataReader;
@@ -82,6 +87,8 @@ pub struct FleetOptions {
     /// What works in workspaces without a runner of ours.
     pub engine: EngineOptions,
     pub squads: SquadOptions,
+    /// What `doctor` may look at.
+    pub inspection: Inspection,
 }
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.
@@ -104,6 +111,7 @@ struct Parts {
     engines: FoundEngines,
     refused_calls: RefusedCalls,
     options: FleetOptions,
+    clock: FleetClock,
     /// Wakes the poller before its time.
     poll_nudge: Notify,
     /// Wakes it even while it backs off.
@@ -116,6 +124,8 @@ struct Parts {
     tasks: watch::Sender<u64>,
     /// Wakes those who carry squads on, and those who wait for one; the number only grows.
     squads: watch::Sender<u64>,
+    /// Wakes those whose token may have been revoked; the number only grows.
+    tokens: watch::Sender<u64>,
 }
 
 impl Fleet {
@@ -136,17 +146,24 @@ impl Fleet {
             discovery: Discovery::default(),
             board: Board::default(),
             health: Health::default(),
+            clock: FleetClock::default(),
             poll_nudge: Notify::new(),
             poll_force: Notify::new(),
             operations: watch::Sender::new(0),
             tasks: watch::Sender::new(0),
             squads: watch::Sender::new(0),
+            tokens: watch::Sender::new(0),
             stopping: CancellationToken::new(),
             store,
             coder,
             catalog,
             options,
         }));
+        fleet.shelf().sweep();
+        // A full disk must not keep the server from starting: stops and deletes make room.
+        if let Err(error) = fleet.store().audit_complete().await {
+            tracing::warn!(%error, "the audit trail lacks rows of operations; the next start adds them");
+        }
         fleet.board_load().await?;
         Ok(fleet)
     }
@@ -189,6 +206,11 @@ impl Fleet {
 
     fn options(&self) -> &FleetOptions {
         &self.0.options
+    }
+
+    /// Now, as the rules see it.
+    fn clock(&self) -> Clock {
+        self.0.clock.read()
     }
 
     /// Looks at Coder now, also in trouble: something outside has changed that may end it.

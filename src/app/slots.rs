@@ -40,6 +40,12 @@ impl Slots {
         Self { free: Arc::new(Semaphore::new(total.get())), total: total.get(), queued: Arc::default() }
     }
 
+    /// A slot that is free right now; those in line go first.
+    pub(super) fn take_now(&self) -> Option<Slot> {
+        let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
+        Some(Slot { _permit: Some(permit) })
+    }
+
     pub(super) async fn take(&self) -> Slot {
         self.queued.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(Arc::clone(&self.queued));
@@ -71,9 +77,11 @@ mod tests {
             assert!(futures_util::poll!(second.as_mut()).is_pending());
             assert_eq!(slots.in_use(), SlotUse { used: 1, free: 0, queued: 1 });
             drop(first);
+            assert!(slots.take_now().is_none(), "the next in line has it");
             let _second = second.await;
             assert_eq!(slots.in_use(), SlotUse { used: 1, free: 0, queued: 0 });
         }
         assert_eq!(slots.in_use(), SlotUse { used: 0, free: 1, queued: 0 });
+        assert!(slots.take_now().is_some());
     }
 }

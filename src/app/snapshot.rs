@@ -42,7 +42,7 @@ pub struct AgentState {
 pub(super) struct Live {
     pub(super) metadata: Metadata,
     /// The newest report of the current build, while it says `working`.
-    pub(super) working_on: Option<String>,
+    pub(super) working_on: Option<ReportedWork>,
     pub(super) workspace_agent: Option<Uuid>,
     /// Of the newest build.
     pub(super) transition: Option<Transition>,
@@ -57,6 +57,13 @@ pub(super) struct Live {
     pub(super) started_at: Option<DateTime<Utc>>,
     /// When the agent's app last said that it waits for input.
     pub(super) resting_at: Option<DateTime<Utc>>,
+}
+
+/// What an agent reported to work on, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReportedWork {
+    pub(super) text: String,
+    pub(super) at: DateTime<Utc>,
 }
 
 /// Where the apps of a workspace are.
@@ -74,6 +81,13 @@ pub(super) struct AppSeat {
     pub(super) slug: String,
     /// Coder knows nothing against it.
     pub(super) is_well: bool,
+}
+
+impl Live {
+    /// However often an agent takes other keys, what is remembered of them stays within bounds.
+    pub(super) fn bound_metadata(&mut self) {
+        self.metadata = metadata::bounded(std::mem::take(&mut self.metadata), |_| false);
+    }
 }
 
 impl AgentState {
@@ -98,14 +112,17 @@ impl AgentState {
         self.live.workspace_agent.ok_or_else(|| Error::NotReady { name: self.agent.name.to_string(), status })
     }
 
-    /// Text of the task being worked on.
+    /// Text of the task being worked on. What the agent reported counts only if it is newer than the end of its last
+    /// task: an older report is about that one.
     pub fn current_task(&self) -> Option<&str> {
         if self.agent.sighting.status != AgentStatus::Busy {
             return None;
         }
         let ours = self.tasks.open.as_ref().filter(|task| task.state() != TaskState::Queued);
         let ours = ours.or(self.tasks.running.as_ref());
-        ours.map(|task| task.entry.message.as_str()).or(self.live.working_on.as_deref())
+        let freed_at = self.tasks.last.as_ref().and_then(|task| task.work.last_sign);
+        let reported = self.live.working_on.as_ref().filter(|work| Some(work.at) > freed_at);
+        ours.map(|task| task.entry.message.as_str()).or(reported.map(|work| work.text.as_str()))
     }
 
     pub fn metadata_value(&self, key: &str) -> Option<String> {
@@ -120,7 +137,8 @@ impl AgentState {
         if let Some(url) = &self.agent.pull_request_url {
             given.insert(PULL_REQUEST_URL.to_owned(), Dated { value: url.clone(), changed_at: at });
         }
-        self.metadata = metadata::merge([given, self.live.metadata.clone(), self.own_metadata.clone()]);
+        let merged = metadata::merge([given, self.live.metadata.clone(), self.own_metadata.clone()]);
+        self.metadata = metadata::bounded(merged, |key| self.own_metadata.contains_key(key));
         // The spec we were given is the spec, whatever a template echoes of it.
         if metadata::is_value(&self.agent.spec) {
             self.metadata
@@ -135,6 +153,15 @@ pub struct Snapshot {
     pub agents: BTreeMap<Arc<str>, Arc<AgentState>>,
     /// When Coder last showed us the whole fleet.
     pub observed_at: Option<DateTime<Utc>>,
+    /// What that look showed of agents that are deleted.
+    pub(super) orphans: Vec<Orphan>,
+}
+
+/// A workspace whose agent is recorded as deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Orphan {
+    pub(super) workspace: String,
+    pub(super) deleted_at: DateTime<Utc>,
 }
 
 impl Snapshot {
@@ -274,3 +301,7 @@ impl Fleet {
         Ok(Some(Arc::new(fresh)))
     }
 }
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;

@@ -14,7 +14,8 @@ use super::data_dir::{is_held, server_of};
 use crate::cli::ServerFile;
 
 const STARTUP_LIMIT: Duration = Duration::from_secs(20);
-const LOG: &str = "serve.log";
+/// Where a server in the background writes its log.
+pub(super) const LOG: &str = "serve.log";
 /// A log longer than this is begun anew by the next start.
 const LONGEST_LOG: u64 = 4 << 20;
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

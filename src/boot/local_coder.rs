@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::data_dir::DataDir;
-use super::{BootError, signals};
+use super::{BootError, signals, store_place};
 use crate::app::catalog::{Catalog, CatalogDirs};
+use crate::app::doctor::HostInspection;
 use crate::config::{CoderSettings, Settings, SquadSettings, TemplateFile};
-use crate::domain::hosting::Isolation;
+use crate::domain::hosting::{HostFindings, Isolation};
 use crate::engine::EngineWord;
 use crate::local::{
-    AgentFile, LocalCoder, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources,
+    AgentFile, Inspector, LocalCoder, LocalOptions, RESPAWN_DELAY, RunnerCommand, SILENCE_LIMIT,
+    TemplateFiles, TemplateSources,
 };
-use crate::store;
 use crate::telemetry::Secrets;
 
 /// Well below the limit that the embedded Coder keeps like a real one.
@@ -58,11 +59,13 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         here: options.here.clone(),
         engine: options.engine.word().to_owned(),
         agent_files: templates(&settings.squads),
-        runner: RunnerCommand { program: program.clone(), arguments: vec!["agent".to_owned()] },
-        encloser: program,
-        secrets: store::files_of(&settings.database).into(),
+        runner: RunnerCommand { program, arguments: vec!["agent".to_owned()] },
+        // By this name it stays the same file, also after an agent of the same user has replaced the one it came from.
+        encloser: "/proc/self/exe".into(),
+        hidden: store_place::hidden_directory(settings)?.into_iter().collect(),
         build_deadline: settings.fleet.build_timeout,
         silence_limit: SILENCE_LIMIT,
+        respawn_delay: RESPAWN_DELAY,
     });
     let coder = coder.await.map_err(BootError::LocalCoder)?;
     options.secrets.add(coder.token());
@@ -88,11 +91,26 @@ fn tell(isolation: &Isolation) {
         Isolation::Enforced => {
             tracing::info!("agents can reach your files, but not the fleet's data or each other's work");
         }
+        Isolation::SharedProcesses { reason } => tracing::warn!(
+            reason,
+            "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop; allow \
+             PID namespaces with a /proc of their own for this program"
+        ),
         Isolation::Absent { reason } => tracing::warn!(
             reason,
-            "agents are not isolated and can act as you: they can read your tokens and each other's work; \
-             allow user namespaces for this program, or run agents on a Coder deployment"
+            "agents are not isolated and can act as you: they can read your tokens, each other's work \
+             and change your repositories; allow user namespaces for this program, or run agents on a Coder deployment"
         ),
+    }
+}
+
+/// The machine of the embedded Coder, as `doctor` looks at it.
+#[derive(Debug)]
+pub(super) struct LocalHost(pub(super) Inspector);
+
+impl HostInspection for LocalHost {
+    fn inspect(&self) -> Result<HostFindings, String> {
+        self.0.inspect().map_err(|error| error.to_string())
     }
 }
 

@@ -7,8 +7,10 @@ mod server;
 mod signals;
 mod squads;
 mod stdio;
+mod store_place;
 mod token_file;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -51,6 +53,11 @@ pub enum BootError {
         #[source]
         source: std::io::Error,
     },
+    #[error(
+        "agents could reach the database in {directory}, because {stranger:?} lies there too and the directory cannot be \
+         hidden as a whole: move the database into a directory of its own and set MCP_DATABASE_PATH to its new path"
+    )]
+    StorePlace { directory: PathBuf, stranger: OsString },
     #[error("cannot open the store")]
     Store(#[source] StoreError),
     #[error("cannot set up the Coder client")]

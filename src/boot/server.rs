@@ -1,7 +1,7 @@
 //! One server from start to stop: store, fleet, surfaces, in this order up and in the other down.
 
-use std::future::IntoFuture;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,10 +12,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
+use super::background::LOG;
 use super::data_dir::DataDir;
-use super::local_coder::{self, EmbeddedOptions};
-use super::{BootError, signals, squads, token_file};
+use super::local_coder::{self, EmbeddedOptions, LocalHost};
+use super::{BootError, signals, squads, store_place, token_file};
 use crate::app::catalog::{Catalog, CatalogDirs};
+use crate::app::doctor::{HostInspection, Inspection};
 use crate::app::engines::EngineOptions;
 use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
@@ -27,6 +29,7 @@ use crate::domain::role::RoleKind;
 use crate::engine::EngineWord;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
+use crate::serve::{self, Limits};
 use crate::store::{Store, StoreOptions};
 use crate::web::{self, Access, Metrics, WebState};
 
@@ -72,6 +75,8 @@ struct Host<'a> {
     coder: &'a CoderSettings,
     hosting: Hosting,
     engine: EngineWord,
+    /// None where the workspaces are on other machines.
+    inspector: Option<Arc<dyn HostInspection>>,
 }
 
 /// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
@@ -81,7 +86,7 @@ pub async fn serve(settings: &Settings, engine: EngineWord, ready: Ready) -> Res
     let bound = bind(settings).await?;
     let store = open_store(settings).await?;
     let site = Site { dir: &dir, store: &store, bound, ready };
-    let host = Host { coder, hosting: Hosting::Deployment, engine };
+    let host = Host { coder, hosting: Hosting::Deployment, engine, inspector: None };
     let served = run(settings, host, site).await;
     store.close().await;
     dir.withdraw();
@@ -95,7 +100,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     }
     let dir = DataDir::hold(&settings.data_dir)?;
     let bound = bind(settings).await?;
-    // While a workspace runs the store is open: only files that are there can be hidden from it.
+    // Refused before anything is made there.
+    store_place::hidden_directory(settings)?;
     let store = open_store(settings).await?;
     let local = local_coder::start(settings, options).await?;
     let mut settings = settings.clone();
@@ -105,7 +111,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     let coder = local_coder::settings_of(&local);
     let hosting = Hosting::Embedded(local.isolation().clone());
     // Agents of ours may have become demo agents for want of a CLI; whoever asks for a squad is told so instead.
-    let host = Host { coder: &coder, hosting, engine: options.asked };
+    let inspector: Arc<dyn HostInspection> = Arc::new(LocalHost(local.inspector()));
+    let host = Host { coder: &coder, hosting, engine: options.asked, inspector: Some(inspector) };
     let served = run(&settings, host, site).await;
     local.stop().await;
     store.close().await;
@@ -116,6 +123,10 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
 async fn open_store(settings: &Settings) -> Result<Store, BootError> {
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
+    // The token is written once the first server of a data directory serves.
+    if settings.data_dir.join("operator.token").exists() {
+        Store::refuse_emptied(&options).map_err(BootError::Store)?;
+    }
     Store::open(&options).await.map_err(BootError::Store)
 }
 
@@ -140,17 +151,16 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
     // Whoever comes sooner waits at the door instead of being told that nothing is known yet.
     let looking = tokio::time::timeout(FIRST_LOOK, running.fleet.health().asked());
     let _looked = stop.run_until_cancelled(looking).await;
-    let served = axum::serve(bound.listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    let serving = running.tasks.spawn(served.into_future());
+    let serving = running.tasks.spawn(serve::serve(bound.listener, router, Limits::of_process(), stop));
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder_url, "serving");
     running.tasks.spawn(ready(file, running.stop.clone()));
     let ended = tokio::select! {
         ended = serving => ended,
-        () = running.stop.cancelled() => Ok(Ok(())),
+        () = running.stop.cancelled() => Ok(()),
     };
     take_down(running).await;
-    ended.map_err(std::io::Error::other).and_then(|served| served).map_err(BootError::Serve)
+    ended.map_err(|error| BootError::Serve(error.into()))
 }
 
 async fn start_fleet(
@@ -158,7 +168,7 @@ async fn start_fleet(
     host: Host<'_>,
     (store, bound_url): (&Store, &str),
 ) -> Result<Running, BootError> {
-    let Host { coder, hosting, engine } = host;
+    let Host { coder, hosting, engine, inspector } = host;
     let client = coder_client(coder)?;
     let dirs = CatalogDirs {
         roles: settings.fleet.role_dirs.clone(),
@@ -167,7 +177,8 @@ async fn start_fleet(
     let catalog = Catalog::open(dirs);
     let own_program = std::env::current_exe().map_err(BootError::Serve)?;
     let engine = EngineOptions { word: engine, own_program };
-    let options = fleet_options(settings, (hosting, engine), bound_url)?;
+    let mut options = fleet_options(settings, (hosting, engine), bound_url)?;
+    options.inspection.host = inspector;
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -210,6 +221,7 @@ fn fleet_options(
         squads: squads::options(&settings.squads, &hosting, engine.word)?,
         hosting,
         engine,
+        inspection: Inspection { host: None, logs: vec![settings.data_dir.join(LOG)] },
     })
 }
 

@@ -1,7 +1,5 @@
 //! The REST client of a running server: finds it, sends the token, gives back its answers or its errors.
 
-use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::data_files::DataFiles;
 use super::error::CliError;
 use super::globals::Globals;
 use super::server_file::ServerFile;
@@ -61,9 +60,10 @@ impl Client {
                 Self::new(url.clone(), &token, Found::ByAddress)
             }
             None => {
-                let directory = globals.require_data_directory()?;
-                let server = ServerFile::read(&directory)?.ok_or(CliError::NoServer)?;
-                let token = token_of_environment().map_or_else(|| token_of_file(&directory, &server), Ok)?;
+                // The token goes to the address beside it, so that both are read from one open directory.
+                let files = DataFiles::open(&globals.require_data_directory()?)?;
+                let server = ServerFile::of(&files)?.ok_or(CliError::NoServer)?;
+                let token = token_of_environment().map_or_else(|| token_of_file(&files, &server), Ok)?;
                 Self::new(server.url, &token, Found::ByFile)
             }
         }
@@ -169,15 +169,9 @@ fn token_of_environment() -> Option<SecretString> {
 }
 
 /// The file's token is for the server beside it alone, so it is never sent to an address given by hand.
-fn token_of_file(directory: &Path, server: &ServerFile) -> Result<SecretString, CliError> {
-    let path = directory.join(TOKEN_FILE);
-    match std::fs::read_to_string(&path) {
-        Ok(token) => Ok(SecretString::from(token.trim().to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(CliError::NoToken { url: server.url.clone() })
-        }
-        Err(source) => Err(CliError::File { path, source }),
-    }
+fn token_of_file(files: &DataFiles, server: &ServerFile) -> Result<SecretString, CliError> {
+    let token = files.read(TOKEN_FILE)?.ok_or_else(|| CliError::NoToken { url: server.url.clone() })?;
+    Ok(SecretString::from(token.trim().to_owned()))
 }
 
 #[cfg(test)]

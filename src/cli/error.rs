@@ -52,6 +52,8 @@ pub enum CliError {
     StillRuns { seconds: u64 },
     #[error("git could not {doing}: {said}")]
     Git { doing: &'static str, said: String, next: String },
+    #[error("the command was interrupted")]
+    Interrupted,
     #[error("prepare the HTTP client")]
     Client(#[source] reqwest::Error),
     #[error("write the output")]
@@ -75,7 +77,7 @@ impl CliError {
                 Exit::Failed
             }
             Self::Save { .. } | Self::Malformed { .. } | Self::NoProgram => Exit::Failed,
-            Self::Git { .. } | Self::Client(_) | Self::Output(_) => Exit::Failed,
+            Self::Git { .. } | Self::Interrupted | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -109,7 +111,7 @@ impl CliError {
             Self::Malformed { path, line, .. } => {
                 format!("Correct line {line} of {}, then run the command again.", path.display())
             }
-            Self::NoProgram => "Run the command again.".into(),
+            Self::NoProgram | Self::Interrupted => "Run the command again.".into(),
             Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")

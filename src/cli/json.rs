@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::text::printable;
+use crate::domain::text::is_printable;
 
 const INDENT: usize = 2;
 
@@ -77,7 +77,7 @@ fn string_length(rest: &str) -> usize {
 fn safe(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        if printable(c.encode_utf8(&mut [0; 4])).is_empty() {
+        if !is_printable(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 // Writing to a String cannot fail.
                 let _written = write!(out, "\\u{unit:04x}");

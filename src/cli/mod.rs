@@ -11,6 +11,7 @@ mod catalog;
 mod client;
 mod completions;
 mod connect;
+mod data_files;
 mod doctor;
 mod down;
 mod error;
@@ -19,6 +20,7 @@ mod exit;
 mod fields;
 mod globals;
 mod json;
+mod operations;
 mod paging;
 mod rescue;
 mod screen;
@@ -149,6 +151,9 @@ pub enum ClientCommand {
     /// List and restore the unpushed work of deleted agents
     #[command(subcommand, after_help = "Example:\n  fleet-mcp rescue list")]
     Rescue(rescue::RescueCommand),
+    /// List changes of agents that are under way, and end those that should not be
+    #[command(subcommand, after_help = "Example:\n  fleet-mcp operations list")]
+    Operations(operations::OperationsCommand),
     /// Show who did what, newest first, refusals included
     #[command(after_help = "Example:\n  fleet-mcp audit --page-size 20")]
     Audit(audit::AuditArgs),
@@ -202,6 +207,7 @@ async fn dispatch(
         ClientCommand::Connect(args) => connect::run(globals, args, screen).await,
         ClientCommand::Token(command) => token::run(globals, command, screen).await,
         ClientCommand::Rescue(command) => rescue::run(globals, command, screen).await,
+        ClientCommand::Operations(command) => operations::run(globals, command, screen).await,
         ClientCommand::Audit(args) => audit::run(globals, args, screen).await,
         ClientCommand::Openapi => screen.line(&(extras.openapi)()).map(|()| Exit::Ok),
         ClientCommand::Completions(args) => completions::run(&args, screen),

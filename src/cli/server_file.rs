@@ -1,11 +1,11 @@
 //! `server.json`: how a command finds the server of its data directory.
 
-use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::data_files::DataFiles;
 use super::error::CliError;
 
 pub(super) const FILE: &str = "server.json";
@@ -22,12 +22,12 @@ pub struct ServerFile {
 impl ServerFile {
     /// None when there is no such file.
     pub(super) fn read(data_directory: &Path) -> Result<Option<Self>, CliError> {
-        let path = data_directory.join(FILE);
-        match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(CliError::ServerFile),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(CliError::File { path, source }),
-        }
+        Self::of(&DataFiles::open(data_directory)?)
+    }
+
+    pub(super) fn of(files: &DataFiles) -> Result<Option<Self>, CliError> {
+        let text = files.read(FILE)?;
+        text.map(|text| serde_json::from_str(&text).map_err(CliError::ServerFile)).transpose()
     }
 
     /// A killed server leaves its file behind.

@@ -1,13 +1,15 @@
 //! Turns the server's advice, which names tools, into the commands an operator types.
 
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 17] = [
     ("cancel_agent_task", "fleet-mcp tasks cancel"),
+    ("cancel_operation", "fleet-mcp operations cancel"),
     ("create_agent", "fleet-mcp agents create"),
     ("delete_agent", "fleet-mcp agents delete"),
     ("fleet_status", "fleet-mcp status"),
     ("list_agent_projects", "fleet-mcp projects"),
     ("list_agent_roles", "fleet-mcp roles"),
     ("list_agents", "fleet-mcp agents list"),
+    ("list_operations", "fleet-mcp operations list"),
     ("restart_agent", "fleet-mcp agents restart"),
     ("show_agent", "fleet-mcp agents show"),
     ("show_agent_log", "fleet-mcp agents logs"),

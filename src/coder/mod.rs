@@ -106,6 +106,13 @@ impl Client {
         self.shared.token.store(Arc::new(token));
     }
 
+    /// Does the token's text occur in there?
+    pub fn token_is_in(&self, bytes: &[u8]) -> bool {
+        let token = self.token();
+        let token = token.expose_secret().as_bytes();
+        bytes.windows(token.len()).any(|window| window == token)
+    }
+
     fn token(&self) -> SecretString {
         SecretString::from(self.shared.token.load().expose_secret())
     }

@@ -9,9 +9,6 @@ use chrono::Utc;
 use super::error::{CoderError, ErrorKind, Outcome};
 use super::request::Effect;
 
-/// The longest wait for a rate limit to open: Coder counts in windows of one minute.
-const RATE_LIMIT_WINDOW: Duration = Duration::from_secs(60);
-
 /// How often and how patiently a call is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -29,10 +26,15 @@ impl RetryPolicy {
         Fut: Future<Output = Result<T, CoderError>>,
     {
         send.retry(self.backoff())
-            .when(|error| is_repeatable(effect, error))
+            .when(|error| is_repeatable(effect, error) && !self.is_told_to_wait(error))
             .adjust(|error, delay| delay.map(|delay| rate_limit_wait(error).unwrap_or(delay)))
             .notify(|error, delay| tracing::debug!(%error, ?delay, "call to Coder failed, trying again"))
             .await
+    }
+
+    /// A rate limit that opens only later than any retry is the caller's to wait for: it holds what others need.
+    fn is_told_to_wait(self, error: &CoderError) -> bool {
+        rate_limit_wait(error).is_some_and(|wait| wait > self.max_delay)
     }
 
     fn backoff(self) -> ExponentialBuilder {
@@ -56,20 +58,22 @@ fn is_repeatable(effect: Effect, error: &CoderError) -> bool {
     }
 }
 
-/// How long Coder asks us to wait, within reason.
+/// How long Coder asks us to wait.
 fn rate_limit_wait(error: &CoderError) -> Option<Duration> {
     let ErrorKind::RateLimited { retry_at: Some(retry_at) } = error.kind() else {
         return None;
     };
-    let wait = (retry_at - Utc::now()).to_std().unwrap_or(Duration::ZERO);
-    Some(wait.min(RATE_LIMIT_WINDOW))
+    Some((retry_at - Utc::now()).to_std().unwrap_or(Duration::ZERO))
 }
 
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, StatusCode};
 
-    use super::{CoderError, Effect, RATE_LIMIT_WINDOW, is_repeatable, rate_limit_wait};
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use super::{CoderError, Effect, RetryPolicy, is_repeatable};
     use crate::coder::answer::Answer;
 
     fn answered(status: u16, headers: &HeaderMap) -> CoderError {
@@ -105,9 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_never_holds_a_call_longer_than_its_window() {
-        let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), "86400".parse().unwrap())]);
-        assert_eq!(rate_limit_wait(&answered(429, &headers)), Some(RATE_LIMIT_WINDOW));
-        assert_eq!(rate_limit_wait(&answered(500, &headers)), None);
+    fn a_call_waits_for_a_rate_limit_that_opens_soon_and_for_no_other() {
+        let (base_delay, max_delay) = (Duration::from_millis(200), Duration::from_secs(5));
+        let policy = RetryPolicy { attempts: NonZeroU32::MIN, base_delay, max_delay };
+        let is_told_to_wait = |status, seconds: &str| {
+            let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), seconds.parse().unwrap())]);
+            policy.is_told_to_wait(&answered(status, &headers))
+        };
+        let told = [is_told_to_wait(429, "4"), is_told_to_wait(429, "60"), is_told_to_wait(500, "60")];
+        assert_eq!(told, [false, true, false]);
     }
 }

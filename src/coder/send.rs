@@ -132,11 +132,13 @@ impl Reply {
         secret: Option<SecretString>,
     ) -> Result<Self, CoderError> {
         let operation = request.operation.name;
+        let too_large = || CoderError::TooLarge { operation, limit: BODY_LIMIT };
+        if response.content_length().is_some_and(|announced| announced > BODY_LIMIT as u64) {
+            return Err(too_large());
+        }
         let (status, headers) = (response.status(), response.headers().clone());
         let chunks = response.bytes_stream().map_err(|error| CoderError::transport(operation, error));
-        let body = collect(chunks, BODY_LIMIT)
-            .await?
-            .ok_or(CoderError::TooLarge { operation, limit: BODY_LIMIT })?;
+        let body = collect(chunks, BODY_LIMIT).await?.ok_or_else(too_large)?;
         Ok(Self { operation, status, headers, body, secret })
     }
 

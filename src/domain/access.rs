@@ -48,6 +48,8 @@ pub enum Action {
     FleetStatus,
     RescueList,
     RescueFetch,
+    OperationList,
+    OperationCancel,
     TokenManage,
     AuditRead,
     Doctor,
@@ -90,10 +92,15 @@ pub enum Denial {
 }
 
 impl Principal {
-    /// How agents and intents remember who asked for them. An agent signs with its id: names can be chosen, given
-    /// away and used again, and a name that equals a person's must not make their agents one's own.
+    /// How agents, squads and request keys remember who asked for them. An agent signs with its id, which all its
+    /// tokens share; a person with the id of the token. Names can be chosen, given away and used again, so that two
+    /// bearers of one name must not get hold of each other's work.
     pub fn signature(&self) -> String {
-        self.agent.map_or_else(|| self.name.clone(), agent_signature)
+        match (self.agent, self.token_id) {
+            (Some(agent), _) => agent_signature(agent),
+            (None, Some(token)) => format!("{TOKEN_SIGNATURE}{token}"),
+            (None, None) => self.name.clone(),
+        }
     }
 
     /// May it say which directory its work is about? People who drive the fleet may; an agent works where it was
@@ -113,6 +120,7 @@ impl Principal {
 }
 
 const AGENT_SIGNATURE: &str = "agent:";
+const TOKEN_SIGNATURE: &str = "token:";
 
 /// The signature of an agent.
 pub fn agent_signature(agent: AgentId) -> String {
@@ -201,6 +209,8 @@ impl Action {
         Self::FleetStatus,
         Self::RescueList,
         Self::RescueFetch,
+        Self::OperationList,
+        Self::OperationCancel,
         Self::TokenManage,
         Self::AuditRead,
         Self::Doctor,
@@ -232,6 +242,8 @@ impl Action {
             Self::FleetStatus => "fleet_status",
             Self::RescueList => "list_rescues",
             Self::RescueFetch => "fetch_rescue",
+            Self::OperationList => "list_operations",
+            Self::OperationCancel => "cancel_operation",
             Self::TokenManage => "manage_tokens",
             Self::AuditRead => "list_audit",
             Self::Doctor => "doctor",
@@ -251,6 +263,7 @@ impl Action {
     pub fn room_needed(self) -> RoomNeeded {
         match self {
             Self::AgentStop | Self::AgentDelete | Self::TaskCancel | Self::ServerStop => RoomNeeded::Ending,
+            Self::OperationCancel => RoomNeeded::Ending,
             Self::AgentCreate | Self::AgentStart | Self::AgentRestart => RoomNeeded::Beginning,
             Self::TaskStart | Self::SquadRun => RoomNeeded::Beginning,
             Self::AgentMetadataSet | Self::StatusReport => RoomNeeded::Beginning,
@@ -260,6 +273,7 @@ impl Action {
             Self::AgentWait | Self::SquadRoleList | Self::SquadStatus => RoomNeeded::None,
             Self::RoleList | Self::ProjectList | Self::FleetStatus => RoomNeeded::None,
             Self::RescueList | Self::RescueFetch | Self::AuditRead | Self::Doctor => RoomNeeded::None,
+            Self::OperationList => RoomNeeded::None,
         }
     }
 
@@ -285,12 +299,13 @@ impl Action {
             Self::SquadRoleList | Self::SquadStatus => Class::Read,
             Self::SquadRun => Class::Work,
             Self::AgentShow | Self::AgentLog => Class::Detail,
-            Self::RescueList | Self::RescueFetch => Class::Oversight,
+            Self::RescueList | Self::RescueFetch | Self::OperationList => Class::Oversight,
             Self::AgentCreate
             | Self::AgentDelete
             | Self::AgentStart
             | Self::AgentStop
-            | Self::AgentRestart => Class::Fleet,
+            | Self::AgentRestart
+            | Self::OperationCancel => Class::Fleet,
             Self::AgentMetadataSet | Self::TaskStart | Self::TaskCancel => Class::Own,
             Self::StatusReport => Class::Itself,
             Self::TokenManage | Self::AuditRead | Self::Doctor | Self::ServerStop => Class::People,

@@ -104,6 +104,13 @@ fn an_agent_of_any_kind_has_at_most_what_a_manager_agent_has() {
 fn a_signature_names_its_agent_and_a_persons_names_none() {
     assert_eq!(signing_agent(&principal(RoleKind::Coding, true).signature()), Some(OWN));
     assert_eq!(signing_agent(&principal(RoleKind::Manager, false).signature()), None);
+    let token_id = |id| Some(TokenId(uuid::Uuid::from_u128(id)));
+    let namesakes =
+        [1, 2].map(|id| Principal { token_id: token_id(id), ..principal(RoleKind::Manager, false) });
+    assert_ne!(namesakes[0].signature(), namesakes[1].signature());
+    let restarted =
+        [1, 2].map(|id| Principal { token_id: token_id(id), ..principal(RoleKind::Coding, true) });
+    assert_eq!(restarted[0].signature(), restarted[1].signature());
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
+/// By this name our runner knows the message that its workspace started with, which has no task id.
+pub const PROMPT_KEY: &str = "prompt";
+
 /// One look at an agent's app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppSeen {
@@ -60,8 +63,10 @@ pub enum TurnEnd {
     },
     /// Somebody asked for it.
     Interrupted,
-    /// The workspace stopped.
+    /// The workspace stopped, and the engine has no session to go on in.
     Stopped,
+    /// The workspace stopped, and the engine's session can go on.
+    Parked,
     /// The runner vanished in the middle.
     Crashed,
     /// Certainly nothing of it ever ran.
@@ -131,6 +136,11 @@ impl AppSeen {
 }
 
 impl TurnSeen {
+    /// By which the runner interrupts it; messages of people have no name.
+    pub fn name(&self) -> Option<&str> {
+        self.key.as_deref().or(self.is_prompt.then_some(PROMPT_KEY))
+    }
+
     pub fn is_ended(&self) -> bool {
         match self.state {
             TurnState::Queued | TurnState::Working => false,

@@ -33,7 +33,10 @@ const IN_ROWS: [&str; 3] = [PULL_REQUEST_URL, PULL_REQUEST_STATUS, PULL_REQUEST_
 const MOST_NUMBERED: u32 = 20;
 
 const MAX_KEY: usize = 80;
-const MAX_VALUE: usize = 64 * 1024;
+/// What an agent may have at most: so many keys, and so many bytes of keys and values together.
+pub const MOST_KEYS: usize = 100;
+pub const MOST_BYTES: usize = 64 * 1024;
+const MAX_VALUE: usize = MOST_BYTES;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum MetadataError {
@@ -119,6 +122,24 @@ pub fn merge(sources: impl IntoIterator<Item = Metadata>) -> Metadata {
     merged
 }
 
+/// What fits into the bounds: the preferred keys first, then the others by name, so that the same ones stay at every
+/// look. The few keys that the fleet itself reads need no room.
+pub fn bounded(metadata: Metadata, is_preferred: impl Fn(&str) -> bool) -> Metadata {
+    let (mut kept, others): (Metadata, Metadata) =
+        metadata.into_iter().partition(|(key, _)| LISTED.contains(&key.as_str()));
+    let mut entries: Vec<(String, Dated)> = others.into_iter().collect();
+    entries.sort_by_key(|(key, _)| !is_preferred(key));
+    let mut left = MOST_BYTES;
+    let fits = |(key, dated): &(String, Dated)| {
+        let needed = key.len() + dated.value.len();
+        let is_room = needed <= left;
+        left -= if is_room { needed } else { 0 };
+        is_room
+    };
+    kept.extend(entries.into_iter().filter(fits).take(MOST_KEYS));
+    kept
+}
+
 /// Values just read, dated: one that was known keeps its date, a new one counts from now.
 pub fn date(known: &Metadata, read: BTreeMap<String, String>, now: DateTime<Utc>) -> Metadata {
     let dated = |(key, value): (String, String)| match known.get(&key) {
@@ -177,6 +198,22 @@ mod tests {
         let read = BTreeMap::from([("a".to_owned(), "new".to_owned()), ("b".to_owned(), "same".to_owned())]);
         let dated = date(&known, read, DateTime::from_timestamp(9, 0).unwrap());
         assert_eq!(dated, source(&[("a", "new", 9), ("b", "same", 1)]));
+    }
+
+    #[test]
+    fn what_fits_is_kept_and_what_matters_most_fits_first() {
+        let many = (0..200).map(|number| (format!("fleet_mcp_{number:03}"), dated("x", 1)));
+        let mut metadata: Metadata = many.collect();
+        metadata.insert(USAGE.to_owned(), dated("{}", 1));
+        let kept = bounded(metadata.clone(), |key| key == "fleet_mcp_150");
+        let last = kept.keys().rev().take(3).map(String::as_str).collect::<Vec<_>>();
+        assert_eq!((kept.len(), last), (MOST_KEYS + 1, vec![USAGE, "fleet_mcp_150", "fleet_mcp_098"]));
+        assert_eq!(bounded(kept.clone(), |key| key == "fleet_mcp_150"), kept);
+
+        let large = dated(&"x".repeat(40_000), 1);
+        let metadata = ["a", "b", "c"].map(|key| (key.to_owned(), large.clone()));
+        let kept = bounded(metadata.into(), |key| key == "b");
+        assert_eq!(kept.into_keys().collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

@@ -17,7 +17,10 @@ pub struct Operation {
     pub progress: Progress,
     /// Name of the principal that asked for it.
     pub principal: String,
+    /// Why it failed, or what it left when it was canceled.
     pub failure: Option<Failure>,
+    /// Someone wants it to end without its result.
+    pub cancel: Option<CancelRequest>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
@@ -33,7 +36,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Pending: accepted, nothing done yet. Canceled: overtaken by a delete.
+    /// Pending: accepted, nothing done yet. Canceled: overtaken by a delete, or ended on request.
     OperationState {
         Pending = "pending",
         Running = "running",
@@ -62,6 +65,13 @@ pub enum Progress {
     },
 }
 
+/// Who asked for the end of an operation, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelRequest {
+    pub by: String,
+    pub at: DateTime<Utc>,
+}
+
 /// Why an operation failed, in the words of the caller's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -88,6 +98,7 @@ impl Operation {
             progress: Progress::Accepted,
             principal: principal.to_owned(),
             failure: None,
+            cancel: None,
             created_at: now,
             updated_at: now,
         }

@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::operation::{OperationKind, Progress};
 use super::rescue::RescueOutcome;
+use super::status::Fitness;
 use super::words::{JobStatus, Transition};
 
 /// After the stop of a restart Coder queues the start by itself; this long we wait for it.
@@ -34,6 +35,10 @@ pub struct BuildState {
     pub transition: Transition,
     pub job: JobStatus,
     pub error: Option<String>,
+    /// Coder made it by itself, so it overtakes no operation.
+    pub is_automatic: bool,
+    /// Of the workspace agents, once a start has succeeded.
+    pub fitness: Fitness,
 }
 
 /// What to do now.
@@ -58,10 +63,14 @@ pub enum Step {
     },
     /// Ask Coder to cancel the build that is in the way, then look again.
     CancelBuild,
-    /// Nothing to do until Coder shows something else.
+    /// Our own build runs: nothing to do until it ends.
+    Watch,
+    /// Nothing of ours runs: nothing to do until Coder shows something else.
     Wait,
     Finish,
     Fail(Cause),
+    /// End it as canceled.
+    Cancel(Left),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +83,22 @@ pub enum Request {
     Delete,
 }
 
+/// What a canceled operation leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Coder was asked for nothing, or shows nothing of it.
+    Nothing,
+    /// Its build was canceled.
+    CanceledBuild,
+    /// Its build had failed by then.
+    FailedBuild,
+    /// Only the stop of a restart was carried out.
+    Stopped,
+    /// A build of someone else came after its own.
+    OtherBuild,
+    Gone,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The name is taken by something that is not ours.
@@ -83,13 +108,15 @@ pub enum Cause {
     BuildCanceled,
     /// Another build, not ours, came in between.
     Overtaken,
+    /// A delete that is not this operation's is under way.
+    BeingDeleted,
 }
 
 pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
     match kind {
         OperationKind::Create => plan_create(progress, seen),
-        OperationKind::Start => plan_change(Wanted::Running, progress, seen),
-        OperationKind::Stop => plan_change(Wanted::Stopped, progress, seen),
+        OperationKind::Start => plan_change(Wanted::Running, progress, seen, now),
+        OperationKind::Stop => plan_change(Wanted::Stopped, progress, seen, now),
         OperationKind::Restart => plan_restart(progress, seen, now),
         OperationKind::Delete => plan_delete(progress, seen, now),
     }
@@ -108,7 +135,23 @@ pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, now: DateTime<Ut
     }
 }
 
+/// A delete build ends every other operation: once it has succeeded the workspace is gone, whatever else Coder still
+/// answers about it, and while it runs nothing else may be built. A delete that failed leaves a workspace to work with.
+fn ended_by_delete(newest: &BuildState) -> Option<Step> {
+    match (&newest.transition, &newest.job) {
+        (Transition::Delete, JobStatus::Succeeded) => Some(Step::Fail(Cause::WorkspaceGone)),
+        (Transition::Delete, job) if !job.is_ended() => Some(Step::Fail(Cause::BeingDeleted)),
+        (Transition::Delete | Transition::Start | Transition::Stop | Transition::Unknown(_), _) => None,
+    }
+}
+
 fn plan_create(progress: Progress, seen: &Seen) -> Step {
+    if let Seen::Build(build) = seen
+        && progress != Progress::Accepted
+        && let Some(end) = ended_by_delete(build)
+    {
+        return end;
+    }
     match (progress, seen) {
         (Progress::Accepted | Progress::Sending { .. }, Seen::Gone) => {
             Step::Send { request: Request::Create, base_build: 0 }
@@ -145,24 +188,63 @@ impl Wanted {
     }
 }
 
-fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen) -> Step {
+fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
     let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
+    if let Some(end) = ended_by_delete(newest) {
+        return end;
+    }
     let is_wanted = newest.transition == wanted.transition();
     match progress {
-        Progress::Accepted if is_wanted && newest.job == JobStatus::Succeeded => Step::Finish,
+        Progress::Accepted if is_wanted && newest.job == JobStatus::Succeeded => confirm(wanted, newest),
         Progress::Accepted if is_wanted && !newest.job.is_ended() => Step::Follow { build: newest.number },
         Progress::Accepted => send_when_free(wanted.request(), newest),
         Progress::Sending { base_build, .. } if newest.number <= base_build => {
-            send_when_free(wanted.request(), newest)
+            if is_wanted {
+                confirm(wanted, newest)
+            } else {
+                send_when_free(wanted.request(), newest)
+            }
+        }
+        // A repair begins with a stop; the answer to its request was lost.
+        Progress::Sending { base_build, .. }
+            if wanted == Wanted::Running
+                && newest.transition == Transition::Stop
+                && newest.number == base_build + 1 =>
+        {
+            Step::Follow { build: newest.number }
         }
         Progress::Sending { .. } if is_wanted => Step::Follow { build: newest.number },
+        Progress::Sending { .. } if newest.is_automatic => send_when_free(wanted.request(), newest),
         Progress::Sending { .. } => Step::Fail(Cause::Overtaken),
+        Progress::Following { build, ended_at }
+            if wanted == Wanted::Running
+                && newest.transition == Transition::Stop
+                && newest.number == build =>
+        {
+            restart_after_stop(build, ended_at, newest, now)
+        }
         Progress::Following { build, .. } => follow_newest(build, newest, &wanted.transition()),
+    }
+}
+
+/// The newest build led to the wanted state. A start whose agent is broken nevertheless is repaired by a restart; one
+/// whose agent is only out of reach for now shows soon whether it comes back.
+fn confirm(wanted: Wanted, newest: &BuildState) -> Step {
+    match (wanted, newest.fitness) {
+        _ if newest.job != JobStatus::Succeeded => send_when_free(wanted.request(), newest),
+        (Wanted::Stopped, _) | (Wanted::Running, Fitness::Well) => Step::Finish,
+        (Wanted::Running, Fitness::Doubtful) => Step::Wait,
+        (Wanted::Running, Fitness::Broken) => {
+            Step::Send { request: Request::StopThenStart, base_build: newest.number }
+        }
     }
 }
 
 fn plan_restart(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
     let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
+    if let Some(end) = ended_by_delete(newest) {
+        return end;
+    }
     match progress {
         Progress::Accepted => send_when_free(restart_request(newest), newest),
         Progress::Sending { base_build, .. } if newest.number <= base_build => {
@@ -233,6 +315,11 @@ fn follow_newest(ours: i64, newest: &BuildState, towards: &Transition) -> Step {
     if newest.number > ours && newest.transition == *towards {
         return Step::Follow { build: newest.number };
     }
+    // What Coder stops by itself in the middle of a start it also starts again.
+    let is_stopped = newest.transition == Transition::Stop && *towards == Transition::Start;
+    if newest.number > ours && is_stopped && newest.is_automatic {
+        return Step::Wait;
+    }
     follow(ours, newest)
 }
 
@@ -244,7 +331,7 @@ fn follow(ours: i64, newest: &BuildState) -> Step {
         JobStatus::Succeeded => Step::Finish,
         JobStatus::Failed => Step::Fail(Cause::BuildFailed(newest.error.clone())),
         JobStatus::Canceled => Step::Fail(Cause::BuildCanceled),
-        JobStatus::Pending | JobStatus::Running | JobStatus::Canceling | JobStatus::Unknown(_) => Step::Wait,
+        JobStatus::Pending | JobStatus::Running | JobStatus::Canceling | JobStatus::Unknown(_) => Step::Watch,
     }
 }
 

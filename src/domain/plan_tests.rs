@@ -9,6 +9,8 @@ use super::*;
 struct World {
     builds: Vec<(Transition, JobStatus)>,
     start_follows: bool,
+    /// How many builds there are when the workspace agent is broken.
+    broken: Option<usize>,
     sent: Vec<Request>,
 }
 
@@ -37,21 +39,28 @@ impl World {
     fn seen(&self) -> Seen {
         match self.builds.last() {
             None => Seen::Gone,
-            Some((Transition::Delete, JobStatus::Succeeded)) => Seen::Gone,
+            // Deleted workspaces are looked at too, and show the build that deleted them.
             Some((transition, job)) => Seen::Build(BuildState {
                 number: self.builds.len() as i64,
                 transition: transition.clone(),
                 job: job.clone(),
                 error: None,
+                is_automatic: false,
+                fitness: if self.broken == Some(self.builds.len()) { Fitness::Broken } else { Fitness::Well },
             }),
         }
     }
 
-    /// Coder's side of a request; an active build refuses it.
+    fn is_deleted(&self) -> bool {
+        self.builds.last() == Some(&(Transition::Delete, JobStatus::Succeeded))
+    }
+
+    /// Coder's side of a request; an active build refuses it, and so does a workspace that is deleted.
     fn receive(&mut self, request: Request) -> bool {
         let is_active = self.builds.last().is_some_and(|(_, job)| !job.is_ended());
         let is_duplicate_create = request == Request::Create && !self.builds.is_empty();
-        if is_active || is_duplicate_create {
+        let is_absent = request != Request::Create && self.builds.is_empty();
+        if is_active || is_duplicate_create || is_absent || self.is_deleted() {
             return false;
         }
         self.sent.push(request);
@@ -82,6 +91,13 @@ impl World {
         }
     }
 
+    /// What others ask for is none of our requests.
+    fn receive_of_another(&mut self, request: Request) {
+        if self.receive(request) {
+            self.sent.pop();
+        }
+    }
+
     fn cancel(&mut self) {
         if let Some((_, job)) = self.builds.last_mut()
             && !job.is_ended()
@@ -91,21 +107,33 @@ impl World {
     }
 }
 
-/// Runs an operation to its end under the given luck; returns the end and the recorded progress.
+/// Runs an operation to its end under the given luck.
 fn run(kind: OperationKind, world: &mut World, luck: &[Luck]) -> Step {
-    let mut progress = Progress::Accepted;
-    let mut now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+    run_from((kind, Progress::Accepted), world, luck, &[])
+}
+
+/// Goes on from a record, while others ask Coder for builds of the same workspace, one a second.
+fn run_from(
+    (kind, mut progress): (OperationKind, Progress),
+    world: &mut World,
+    luck: &[Luck],
+    others: &[Option<Request>],
+) -> Step {
+    let mut now = start_of_time();
     let mut luck = luck.iter().copied().chain(std::iter::repeat(Luck::Fine));
+    let mut others = others.iter().copied();
     for _ in 0..200 {
         now += TimeDelta::seconds(1);
         let step = plan(kind, progress, &world.seen(), now);
         match step {
             Step::Finish | Step::Fail(_) => return step,
-            Step::Wait => {}
+            Step::Watch | Step::Wait => {}
             Step::CancelBuild => world.cancel(),
             Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
             Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
-            Step::Rescue { .. } => unreachable!("the plan alone rescues nothing"),
+            Step::Rescue { .. } | Step::Cancel(_) => {
+                unreachable!("the plan alone neither rescues nor cancels")
+            }
             Step::Send { request, base_build } => {
                 progress = Progress::Sending { sent_at: now, base_build };
                 let luck = luck.next().unwrap();
@@ -116,8 +144,48 @@ fn run(kind: OperationKind, world: &mut World, luck: &[Luck]) -> Step {
             }
         }
         world.tick();
+        if let Some(Some(request)) = others.next() {
+            world.receive_of_another(request);
+        }
     }
     panic!("no end after 200 steps: {kind:?} {progress:?} {world:?}");
+}
+
+fn start_of_time() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+fn any_kind() -> impl Strategy<Value = OperationKind> {
+    proptest::sample::select(OperationKind::ALL)
+}
+
+/// Any record that a process may have left.
+fn any_progress() -> impl Strategy<Value = Progress> {
+    prop_oneof![
+        Just(Progress::Accepted),
+        (0..5i64).prop_map(|base_build| Progress::Sending { sent_at: start_of_time(), base_build }),
+        (1..5i64, any::<bool>()).prop_map(|(build, is_noted)| Progress::Following {
+            build,
+            ended_at: is_noted.then(start_of_time),
+        }),
+    ]
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    proptest::sample::select(vec![Request::Start, Request::Stop, Request::StopThenStart, Request::Delete])
+}
+
+/// Any workspace, deleted ones too: only the newest build may still run.
+fn any_world() -> impl Strategy<Value = World> {
+    let transitions = proptest::sample::select(vec!["start", "stop", "delete"]);
+    let jobs = proptest::sample::select(vec!["pending", "running", "succeeded", "failed", "canceled"]);
+    proptest::option::of((0..3usize, transitions, jobs)).prop_map(|newest| match newest {
+        None => World::default(),
+        Some((n_older, transition, job)) => {
+            let older = std::iter::repeat_n(("start", "succeeded"), n_older);
+            world(&older.chain([(transition, job)]).collect::<Vec<_>>())
+        }
+    })
 }
 
 fn world(builds: &[(&str, &str)]) -> World {
@@ -146,10 +214,47 @@ proptest! {
         prop_assert_eq!(&doomed.sent, &vec![Request::Delete]);
     }
 
+    /// Whatever was recorded, whatever Coder shows and whatever others do to the workspace meanwhile.
+    #[test]
+    fn every_operation_ends_and_none_builds_a_workspace_that_is_deleted(
+        (kind, progress) in (any_kind(), any_progress()),
+        mut world in any_world(),
+        luck in proptest::collection::vec(luck(), 0..6),
+        others in proptest::collection::vec(proptest::option::of(any_request()), 0..12),
+    ) {
+        let end = run_from((kind, progress), &mut world, &luck, &others);
+        if world.is_deleted() && kind == OperationKind::Delete {
+            prop_assert_eq!(end, Step::Finish);
+        }
+    }
+
+    #[test]
+    fn a_delete_of_others_ends_what_is_under_way(
+        kind in proptest::sample::select(vec![OperationKind::Start, OperationKind::Stop, OperationKind::Restart]),
+        progress in any_progress(),
+        luck in proptest::collection::vec(luck(), 0..4),
+    ) {
+        let mut deleted = world(&[("start", "succeeded"), ("delete", "succeeded")]);
+        let mut being_deleted = world(&[("start", "succeeded"), ("delete", "running")]);
+        let gone = run_from((kind, progress), &mut deleted, &luck, &[]);
+        let going = run_from((kind, progress), &mut being_deleted, &luck, &[]);
+        prop_assert_eq!([gone, going], [Step::Fail(Cause::WorkspaceGone), Step::Fail(Cause::BeingDeleted)]);
+        prop_assert!(deleted.sent.is_empty() && being_deleted.sent.is_empty());
+    }
+
     #[test]
     fn a_restart_ends_running_after_one_stop_and_one_start(luck in proptest::collection::vec(luck(), 0..12)) {
         let mut world = world(&[("start", "succeeded")]);
         prop_assert_eq!(run(OperationKind::Restart, &mut world, &luck), Step::Finish);
+        prop_assert_eq!(&world.sent, &vec![Request::StopThenStart]);
+        let transitions: Vec<Transition> = world.builds.into_iter().map(|(transition, _)| transition).collect();
+        prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
+    }
+
+    #[test]
+    fn a_start_repairs_a_broken_agent_by_one_stop_and_one_start(luck in proptest::collection::vec(luck(), 0..12)) {
+        let mut world = World { broken: Some(1), ..world(&[("start", "succeeded")]) };
+        prop_assert_eq!(run(OperationKind::Start, &mut world, &luck), Step::Finish);
         prop_assert_eq!(&world.sent, &vec![Request::StopThenStart]);
         let transitions: Vec<Transition> = world.builds.into_iter().map(|(transition, _)| transition).collect();
         prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
@@ -161,7 +266,7 @@ fn a_server_that_ignores_on_success_gets_its_own_start() {
     let mut world = world(&[("start", "succeeded")]);
     let old_server = |world: &mut World| world.start_follows = false;
     let mut progress = Progress::Accepted;
-    let mut now = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+    let mut now = start_of_time();
     let end = loop {
         now += TimeDelta::seconds(1);
         match plan(OperationKind::Restart, progress, &world.seen(), now) {
@@ -172,8 +277,14 @@ fn a_server_that_ignores_on_success_gets_its_own_start() {
             }
             Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
             Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
-            Step::Wait => {}
-            end @ (Step::Finish | Step::Fail(_) | Step::CancelBuild | Step::Rescue { .. }) => break end,
+            Step::Watch | Step::Wait => {}
+            end @ (Step::Finish
+            | Step::Fail(_)
+            | Step::CancelBuild
+            | Step::Rescue { .. }
+            | Step::Cancel(_)) => {
+                break end;
+            }
         }
         world.tick();
     };
@@ -228,6 +339,8 @@ fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
             transition: Transition::Start,
             job: JobStatus::from_word(job),
             error: Some("no disk".into()),
+            is_automatic: false,
+            fitness: Fitness::Well,
         })
     };
     let ours = Progress::Following { build: 3, ended_at: None };
@@ -239,13 +352,42 @@ fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
     );
 }
 
+fn build(number: i64, transition: Transition, job: &str) -> BuildState {
+    let job = JobStatus::from_word(job);
+    BuildState { number, transition, job, error: None, is_automatic: false, fitness: Fitness::Well }
+}
+
+/// A server that starts a dead agent again, or goes on after it was killed, takes nothing out of our hands.
+#[test]
+fn a_build_that_coder_made_by_itself_overtakes_no_operation() {
+    let automatic =
+        |transition, job| Seen::Build(BuildState { is_automatic: true, ..build(3, transition, job) });
+    let now = Utc::now();
+    let sending = Progress::Sending { sent_at: now, base_build: 2 };
+    let step = |kind, progress, seen: Seen| plan(kind, progress, &seen, now);
+    assert_eq!(step(OperationKind::Stop, sending, automatic(Transition::Start, "running")), Step::Wait);
+    assert_eq!(
+        step(OperationKind::Stop, sending, automatic(Transition::Start, "succeeded")),
+        Step::Send { request: Request::Stop, base_build: 3 }
+    );
+    let following = Progress::Following { build: 2, ended_at: None };
+    for kind in [OperationKind::Create, OperationKind::Start] {
+        assert_eq!(step(kind, following, automatic(Transition::Stop, "running")), Step::Wait);
+        assert_eq!(step(kind, following, automatic(Transition::Start, "running")), Step::Follow { build: 3 });
+    }
+}
+
+#[test]
+fn a_start_waits_for_an_agent_that_is_out_of_reach_for_now() {
+    let doubtful = BuildState { fitness: Fitness::Doubtful, ..build(1, Transition::Start, "succeeded") };
+    let step = plan(OperationKind::Start, Progress::Accepted, &Seen::Build(doubtful), Utc::now());
+    assert_eq!(step, Step::Wait);
+}
+
 /// As after a server was stopped with its agents and started again before the end of a build was noted.
 #[test]
 fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_operation() {
-    let newest = |transition: Transition| {
-        let job = JobStatus::from_word("running");
-        Seen::Build(BuildState { number: 3, transition, job, error: None })
-    };
+    let newest = |transition: Transition| Seen::Build(build(3, transition, "running"));
     let older = Progress::Following { build: 1, ended_at: None };
     let step = |kind, transition| plan(kind, older, &newest(transition), Utc::now());
     let (follow, overtaken) = (Step::Follow { build: 3 }, Step::Fail(Cause::Overtaken));

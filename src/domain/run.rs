@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::agent::AgentStatus;
+use super::clock::Clock;
 use super::id::{AgentId, RunId};
 use super::word_enum::word_enum;
 
@@ -151,17 +152,20 @@ impl Run {
         }
     }
 
-    /// A stopped or deleted workspace took its processes with it. One that is only out of reach may come back,
+    /// A stopped, failed or deleted workspace took its processes with it. One that is only out of reach may come back,
     /// but not for ever: its own clock has ended the run long before we give up.
-    pub fn judge(&self, place: Whereabouts, now: DateTime<Utc>) -> Verdict {
+    pub fn judge(&self, place: Whereabouts, clock: &Clock) -> Verdict {
         match place {
             Whereabouts::Deleted => Verdict::End(lost("its workspace was deleted")),
             Whereabouts::Seen { status: AgentStatus::Stopped, .. } => {
                 Verdict::End(lost("its workspace was stopped"))
             }
             Whereabouts::Seen { workspace_agent: Some(agent), .. } => Verdict::Ask(agent),
+            Whereabouts::Seen { status: AgentStatus::Failed, workspace_agent: None } => {
+                Verdict::End(lost("its workspace failed"))
+            }
             Whereabouts::Unseen | Whereabouts::Seen { workspace_agent: None, .. } => {
-                if self.is_overdue(now) {
+                if self.is_overdue(clock) {
                     Verdict::End(lost("its workspace stayed out of reach"))
                 } else {
                     Verdict::Wait
@@ -171,8 +175,8 @@ impl Run {
     }
 
     /// Whether it must have ended long ago, by the clock inside its workspace.
-    pub fn is_overdue(&self, now: DateTime<Utc>) -> bool {
-        let age = (now - self.created_at).to_std().unwrap_or(Duration::ZERO);
+    pub fn is_overdue(&self, clock: &Clock) -> bool {
+        let age = clock.since(self.created_at).to_std().unwrap_or(Duration::ZERO);
         age > self.timeout + OUT_OF_SIGHT
     }
 }
@@ -225,18 +229,19 @@ mod tests {
         let run = run();
         let (now, agent) = (run.created_at, Uuid::nil());
         let seen = |status, workspace_agent| Whereabouts::Seen { status, workspace_agent };
-        let soon = |place| run.judge(place, now);
-        let late = |place| run.judge(place, now + TimeDelta::minutes(12));
+        let soon = |place| run.judge(place, &Clock::at(now));
+        let late = |place| run.judge(place, &Clock::at(now + TimeDelta::minutes(12)));
         assert_eq!(soon(Whereabouts::Unseen), Verdict::Wait);
         assert_eq!(soon(Whereabouts::Deleted), Verdict::End(lost("its workspace was deleted")));
         assert_eq!(soon(seen(AgentStatus::Stopped, None)), Verdict::End(lost("its workspace was stopped")));
         assert_eq!(soon(seen(AgentStatus::Stopping, None)), Verdict::Wait);
         assert_eq!(soon(seen(AgentStatus::Failed, Some(agent))), Verdict::Ask(agent));
+        assert_eq!(soon(seen(AgentStatus::Failed, None)), Verdict::End(lost("its workspace failed")));
         assert_eq!(late(seen(AgentStatus::Idle, Some(agent))), Verdict::Ask(agent));
         assert_eq!(
             late(seen(AgentStatus::Starting, None)),
             Verdict::End(lost("its workspace stayed out of reach"))
         );
-        assert_eq!(run.judge(Whereabouts::Unseen, now - TimeDelta::days(1)), Verdict::Wait);
+        assert_eq!(run.judge(Whereabouts::Unseen, &Clock::at(now - TimeDelta::days(1))), Verdict::Wait);
     }
 }

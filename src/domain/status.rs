@@ -4,6 +4,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::agent::{AgentStatus, Attention};
+use super::clock::Clock;
 use super::text::{cut, one_line};
 use super::words::{AppState, BuildStatus, Connection, Lifecycle};
 
@@ -27,7 +28,7 @@ pub struct Observation {
     /// The project needs no workspace agent at all.
     pub agentless: bool,
     pub stuck_after: TimeDelta,
-    pub now: DateTime<Utc>,
+    pub clock: Clock,
 }
 
 #[derive(Debug, Clone)]
@@ -109,10 +110,52 @@ impl Verdict {
     fn attention(self, attention: Attention) -> Self {
         Self { attention, ..self }
     }
+
+    /// Says of an agent that cannot go on what becomes of its tasks.
+    pub fn note_task(&mut self, task: &TaskSeen) {
+        let note = match task {
+            _ if self.status != AgentStatus::Failed => return,
+            TaskSeen::Pending { .. } | TaskSeen::Parked { .. } => "; a task waits for it",
+            TaskSeen::Working { .. } | TaskSeen::Silent { .. } => "; its task has not ended",
+            TaskSeen::None
+            | TaskSeen::Reported { .. }
+            | TaskSeen::Asking { .. }
+            | TaskSeen::Failed { .. } => return,
+        };
+        self.reason.push_str(note);
+    }
+}
+
+/// Can the workspace agents of a build that has succeeded work?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fitness {
+    Well,
+    /// Out of reach for now; the next look tells more.
+    Doubtful,
+    /// Only another start helps.
+    Broken,
+}
+
+pub fn fitness(seen: &Observation) -> Fitness {
+    let Verdict { status, attention, .. } = judge(seen);
+    let is_away = seen.agents.iter().any(|agent| agent.connection == Connection::Disconnected);
+    match (status, attention) {
+        (AgentStatus::Failed, _) => Fitness::Broken,
+        (_, Attention::Unreachable) if is_away => Fitness::Doubtful,
+        // Its workspace is there and its app has been silent for long.
+        (_, Attention::Unreachable) => Fitness::Broken,
+        (_, _) => Fitness::Well,
+    }
 }
 
 /// Total over every combination of words: exactly one status, and it never panics.
 pub fn judge(seen: &Observation) -> Verdict {
+    let verdict = judge_build(seen);
+    // A failed agent goes on only when it is started again.
+    if verdict.status == AgentStatus::Failed { verdict.attention(Attention::Unreachable) } else { verdict }
+}
+
+fn judge_build(seen: &Observation) -> Verdict {
     let Some(build) = &seen.build else {
         return Verdict::new(AgentStatus::Failed, "Coder shows no build");
     };
@@ -155,10 +198,10 @@ enum Health {
 }
 
 fn judge_running(seen: &Observation, build: &BuildSeen) -> Verdict {
-    let worst = seen.agents.iter().map(|agent| health_of(agent, build, seen.now)).min();
+    let worst = seen.agents.iter().map(|agent| health_of(agent, build, &seen.clock)).min();
     match worst {
         None if seen.agentless => work_of(seen, true),
-        None if seen.now - build.since > CONNECT_DEADLINE => {
+        None if seen.clock.since(build.since) > CONNECT_DEADLINE => {
             Verdict::new(AgentStatus::Failed, "the workspace has no agent 180 s after its build")
         }
         None => Verdict::new(AgentStatus::Starting, "the workspace has no agent yet"),
@@ -169,14 +212,14 @@ fn judge_running(seen: &Observation, build: &BuildSeen) -> Verdict {
     }
 }
 
-fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, now: DateTime<Utc>) -> Health {
+fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, clock: &Clock) -> Health {
     match &agent.connection {
-        Connection::Connecting if now - build.since > CONNECT_DEADLINE => {
+        Connection::Connecting if clock.since(build.since) > CONNECT_DEADLINE => {
             Health::Failed("the workspace agent has not connected 180 s after the build".into())
         }
         Connection::Connecting => Health::Starting("the workspace agent has not connected yet"),
         Connection::Timeout => Health::Failed("the workspace agent did not connect in time".into()),
-        Connection::Disconnected if is_long(agent.disconnected_at, now) => {
+        Connection::Disconnected if is_long(agent.disconnected_at, clock) => {
             Health::Failed("the workspace agent is disconnected".into())
         }
         Connection::Disconnected => startup_of(&agent.lifecycle, false),
@@ -188,8 +231,8 @@ fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, now: DateTime<Utc>) 
 }
 
 /// A disconnection without a time is taken as long: we cannot say since when.
-fn is_long(disconnected_at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
-    disconnected_at.is_none_or(|at| now - at >= GRACE)
+fn is_long(disconnected_at: Option<DateTime<Utc>>, clock: &Clock) -> bool {
+    disconnected_at.is_none_or(|at| clock.since(at) >= GRACE)
 }
 
 fn startup_of(lifecycle: &Lifecycle, reachable: bool) -> Health {
@@ -264,15 +307,15 @@ fn at_rest(report: Option<&ReportSeen>) -> Verdict {
 }
 
 fn silence(since: DateTime<Utc>) -> String {
-    format!("the agent's app has not answered since {}", clock(since))
+    format!("the agent's app has not answered since {}", moment(since))
 }
 
 fn parking(until: DateTime<Utc>) -> String {
-    format!("a usage limit holds it until {}", clock(until))
+    format!("a usage limit holds it until {}", moment(until))
 }
 
 /// Text that stays the same from look to look, so that it is no news.
-fn clock(at: DateTime<Utc>) -> String {
+fn moment(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
@@ -289,8 +332,8 @@ fn working(report: Option<&ReportSeen>) -> String {
 fn busy(seen: &Observation, reason: String, last_sign: Option<DateTime<Utc>>) -> Verdict {
     let verdict = Verdict::new(AgentStatus::Busy, reason);
     match last_sign {
-        Some(at) if seen.now - at > seen.stuck_after => {
-            let minutes = (seen.now - at).num_minutes();
+        Some(at) if seen.clock.since(at) > seen.stuck_after => {
+            let minutes = seen.clock.since(at).num_minutes();
             Verdict { reason: format!("no sign of life for {minutes} min"), ..verdict }
                 .attention(Attention::Stuck)
         }
@@ -303,7 +346,7 @@ fn pending(seen: &Observation, report: Option<&ReportSeen>, since: DateTime<Utc>
     let started = seen.build.as_ref().map(|build| build.since);
     let free_since =
         [report.map(|report| report.at), started].into_iter().flatten().fold(since, DateTime::max);
-    let waited = seen.now - free_since;
+    let waited = seen.clock.since(free_since);
     if waited <= seen.stuck_after {
         return Verdict::new(AgentStatus::Busy, "a task is on its way to the agent");
     }

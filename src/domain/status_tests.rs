@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::domain::clock::Clock;
 
 const AGENT: Uuid = Uuid::from_u128(1);
 const OLD_AGENT: Uuid = Uuid::from_u128(2);
@@ -25,7 +26,7 @@ fn build(status: &str, age: i64) -> Observation {
         resting_at: None,
         agentless: false,
         stuck_after: TimeDelta::minutes(30),
-        now: now(),
+        clock: Clock::at(now()),
     }
 }
 
@@ -65,6 +66,11 @@ fn expect(seen: &Observation, status: AgentStatus, reason: &str, attention: Atte
     assert_eq!(verdict(seen), (status, reason.to_owned(), attention), "{seen:?}");
 }
 
+/// A failed agent asks for attention, whatever it failed of.
+fn asked_by(status: AgentStatus) -> Attention {
+    if status == AgentStatus::Failed { Attention::Unreachable } else { Attention::None }
+}
+
 #[test]
 fn a_build_that_is_not_running_gives_its_own_word() {
     let rows = [
@@ -80,17 +86,22 @@ fn a_build_that_is_not_running_gives_its_own_word() {
         ("resting", AgentStatus::Failed, "Coder reports the unknown build status 'resting'"),
     ];
     for (word, status, reason) in rows {
-        expect(&build(word, 0), status, reason, Attention::None);
+        expect(&build(word, 0), status, reason, asked_by(status));
     }
     let none = Observation { build: None, ..build("running", 0) };
-    expect(&none, AgentStatus::Failed, "Coder shows no build", Attention::None);
+    expect(&none, AgentStatus::Failed, "Coder shows no build", Attention::Unreachable);
 }
 
 #[test]
 fn a_failed_build_carries_coders_own_words() {
     let mut seen = build("failed", 0);
     seen.build.as_mut().unwrap().error = Some("terraform apply: exit status 1".into());
-    expect(&seen, AgentStatus::Failed, "the build failed: terraform apply: exit status 1", Attention::None);
+    expect(
+        &seen,
+        AgentStatus::Failed,
+        "the build failed: terraform apply: exit status 1",
+        Attention::Unreachable,
+    );
 }
 
 #[test]
@@ -110,10 +121,15 @@ fn a_workspace_without_a_ready_agent_is_starting() {
 fn an_agent_that_is_missing_or_unconnected_after_180_seconds_has_failed_unless_none_is_needed() {
     expect(&build("running", 180), AgentStatus::Starting, "the workspace has no agent yet", Attention::None);
     let late = build("running", 181);
-    expect(&late, AgentStatus::Failed, "the workspace has no agent 180 s after its build", Attention::None);
+    expect(
+        &late,
+        AgentStatus::Failed,
+        "the workspace has no agent 180 s after its build",
+        Attention::Unreachable,
+    );
     let never = Observation { agents: vec![agent("connecting", "created")], ..late.clone() };
     let reason = "the workspace agent has not connected 180 s after the build";
-    expect(&never, AgentStatus::Failed, reason, Attention::None);
+    expect(&never, AgentStatus::Failed, reason, Attention::Unreachable);
     let agentless = Observation { agentless: true, ..late };
     expect(&agentless, AgentStatus::Idle, "ready for a task", Attention::None);
 }
@@ -128,9 +144,9 @@ fn a_short_disconnection_keeps_the_status_and_a_long_one_fails() {
     expect(&gone(29), AgentStatus::Idle, "ready for a task", Attention::Unreachable);
     let busy = Observation { report: report("working", 40), ..gone(29) };
     expect(&busy, AgentStatus::Busy, "on it", Attention::Unreachable);
-    expect(&gone(30), AgentStatus::Failed, "the workspace agent is disconnected", Attention::None);
+    expect(&gone(30), AgentStatus::Failed, "the workspace agent is disconnected", Attention::Unreachable);
     let unknown = running(&[agent("disconnected", "ready")]);
-    expect(&unknown, AgentStatus::Failed, "the workspace agent is disconnected", Attention::None);
+    expect(&unknown, AgentStatus::Failed, "the workspace agent is disconnected", Attention::Unreachable);
 }
 
 #[test]
@@ -147,8 +163,40 @@ fn broken_startup_and_shutdown_words_have_their_status() {
         ("connected", "odd", AgentStatus::Failed, "the workspace agent reports the unknown lifecycle 'odd'"),
     ];
     for (connection, lifecycle, status, reason) in rows {
-        expect(&running(&[agent(connection, lifecycle)]), status, reason, Attention::None);
+        expect(&running(&[agent(connection, lifecycle)]), status, reason, asked_by(status));
     }
+}
+
+#[test]
+fn only_an_agent_that_another_start_helps_is_broken() {
+    let away = |age: i64| {
+        let mut seen = running(&[agent("disconnected", "ready")]);
+        seen.agents[0].disconnected_at = Some(ago(age));
+        seen
+    };
+    let silent = Observation { task: TaskSeen::Silent { since: ago(60) }, ..ready() };
+    let starting = running(&[agent("connected", "starting")]);
+    let failed = running(&[agent("connected", "start_error")]);
+    let seen = [ready(), starting, away(29), away(30), silent, failed];
+    let expected =
+        [Fitness::Well, Fitness::Well, Fitness::Doubtful, Fitness::Broken, Fitness::Broken, Fitness::Broken];
+    assert_eq!(seen.map(|seen| fitness(&seen)), expected);
+}
+
+#[test]
+fn a_failed_agent_says_what_becomes_of_its_task() {
+    let noted = |status, task: TaskSeen| {
+        let mut verdict = Verdict::new(status, "so");
+        verdict.note_task(&task);
+        verdict.reason
+    };
+    let pending = || TaskSeen::Pending { since: ago(1) };
+    let working = TaskSeen::Working { last_sign: ago(1) };
+    let failed = AgentStatus::Failed;
+    assert_eq!(noted(failed, TaskSeen::None), "so");
+    assert_eq!(noted(failed, pending()), "so; a task waits for it");
+    assert_eq!(noted(failed, working), "so; its task has not ended");
+    assert_eq!(noted(AgentStatus::Busy, pending()), "so");
 }
 
 #[test]
@@ -309,6 +357,6 @@ proptest! {
         prop_assert!(AgentStatus::ALL.contains(&first.status));
         let is_up = seen.build.as_ref().is_some_and(|build| build.status == BuildStatus::Running);
         prop_assert!(is_up || !first.status.is_ready(), "only a running build can be busy or idle");
-        prop_assert!(first.status.is_ready() || first.attention == Attention::None);
+        prop_assert!(first.status.is_ready() || first.attention == asked_by(first.status));
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
+use super::clock::Clock;
 use super::history::HistoryEntry;
 use super::id::{RunId, TaskId};
 use super::role::RoleKind;
@@ -12,6 +13,9 @@ use super::status::TaskSeen;
 use super::word_enum::word_enum;
 use super::words::AppState;
 
+/// What an agent is told whose task was cut short by a stop, in the session that knows the task.
+pub const GO_ON: &str = "You were interrupted by a restart of your workspace. Go on with the task where you stopped; \
+                         do not repeat what is already done.";
 /// An app that has not answered for this long is out of reach.
 const SILENCE: TimeDelta = TimeDelta::seconds(30);
 
@@ -94,13 +98,18 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskWork {
     pub origin: TaskOrigin,
-    /// It goes before others, and interrupts whatever the agent is doing.
+    /// It interrupts whatever the agent is doing, also what is no task of ours.
     pub is_urgent: bool,
     pub delivery: Delivery,
-    /// Counted from 1; a task that a usage limit cut short is told again under the next number.
+    /// Counted from 1; a task that a usage limit or a stop cut short is told again under the next number.
     pub attempt: i64,
+    /// This attempt goes on in the engine's session, so that the agent is told to go on instead of the whole text.
+    pub is_continued: bool,
     pub timeout: Option<TimeDelta>,
     pub working_since: Option<DateTime<Utc>>,
+    /// How long the agent has worked on it, measured without the wall clock; what is left of it after a restart of
+    /// the server may be a little less.
+    pub worked: TimeDelta,
     /// When the agent last showed that it lives.
     pub last_sign: Option<DateTime<Utc>>,
     /// Since when the agent's app does not answer.
@@ -126,12 +135,22 @@ pub enum Delivery {
     Taken { channel: Channel, at: DateTime<Utc>, base: Option<i64> },
 }
 
-/// Somebody wants the task ended.
+/// The task is to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancel {
     pub at: DateTime<Utc>,
+    pub cause: CancelCause,
     /// May the workspace be stopped if nothing else helps?
     pub may_stop: bool,
+}
+
+/// Why a task is to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelCause {
+    /// A caller canceled it.
+    Request,
+    /// This later task interrupts it.
+    Interrupt(TaskId),
 }
 
 /// The agent's own word on the end of its task.
@@ -224,9 +243,21 @@ impl Task {
         }
     }
 
-    /// When it has to be ended, if it may not work for ever.
-    pub fn deadline(&self) -> Option<DateTime<Utc>> {
-        Some(self.work.working_since? + self.work.timeout?)
+    /// Has it had all the time it was given?
+    pub fn is_late(&self) -> bool {
+        self.work.timeout.is_some_and(|timeout| self.work.worked >= timeout)
+    }
+
+    /// Must the agent have it before it may be interrupted? A later task builds on the spec.
+    pub fn is_owed(&self) -> bool {
+        let is_interrupted =
+            self.work.cancel.is_some_and(|cancel| matches!(cancel.cause, CancelCause::Interrupt(_)));
+        is_interrupted && self.work.origin == TaskOrigin::Spec
+    }
+
+    /// What the agent is told.
+    pub fn words(&self) -> &str {
+        if self.work.is_continued { GO_ON } else { &self.entry.message }
     }
 }
 
@@ -237,8 +268,10 @@ impl TaskWork {
             is_urgent: false,
             delivery: Delivery::Unsent,
             attempt: 1,
+            is_continued: false,
             timeout: None,
             working_since: None,
+            worked: TimeDelta::zero(),
             last_sign: None,
             silent_since: None,
             parked_until: None,
@@ -253,10 +286,10 @@ impl TaskWork {
 
 /// What an agent's tasks say about its status. What others run in its workspace keeps it busy, and is seen to by
 /// those who wait for it.
-pub fn seen(tasks: SeenTasks<'_>, now: DateTime<Utc>) -> TaskSeen {
+pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
     let Some(open) = tasks.open else {
         return match (tasks.running, tasks.word, tasks.last) {
-            (Some(_), _, _) => TaskSeen::Working { last_sign: now },
+            (Some(_), _, _) => TaskSeen::Working { last_sign: clock.now() },
             (None, Some(word), _) => seen_word(word),
             (None, None, Some(last)) if last.work.origin != TaskOrigin::Run => seen_ended(last),
             (None, None, Some(_) | None) => TaskSeen::None,
@@ -266,7 +299,7 @@ pub fn seen(tasks: SeenTasks<'_>, now: DateTime<Utc>) -> TaskSeen {
     if let Some(until) = work.parked_until {
         return TaskSeen::Parked { until };
     }
-    if let Some(since) = work.silent_since.filter(|since| now - *since >= SILENCE) {
+    if let Some(since) = work.silent_since.filter(|since| clock.since(*since) >= SILENCE) {
         return TaskSeen::Silent { since };
     }
     match open.state() {
@@ -378,39 +411,48 @@ mod tests {
         fn with<'a>(open: Option<&'a Task>, last: Option<&'a Task>) -> SeenTasks<'a> {
             SeenTasks { open, last, ..SeenTasks::default() }
         }
-        let ended = |state| seen(with(None, Some(&task(state))), at(0));
-        assert_eq!(seen(with(None, None), at(0)), TaskSeen::None);
+        let ended = |state| seen(with(None, Some(&task(state))), &Clock::at(at(0)));
+        assert_eq!(seen(with(None, None), &Clock::at(at(0))), TaskSeen::None);
         assert_eq!([TaskState::Failed, TaskState::TimedOut].map(ended), [failed.clone(), failed]);
         assert_eq!([TaskState::Done, TaskState::Canceled].map(ended), [TaskSeen::None, TaskSeen::None]);
         let mut asked = task(TaskState::Done);
         asked.entry.needs_user_attention = true;
-        assert_eq!(seen(with(None, Some(&asked)), at(0)), TaskSeen::Asking { question: Some("so".into()) });
+        assert_eq!(
+            seen(with(None, Some(&asked)), &Clock::at(at(0))),
+            TaskSeen::Asking { question: Some("so".into()) }
+        );
 
         let mut open = task(TaskState::Delivering);
         let pending = |seconds| TaskSeen::Pending { since: at(seconds) };
-        assert_eq!(seen(with(Some(&open), Some(&asked)), at(0)), pending(0));
+        assert_eq!(seen(with(Some(&open), Some(&asked)), &Clock::at(at(0))), pending(0));
         asked.work.last_sign = Some(at(20));
         assert_eq!(
-            seen(with(Some(&open), Some(&asked)), at(21)),
+            seen(with(Some(&open), Some(&asked)), &Clock::at(at(21))),
             pending(20),
             "the agent was busy till then"
         );
         open.work.silent_since = Some(at(1));
-        assert_eq!(seen(with(Some(&open), None), at(30)), pending(0));
-        assert_eq!(seen(with(Some(&open), None), at(31)), TaskSeen::Silent { since: at(1) });
+        assert_eq!(seen(with(Some(&open), None), &Clock::at(at(30))), pending(0));
+        assert_eq!(seen(with(Some(&open), None), &Clock::at(at(31))), TaskSeen::Silent { since: at(1) });
         let mut working = task(TaskState::Working);
         working.work.working_since = Some(at(5));
-        assert_eq!(seen(with(Some(&working), None), at(9)), TaskSeen::Working { last_sign: at(5) });
+        assert_eq!(
+            seen(with(Some(&working), None), &Clock::at(at(9))),
+            TaskSeen::Working { last_sign: at(5) }
+        );
         working.work.last_sign = Some(at(7));
-        assert_eq!(seen(with(Some(&working), None), at(9)), TaskSeen::Working { last_sign: at(7) });
+        assert_eq!(
+            seen(with(Some(&working), None), &Clock::at(at(9))),
+            TaskSeen::Working { last_sign: at(7) }
+        );
         working.work.parked_until = Some(at(60));
-        assert_eq!(seen(with(Some(&working), None), at(9)), TaskSeen::Parked { until: at(60) });
+        assert_eq!(seen(with(Some(&working), None), &Clock::at(at(9))), TaskSeen::Parked { until: at(60) });
 
         let mut run = task(TaskState::Failed);
         run.work.origin = TaskOrigin::Run;
-        assert_eq!(seen(with(None, Some(&run)), at(9)), TaskSeen::None);
+        assert_eq!(seen(with(None, Some(&run)), &Clock::at(at(9))), TaskSeen::None);
         let beside = SeenTasks { running: Some(&run), ..with(None, Some(&asked)) };
-        assert_eq!(seen(beside, at(9)), TaskSeen::Working { last_sign: at(9) });
+        assert_eq!(seen(beside, &Clock::at(at(9))), TaskSeen::Working { last_sign: at(9) });
     }
 
     #[test]
@@ -420,7 +462,7 @@ mod tests {
             let word =
                 Word { state, text: "so".into(), is_question, generation: 1, at: DateTime::UNIX_EPOCH };
             let tasks = SeenTasks { last: Some(&failed), word: Some(&word), ..SeenTasks::default() };
-            seen(tasks, DateTime::UNIX_EPOCH)
+            seen(tasks, &Clock::at(DateTime::UNIX_EPOCH))
         };
         let asking = TaskSeen::Asking { question: Some("so".into()) };
         for state in [AppState::Working, AppState::Idle, AppState::Complete, AppState::Failure] {

@@ -1,10 +1,10 @@
 //! How each step of a task changes its record.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::app::{AppSeen, GitSeen};
 use super::task::{Channel, Delivery, Reached, Task, TaskState, Verified};
-use super::task_plan::Ending;
+use super::task_plan::{Again, Ending};
 use super::text::cut;
 
 /// An outcome says how it went; the whole answer is in the log.
@@ -43,10 +43,14 @@ impl Task {
         self.set_state(TaskState::Working);
     }
 
-    /// It is told again, under a name the runner has not heard. What was said and done of the attempt before is over,
-    /// and so is the time it took.
-    pub fn resume(&mut self) {
+    /// It is told again, under a name the runner has not heard. What was said and done of the attempt before is over;
+    /// the time it took counts only if the work goes on from there.
+    pub fn resume(&mut self, again: Again) {
         self.work.parked_until = None;
+        self.work.is_continued = again == Again::GoOn;
+        if again == Again::Whole {
+            self.work.worked = TimeDelta::zero();
+        }
         self.work.attempt += 1;
         self.work.delivery = Delivery::Unsent;
         self.work.working_since = None;
@@ -77,15 +81,6 @@ impl Task {
     /// The first commit that was seen counts: a task that is told again has begun before.
     pub fn note_head(&mut self, head: Option<String>) {
         self.work.head_before = self.work.head_before.take().or(head);
-    }
-
-    /// The name by which only this task is interrupted; what the workspace started with has none in the runner.
-    pub fn interrupt_key(&self) -> Option<String> {
-        match self.work.delivery {
-            Delivery::Sending { channel: Channel::Runner, .. } => Some(self.key()),
-            Delivery::Taken { channel: Channel::Runner, .. } => (!self.is_prompt()).then(|| self.key()),
-            Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => None,
-        }
     }
 
     fn sent_at(&self) -> Option<DateTime<Utc>> {

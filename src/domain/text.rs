@@ -10,9 +10,11 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     cut
 }
 
-/// Removes control characters, escape sequences' lead bytes, bidi and zero-width marks; keeps line breaks and tabs.
+/// Removes control characters, escape sequences' lead bytes and characters that are never seen; keeps line breaks
+/// and tabs.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|c| is_printable(*c)).collect()
+    let broken = text.chars().map(|c| if matches!(c, '\u{2028}' | '\u{2029}') { '\n' } else { c });
+    broken.filter(|c| is_printable(*c)).collect()
 }
 
 /// One line for a table cell or a log field: printable, line breaks become spaces.
@@ -21,12 +23,21 @@ pub fn one_line(text: &str) -> String {
     printable(&spaced).split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn is_printable(c: char) -> bool {
-    match c {
-        '\n' | '\t' => true,
-        '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}' => false,
-        c => !c.is_control(),
-    }
+pub fn is_printable(c: char) -> bool {
+    matches!(c, '\n' | '\t') || !(c.is_control() || is_unseen(c))
+}
+
+/// Characters that hide text from people and not from models: those of the category Cf that have no shape of their
+/// own, separators of lines, fillers, and selectors of variants. U+FE0E and U+FE0F stay: emoji need them.
+fn is_unseen(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0D}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF0}'..='\u{FFFB}' | '\u{13430}'..='\u{1343F}' | '\u{1BCA0}'..='\u{1BCA3}'
+            | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'
+    )
 }
 
 #[cfg(test)]
@@ -43,5 +54,51 @@ mod tests {
     fn escape_sequences_and_hidden_marks_do_not_reach_people() {
         assert_eq!(printable("a\u{1b}[31mred\u{202E}x\u{200B}y\nz"), "a[31mredxy\nz");
         assert_eq!(one_line("  two\r\n  lines\there "), "two lines here");
+    }
+
+    #[test]
+    fn text_that_only_models_can_see_is_removed_and_separators_break_lines() {
+        let tagged: String =
+            "ignore all".chars().filter_map(|c| char::from_u32(c as u32 + 0xE0000)).collect();
+        assert_eq!(printable(&format!("a{tagged}b")), "ab");
+        assert_eq!(
+            (printable("a\u{2028}b\u{2029}c"), one_line("a\u{2028}b")),
+            ("a\nb\nc".into(), "a b".into())
+        );
+        let unseen = [
+            '\u{AD}',
+            '\u{34F}',
+            '\u{61C}',
+            '\u{115F}',
+            '\u{1160}',
+            '\u{17B4}',
+            '\u{17B5}',
+            '\u{180B}',
+            '\u{180E}',
+            '\u{200D}',
+            '\u{202E}',
+            '\u{2060}',
+            '\u{2065}',
+            '\u{2069}',
+            '\u{206F}',
+            '\u{3164}',
+            '\u{FE00}',
+            '\u{FE0D}',
+            '\u{FEFF}',
+            '\u{FFA0}',
+            '\u{FFF9}',
+            '\u{FFFB}',
+            '\u{13430}',
+            '\u{1BCA0}',
+            '\u{1D173}',
+            '\u{E0000}',
+            '\u{E0001}',
+            '\u{E007F}',
+            '\u{E0100}',
+            '\u{E01EF}',
+        ];
+        assert_eq!(printable(&unseen.iter().collect::<String>()), "");
+        let seen = "é ж 中 ع \u{600}\u{6DD} ❤\u{FE0F} a\u{301}";
+        assert_eq!(printable(seen), seen);
     }
 }

@@ -56,6 +56,19 @@ pub enum Refusal {
     StartedAnew,
 }
 
+impl Refusal {
+    /// The one thing to do next.
+    pub fn next_action(self) -> &'static str {
+        match self {
+            Self::Unknown | Self::Revoked | Self::Expired | Self::AgentGone => {
+                "Ask an operator for a new token ('fleet-mcp token create')."
+            }
+            Self::AgentStopped => "Ask an operator to start the agent: it gets a new token then.",
+            Self::StartedAnew => "Read the agent's token anew from $FLEET_AGENT_DIR/token.",
+        }
+    }
+}
+
 impl TokenLife {
     pub fn check(&self, now: DateTime<Utc>) -> Result<(), Refusal> {
         if self.revoked_at.is_some() {

@@ -18,7 +18,7 @@ pub(crate) struct Budget {
 pub(crate) enum BudgetError {
     #[error("this agent's budget is used up ({0}); raise it to go on")]
     UsedUp(String),
-    #[error("this agent's budget cannot be read ({0}); start the agent again to have it written anew")]
+    #[error("this agent's budget cannot be read ({0}); restart the agent to have it written anew")]
     Unreadable(String),
 }
 

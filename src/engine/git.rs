@@ -1,59 +1,50 @@
 //! Git in a workspace, run so that nothing the repository brings along is started.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
-use std::process::Stdio;
 
 use thiserror::Error;
 use tokio::process::Command;
 
-/// Hooks, watchers and housekeeping in the background could all start programs of the repository's choice or
-/// outlive us. None of our commands makes a diff, so no diff driver runs either.
-const QUIET: [&str; 5] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "commit.gpgSign=false",
-];
-/// Variables that would point git at another repository or program.
-const FOREIGN: [&str; 5] =
-    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_PARAMETERS"];
-
-/// Git neither writes behind the agent's back, nor asks anybody, nor answers in another language.
-pub(crate) const ALONE: [(&str, &str); 3] =
-    [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+use crate::bounded;
+use crate::domain::quiet_git::{self, FOREIGN, LIST, Reach};
 
 #[derive(Debug, Error)]
 pub(crate) enum GitError {
     #[error("start git")]
-    Start(#[source] std::io::Error),
+    Start(#[source] io::Error),
     #[error("git {command}: {message}")]
     Refused { command: String, message: String },
 }
 
 /// Runs one git command in a directory; its standard output as text.
 pub(crate) async fn git(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
-    let output = command(directory).args(arguments).output().await.map_err(GitError::Start)?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let command = arguments.iter().find(|argument| !argument.starts_with('-')).copied().unwrap_or_default();
-    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(GitError::Refused { command: command.to_owned(), message })
+    let listing = run(directory, &LIST, &quiet_git::environment(Reach::Local)).await?;
+    run(directory, arguments, &quiet_git::environment_after(Reach::Local, &listing)).await
 }
 
-/// What goes before every git command.
-pub(crate) fn quiet<'a>() -> impl Iterator<Item = &'a str> {
-    QUIET.into_iter().flat_map(|setting| ["-c", setting])
-}
-
-fn command(directory: &Path) -> Command {
+async fn run(
+    directory: &Path,
+    arguments: &[&str],
+    environment: &BTreeMap<String, String>,
+) -> Result<String, GitError> {
     let mut command = Command::new("git");
-    command.arg("-C").arg(directory).args(quiet());
     for variable in FOREIGN {
         command.env_remove(variable);
     }
-    command.envs(ALONE);
-    command.stdin(Stdio::null()).kill_on_drop(true);
-    command
+    command.arg("-C").arg(directory).args(arguments).envs(environment);
+    command.kill_on_drop(true);
+    let word = arguments.iter().find(|argument| !argument.starts_with('-')).copied().unwrap_or_default();
+    let refused = |message: &str| GitError::Refused { command: word.to_owned(), message: message.to_owned() };
+    let output = bounded::run(command).await.map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => refused(&error.to_string()),
+        _ => GitError::Start(error),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    // A git that was killed says nothing.
+    Err(refused(&if said.is_empty() { output.status.to_string() } else { said }))
 }

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 /// The two questions that are asked; the second one has an answer only once there is a commit.
 pub(crate) const STATUS: [&str; 4] = ["status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty"];
-pub(crate) const UNPUSHED: [&str; 5] = ["rev-list", "--count", "HEAD", "--not", "--remotes"];
+/// The caller's repository, which an agent of `here` sees as the remote `fleet-here`, is no place that work is pushed to.
+pub(crate) const UNPUSHED: [&str; 6] =
+    ["rev-list", "--count", "HEAD", "--not", "--exclude=fleet-here/*", "--remotes"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct GitState {

@@ -23,6 +23,14 @@ impl EngineWord {
     pub fn calls_tools(self) -> bool {
         self != Self::Demo
     }
+
+    /// Does it say at the start of each run in which session it has the message? Others are known by templates only.
+    pub fn names_session(self) -> bool {
+        match self {
+            Self::Auto | Self::Claude | Self::Codex | Self::Demo => true,
+            Self::CursorAgent | Self::Custom => false,
+        }
+    }
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]

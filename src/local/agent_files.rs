@@ -6,15 +6,20 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
+use super::beneath::{Content, Directory};
 use super::build::Place;
 use super::memory::MetadataItem;
 use super::parameters::value_of;
 use super::template::{PROMPT, SYSTEM_PROMPT};
-use super::{AgentFile, LocalError, files};
+use super::{AgentFile, LocalError};
 use crate::coder::wire::ParameterValue;
+use crate::domain::metadata::{LISTED, MOST_BYTES, MOST_KEYS};
 
 /// Coder cuts metadata here, and says so.
 const LONGEST_VALUE: usize = 2_048;
+/// How much of a metadata file is looked at, and of how many files: an agent may make any number of any size.
+const LONGEST_FILE: u64 = 16 * 1024;
+const MOST_ENTRIES: usize = 1_000;
 /// Of a log that grew without bounds the end is shown.
 const LONGEST_LOG: u64 = 1024 * 1024;
 const OUR_PREFIX: &str = "fleet_mcp_";
@@ -22,50 +27,47 @@ const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 
 /// What an agent is told at its start.
 #[derive(Debug)]
-pub(crate) struct Briefing<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) values: &'a [ParameterValue],
+pub(crate) struct Briefing {
+    pub(crate) place: Place,
+    pub(crate) values: Vec<ParameterValue>,
     /// What is the same for all agents.
-    pub(crate) common: &'a [AgentFile],
+    pub(crate) common: Vec<AgentFile>,
 }
 
-pub(crate) fn write(briefing: &Briefing<'_>) -> Result<(), LocalError> {
-    let (fleet, values) = (&briefing.place.fleet, briefing.values);
+pub(crate) fn write(briefing: &Briefing) -> Result<(), LocalError> {
+    let values = &briefing.values;
     let text = |name| value_of(values, name).unwrap_or_default();
-    files::private_file(&fleet.join("prompt"), text(PROMPT))?;
-    files::private_file(&fleet.join("system_prompt"), text(SYSTEM_PROMPT))?;
     let parameters: serde_json::Map<_, _> =
         values.iter().map(|value| (value.name.clone(), json!(value.value))).collect();
-    files::private_file(&fleet.join("parameters.json"), &json!(parameters).to_string())?;
-    for file in briefing.common {
-        files::private_file(&fleet.join(file.name), &file.text)?;
-    }
+    let parameters = json!(parameters).to_string();
+    let own =
+        [("prompt", text(PROMPT)), ("system_prompt", text(SYSTEM_PROMPT)), ("parameters.json", &parameters)];
+    let common = briefing.common.iter().map(|file| (file.name, file.text.as_str()));
+    briefing.place.write(&own.into_iter().chain(common).collect::<Vec<_>>())?;
     first_metadata(briefing)
 }
 
 /// The parameters are the first metadata there is; what the agent has written since is left alone.
-fn first_metadata(briefing: &Briefing<'_>) -> Result<(), LocalError> {
-    let directory = briefing.place.metadata();
-    files::private_directory(&directory)?;
-    let spec = value_of(briefing.values, PROMPT).map(|value| (AGENT_SPEC, value));
+fn first_metadata(briefing: &Briefing) -> Result<(), LocalError> {
+    let directory = briefing.place.make_metadata()?;
+    let spec = value_of(&briefing.values, PROMPT).map(|value| (AGENT_SPEC, value));
     let ours = briefing.values.iter().filter(|value| value.name.starts_with(OUR_PREFIX));
     let ours = ours.map(|value| (value.name.as_str(), value.value.as_str()));
     for (name, value) in ours.chain(spec).filter(|(_, value)| !value.is_empty()) {
-        let path = directory.join(name);
-        if !path.exists() {
-            files::private_file(&path, value)?;
+        if !directory.has(name) {
+            let written = directory.replace(name, value.as_bytes());
+            written.map_err(LocalError::directory(&briefing.place.fleet))?;
         }
     }
     Ok(())
 }
 
 /// All metadata of an agent, by key. Values that did not change keep the time they were collected first.
-pub(crate) fn read_metadata(directory: &Path, known: &[MetadataItem]) -> Vec<MetadataItem> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let keys = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let ours = keys.filter(|key| key.starts_with(OUR_PREFIX) && !key.contains('.'));
-    let mut items: Vec<MetadataItem> = ours.filter_map(|key| read_item(directory, key, Utc::now())).collect();
-    items.sort_by(|one, other| one.key.cmp(&other.key));
+pub(crate) fn read_metadata(place: &Place, known: &[MetadataItem]) -> Vec<MetadataItem> {
+    dated(place.metadata().and_then(|directory| read_items(&directory)).unwrap_or_default(), known)
+}
+
+fn dated(mut items: Vec<MetadataItem>, known: &[MetadataItem]) -> Vec<MetadataItem> {
     for item in &mut items {
         let same =
             |old: &&MetadataItem| old.key == item.key && old.value == item.value && old.error == item.error;
@@ -76,12 +78,41 @@ pub(crate) fn read_metadata(directory: &Path, known: &[MetadataItem]) -> Vec<Met
     items
 }
 
-fn read_item(directory: &Path, key: String, now: DateTime<Utc>) -> Option<MetadataItem> {
-    let file = std::fs::File::open(directory.join(&key)).ok()?;
-    let size = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
-    let mut bytes = Vec::new();
-    // A value may be any size on disk; in memory it may not.
-    file.take(LONGEST_LOG).read_to_end(&mut bytes).ok()?;
+fn read_items(directory: &Directory) -> std::io::Result<Vec<MetadataItem>> {
+    let names = directory.names(MOST_ENTRIES)?.into_iter().filter_map(|name| name.into_string().ok());
+    let mut keys: Vec<String> =
+        names.filter(|key| key.starts_with(OUR_PREFIX) && !key.contains('.')).collect();
+    // What the fleet itself reads comes first, however much an agent adds.
+    keys.sort_unstable_by(|one, other| rank(one).cmp(&rank(other)).then_with(|| one.cmp(other)));
+    let now = Utc::now();
+    let mut items = within_bounds(keys.into_iter().filter_map(|key| read_item(directory, key, now)));
+    items.sort_by(|one, other| one.key.cmp(&other.key));
+    Ok(items)
+}
+
+fn rank(key: &str) -> bool {
+    !LISTED.contains(&key)
+}
+
+/// Of a key whose value does not fit only the name is shown, with the reason; of more keys nothing.
+fn within_bounds(items: impl Iterator<Item = MetadataItem>) -> Vec<MetadataItem> {
+    let mut left = MOST_BYTES;
+    let bounded =
+        items.take(MOST_KEYS).map(|item| match left.checked_sub(item.key.len() + item.value.len()) {
+            Some(rest) => {
+                left = rest;
+                item
+            }
+            None => {
+                let error = format!("all metadata of this agent together exceeded {MOST_BYTES} bytes");
+                MetadataItem { value: String::new(), error, ..item }
+            }
+        });
+    bounded.collect()
+}
+
+fn read_item(directory: &Directory, key: String, now: DateTime<Utc>) -> Option<MetadataItem> {
+    let Content { bytes, size } = directory.read(&key, LONGEST_FILE).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let value = text.trim();
     if value.len() <= LONGEST_VALUE {
@@ -146,19 +177,38 @@ mod tests {
     #[test]
     fn metadata_is_trimmed_cut_and_dated_by_its_last_change() {
         let directory = tempfile::tempdir().unwrap();
+        let opened = Directory::open(directory.path()).unwrap();
+        let read = |known: &[MetadataItem]| dated(read_items(&opened).unwrap(), known);
         let put = |key: &str, value: &str| std::fs::write(directory.path().join(key), value).unwrap();
         put("fleet_mcp_branch", "main\n");
         put("fleet_mcp_long", &"x".repeat(3_000));
         put("fleet_mcp_half.tmp", "being written");
         put("other", "not ours");
-        let first = read_metadata(directory.path(), &[]);
+        let first = read(&[]);
         let shown: Vec<(&str, usize, &str)> =
             first.iter().map(|item| (item.key.as_str(), item.value.len(), item.error.as_str())).collect();
         let error = "value of 3000 bytes exceeded 2048 bytes";
         assert_eq!(shown, [("fleet_mcp_branch", 4, ""), ("fleet_mcp_long", 2_048, error)]);
-        assert_eq!(read_metadata(directory.path(), &first), first);
+        assert_eq!(read(&first), first);
         put("fleet_mcp_branch", "other");
-        assert_ne!(read_metadata(directory.path(), &first)[0].collected_at, first[0].collected_at);
+        assert_ne!(read(&first)[0].collected_at, first[0].collected_at);
+    }
+
+    #[test]
+    fn an_agent_shows_a_hundred_keys_and_those_that_the_fleet_reads_among_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |key: &str, value: &str| std::fs::write(directory.path().join(key), value).unwrap();
+        for number in 0..200 {
+            put(&format!("fleet_mcp_{number:03}"), &"x".repeat(2_000));
+        }
+        put("fleet_mcp_usage", "{}");
+        let items = read_items(&Directory::open(directory.path()).unwrap()).unwrap();
+        let n_bytes: usize = items.iter().map(|item| item.key.len() + item.value.len()).sum();
+        let n_whole = items.iter().filter(|item| item.error.is_empty()).count();
+        assert_eq!((items.len(), n_whole, items.last().unwrap().key.as_str()), (100, 33, "fleet_mcp_usage"));
+        assert!(n_bytes <= MOST_BYTES + MOST_KEYS * 20, "{n_bytes}");
+        let error = "all metadata of this agent together exceeded 65536 bytes";
+        assert_eq!((items[50].value.as_str(), items[50].error.as_str()), ("", error));
     }
 
     #[test]

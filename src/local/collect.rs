@@ -1,6 +1,5 @@
 //! Reads the agents' metadata files every moment, so that lists answer from memory.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// One agent's files and what they said last.
 struct Known {
     workspace: Uuid,
-    directory: PathBuf,
+    place: Place,
     items: Vec<MetadataItem>,
 }
 
@@ -46,7 +45,7 @@ fn running(deployment: &Deployment) -> Vec<Known> {
         metadata.retain(|id, _| workspaces.get(id).filter(is_started).is_some());
         let known = workspaces.values().filter(is_started).map(|workspace| Known {
             workspace: workspace.id,
-            directory: Place::new(&deployment.layout, &workspace.name).metadata(),
+            place: Place::new(&deployment.layout, workspace),
             items: metadata.get(&workspace.id).cloned().unwrap_or_default(),
         });
         known.collect()
@@ -54,6 +53,6 @@ fn running(deployment: &Deployment) -> Vec<Known> {
 }
 
 fn changed(known: &Known) -> Option<(Uuid, Vec<MetadataItem>)> {
-    let items = agent_files::read_metadata(&known.directory, &known.items);
+    let items = agent_files::read_metadata(&known.place, &known.items);
     (items != known.items).then_some((known.workspace, items))
 }

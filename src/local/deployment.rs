@@ -13,6 +13,7 @@ use super::http::limit::RateLimit;
 use super::memory::Memory;
 use super::proxy::AppProxy;
 use super::pty::{IDLE_LIMIT, PtySessions};
+use super::publish::Publishing;
 use super::record::Workspace;
 use super::shelf::Shelf;
 use super::site::{Kept, Layout, Site};
@@ -35,6 +36,7 @@ pub(crate) struct Deployment {
     pub(crate) ptys: PtySessions,
     pub(crate) apps: AppProxy,
     pub(crate) limit: RateLimit,
+    pub(crate) publishing: Publishing,
     /// Ends streams, supervision and collecting.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -69,6 +71,7 @@ impl Deployment {
             ptys: PtySessions::new(IDLE_LIMIT),
             apps: AppProxy::default(),
             limit: RateLimit::default(),
+            publishing: Publishing::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             builds: TaskTracker::new(),

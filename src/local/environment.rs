@@ -18,7 +18,6 @@ pub(crate) struct AgentEnvironment<'a> {
     pub(crate) generation: i64,
     pub(crate) token: &'a str,
     pub(crate) fleet: &'a Path,
-    pub(crate) socket: &'a Path,
     pub(crate) engine: &'a str,
     pub(crate) files: &'a [AgentFile],
 }
@@ -32,10 +31,9 @@ pub(crate) fn inherited(variables: impl Iterator<Item = (OsString, OsString)>) -
 
 pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String> {
     let mut environment = of_terminal(agent.site, agent.workspace, agent.fleet);
-    let socket = agent.socket.display().to_string();
     let more = [
         ("CODER_AGENT_TOKEN", agent.token.to_owned()),
-        ("FLEET_AGENT_SOCKET", socket),
+        ("FLEET_AGENT_LISTENER", "stdin".to_owned()),
         ("FLEET_ENGINE", agent.engine.to_owned()),
         ("FLEET_APP_SLUG", APP_SLUG.to_owned()),
         ("FLEET_GENERATION", agent.generation.to_string()),

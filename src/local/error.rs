@@ -53,14 +53,19 @@ pub enum LocalError {
     },
     #[error("the agent's process ended before it was ready: {output}")]
     RunnerEnded { output: String },
+    #[error("the agent's process was killed by signal {signal} before it was ready")]
+    RunnerKilled { signal: i32 },
     #[error("some processes of the workspace could not be ended")]
     Unending(#[source] io::Error),
     #[error("the build was canceled")]
     Canceled,
     #[error("the build took longer than {seconds} s")]
     TooLong { seconds: u64 },
-    #[error("the server ended during this build")]
-    Interrupted,
+    #[error(
+        "the agent's process ended {n_ends} times within {minutes} minutes, so it is not started again by itself; \
+         look at its log, then start the agent"
+    )]
+    KeepsEnding { n_ends: usize, minutes: i64 },
 }
 
 impl LocalError {

@@ -1,4 +1,4 @@
-//! Follows an agent's process: shows it come up, notices at once when it ends, and when it stops answering.
+//! Follows an agent's process: shows it come up, notices when it stops answering, and starts it again when it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,11 @@ use chrono::Utc;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::build::{self, BuildRequest};
 use super::process::{ProcessId, exited};
-use super::record::{Agent, AppHealth, Lifecycle};
+use super::record::{Agent, AppHealth, Lifecycle, Reason, Workspace};
 use super::{Deployment, clear, probe};
+use crate::coder::wire::Transition;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -81,15 +83,43 @@ fn see(deployment: &Deployment, workspace: Uuid, agent: Uuid, is_heard: bool) {
     }
 }
 
-/// The process ended though nobody stopped the workspace: what it leaves behind would work unseen.
 async fn mourn(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     let is_current = current(deployment, workspace).is_some_and(|known| known.id == agent);
-    if !is_current {
-        return;
+    if is_current {
+        tracing::warn!(workspace.id = %workspace, "the process of an agent ended");
+        lose(deployment, workspace, agent).await;
     }
-    tracing::warn!(workspace.id = %workspace, "the process of an agent ended");
-    amend(deployment, workspace, agent, Agent::disconnect);
+}
+
+/// The process ended although nothing stopped the workspace. What it left behind would work unseen, so it is ended;
+/// then the agent is started again.
+pub(crate) async fn lose(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
+    let disconnect = |workspace: &mut Workspace| {
+        if let Some(agent) = workspace.agent_mut(agent) {
+            agent.disconnect();
+        }
+    };
+    deployment.amend_logged(workspace, disconnect).await;
     clear::after_agent(deployment, workspace, agent).await;
+    deployment.tasks.spawn(respawn(Arc::clone(deployment), workspace, agent));
+}
+
+/// Waits twice as long each time; the build itself refuses to start an agent that keeps ending.
+async fn respawn(deployment: Arc<Deployment>, workspace: Uuid, agent: Uuid) {
+    let n_before = deployment.read(|memory| {
+        memory.workspaces.get(&workspace).map_or(0, |workspace| workspace.n_respawns(Utc::now()))
+    });
+    let factor = 2u32.saturating_pow(u32::try_from(n_before).unwrap_or(u32::MAX));
+    let delay = deployment.options.respawn_delay.saturating_mul(factor);
+    if deployment.stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_some() {
+        build::order(&deployment, workspace, |workspace| respawned(workspace, agent)).await;
+    }
+}
+
+/// None when another build has begun meanwhile.
+fn respawned(workspace: &Workspace, agent: Uuid) -> Option<BuildRequest> {
+    workspace.agent().filter(|known| known.id == agent)?;
+    Some(BuildRequest::after(workspace.latest()?, Transition::Start, Reason::Respawn))
 }
 
 fn current(deployment: &Deployment, workspace: Uuid) -> Option<Agent> {

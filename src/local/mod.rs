@@ -1,6 +1,7 @@
 //! The embedded Coder: a Coder server on loopback whose workspaces are directories and processes of this machine.
 
 mod agent_files;
+mod beneath;
 mod build;
 mod clear;
 mod collect;
@@ -12,6 +13,7 @@ mod files;
 mod follow;
 mod http;
 mod id;
+mod inspect;
 mod memory;
 mod parameters;
 mod probe;
@@ -19,6 +21,7 @@ pub mod process;
 pub mod proxy;
 mod prune;
 pub mod pty;
+mod publish;
 mod record;
 mod recover;
 mod shape;
@@ -30,7 +33,6 @@ mod template;
 mod token;
 mod writer;
 
-use std::future::IntoFuture;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -47,18 +49,23 @@ use url::Url;
 use deployment::{Deployment, Parts};
 use enclosure::Enclosure;
 pub use error::LocalError;
+pub use inspect::Inspector;
 use memory::Memory;
 pub use shelf::{TemplateFiles, TemplateSources};
 use site::{Kept, Layout, Site};
 use writer::Writer;
 
 use crate::domain::hosting::Isolation;
+use crate::serve::{self, Limits};
 
 /// How long open requests may take to end once the server stops.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// About as long as a real server gives a silent agent.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(20);
+
+/// An agent whose process has ended is started again after this time, and later each further time.
+pub const RESPAWN_DELAY: Duration = Duration::from_secs(1);
 
 /// What an embedded Coder is made of.
 #[derive(Debug, Clone)]
@@ -78,11 +85,13 @@ pub struct LocalOptions {
     pub runner: RunnerCommand,
     /// Our own program, which puts walls around what runs in workspaces.
     pub encloser: PathBuf,
-    /// What no workspace may see beside the data directory.
-    pub secrets: Vec<PathBuf>,
+    /// Directories that no workspace may see beside the data directory.
+    pub hidden: Vec<PathBuf>,
     pub build_deadline: Duration,
     /// How long an agent's process may be silent before it counts as disconnected.
     pub silence_limit: Duration,
+    /// How soon an agent is started again whose process ended by itself.
+    pub respawn_delay: Duration,
 }
 
 /// A file that every agent gets at its start: the one it was made from may be out of an agent's sight.
@@ -116,6 +125,7 @@ impl LocalCoder {
         let layout = Layout::make(&options.data_dir)?;
         let kept = Kept::read(&layout)?;
         let workspaces = files::read_all(&layout.states())?;
+        build::adopt(&layout, &workspaces)?;
         build::sweep(&layout)?;
         let (listener, bound) = listen(&options, &kept).await?;
         let site = Site::new(&layout, &kept, bound)?;
@@ -123,8 +133,8 @@ impl LocalCoder {
         let (writer, writing_work) = Writer::new(writer_closing.clone());
         let writing = TaskTracker::new();
         writing.spawn(writing_work);
-        let mut hidden = vec![layout.root().to_owned(), socket::far_directory()];
-        hidden.extend(options.secrets.iter().cloned());
+        let mut hidden = vec![layout.root().to_owned()];
+        hidden.extend(options.hidden.iter().cloned());
         let enclosure = Enclosure::probe(&options.encloser, hidden).await;
         let memory = Memory::new(kept, workspaces);
         let deployment = Deployment::new(Parts { options, layout, site, enclosure, memory, writer });
@@ -174,14 +184,14 @@ impl LocalCoder {
             Ok::<_, LocalError>(())
         })?;
         saving.done().await?;
-        let stop = deployment.stop.clone();
         let router = http::router(Arc::clone(deployment));
         let listener = listener.tap_io(send_at_once);
-        let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-        self.serving.spawn(served.into_future());
+        let stop = deployment.stop.clone();
+        self.serving.spawn(serve::serve(listener, router, Limits::of_process(), stop));
         recover::recover(deployment).await;
         prune::forget_deleted(deployment).await;
         deployment.tasks.spawn(collect::collect(Arc::clone(deployment)));
+        deployment.tasks.spawn(publish::follow(Arc::clone(deployment)));
         deployment.tasks.spawn(shelf::follow(Arc::clone(deployment)));
         deployment.layout.announce(self.url())
     }

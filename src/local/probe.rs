@@ -7,7 +7,8 @@ use axum::body::Body;
 use http::{Request, StatusCode, header};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
+
+use super::socket;
 
 /// A process that takes longer to answer counts as not answering.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ pub(crate) async fn answers(socket: &Path) -> bool {
 }
 
 async fn status(socket: &Path) -> Option<StatusCode> {
-    let stream = UnixStream::connect(socket).await.ok()?;
+    let stream = socket::connect(socket).await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
     let request = Request::get("/status").header(header::HOST, "localhost").body(Body::empty()).ok()?;
     tokio::select! {

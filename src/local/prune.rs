@@ -11,7 +11,9 @@ use super::{Deployment, LocalError};
 
 /// A real server keeps all; whoever reads history by pages sees this much of it.
 const BUILDS_KEPT: usize = 100;
-const REPORTS_KEPT: usize = 500;
+/// The whole list goes into each answer about a workspace: a hundred workspaces with as many of the longest reports
+/// still fit into one.
+const REPORTS_KEPT: usize = 100;
 const DELETED_KEPT: usize = 500;
 /// An agent that starts with a longer log begins another one.
 const LONGEST_LOG: u64 = 8 * 1024 * 1024;
@@ -121,11 +123,9 @@ mod tests {
     #[test]
     fn a_log_that_has_grown_too_long_is_put_aside_once() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Place {
-            root: directory.path().to_owned(),
-            repo: directory.path().join("repo"),
-            fleet: directory.path().to_owned(),
-        };
+        let layout = crate::local::site::Layout::make(directory.path()).unwrap();
+        let place = Place::new(&layout, &workspace(1, 1));
+        place.claim().unwrap();
         let long = std::fs::File::create(place.log()).unwrap();
         long.set_len(LONGEST_LOG).unwrap();
         turn_log(&place).unwrap();

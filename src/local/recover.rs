@@ -1,15 +1,19 @@
-//! After a start: what a crash cut short is ended and cleaned up, what still runs is found again.
+//! After a start: builds that a crash cut short are repeated, what still runs is found again, what died starts again.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::build::{self, BuildRequest};
+use super::build::{self, BuildRequest, SETTING_UP};
 use super::process::is_alive;
 use super::record::{Agent, Job, Reason, Workspace};
+use super::site::is_out_of_reach;
 use super::{Deployment, clear, follow};
 use crate::coder::wire::Transition;
+
+const REPEATED: &str = "the server ended during this build; it is repeated";
 
 /// Brings every workspace into a state that is true; safe to repeat.
 pub(crate) async fn recover(deployment: &Arc<Deployment>) {
@@ -22,23 +26,30 @@ pub(crate) async fn recover(deployment: &Arc<Deployment>) {
 async fn bring_back(deployment: &Arc<Deployment>, workspace: &Workspace) {
     let Some(latest) = workspace.latest() else { return };
     match (&latest.job, workspace.agent()) {
-        // Nothing had begun: it takes its place in the queue again.
-        (Job::Pending, _) => relaunch(deployment, workspace.id, latest.id).await,
-        (Job::Running { .. } | Job::Canceling { .. }, _) => build::break_off(deployment, workspace).await,
+        (Job::Pending | Job::Running { .. } | Job::Canceling { .. }, _) => {
+            relaunch(deployment, workspace.id, latest.id).await;
+        }
         (Job::Ended { .. }, Some(agent)) => find_again(deployment, workspace.id, agent).await,
         (Job::Ended { .. }, None) => {}
     }
-    build::order(deployment, workspace.id, resumed).await;
+    build::order(deployment, workspace.id, build::follow_up).await;
 }
 
-/// A stop that a clean stop of the server had ordered goes on to what was to follow it.
+/// The build waits for a slot again and is repeated from its beginning, unless it was being canceled. A stop that a
+/// clean stop of the server had ordered goes on to what was to follow it.
 async fn relaunch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
     let amended = deployment.change(workspace, |memory| {
-        memory.cancels.insert(build, Default::default());
+        let cancel = CancellationToken::new();
+        memory.cancels.insert(build, cancel.clone());
         let known = memory.workspaces.get_mut(&workspace).ok_or(())?;
         let is_to_resume = known.is_to_resume;
         let latest = known.latest_mut().ok_or(())?;
         latest.then_start |= is_to_resume && latest.transition == Transition::Stop;
+        match latest.job {
+            Job::Running { .. } => latest.log("info", SETTING_UP, REPEATED),
+            Job::Canceling { .. } => cancel.cancel(),
+            Job::Pending | Job::Ended { .. } => {}
+        }
         Ok::<_, ()>(())
     });
     if let Ok(((), saving)) = amended {
@@ -49,9 +60,12 @@ async fn relaunch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
 
 async fn find_again(deployment: &Arc<Deployment>, workspace: Uuid, agent: &Agent) {
     match agent.process.as_ref().map(is_alive) {
-        Some(Ok(false)) | None => lose(deployment, workspace, agent.id).await,
-        // It reports, with its token, to a port that may be a stranger's by now.
-        Some(Ok(true) | Err(_)) if agent.port != deployment.site.port() => {
+        Some(Ok(false)) | None => follow::lose(deployment, workspace, agent.id).await,
+        // It reports, with its token, to a port that may be a stranger's by now, or listens where it may have put
+        // something else.
+        Some(Ok(true) | Err(_))
+            if agent.port != deployment.site.port() || !is_out_of_reach(&agent.socket) =>
+        {
             build::order(deployment, workspace, restarted).await;
         }
         // That we cannot look says nothing: whoever follows it looks again.
@@ -59,26 +73,9 @@ async fn find_again(deployment: &Arc<Deployment>, workspace: Uuid, agent: &Agent
     }
 }
 
-async fn lose(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
-    deployment
-        .amend_logged(workspace, |workspace| {
-            if let Some(agent) = workspace.agent_mut(agent) {
-                agent.disconnect();
-            }
-        })
-        .await;
-    clear::after_agent(deployment, workspace, agent).await;
-}
-
 /// The stop to which a start belongs, also when the server dies in between.
 fn restarted(workspace: &mut Workspace) -> Option<BuildRequest> {
     let stop = BuildRequest::after(workspace.latest()?, Transition::Stop, Reason::Autostop);
     workspace.is_to_resume = true;
     Some(BuildRequest { then_start: true, ..stop })
-}
-
-/// The start of what the server had stopped.
-fn resumed(workspace: &mut Workspace) -> Option<BuildRequest> {
-    let latest = workspace.latest().filter(|latest| workspace.is_to_resume && !latest.job.is_active())?;
-    Some(BuildRequest::after(latest, Transition::Start, Reason::Autostart))
 }

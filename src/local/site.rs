@@ -21,6 +21,7 @@ pub(crate) const ORGANIZATION: &str = "coder";
 /// The app behind which an agent speaks AgentAPI.
 pub(crate) const APP_SLUG: &str = "ccw";
 pub(crate) const AGENT_NAME: &str = "main";
+const AGENTS: &str = "coder/agents";
 
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -56,6 +57,7 @@ impl Layout {
         let layout = Self { root: root.to_owned() };
         files::private_directory(root)?;
         files::private_directory(&layout.states())?;
+        files::private_directory(&layout.agents())?;
         files::private_directory(&layout.workspaces())?;
         Ok(layout)
     }
@@ -74,6 +76,11 @@ impl Layout {
 
     pub(crate) fn state_file(&self, workspace: Uuid) -> PathBuf {
         self.states().join(format!("{workspace}.json"))
+    }
+
+    /// What the server keeps for its agents where none of them can reach it.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.root.join(AGENTS)
     }
 
     pub(crate) fn workspaces(&self) -> PathBuf {
@@ -164,6 +171,12 @@ impl Site {
     pub(crate) fn is_organization(&self, text: &str) -> bool {
         text.eq_ignore_ascii_case(ORGANIZATION) || text == self.organization_id.to_string()
     }
+}
+
+/// Whether no agent can put another socket in this one's place; an agent of an earlier layout could. Not by the whole
+/// path: the same data directory may have gone by another name before.
+pub(crate) fn is_out_of_reach(socket: &Path) -> bool {
+    socket.ancestors().nth(2).is_some_and(|agents| agents.ends_with(AGENTS))
 }
 
 /// The ports to try: the one asked for, else the one of last time, else any.

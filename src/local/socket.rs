@@ -1,79 +1,64 @@
-//! Where an agent listens: in its own directory, or elsewhere when that path is too long for a socket.
+//! The socket of an agent's process: bound where no agent can reach it, and handed to the process as a descriptor.
 
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use uuid::Uuid;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use tokio::net::UnixStream;
 
-use super::{LocalError, files};
+use super::LocalError;
 
-/// The kernel takes 107 bytes; a little less is the same on other systems.
-const LONGEST: usize = 100;
-
-/// A path for the socket, with nothing of an earlier agent there.
-pub(crate) fn path_for(fleet: &Path, workspace: Uuid) -> Result<PathBuf, LocalError> {
-    let near = fleet.join("agent.sock");
-    let path = if near.as_os_str().as_bytes().len() <= LONGEST { near } else { far(workspace)? };
-    remove(&path)?;
-    Ok(path)
+/// Listens in place of an earlier agent, of which only the file can be left.
+pub(crate) fn listen(path: &Path) -> Result<UnixListener, LocalError> {
+    remove(path).and_then(|()| bind(path)).map_err(LocalError::directory(path))
 }
 
-/// Removes a socket that nobody listens on any more.
-pub(crate) fn remove(path: &Path) -> Result<(), LocalError> {
+pub(crate) async fn connect(path: &Path) -> io::Result<UnixStream> {
+    let (_open, near) = near(path)?;
+    UnixStream::connect(near).await
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let (_open, near) = near(path)?;
+    let listener = UnixListener::bind(near)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// The same file by a path through its directory's descriptor, which must stay open meanwhile: the kernel takes
+/// 107 bytes for the path of a socket, and a data directory may lie deeper than that.
+fn near(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = openat(CWD, path.parent().unwrap_or(Path::new("/")), flags, Mode::empty())?;
+    let near = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+    Ok((open, near.join(path.file_name().unwrap_or_default())))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(LocalError::directory(path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-/// Where sockets lie whose own directory is too far down, each in a directory of its own.
-pub(crate) fn far_directory() -> PathBuf {
-    let user = rustix::process::getuid().as_raw();
-    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
-        Some(runtime) if runtime.is_dir() && runtime.as_os_str().len() < 40 => runtime.join("fleet-mcp"),
-        Some(_) | None => PathBuf::from(format!("/tmp/fleet-mcp-{user}")),
-    }
-}
-
-/// Removes a socket with the directory that was made for it alone, if there was one.
-pub(crate) fn forget(workspace: Uuid) {
-    // Only sockets that lie far away have one.
-    let _absent = std::fs::remove_dir_all(far_directory().join(workspace.simple().to_string()));
-}
-
-fn far(workspace: Uuid) -> Result<PathBuf, LocalError> {
-    let directory = far_directory();
-    files::private_directory(&directory)?;
-    check_private(&directory, rustix::process::getuid().as_raw())?;
-    let own = directory.join(workspace.simple().to_string());
-    files::private_directory(&own)?;
-    Ok(own.join("agent.sock"))
-}
-
-/// Anybody can make a directory in /tmp: only one that is ours alone will do.
-fn check_private(directory: &Path, user: u32) -> Result<(), LocalError> {
-    let known = std::fs::symlink_metadata(directory).map_err(LocalError::directory(directory))?;
-    if known.is_dir() && known.uid() == user && known.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    let source = std::io::Error::other("it is not a directory that only this user can enter");
-    Err(LocalError::Directory { path: directory.to_owned(), source })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_socket_lies_in_the_agents_directory_unless_its_path_is_too_long() {
-        let id = Uuid::from_u128(7);
-        assert_eq!(path_for(Path::new("/a/fleet"), id).unwrap(), Path::new("/a/fleet/agent.sock"));
-        let long = PathBuf::from(format!("/{}/fleet", "x".repeat(90)));
-        let path = path_for(&long, id).unwrap();
-        assert!(path.ends_with(format!("{}/agent.sock", id.simple())), "{}", path.display());
-        assert!(path.as_os_str().len() <= LONGEST);
-        forget(id);
-        assert!(!path.parent().unwrap().exists());
+    #[tokio::test]
+    async fn a_socket_is_reached_however_long_its_path_and_replaces_a_dead_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x".repeat(200)).join("agent.sock");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        for _ in 0..2 {
+            let listener = listen(&path).unwrap();
+            connect(&path).await.unwrap();
+            drop(listener);
+            assert_eq!(connect(&path).await.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        }
     }
 }

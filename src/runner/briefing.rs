@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::files;
 use super::options::Options;
+use super::regular;
 
 use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
 use crate::engine::{FleetAccess, RolePrompt};
@@ -115,7 +116,7 @@ fn is_complete(directory: &Path, start: Start) -> bool {
 }
 
 fn text(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok().filter(|text| !text.trim().is_empty())
+    regular::text(path).ok().filter(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]

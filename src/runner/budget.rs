@@ -3,13 +3,14 @@
 use std::io;
 use std::path::Path;
 
+use super::regular;
 use crate::engine::budget::{Budget, BudgetError};
 
 const FILE: &str = "budget.json";
 
 /// The budget as it is now: it may be raised at any time. One that cannot be read is never taken for none.
 pub(super) fn read(directory: &Path) -> Result<Budget, BudgetError> {
-    let text = match std::fs::read_to_string(directory.join(FILE)) {
+    let text = match regular::text(&directory.join(FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Budget::default()),
         Err(error) => return Err(BudgetError::Unreadable(error.to_string())),

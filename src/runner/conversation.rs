@@ -15,6 +15,7 @@ pub(super) struct Turn {
     pub(super) source: Source,
     pub(super) task_id: Option<TaskKey>,
     pub(super) content: String,
+    pub(super) is_continued: bool,
     pub(super) accepted_at: DateTime<Utc>,
     pub(super) progress: Progress,
 }
@@ -31,6 +32,8 @@ pub(super) struct Conversation {
     /// What came before the turns that are kept.
     pub(super) forgotten: Forgotten,
     pub(super) turns: Vec<Turn>,
+    /// Tasks that were canceled before they came, oldest first.
+    pub(super) withdrawn: Vec<(TaskKey, DateTime<Utc>)>,
     pub(super) session: Option<Session>,
 }
 
@@ -40,6 +43,8 @@ pub(super) enum Known<'a> {
     Turn(usize, &'a Turn),
     /// It was here once, and has ended.
     Forgotten,
+    /// It was canceled before it came, at this time.
+    Withdrawn(DateTime<Utc>),
     Never,
 }
 
@@ -55,10 +60,11 @@ impl Conversation {
         match entry {
             Entry::Forgotten(forgotten) => self.forgotten = forgotten,
             Entry::Session(session) => self.session = Some(session),
-            Entry::Accepted { at, source, task_id, content } => {
+            Entry::Accepted { at, source, task_id, content, is_continued } => {
                 let progress = Progress::Queued;
-                self.turns.push(Turn { source, task_id, content, accepted_at: at, progress });
+                self.turns.push(Turn { source, task_id, content, is_continued, accepted_at: at, progress });
             }
+            Entry::Withdrawn { at, task_id } => self.withdrawn.push((task_id, at)),
             Entry::Started { at, turn, run, generation } => {
                 let (text, usage) = (Transcript::default(), Usage::default());
                 self.progress(
@@ -105,8 +111,10 @@ impl Conversation {
     }
 
     pub(super) fn task(&self, task_id: &TaskKey) -> Known<'_> {
-        match self.numbered().find(|(_, turn)| turn.task_id.as_ref() == Some(task_id)) {
+        let withdrawn = self.withdrawn.iter().find(|(withdrawn, _)| withdrawn == task_id);
+        match self.numbered().find(|(_, turn)| turn.is_named(task_id)) {
             Some((number, turn)) => Known::Turn(number, turn),
+            None if let Some((_, at)) = withdrawn => Known::Withdrawn(*at),
             None if self.forgotten.tasks.contains(task_id) => Known::Forgotten,
             None => Known::Never,
         }
@@ -148,6 +156,12 @@ impl Conversation {
 }
 
 impl Turn {
+    /// What the workspace started with has a name of its own.
+    pub(super) fn is_named(&self, task_id: &TaskKey) -> bool {
+        let is_prompt = self.source == Source::Prompt && task_id.is_prompt();
+        is_prompt || self.task_id.as_ref() == Some(task_id)
+    }
+
     /// When the agent began to answer; before that, when it was asked.
     pub(super) fn since(&self) -> DateTime<Utc> {
         match self.progress {

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::domain::app::PROMPT_KEY;
 use crate::engine::{Count, End, FailureKind, Usage};
 
 /// One fact. Turns are numbered from the first one there ever was.
@@ -19,6 +20,14 @@ pub(super) enum Entry {
         source: Source,
         task_id: Option<TaskKey>,
         content: String,
+        /// It goes on with what the engine's session knows.
+        #[serde(default)]
+        is_continued: bool,
+    },
+    /// This task was canceled before it came; it is not taken any more.
+    Withdrawn {
+        at: DateTime<Utc>,
+        task_id: TaskKey,
     },
     Started {
         at: DateTime<Utc>,
@@ -85,8 +94,12 @@ pub(super) enum Outcome {
 pub(super) enum Interruption {
     /// Somebody asked for it.
     Request,
-    /// The runner was stopped.
+    /// The runner was stopped, and the engine has no session to go on in.
     Stop,
+    /// The runner was stopped, and the engine's session can go on.
+    Park,
+    /// The runner was stopped before the engine had the message.
+    Unbegun,
     /// The runner vanished while the run was under way.
     Crash,
 }
@@ -105,6 +118,11 @@ impl TaskKey {
 
     pub(super) fn n_bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// Does it name what the workspace started with?
+    pub(super) fn is_prompt(&self) -> bool {
+        self.0 == PROMPT_KEY
     }
 }
 
@@ -127,6 +145,8 @@ impl Interruption {
         match self {
             Self::Request => "Interrupted as asked.",
             Self::Stop => "Interrupted: the workspace is stopping.",
+            Self::Park => "Interrupted: the workspace is stopping; the next start goes on from here.",
+            Self::Unbegun => "Not begun: the workspace is stopping.",
             Self::Crash => "Interrupted: the runner ended in the middle of this run; it is not run again.",
         }
     }

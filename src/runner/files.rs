@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::regular;
 use crate::engine::Usage;
 use crate::engine::git_state::GitState;
 
@@ -21,7 +22,7 @@ pub(super) fn prepare(directory: &Path) -> io::Result<()> {
 
 /// The workspace's first message, if it has one.
 pub(super) fn prompt(directory: &Path) -> io::Result<Option<String>> {
-    match std::fs::read_to_string(directory.join(PROMPT)) {
+    match regular::text(&directory.join(PROMPT)) {
         Ok(prompt) => Ok(Some(prompt).filter(|prompt| !prompt.trim().is_empty())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -16,6 +16,9 @@ pub(super) struct Bounds {
 
 pub(super) const BOUNDS: Bounds = Bounds { n_turns: 1_000, n_bytes: 4 * 1024 * 1024, n_tasks: 10_000 };
 
+/// Of older ones it is only known that they are not to be taken.
+const MOST_WITHDRAWN: usize = 256;
+
 impl Conversation {
     /// Folds the oldest turns that have ended, as many as are too many. The newest one always stays.
     pub(super) fn forget(&mut self, bounds: Bounds) {
@@ -32,6 +35,8 @@ impl Conversation {
         for turn in self.turns.drain(..n_folded) {
             self.forgotten.take(turn);
         }
+        let n_old = self.withdrawn.len().saturating_sub(MOST_WITHDRAWN);
+        self.forgotten.tasks.extend(self.withdrawn.drain(..n_old).map(|(task_id, _)| task_id));
         let n_surplus = self.forgotten.tasks.len().saturating_sub(bounds.n_tasks);
         self.forgotten.tasks.drain(..n_surplus);
     }
@@ -45,8 +50,11 @@ impl Conversation {
             source: turn.source,
             task_id: turn.task_id.clone(),
             content: turn.content.clone(),
+            is_continued: turn.is_continued,
         });
         entries.extend(accepted);
+        let withdrawn = self.withdrawn.iter().cloned();
+        entries.extend(withdrawn.map(|(task_id, at)| Entry::Withdrawn { at, task_id }));
         entries.extend(self.numbered().flat_map(|(number, turn)| progress(number, turn)));
         entries
     }
@@ -107,7 +115,7 @@ mod tests {
     fn accepted(number: usize) -> Entry {
         let source = if number == 0 { Source::Prompt } else { Source::User };
         let task_id = TaskKey::parse(format!("task-{number}"));
-        Entry::Accepted { at: AT, source, task_id, content: format!("message {number}") }
+        Entry::Accepted { at: AT, source, task_id, content: format!("message {number}"), is_continued: false }
     }
 
     fn ended(turn: usize) -> [Entry; 2] {

@@ -28,9 +28,14 @@ pub(super) async fn look(directory: &Path) -> Option<GitState> {
 /// Where git keeps things; none where there is no repository.
 pub(super) async fn repository(directory: &Path) -> Option<Repository> {
     let arguments = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
-    let told = tokio::time::timeout(LIMIT, git(directory, &arguments)).await.ok()?.ok()?;
+    let told = ask(directory, &arguments).await?;
     let mut paths = told.lines().map(Into::into);
     Some(Repository { git_directory: paths.next()?, common_directory: paths.next()? })
+}
+
+/// What git says within its time; a FIFO in the repository would hold it for ever.
+pub(super) async fn ask(directory: &Path, arguments: &[&str]) -> Option<String> {
+    tokio::time::timeout(LIMIT, git(directory, arguments)).await.ok()?.ok()
 }
 
 async fn read(directory: &Path) -> Result<GitState, GitError> {

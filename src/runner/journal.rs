@@ -1,7 +1,7 @@
 //! The journal: facts on disk before anybody is told, one JSON object a line, kept over restarts and kills.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, SeekFrom};
+use std::io::{self, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,17 @@ use thiserror::Error;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
 use super::entry::Entry;
+use super::regular;
 
 pub(super) const FILE: &str = "journal.jsonl";
 /// Where a shorter journal is written before it takes the place of the long one.
 const FRESH: &str = "journal.jsonl.new";
+/// Where the last thing is kept that was found in the journal's place and cannot be one.
+const BAD: &str = "journal.jsonl.bad";
 /// A journal that is longer says much that is not needed any more.
 const LONG: u64 = 8 * 1024 * 1024;
+/// Even with everything that may wait at once, none of ours gets as long as this.
+const LONGEST: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Error)]
 pub enum JournalError {
@@ -51,16 +56,8 @@ impl Journal {
     pub(super) async fn open(directory: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
         let path = directory.join(FILE);
         let failed = |source| JournalError::Read { path: path.clone(), source };
-        let mut file = open(&path).map_err(failed)?;
-        // The lock goes with the open file, also when we are killed; engines do not inherit it.
-        let held = || JournalError::Held { path: path.clone() };
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| held())?;
-        // Whoever has the journal may have put a shorter one in its place, which is not the one we locked.
-        if !is_same(&file, &path).map_err(failed)? {
-            return Err(held());
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
+        let file = own(directory)?;
+        let mut bytes = regular::bytes(&file, LONGEST).map_err(failed)?;
         // A line that was never finished was never promised to anybody.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(whole);
@@ -103,6 +100,7 @@ impl Journal {
             lines.push(b'\n');
         }
         let fresh = self.directory.join(FRESH);
+        clear(&fresh).map_err(JournalError::Write)?;
         let file = open(&fresh).map_err(JournalError::Write)?;
         // Locked before anybody can find it under its final name.
         flock(&file, FlockOperation::NonBlockingLockExclusive)
@@ -132,8 +130,61 @@ impl Journal {
     }
 }
 
+/// The journal of a directory, locked. The agent may have put something else in its place, which would fail every
+/// start: that is put aside, and a new journal begins.
+fn own(directory: &Path) -> Result<File, JournalError> {
+    let path = directory.join(FILE);
+    let failed = |source| JournalError::Read { path: path.clone(), source };
+    if is_irregular(&path) {
+        put_aside(directory, "it is not a regular file").map_err(failed)?;
+    }
+    let file = lock(&path)?;
+    if file.metadata().map_err(failed)?.len() <= LONGEST {
+        return Ok(file);
+    }
+    put_aside(directory, "it is longer than any journal of ours").map_err(failed)?;
+    lock(&path)
+}
+
+fn lock(path: &Path) -> Result<File, JournalError> {
+    let failed = |source| JournalError::Read { path: path.to_owned(), source };
+    let file = open(path).map_err(failed)?;
+    // The lock goes with the open file, also when we are killed; engines do not inherit it.
+    let held = || JournalError::Held { path: path.to_owned() };
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| held())?;
+    // The runner that has the journal may have put a shorter one in its place, which is not the one we locked.
+    if is_same(&file, path).map_err(failed)? { Ok(file) } else { Err(held()) }
+}
+
+/// Is something there that is no regular file, and no link to one?
+fn is_irregular(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(found) => !found.is_file(),
+        Err(_) => path.is_symlink(),
+    }
+}
+
+fn put_aside(directory: &Path, reason: &str) -> io::Result<()> {
+    let (path, bad) = (directory.join(FILE), directory.join(BAD));
+    clear(&bad)?;
+    std::fs::rename(&path, &bad)?;
+    tracing::warn!(path = %path.display(), kept = %bad.display(), reason, "a new journal begins");
+    Ok(())
+}
+
+/// Removes what is there, of whatever kind.
+fn clear(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    regular::open(options.read(true).write(true).create(true).truncate(false).mode(0o600), path)
 }
 
 fn is_same(file: &File, path: &Path) -> io::Result<bool> {
@@ -166,6 +217,7 @@ mod tests {
             source: Source::User,
             task_id: None,
             content: content.to_owned(),
+            is_continued: false,
         }
     }
 
@@ -202,6 +254,47 @@ mod tests {
         drop(journal);
         let (_journal, entries) = Journal::open(directory.path()).await.unwrap();
         assert_eq!(entries, [accepted("one"), accepted("two"), accepted("three")]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_a_journal_is_put_aside_once_and_a_new_one_begins() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, bad) = (directory.path().join(FILE), directory.path().join(BAD));
+        // Something else is in each place that a journal needs.
+        for place in [BAD, FRESH] {
+            std::fs::create_dir_all(directory.path().join(place).join("full")).unwrap();
+        }
+        let kinds: [(&str, &dyn Fn()); 5] = [
+            ("fifo", &|| rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap()),
+            ("directory", &|| std::fs::create_dir_all(path.join("full")).unwrap()),
+            ("device", &|| std::os::unix::fs::symlink("/dev/zero", &path).unwrap()),
+            ("loop", &|| std::os::unix::fs::symlink(&path, &path).unwrap()),
+            ("sparse", &|| File::create(&path).unwrap().set_len(LONGEST + 1).unwrap()),
+        ];
+        for (kind, plant) in kinds {
+            plant();
+            let planted = path.symlink_metadata().unwrap();
+            let (mut journal, entries) = Journal::open(directory.path()).await.expect(kind);
+            assert_eq!(entries, [], "{kind}");
+            let kept = bad.symlink_metadata().unwrap();
+            assert_eq!((kept.ino(), kept.file_type()), (planted.ino(), planted.file_type()), "{kind}");
+            journal.append(&accepted("one")).await.unwrap();
+            journal.replace(&[accepted("two")]).await.unwrap();
+            drop(journal);
+            let (_journal, entries) = Journal::open(directory.path()).await.expect(kind);
+            assert_eq!(entries, [accepted("two")], "{kind}");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_journal_that_another_runner_has_is_not_put_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let (journal, _) = Journal::open(directory.path()).await.unwrap();
+        journal.file.set_len(LONGEST + 1).await.unwrap();
+        let held = Journal::open(directory.path()).await.unwrap_err();
+        assert!(matches!(held, JournalError::Held { .. }), "{held}");
+        assert!(!directory.path().join(BAD).exists());
     }
 
     #[tokio::test]

@@ -1,51 +1,55 @@
-//! Where a runner listens: a private socket, or a port of the loopback address.
+//! Where a runner listens: a private socket, its own or inherited, or a port of the loopback address.
 
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use axum::Router;
+use rustix::fs::{FileType, fstat};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 
 use super::RunnerError;
 use super::options::Listen;
+use super::peer::OwnPeers;
+use crate::serve::{self, Limits};
 
 /// A place to listen that is ours.
 #[derive(Debug)]
 pub(super) enum Bound {
-    Socket { listener: UnixListener, path: PathBuf },
+    Socket { listener: OwnPeers, path: PathBuf },
+    Inherited(OwnPeers),
     Port(TcpListener),
 }
 
 impl Bound {
     pub(super) fn open(listen: &Listen) -> Result<Self, RunnerError> {
+        let refused = |address: String| |source| RunnerError::Listen { address, source };
         match listen {
-            Listen::Socket(path) => socket(path)
-                .map_err(|source| RunnerError::Listen { address: path.display().to_string(), source }),
+            Listen::Socket(path) => socket(path).map_err(refused(path.display().to_string())),
+            Listen::Inherited => inherited().map_err(refused("standard input".to_owned())),
             Listen::Port(port) => {
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-                bind(address)
-                    .map(Self::Port)
-                    .map_err(|source| RunnerError::Listen { address: address.to_string(), source })
+                bind(address).map(Self::Port).map_err(refused(address.to_string()))
             }
         }
     }
 
-    /// Answers until told to close, and takes the socket away at the end.
+    /// Answers until told to close, and takes a socket of its own away at the end.
     pub(super) async fn serve(self, router: Router, closing: CancellationToken) {
-        let closed = closing.cancelled_owned();
-        let served = match self {
-            Self::Port(listener) => axum::serve(listener, router).with_graceful_shutdown(closed).await,
+        let limits = Limits::of_process();
+        match self {
+            Self::Port(listener) => serve::serve(listener, router, limits, closing).await,
+            Self::Inherited(listener) => serve::serve(listener, router, limits, closing).await,
             Self::Socket { listener, path } => {
-                let served = axum::serve(listener, router).with_graceful_shutdown(closed).await;
-                let removed = std::fs::remove_file(&path);
-                served.and(removed)
+                serve::serve(listener, router, limits, closing).await;
+                if let Err(error) = std::fs::remove_file(&path) {
+                    tracing::warn!(%error, "the runner's socket stays behind");
+                }
             }
-        };
-        if let Err(error) = served {
-            tracing::warn!(%error, "the runner stopped listening");
         }
     }
 }
@@ -56,7 +60,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// Takes its place in one step: a socket that a dead runner left is replaced, and nobody ever sees ours with
+/// Takes its place in one step: a socket that a dead runner left is replaced, and no client ever sees ours with
 /// other rights than the final ones. That no living runner has it is known by the journal's lock.
 fn socket(path: &Path) -> io::Result<Bound> {
     let fresh = path.with_extension("new");
@@ -67,5 +71,17 @@ fn socket(path: &Path) -> io::Result<Bound> {
     let listener = UnixListener::bind(&fresh)?;
     std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(&fresh, path)?;
-    Ok(Bound::Socket { listener, path: path.to_owned() })
+    Ok(Bound::Socket { listener: OwnPeers::of(listener)?, path: path.to_owned() })
+}
+
+/// The socket leaves standard input at once, where every child would find it.
+fn inherited() -> io::Result<Bound> {
+    let stdin = rustix::stdio::stdin();
+    if FileType::from_raw_mode(fstat(stdin)?.st_mode) != FileType::Socket {
+        return Err(io::Error::other("it is not a socket"));
+    }
+    let listener = std::os::unix::net::UnixListener::from(stdin.try_clone_to_owned()?);
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?.as_fd())?;
+    listener.set_nonblocking(true)?;
+    Ok(Bound::Inherited(OwnPeers::of(UnixListener::from_std(listener)?)?))
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::git::git;
+use super::git::ask;
 
 /// The clock of files runs behind ours by less than this.
 const CLOCKS_DIFFER: Duration = Duration::from_millis(100);
@@ -44,9 +44,9 @@ struct Lock {
 impl Repository {
     async fn of(directory: &Path) -> Option<Self> {
         let asked = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
-        let told = git(directory, &asked).await.ok()?;
+        let told = ask(directory, &asked).await?;
         let (git_dir, common_dir) = told.trim_end().split_once('\n')?;
-        let branch = git(directory, &["symbolic-ref", "--quiet", "HEAD"]).await.ok();
+        let branch = ask(directory, &["symbolic-ref", "--quiet", "HEAD"]).await;
         Some(Self {
             directory: directory.canonicalize().ok()?,
             git_dir: git_dir.into(),

@@ -11,6 +11,8 @@ use super::chosen::Chosen;
 use crate::engine::installed::Site;
 use crate::engine::{self, UnknownEngine};
 
+const LISTENER: &str = "FLEET_AGENT_LISTENER";
+const STDIN: &str = "stdin";
 const DEFAULT_SLUG: &str = "ccw";
 /// For an engine that is interrupted; when its workspace is being stopped it gets less.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
@@ -41,6 +43,8 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     Socket(PathBuf),
+    /// On the socket that the embedded Coder has bound and given us as standard input.
+    Inherited,
     /// On the loopback address.
     Port(u16),
 }
@@ -119,8 +123,15 @@ fn site(variable: &impl Fn(&str) -> Option<String>) -> Result<Site, OptionsError
 }
 
 fn listen(port: Option<u16>, variable: &impl Fn(&str) -> Option<String>) -> Result<Listen, OptionsError> {
+    let inherited = match variable(LISTENER).as_deref() {
+        Some(STDIN) => Some(Listen::Inherited),
+        Some(value) => {
+            return Err(OptionsError::Value { name: LISTENER, value: value.to_owned(), wanted: "'stdin'" });
+        }
+        None => None,
+    };
     let socket = || variable("FLEET_AGENT_SOCKET").map(|path| Listen::Socket(path.into()));
-    port.map(Listen::Port).or_else(socket).ok_or(OptionsError::NoListen)
+    port.map(Listen::Port).or(inherited).or_else(socket).ok_or(OptionsError::NoListen)
 }
 
 /// Without address or token there is nobody to report to, as when it runs outside a workspace.
@@ -188,6 +199,10 @@ mod tests {
         assert_eq!(
             said(Some(1), &[engine, home, ("FLEET_GENERATION", "two")]),
             "FLEET_GENERATION: 'two' is not a whole number"
+        );
+        assert_eq!(
+            said(None, &[engine, home, ("FLEET_AGENT_LISTENER", "7")]),
+            "FLEET_AGENT_LISTENER: '7' is not 'stdin'"
         );
         let address = [engine, home, ("CODER_AGENT_URL", "nowhere"), ("CODER_AGENT_TOKEN", "t")];
         assert_eq!(said(Some(1), &address), "CODER_AGENT_URL: 'nowhere' is not a URL");

@@ -71,9 +71,10 @@ impl Report {
             Outcome::Complete { text } => Self::new(AppState::Complete, text),
             Outcome::Question { text } => Self::new(AppState::Idle, text),
             Outcome::Failed { text, .. } => Self::new(AppState::Failure, text),
-            Outcome::Interrupted { by: by @ (Interruption::Request | Interruption::Stop) } => {
-                Self::new(AppState::Idle, by.text())
-            }
+            Outcome::Interrupted {
+                by:
+                    by @ (Interruption::Request | Interruption::Stop | Interruption::Park | Interruption::Unbegun),
+            } => Self::new(AppState::Idle, by.text()),
             Outcome::Interrupted { by: by @ Interruption::Crash } => Self::new(AppState::Failure, by.text()),
         }
     }
@@ -183,8 +184,15 @@ mod tests {
         assert_eq!(word(Outcome::Failed { kind, text: text() }), told("failure", "two lines"));
         let interrupted = |by| word(Outcome::Interrupted { by }).0;
         assert_eq!(
-            [Interruption::Request, Interruption::Stop, Interruption::Crash].map(interrupted),
-            ["idle", "idle", "failure"]
+            [
+                Interruption::Request,
+                Interruption::Stop,
+                Interruption::Park,
+                Interruption::Unbegun,
+                Interruption::Crash,
+            ]
+            .map(interrupted),
+            ["idle", "idle", "idle", "idle", "failure"]
         );
     }
 }

@@ -61,7 +61,13 @@ mod tests {
     const AT: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
     fn accepted(content: &str) -> Entry {
-        Entry::Accepted { at: AT, source: Source::User, task_id: None, content: content.to_owned() }
+        Entry::Accepted {
+            at: AT,
+            source: Source::User,
+            task_id: None,
+            content: content.to_owned(),
+            is_continued: false,
+        }
     }
 
     fn started(turn: usize) -> Entry {

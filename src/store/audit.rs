@@ -63,6 +63,21 @@ impl Store {
         Ok(())
     }
 
+    /// Adds the rows of operations whose server was killed right after it had accepted them. What was accepted for a
+    /// task or a squad goes by the name of that tool and hangs on its row.
+    pub async fn audit_complete(&self) -> Result<u64, StoreError> {
+        let insert = sqlx::query(
+            "INSERT INTO audit (at, principal_kind, principal, surface, action, target, outcome, operation_id, reason) \
+             SELECT o.created_at, COALESCE((SELECT t.kind FROM tokens t WHERE t.name = o.principal \
+             ORDER BY t.created_at DESC LIMIT 1), 'operator'), o.principal, 'restart', o.kind || '_agent', a.name, \
+             'allowed', o.id, 'recorded at the next start: the server was killed before' \
+             FROM operations o JOIN agents a ON a.id = o.agent_id WHERE o.principal NOT IN \
+             ('start_squad_members', 'cancel_agent_task') \
+             AND NOT EXISTS (SELECT 1 FROM audit row WHERE row.operation_id = o.id)",
+        );
+        Ok(insert.execute(&self.write).await?.rows_affected())
+    }
+
     /// The trail in the order written, newest first.
     pub async fn audit_page(&self, page: PageRequest) -> Result<Page<AuditRow>, StoreError> {
         let mut read = self.read.begin().await?;

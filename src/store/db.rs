@@ -50,7 +50,7 @@ pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
 }
 
 /// The files of a database. SQLite follows links before it names its logs.
-pub(crate) fn files_of(path: &Path) -> [PathBuf; 3] {
+pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (log, index) = (with_suffix(&path, "-wal"), with_suffix(&path, "-shm"));
     [path, log, index]
@@ -119,17 +119,33 @@ pub(crate) async fn findings(connection: &mut SqliteConnection) -> Result<Vec<St
     Ok(findings)
 }
 
+/// Refuses an empty file where a database was: what it held is lost, and a new one in its place would hide that.
+pub(crate) fn refuse_emptied(options: &StoreOptions) -> Result<(), StoreError> {
+    let path = options.path.clone();
+    if fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
+        let advice = backup_advice(options);
+        let advice =
+            advice.unwrap_or_else(|none| format!("{none}; to begin anew run 'rm {}'", path.display()));
+        return Err(StoreError::Emptied { path, advice });
+    }
+    Ok(())
+}
+
 /// The log beside a damaged file would be played into the copy that replaces it, so it has to go first.
 fn corrupt(problem: String, options: &StoreOptions) -> StoreError {
-    let path = options.path.clone();
-    let advice = match backup::newest(&options.backups) {
+    let advice = backup_advice(options).unwrap_or_else(|none| none);
+    StoreError::Corrupt { path: options.path.clone(), problem, advice }
+}
+
+/// How to go back to the newest backup, or that there is none.
+fn backup_advice(options: &StoreOptions) -> Result<String, String> {
+    let path = options.path.display();
+    match backup::newest(&options.backups) {
         Some(backup) => {
-            let (backup, path) = (backup.display(), path.display());
-            format!("stop fleet-mcp, remove {path}-wal and copy {backup} over {path}")
+            Ok(format!("stop fleet-mcp, remove {path}-wal and copy {} over {path}", backup.display()))
         }
-        None => format!("there is no backup in {}", options.backups.display()),
-    };
-    StoreError::Corrupt { path, problem, advice }
+        None => Err(format!("there is no backup in {}", options.backups.display())),
+    }
 }
 
 fn base_options(path: &Path) -> SqliteConnectOptions {

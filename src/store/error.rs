@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::domain::task_order::Refused;
+
 #[derive(Debug, Error)]
 pub enum StoreError {
     #[error("a live agent has this name already")]
@@ -17,10 +19,14 @@ pub enum StoreError {
     Busy,
     #[error("too many tasks wait for the agent")]
     QueueFull,
+    #[error("the agent has as much metadata as it may have")]
+    MetadataFull,
     #[error("this request key was used with other arguments")]
     KeyReused,
     #[error("the operation has ended")]
     Ended,
+    #[error("the agent is being deleted")]
+    BeingDeleted,
     #[error("the parent token is revoked")]
     ParentRevoked,
     #[error("the store has no such {0}")]
@@ -34,6 +40,8 @@ pub enum StoreError {
     NewerSchema { path: PathBuf, found: i64, known: i64, backups: PathBuf },
     #[error("{path} is damaged: {problem}; {advice}")]
     Corrupt { path: PathBuf, problem: String, advice: String },
+    #[error("{path} is empty, though this data directory was in use before; {advice}")]
+    Emptied { path: PathBuf, advice: String },
     #[error("migrate {path}; {backup}")]
     Migrate {
         path: PathBuf,
@@ -51,6 +59,15 @@ pub enum StoreError {
 
 /// SQLite's word for a disk that takes no more; the transaction is undone by then.
 const FULL: &str = "13";
+
+impl From<Refused> for StoreError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Busy => Self::Busy,
+            Refused::QueueFull => Self::QueueFull,
+        }
+    }
+}
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {

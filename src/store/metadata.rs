@@ -9,26 +9,53 @@ use super::Store;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 use crate::domain::id::AgentId;
-use crate::domain::metadata::{Dated, Metadata, MetadataKey};
+use crate::domain::metadata::{Dated, MOST_BYTES, MOST_KEYS, Metadata, MetadataKey, USAGE, is_value};
 
 impl Store {
+    /// Sets a value, within the bounds; one that says nothing takes its key away. What the fleet counts itself is
+    /// outside of the bounds.
     pub async fn metadata_set(
         &self,
         agent: AgentId,
         key: &MetadataKey,
         dated: &Dated,
     ) -> Result<(), StoreError> {
+        if !is_value(&dated.value) {
+            return self.metadata_unset(agent, key).await;
+        }
         let set = sqlx::query(
             "INSERT INTO metadata (agent_id, key, value, changed_at) SELECT id, $2, $3, $4 FROM agents WHERE id = $1 \
+             AND ($2 = $5 OR (SELECT count(*) < $6 AND \
+             coalesce(sum(length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))), 0) + $7 <= $8 \
+             FROM metadata WHERE agent_id = $1 AND key NOT IN ($2, $5))) \
              ON CONFLICT (agent_id, key) DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at",
         )
         .bind(agent.0)
         .bind(key.as_str())
         .bind(&dated.value)
         .bind(micros(dated.changed_at))
+        .bind(USAGE)
+        .bind(count(MOST_KEYS))
+        .bind(count(key.as_str().len() + dated.value.len()))
+        .bind(count(MOST_BYTES))
         .execute(&self.write)
         .await?;
-        if set.rows_affected() == 0 { Err(StoreError::Missing("agent")) } else { Ok(()) }
+        match set.rows_affected() {
+            0 if self.agent_is_known(agent).await? => Err(StoreError::MetadataFull),
+            0 => Err(StoreError::Missing("agent")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn metadata_unset(&self, agent: AgentId, key: &MetadataKey) -> Result<(), StoreError> {
+        let unset = sqlx::query("DELETE FROM metadata WHERE agent_id = $1 AND key = $2");
+        unset.bind(agent.0).bind(key.as_str()).execute(&self.write).await?;
+        Ok(())
+    }
+
+    async fn agent_is_known(&self, agent: AgentId) -> Result<bool, StoreError> {
+        let known = sqlx::query("SELECT 1 FROM agents WHERE id = $1").bind(agent.0);
+        Ok(known.fetch_optional(&self.read).await?.is_some())
     }
 
     pub async fn metadata_of(&self, agent: AgentId) -> Result<Metadata, StoreError> {
@@ -54,6 +81,10 @@ impl Store {
         }
         Ok(live.into_iter().collect())
     }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 struct Entry {

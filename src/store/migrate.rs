@@ -30,6 +30,10 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 8, name: "refusals", sql: include_str!("migrations/0008_refusals.sql") },
     Step { version: 9, name: "outputs", sql: include_str!("migrations/0009_outputs.sql") },
     Step { version: 10, name: "words", sql: include_str!("migrations/0010_words.sql") },
+    Step { version: 11, name: "audit index", sql: include_str!("migrations/0011_audit_index.sql") },
+    Step { version: 12, name: "signatures", sql: include_str!("migrations/0012_signatures.sql") },
+    Step { version: 13, name: "interrupts", sql: include_str!("migrations/0013_interrupts.sql") },
+    Step { version: 14, name: "cancel", sql: include_str!("migrations/0014_cancel.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.

@@ -42,6 +42,24 @@ async fn tables_named_notes(store: &Store) -> i64 {
 }
 
 #[tokio::test]
+async fn a_name_that_one_token_has_becomes_that_tokens_signature_and_a_shared_one_stays() {
+    let (_dir, options) = home();
+    let store = Store::open_at(&options, &STEPS[..10]).await.unwrap();
+    let rows = "INSERT INTO tokens (id, hash, kind, name, created_at) VALUES \
+         (x'000102030405060708090a0b0c0d0e0f', x'01', 'manager', 'alone', 0), \
+         (x'10', x'02', 'manager', 'shared', 0), (x'11', x'03', 'manager', 'shared', 0); \
+         INSERT INTO request_keys VALUES ('alone', 't', 'k', x'00', x'00', 0), ('shared', 't', 'k', x'00', x'00', 0), \
+         ('agent:x', 't', 'k', x'00', x'00', 0)";
+    sqlx::raw_sql(rows).execute(&store.write).await.unwrap();
+    store.close().await;
+    let store = Store::open_at(&options, STEPS).await.unwrap();
+    let query = sqlx::query_scalar("SELECT principal FROM request_keys ORDER BY principal");
+    let signatures: Vec<String> = query.fetch_all(&store.read).await.unwrap();
+    assert_eq!(signatures, ["agent:x", "shared", "token:00010203-0405-0607-0809-0a0b0c0d0e0f"]);
+    store.close().await;
+}
+
+#[tokio::test]
 async fn an_existing_database_is_copied_before_it_is_migrated() {
     let (_dir, options) = home();
     old_store(&options).await;

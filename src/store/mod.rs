@@ -5,13 +5,16 @@ mod audit;
 mod backup;
 mod db;
 mod error;
+mod invariants;
 mod journal;
 mod journal_window;
 mod logs;
 mod metadata;
 mod migrate;
+mod operation_list;
 mod operations;
 mod provisions;
+mod raw_files;
 mod report_tasks;
 mod request_keys;
 mod rescues;
@@ -29,6 +32,7 @@ mod tasks;
 mod tokens;
 mod words;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,18 +40,21 @@ use sqlx::Transaction;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 
 pub use audit::{AuditOutcome, AuditRow};
-pub(crate) use db::files_of;
 pub use error::StoreError;
+pub use invariants::Ages;
+pub use operation_list::ListedOperation;
 pub use operations::{Accepted, OperationEnd};
+pub use raw_files::RawFile;
 pub use request_keys::RequestKey;
 pub use sightings::Seen;
 pub use squads::SquadAccepted;
 pub use task_moves::{CancelTaken, Meaning, Which};
-pub use tasks::{Admission, LatestTasks, TaskAccepted};
+pub use tasks::{LatestTasks, TaskAccepted, TasksStamp};
 pub use tokens::TokenRecord;
 
-use db::Found;
+use db::{Found, files_of};
 use migrate::Step;
+use raw_files::RawFiles;
 use reserve::Reserve;
 
 /// Where the database and its copies are.
@@ -63,12 +70,20 @@ pub struct Store {
     read: SqlitePool,
     write: SqlitePool,
     reserve: Arc<Reserve>,
+    path: Arc<Path>,
+    /// Dropped after the connections.
+    raw: Arc<RawFiles>,
 }
 
 impl Store {
     /// Opens or makes the database; a damaged or newer one is refused with its rows untouched.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         Self::open_at(options, migrate::STEPS).await
+    }
+
+    /// For a data directory that is known to have been used: an empty file there is what is left of a database.
+    pub fn refuse_emptied(options: &StoreOptions) -> Result<(), StoreError> {
+        db::refuse_emptied(options)
     }
 
     /// Ends when running statements have ended and the log is merged into the file.
@@ -90,6 +105,19 @@ impl Store {
         Ok(findings)
     }
 
+    /// The bytes of the database and of its log. The log's index holds none of what is stored.
+    pub fn raw_files(&self) -> io::Result<Vec<(PathBuf, RawFile)>> {
+        let [database, log, _index] = files_of(&self.path);
+        let mut files = Vec::new();
+        for path in [database, log] {
+            match self.raw.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => files.push((path, opened?)),
+            }
+        }
+        Ok(files)
+    }
+
     /// Copies everything committed so far to a new file, readable by the owner only.
     pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         backup::copy(&self.read, to).await
@@ -97,6 +125,9 @@ impl Store {
 
     async fn open_at(options: &StoreOptions, steps: &[Step]) -> Result<Self, StoreError> {
         db::check_sqlite().await?;
+        if backup::newest(&options.backups).is_some() {
+            db::refuse_emptied(options)?;
+        }
         let found = db::prepare_file(&options.path)?;
         let write =
             db::open_writer(&options.path).await.map_err(|error| db::refuse_damage(error, options))?;
@@ -105,7 +136,8 @@ impl Store {
             return Err(refusal);
         }
         let read = db::open_readers(&options.path).await?;
-        Ok(Self { read, write, reserve: Arc::new(Reserve::beside(&options.path)) })
+        let reserve = Arc::new(Reserve::beside(&options.path));
+        Ok(Self { read, write, reserve, path: options.path.as_path().into(), raw: Arc::default() })
     }
 
     /// For transactions that read before they write: the lock is taken at once, so what was read stays true.

@@ -6,23 +6,28 @@ use sqlx::{FromRow, Row, Sqlite};
 
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any, unreadable};
-use super::{RequestKey, Store, request_keys};
+use super::sightings::is_being_deleted;
+use super::{RequestKey, Store, request_keys, rescues, sightings};
 use crate::domain::id::{AgentId, OperationId};
-use crate::domain::operation::{Failure, Operation, OperationKind, OperationState, Progress};
+use crate::domain::operation::{CancelRequest, Failure, Operation, OperationKind, OperationState, Progress};
 
 /// How an operation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationEnd {
     Done,
     Failed(Failure),
-    Canceled,
+    /// With what it left behind.
+    Canceled(String),
 }
+
+/// The code of what a canceled operation left behind.
+const CANCELED: &str = "CANCELED";
 
 macro_rules! select_operations {
     ($rest:literal) => {
         concat!(
             "SELECT id, agent_id, kind, state, step, sent_at, base_build, build, build_ended_at, principal, ",
-            "failure_code, failure_message, created_at, updated_at FROM operations ",
+            "failure_code, failure_message, cancel_by, cancel_at, created_at, updated_at FROM operations ",
             $rest
         )
     };
@@ -37,7 +42,8 @@ pub enum Accepted {
 }
 
 impl Store {
-    /// Accepts an intent, or finds the one accepted before with the same request key.
+    /// Accepts an intent, or finds the one accepted before with the same request key. Once the delete of an agent is
+    /// accepted nothing else is: it could neither be carried out before the delete nor after it.
     pub async fn operation_accept(
         &self,
         operation: &Operation,
@@ -46,6 +52,9 @@ impl Store {
         let mut tx = self.begin().await?;
         if let Some(earlier) = by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
+        }
+        if is_being_deleted(&mut tx, operation.agent_id).await? {
+            return Err(StoreError::BeingDeleted);
         }
         insert(&mut tx, operation).await?;
         request_keys::remember(&mut tx, key, operation.id.0, operation.created_at).await?;
@@ -105,26 +114,58 @@ impl Store {
              ended_at = $4 WHERE id = $5 AND ended_at IS NULL",
         )
         .bind(end.state().word())
-        .bind(failure.map(|failure| failure.code.as_str()))
-        .bind(failure.map(|failure| failure.message.as_str()))
+        .bind(failure.map(|(code, _)| code))
+        .bind(failure.map(|(_, message)| message))
         .bind(micros(at))
         .bind(id.0)
         .execute(&mut *tx)
         .await?;
-        require(&mut tx, id).await?;
+        let operation = by_id(&mut tx, id).await?.ok_or(StoreError::Missing("operation"))?;
+        // Nothing of the agent may have changed, but readers of changes are told.
+        if ended.rows_affected() == 1 && matches!(end, OperationEnd::Canceled(_)) {
+            sightings::touch(&mut tx, operation.agent_id).await?;
+        }
         tx.commit().await?;
         Ok(ended.rows_affected() == 1)
     }
 
-    /// Cancels what waits and runs before that delete of the same agent; gives the ids in the order accepted.
+    /// Records that someone wants an operation to end; the first who asked is remembered.
+    pub async fn operation_cancel(
+        &self,
+        id: OperationId,
+        request: &CancelRequest,
+    ) -> Result<Operation, StoreError> {
+        let mut tx = self.begin().await?;
+        sqlx::query(
+            "UPDATE operations SET cancel_by = $1, cancel_at = $2 \
+             WHERE id = $3 AND ended_at IS NULL AND cancel_at IS NULL",
+        )
+        .bind(&request.by)
+        .bind(micros(request.at))
+        .bind(id.0)
+        .execute(&mut *tx)
+        .await?;
+        let operation = by_id(&mut tx, id).await?.ok_or(StoreError::Missing("operation"))?;
+        if operation.state.is_ended() {
+            return Err(StoreError::Ended);
+        }
+        tx.commit().await?;
+        Ok(operation)
+    }
+
+    /// Cancels what waits and runs before that delete of the same agent, in the name of the caller that asked for the
+    /// delete unless another one canceled it earlier; gives the ids in the order accepted.
     pub async fn operations_cancel_before(
         &self,
         delete: OperationId,
         agent: AgentId,
         at: DateTime<Utc>,
     ) -> Result<Vec<OperationId>, StoreError> {
+        let mut tx = self.begin().await?;
         let rows = sqlx::query(
-            "UPDATE operations SET state = $1, updated_at = $2, ended_at = $2 \
+            "UPDATE operations SET state = $1, updated_at = $2, ended_at = $2, \
+             cancel_by = COALESCE(cancel_by, (SELECT principal FROM operations WHERE id = $4)), \
+             cancel_at = COALESCE(cancel_at, $2) \
              WHERE agent_id = $3 AND ended_at IS NULL \
              AND sequence < (SELECT sequence FROM operations WHERE id = $4) RETURNING id, sequence",
         )
@@ -132,8 +173,10 @@ impl Store {
         .bind(micros(at))
         .bind(agent.0)
         .bind(delete.0)
-        .fetch_all(&self.write)
+        .fetch_all(&mut *tx)
         .await?;
+        rescues::overtake(&mut tx, agent).await?;
+        tx.commit().await?;
         let canceled =
             rows.iter().map(|row| Ok((row.try_get::<i64, _>("sequence")?, row.id("id", OperationId)?)));
         let mut canceled = canceled.collect::<Result<Vec<_>, sqlx::Error>>()?;
@@ -147,14 +190,16 @@ impl OperationEnd {
         match self {
             Self::Done => OperationState::Done,
             Self::Failed(_) => OperationState::Failed,
-            Self::Canceled => OperationState::Canceled,
+            Self::Canceled(_) => OperationState::Canceled,
         }
     }
 
-    fn failure(&self) -> Option<&Failure> {
+    /// Code and message of what is told about it later.
+    fn failure(&self) -> Option<(&str, &str)> {
         match self {
-            Self::Failed(failure) => Some(failure),
-            Self::Done | Self::Canceled => None,
+            Self::Failed(failure) => Some((&failure.code, &failure.message)),
+            Self::Canceled(left) => Some((CANCELED, left)),
+            Self::Done => None,
         }
     }
 }
@@ -254,6 +299,11 @@ fn failure_of(row: &SqliteRow) -> Result<Option<Failure>, sqlx::Error> {
     Ok(code.zip(message).map(|(code, message)| Failure { code, message }))
 }
 
+fn cancel_of(row: &SqliteRow) -> Result<Option<CancelRequest>, sqlx::Error> {
+    let by: Option<String> = row.try_get("cancel_by")?;
+    Ok(by.zip(row.time_if_any("cancel_at")?).map(|(by, at)| CancelRequest { by, at }))
+}
+
 impl FromRow<'_, SqliteRow> for Operation {
     fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
@@ -264,6 +314,7 @@ impl FromRow<'_, SqliteRow> for Operation {
             progress: progress_of(row)?,
             principal: row.try_get("principal")?,
             failure: failure_of(row)?,
+            cancel: cancel_of(row)?,
             created_at: row.time("created_at")?,
             updated_at: row.time("updated_at")?,
         })

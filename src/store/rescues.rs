@@ -89,6 +89,17 @@ impl Store {
     }
 }
 
+/// Ends the rescues of an agent's deletes that were canceled for a later one, which has a rescue of its own.
+pub(super) async fn overtake(connection: &mut SqliteConnection, agent: AgentId) -> Result<(), sqlx::Error> {
+    let update = sqlx::query(
+        "UPDATE rescues SET state = $1, since = $2, file = $3, bytes = $4, commit_id = $5, note = $6 \
+         WHERE agent_id = $7 AND state IN ('wanted', 'trying') AND operation_id IN \
+         (SELECT id FROM operations WHERE agent_id = $7 AND ended_at IS NOT NULL)",
+    );
+    let overtaken = RescueOutcome::Failed { reason: "a later delete took its place".to_owned() };
+    bind_outcome(update, &overtaken).bind(agent.0).execute(connection).await.map(drop)
+}
+
 async fn insert(connection: &mut SqliteConnection, rescue: &Rescue) -> Result<(), sqlx::Error> {
     let insert = sqlx::query(
         "INSERT INTO rescues (state, since, file, bytes, commit_id, note, id, operation_id, agent_id, agent_name, \

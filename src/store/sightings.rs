@@ -145,7 +145,10 @@ async fn look(
 }
 
 /// Once its delete is accepted, an agent is what the delete says, whatever Coder still shows of it.
-async fn is_being_deleted(connection: &mut SqliteConnection, id: AgentId) -> Result<bool, sqlx::Error> {
+pub(super) async fn is_being_deleted(
+    connection: &mut SqliteConnection,
+    id: AgentId,
+) -> Result<bool, sqlx::Error> {
     let open = sqlx::query("SELECT 1 FROM operations WHERE agent_id = $1 AND kind = $2 AND ended_at IS NULL")
         .bind(id.0)
         .bind(OperationKind::Delete.word())

@@ -11,8 +11,8 @@ use super::row::{Columns, micros};
 use super::{Store, journal, task_rows, tasks, words};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Claim, Task, TaskMove, TaskState, Verified};
-use crate::domain::task_plan::ending;
+use crate::domain::task::{Cancel, CancelCause, Claim, Task, TaskMove, TaskState, Verified};
+use crate::domain::task_plan::{ending, why};
 
 /// Which tasks a cancel is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,13 +82,14 @@ impl Store {
             Which::All => open.len(),
         };
         let mut taken = CancelTaken::default();
+        let cancel = Cancel { at, cause: CancelCause::Request, may_stop };
         for task in open.into_iter().take(n_meant) {
             if task.state() == TaskState::Queued {
                 taken.ended.push(task.id);
-                end(&mut tx, task, ("canceled while it waited", TaskState::Canceled), at).await?;
+                end_waiting(&mut tx, task, cancel).await?;
             } else {
                 taken.in_hand = Some(task.id);
-                ask_to_cancel(&mut tx, task.id, at, may_stop).await?;
+                ask_to_cancel(&mut tx, task.id, cancel).await?;
             }
         }
         tx.commit().await?;
@@ -178,23 +179,39 @@ pub(super) async fn end_all(
     Ok(())
 }
 
-/// The first wish counts, so that its deadlines hold; a later one may only allow more.
+/// The first wish counts with its cause, so that its deadlines hold; a later one may only allow more.
 pub(super) async fn ask_to_cancel(
     connection: &mut SqliteConnection,
     task: TaskId,
-    at: DateTime<Utc>,
-    may_stop: bool,
+    cancel: Cancel,
 ) -> Result<(), sqlx::Error> {
+    let by = match cancel.cause {
+        CancelCause::Request => None,
+        CancelCause::Interrupt(by) => Some(by.0),
+    };
     sqlx::query(
-        "UPDATE task_deliveries SET cancel_at = COALESCE(cancel_at, $1), \
-         cancel_may_stop = CASE WHEN $2 THEN 1 ELSE cancel_may_stop END WHERE task_id = $3",
+        "UPDATE task_deliveries SET cancel_by = CASE WHEN cancel_at IS NULL THEN $1 ELSE cancel_by END, \
+         cancel_at = COALESCE(cancel_at, $2), \
+         cancel_may_stop = CASE WHEN $3 THEN 1 ELSE cancel_may_stop END WHERE task_id = $4",
     )
-    .bind(micros(at))
-    .bind(may_stop)
+    .bind(by)
+    .bind(micros(cancel.at))
+    .bind(cancel.may_stop)
     .bind(task.0)
     .execute(connection)
     .await
     .map(drop)
+}
+
+/// Ends a task that the agent never had.
+pub(super) async fn end_waiting(
+    connection: &mut SqliteConnection,
+    task: Task,
+    cancel: Cancel,
+) -> Result<(), sqlx::Error> {
+    ask_to_cancel(connection, task.id, cancel).await?;
+    let reason = why(cancel.cause, "canceled while it waited", "the agent did not have it yet");
+    end(connection, task, (&reason, TaskState::Canceled), cancel.at).await
 }
 
 pub(super) async fn note_move(

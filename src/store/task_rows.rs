@@ -8,7 +8,7 @@ use super::row::{Columns, micros, micros_if_any, unreadable};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::TaskId;
 use crate::domain::task::{
-    Cancel, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskOrigin, TaskWork, Verified,
+    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskOrigin, TaskWork, Verified,
 };
 
 /// A query for whole tasks; `j` is the line of the journal, `d` the delivery.
@@ -18,7 +18,7 @@ macro_rules! select_tasks {
             "SELECT j.id, j.agent_id, j.kind, j.message, j.state, j.outcome, j.source, j.task_id, j.uri, ",
             "j.needs_user_attention, j.generation, j.created_at, d.origin, d.is_urgent, d.step, d.channel, d.at, ",
             "d.base_message, d.is_answered, d.attempt, d.timeout_micros, d.working_since, d.last_sign, ",
-            "d.silent_since, d.parked_until, d.cancel_at, d.cancel_may_stop, d.claim, d.claim_text, d.claim_at, ",
+            "d.silent_since, d.parked_until, d.cancel_at, d.cancel_by, d.cancel_may_stop, d.is_continued, d.worked_micros, d.claim, d.claim_text, d.claim_at, ",
             "d.reached, d.head_before, d.verified, d.verified_commit, d.verified_is_new, d.verified_is_pushed, ",
             "d.verified_is_clean FROM journal j JOIN task_deliveries d ON d.task_id = j.id ",
             $rest
@@ -71,7 +71,7 @@ pub(super) async fn update(
          attempt = $6, working_since = $7, last_sign = $8, silent_since = $9, parked_until = $10, reached = $11, \
          head_before = $12, verified = $13, verified_commit = $14, verified_is_new = $15, \
          verified_is_pushed = $16, verified_is_clean = $17, \
-         claim = CASE WHEN attempt = $6 THEN claim END WHERE task_id = $18",
+         claim = CASE WHEN attempt = $6 THEN claim END, is_continued = $18, worked_micros = $19 WHERE task_id = $20",
     );
     bind_delivery(update, work.delivery)
         .bind(work.attempt)
@@ -86,6 +86,8 @@ pub(super) async fn update(
         .bind(verified.and_then(|seen| seen.is_new))
         .bind(verified.map(|seen| seen.is_pushed))
         .bind(verified.map(|seen| seen.is_clean))
+        .bind(work.is_continued)
+        .bind(work.worked.num_microseconds().unwrap_or(i64::MAX))
         .bind(id.0)
         .execute(connection)
         .await
@@ -123,6 +125,13 @@ fn delivery_of(row: &SqliteRow) -> Result<Delivery, sqlx::Error> {
     }
 }
 
+fn cancel_of(row: &SqliteRow) -> Result<Option<Cancel>, sqlx::Error> {
+    let Some(at) = row.time_if_any("cancel_at")? else { return Ok(None) };
+    let by = row.id_if_any("cancel_by", TaskId)?;
+    let cause = by.map_or(CancelCause::Request, CancelCause::Interrupt);
+    Ok(Some(Cancel { at, cause, may_stop: row.try_get("cancel_may_stop")? }))
+}
+
 fn claim_of(row: &SqliteRow) -> Result<Option<Claim>, sqlx::Error> {
     let Some(kind) = row.word_if_any("claim", ClaimKind::parse)? else { return Ok(None) };
     Ok(Some(Claim { kind, text: row.try_get("claim_text")?, at: row.time("claim_at")? }))
@@ -142,18 +151,19 @@ pub(super) fn verified_of(row: &SqliteRow) -> Result<Option<Verified>, sqlx::Err
 
 impl FromRow<'_, SqliteRow> for Task {
     fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
-        let may_stop: bool = row.try_get("cancel_may_stop")?;
         let work = TaskWork {
             origin: row.word("origin", TaskOrigin::parse)?,
             is_urgent: row.try_get("is_urgent")?,
             delivery: delivery_of(row)?,
             attempt: row.try_get("attempt")?,
+            is_continued: row.try_get("is_continued")?,
             timeout: row.try_get::<Option<i64>, _>("timeout_micros")?.map(TimeDelta::microseconds),
             working_since: row.time_if_any("working_since")?,
+            worked: TimeDelta::microseconds(row.try_get("worked_micros")?),
             last_sign: row.time_if_any("last_sign")?,
             silent_since: row.time_if_any("silent_since")?,
             parked_until: row.time_if_any("parked_until")?,
-            cancel: row.time_if_any("cancel_at")?.map(|at| Cancel { at, may_stop }),
+            cancel: cancel_of(row)?,
             reached: row.word("reached", Reached::parse)?,
             claim: claim_of(row)?,
             head_before: row.try_get("head_before")?,

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
 use super::error::StoreError;
 use super::row::Columns;
-use super::task_moves::{ask_to_cancel, note_move};
+use super::task_moves::{ask_to_cancel, end_waiting, note_move};
 use super::task_rows::{self, select_tasks};
 use super::{RequestKey, Store, journal, request_keys, words};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{SeenTasks, Task, TaskMove, TaskOrigin, TaskState, WhenBusy, Word};
-
-/// More tasks than this never wait for one agent.
-const LONGEST_QUEUE: usize = 500;
+use crate::domain::task::{Cancel, CancelCause, SeenTasks, Task, TaskMove, TaskOrigin, TaskState, Word};
+use crate::domain::task_order::{Admission, admit, place};
 
 /// The tasks of an agent that its status speaks of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,20 +30,23 @@ pub struct LatestTasks {
     pub version: i64,
 }
 
-/// How a new task meets those there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Admission {
-    pub when_busy: WhenBusy,
-    /// Is the spec still on its way into a workspace that starts? Then it is no reason to refuse.
-    pub is_starting: bool,
+/// Orders reads of an agent's tasks: by the last move, then by what the agent said after it.
+pub type TasksStamp = (i64, Option<DateTime<Utc>>);
+
+impl LatestTasks {
+    pub fn stamp(&self) -> TasksStamp {
+        (self.version, self.word.as_ref().map(|word| word.at))
+    }
 }
 
-/// Was the task new?
+/// A task that was accepted, now or before with the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskAccepted {
-    New,
-    /// The task that the same key made before.
-    Repeated(Box<Task>),
+pub struct TaskAccepted {
+    pub task: Task,
+    /// Tasks that it waits for.
+    pub n_before: usize,
+    /// Tasks that it interrupted.
+    pub n_interrupted: usize,
 }
 
 impl LatestTasks {
@@ -59,14 +61,14 @@ impl LatestTasks {
     }
 }
 
-/// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks. What was begun
-/// goes before what waits, what is urgent before what is not.
+/// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks. The order is that of
+/// `domain::task_order::place`.
 macro_rules! next_open {
     ($agent:literal) => {
         concat!(
             "SELECT journal.id FROM journal JOIN task_deliveries ON task_deliveries.task_id = journal.id WHERE agent_id = ",
             $agent,
-            " AND ended_at IS NULL AND origin <> 'run' ORDER BY CASE WHEN state = 'queued' THEN 1 ELSE 0 END, is_urgent DESC, ",
+            " AND ended_at IS NULL AND origin <> 'run' ORDER BY CASE WHEN state = 'queued' THEN 1 ELSE 0 END, ",
             "created_at, journal.id LIMIT 1"
         )
     };
@@ -100,7 +102,8 @@ macro_rules! of_each_live_agent {
 }
 
 impl Store {
-    /// Accepts a task, or finds the one accepted before with the same request key.
+    /// Accepts a task, or finds the one accepted before with the same request key. Decided inside the transaction, so
+    /// that of two callers at once one is first.
     pub async fn task_accept(
         &self,
         task: &Task,
@@ -109,19 +112,31 @@ impl Store {
     ) -> Result<TaskAccepted, StoreError> {
         let mut tx = self.begin().await?;
         if let Some(earlier) = by_key(&mut tx, key).await? {
-            return Ok(TaskAccepted::Repeated(Box::new(earlier)));
+            return Ok(earlier);
         }
-        admit(&mut tx, task, admission).await?;
-        insert(&mut tx, task).await?;
+        let (mut task, agent) = (task.clone(), task.entry.agent_id);
+        let open = open_of(&mut tx, agent).await?;
+        let admitted = admit(task.entry.created_at, admission, &open)?;
+        task.entry.created_at = admitted.accepted_at;
+        insert(&mut tx, &task).await?;
+        let n_interrupted = admitted.ended.len() + admitted.interrupted.len();
+        let cancel =
+            Cancel { at: task.entry.created_at, cause: CancelCause::Interrupt(task.id), may_stop: false };
+        for waiting in open.into_iter().filter(|open| admitted.ended.contains(&open.id)) {
+            end_waiting(&mut tx, waiting, cancel).await?;
+        }
+        for begun in admitted.interrupted {
+            ask_to_cancel(&mut tx, begun, cancel).await?;
+        }
         request_keys::remember(&mut tx, key, task.id.0, task.entry.created_at).await?;
         tx.commit().await?;
-        Ok(TaskAccepted::New)
+        Ok(TaskAccepted { task, n_before: admitted.n_before, n_interrupted })
     }
 
     /// The task that the same key made before.
-    pub async fn task_of_key(&self, key: Option<&RequestKey>) -> Result<Option<Task>, StoreError> {
-        let mut connection = self.read.acquire().await?;
-        by_key(&mut connection, key).await
+    pub async fn task_of_key(&self, key: Option<&RequestKey>) -> Result<Option<TaskAccepted>, StoreError> {
+        let mut read = self.read.begin().await?;
+        by_key(&mut read, key).await
     }
 
     pub async fn task_by_id(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
@@ -129,10 +144,12 @@ impl Store {
         Ok(by_id(&mut connection, id).await?)
     }
 
-    /// How many tasks of an agent have not ended.
-    pub async fn tasks_open_count(&self, agent: AgentId) -> Result<usize, StoreError> {
-        let mut connection = self.read.acquire().await?;
-        Ok(open_of(&mut connection, agent).await?.len())
+    /// The task that the agent was made with.
+    pub async fn task_spec_of(&self, agent: AgentId) -> Result<Option<Task>, StoreError> {
+        let spec = sqlx::query_as(select_tasks!(
+            "WHERE j.agent_id = $1 AND j.kind = 'task' AND d.origin = 'spec' ORDER BY j.created_at, j.id LIMIT 1"
+        ));
+        Ok(spec.bind(agent.0).fetch_optional(&self.read).await?)
     }
 
     /// Tasks that wait for live agents, the oldest first; what runs beside an agent waits for nobody.
@@ -225,46 +242,32 @@ pub(super) async fn open_of(
 ) -> Result<Vec<Task>, sqlx::Error> {
     sqlx::query_as(select_tasks!(
         "WHERE j.agent_id = $1 AND j.ended_at IS NULL ORDER BY CASE WHEN d.origin = 'run' THEN 2 \
-         WHEN j.state = 'queued' THEN 1 ELSE 0 END, d.is_urgent DESC, j.created_at, j.id"
+         WHEN j.state = 'queued' THEN 1 ELSE 0 END, j.created_at, j.id"
     ))
     .bind(agent.0)
     .fetch_all(connection)
     .await
 }
 
-/// Decides inside the transaction, so that of two callers at once one wins.
-async fn admit(
-    connection: &mut SqliteConnection,
-    task: &Task,
-    admission: Admission,
-) -> Result<(), StoreError> {
-    let mut open = open_of(connection, task.entry.agent_id).await?;
-    open.retain(|open| open.work.origin != TaskOrigin::Run);
-    let is_in_the_way = |open: &&Task| {
-        !admission.is_starting || open.work.origin == TaskOrigin::Given || open.work.attempt > 1
-    };
-    match admission.when_busy {
-        WhenBusy::Reject if open.iter().any(|open| is_in_the_way(&open)) => Err(StoreError::Busy),
-        WhenBusy::Queue | WhenBusy::Interrupt if open.len() >= LONGEST_QUEUE => Err(StoreError::QueueFull),
-        WhenBusy::Reject | WhenBusy::Queue => Ok(()),
-        WhenBusy::Interrupt => {
-            let may_stop = false;
-            for begun in open.iter().filter(|open| open.state() != TaskState::Queued) {
-                ask_to_cancel(connection, begun.id, task.entry.created_at, may_stop).await?;
-            }
-            Ok(())
-        }
-    }
-}
-
 async fn by_key(
     connection: &mut SqliteConnection,
     key: Option<&RequestKey>,
-) -> Result<Option<Task>, StoreError> {
-    match request_keys::find(connection, key).await? {
-        Some(id) => Ok(by_id(connection, TaskId(id)).await?),
-        None => Ok(None),
-    }
+) -> Result<Option<TaskAccepted>, StoreError> {
+    let Some(id) = request_keys::find(connection, key).await? else { return Ok(None) };
+    let Some(task) = by_id(connection, TaskId(id)).await? else { return Ok(None) };
+    let open = open_of(connection, task.entry.agent_id).await?;
+    let waits_for = |open: &&Task| open.work.origin != TaskOrigin::Run && place(open) < place(&task);
+    let n_before = open.iter().filter(waits_for).count();
+    let n_interrupted: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM journal j JOIN task_deliveries d ON d.task_id = j.id \
+         WHERE j.agent_id = $1 AND d.cancel_by = $2",
+    )
+    .bind(task.entry.agent_id.0)
+    .bind(task.id.0)
+    .fetch_one(connection)
+    .await?;
+    let n_interrupted = usize::try_from(n_interrupted).unwrap_or_default();
+    Ok(Some(TaskAccepted { task, n_before, n_interrupted }))
 }
 
 #[cfg(test)]

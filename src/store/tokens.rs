@@ -72,6 +72,11 @@ impl Store {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
+    pub async fn token_by_id(&self, id: TokenId) -> Result<Option<TokenRecord>, StoreError> {
+        let query = sqlx::query_as(select_tokens!("WHERE id = $1")).bind(id.0);
+        Ok(query.fetch_optional(&self.read).await?)
+    }
+
     /// All tokens, oldest first.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         Ok(sqlx::query_as(select_tokens!("ORDER BY created_at, id")).fetch_all(&self.read).await?)

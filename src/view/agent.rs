@@ -186,17 +186,13 @@ impl From<&AgentState> for AgentRow {
         Self {
             name: state.agent.name.to_string(),
             status: sighting.status.word().into(),
-            reason: cut(&one_line(&sighting.reason), LISTED_TASK_CHARS),
+            reason: listed(&sighting.reason),
             attention: sighting.attention.word().into(),
             role: state.agent.role.clone(),
             project: state.agent.project.clone(),
             directory: state.agent.directory.clone(),
-            current_task: state.current_task().map(|text| cut(&one_line(text), LISTED_TASK_CHARS)),
-            last_task: state
-                .tasks
-                .last
-                .as_ref()
-                .map(|task| TaskSummary::of(task, |text| cut(&one_line(text), LISTED_TASK_CHARS))),
+            current_task: state.current_task().map(listed),
+            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::of(task, listed)),
             review: None,
             pull_request_url: state.metadata_value(PULL_REQUEST_URL),
             pull_request_status: state.metadata_value(PULL_REQUEST_STATUS),
@@ -331,6 +327,11 @@ impl From<&AgentState> for MetadataSet {
     fn from(state: &AgentState) -> Self {
         Self { agent_name: state.agent.name.to_string(), metadata: metadata_of(state) }
     }
+}
+
+/// A text as lists show it.
+pub(super) fn listed(text: &str) -> String {
+    cut(&one_line(text), LISTED_TASK_CHARS)
 }
 
 pub fn metadata_of(state: &AgentState) -> BTreeMap<String, String> {

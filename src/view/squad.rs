@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::agent::listed;
 use super::output::{Cut, cut};
 use super::{paging::count, time};
 use crate::app::squads::{OutputPage, SquadOutput, SquadOverview, SquadShown};
@@ -202,12 +203,12 @@ impl From<&SquadOverview> for SquadStatus {
         let active = overview.active.iter().map(|state| ActiveAgent {
             name: state.agent.name.to_string(),
             role: state.agent.role.clone(),
-            current_task: state.current_task().map(str::to_owned),
+            current_task: state.current_task().map(listed),
         });
         let pending = overview.pending.iter().map(|(state, task)| PendingTask {
             id: task.id.to_string(),
             agent_name: state.agent.name.to_string(),
-            message: task.entry.message.clone(),
+            message: listed(&task.entry.message),
             created_at: time(task.entry.created_at),
         });
         Self {

@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use super::body_limit;
 use super::problem::Problem;
 use crate::app::error::Error;
+use crate::view::json;
 use crate::view::request::parse;
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// A query is text; these arguments are not, wherever they occur.
 const NUMBERS: [&str; 6] = ["page", "page_size", "wait_seconds", "after", "offset", "limit"];
-const BOOLEANS: [&str; 4] = ["all", "escalate", "include_runs", "keep_work"];
+const BOOLEANS: [&str; 5] = ["all", "escalate", "include_ended", "include_runs", "keep_work"];
 
 /// The input of one tool, read the same way as its arguments over MCP.
 #[derive(Debug)]
@@ -76,11 +77,12 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn body_arguments(body: &Bytes) -> Result<Map<String, Value>, Problem> {
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => Err(Error::invalid("body", "the body is not a JSON object").into()),
-        Err(error) => Err(Error::invalid("body", format!("the body is not JSON: {error}")).into()),
+    match json::read(body)? {
+        Value::Object(arguments) => Ok(arguments),
+        Value::Null => Ok(Map::new()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Error::invalid("body", "the body is not a JSON object").into())
+        }
     }
 }
 

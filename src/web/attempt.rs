@@ -23,12 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_WORD: usize = 40;
 
 pub(super) async fn attempt_of(request: Request) -> Attempt {
-    let path = request.uri().path();
-    if path == MCP || path.starts_with("/mcp/") {
-        mcp_attempt(request).await
-    } else {
-        rest_attempt(request).await
-    }
+    if is_mcp(request.uri().path()) { mcp_attempt(request).await } else { rest_attempt(request).await }
+}
+
+pub(super) fn is_mcp(path: &str) -> bool {
+    path == MCP || path.starts_with("/mcp/")
 }
 
 async fn rest_attempt(mut request: Request) -> Attempt {

@@ -15,17 +15,6 @@ use crate::app::tokens::Refused;
 /// They say nothing but ok or the failing part, to those who watch the process from outside.
 const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The token a request came with, for streams that outlive one look at it.
-#[derive(Debug, Clone)]
-pub(super) struct Credential(SecretString);
-
-impl Credential {
-    /// Would the token still be let in?
-    pub(super) async fn is_alive(&self, fleet: &Fleet) -> bool {
-        fleet.token_principal(&self.0).await.is_ok_and(|principal| principal.is_ok())
-    }
-}
-
 pub(super) async fn authenticate(
     State(fleet): State<Fleet>,
     mut request: Request,
@@ -40,7 +29,6 @@ pub(super) async fn authenticate(
     match fleet.token_principal(&token).await? {
         Ok(principal) => {
             request.extensions_mut().insert(principal);
-            request.extensions_mut().insert(Credential(token));
             Ok(next.run(request).await)
         }
         Err(refused) => Err(turn_away(&fleet, &refused, request).await),

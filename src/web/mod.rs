@@ -9,6 +9,7 @@ mod auth;
 mod body_limit;
 mod caller;
 mod health;
+mod mcp_body;
 mod metrics;
 mod observe;
 mod openapi;
@@ -55,9 +56,11 @@ pub fn router(state: WebState) -> Router {
 
 /// Puts in front of every route, unknown ones too, what none may do without.
 ///
-/// From the outside in: observation, panics caught, Host and Origin, a task of its own, the token, the size of the body.
+/// From the outside in: observation, panics caught, Host and Origin, a task of its own, the token, the size of the body,
+/// the JSON of a message.
 pub fn guard(router: Router, state: &WebState) -> Router {
     router
+        .layer(from_fn(mcp_body::check))
         .layer(from_fn(body_limit::limit))
         .layer(DefaultBodyLimit::max(body_limit::MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), auth::authenticate))

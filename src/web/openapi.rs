@@ -42,6 +42,8 @@ const FAILURES_OF_READS: [u16; 6] = [400, 401, 403, 404, 500, 503];
 
 /// An argument of the tools that in REST stands in the path, and so neither in a body nor in a query.
 const AGENT_NAME: &str = "agent_name";
+/// Such an argument, too; as a parameter it is only ever the path's.
+const OPERATION_ID: &str = "operation_id";
 
 struct Failure(u16, &'static str, &'static str);
 
@@ -128,8 +130,10 @@ fn add_shared(components: &mut Components) {
         if let RefOr::T(Schema::Object(object)) = schema
             && name.ends_with("Input")
         {
-            object.properties.remove(AGENT_NAME);
-            object.required.retain(|field| field != AGENT_NAME);
+            for of_path in [AGENT_NAME, OPERATION_ID] {
+                object.properties.remove(of_path);
+                object.required.retain(|field| field != of_path);
+            }
         }
     }
 }

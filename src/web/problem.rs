@@ -15,6 +15,7 @@ use crate::app::error::{Code, Error};
 use crate::app::tokens::UNAUTHENTICATED;
 use crate::domain::token::Refusal;
 use crate::view::error::ErrorBody;
+use crate::view::json::JsonError;
 
 /// Seconds after which Coder is worth another try.
 const CODER_RETRY_SECONDS: &str = "5";
@@ -96,6 +97,9 @@ impl Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
+        if let Error::TokenRefused(refusal) = error {
+            return AuthFault::InvalidToken(refusal).into();
+        }
         let status = status_of(error.code());
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = &error as &dyn std::error::Error, "a call failed");
@@ -103,6 +107,13 @@ impl From<Error> for Problem {
         let mut problem = Self::of(status, &error);
         problem.0.header = retry_after(error.code());
         problem
+    }
+}
+
+impl From<JsonError> for Problem {
+    fn from(error: JsonError) -> Self {
+        let field = error.field().unwrap_or("body");
+        Self::unreadable(StatusCode::BAD_REQUEST, field, error.of("the body"))
     }
 }
 
@@ -143,13 +154,7 @@ impl AuthFault {
     fn next_action(self) -> &'static str {
         match self {
             Self::MissingToken | Self::MalformedHeader => "Send the header 'Authorization: Bearer <token>'.",
-            Self::InvalidToken(refusal) => match refusal {
-                Refusal::Unknown | Refusal::Revoked | Refusal::Expired | Refusal::AgentGone => {
-                    "Ask an operator for a new token ('fleet-mcp token create')."
-                }
-                Refusal::AgentStopped => "Ask an operator to start the agent: it gets a new token then.",
-                Refusal::StartedAnew => "Read the agent's token anew from $FLEET_AGENT_DIR/token.",
-            },
+            Self::InvalidToken(refusal) => refusal.next_action(),
         }
     }
 
@@ -206,6 +211,7 @@ fn blank() -> ErrorBody {
 fn status_of(code: Code) -> StatusCode {
     match code {
         Code::InvalidInput => StatusCode::BAD_REQUEST,
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
         Code::Forbidden => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::AlreadyExists | Code::KeyReused | Code::AgentNotReady => StatusCode::CONFLICT,
@@ -225,7 +231,7 @@ fn retry_after(code: Code) -> Option<(HeaderName, HeaderValue)> {
         Code::InvalidInput | Code::Forbidden | Code::NotFound | Code::AlreadyExists => return None,
         Code::KeyReused | Code::AgentNotReady | Code::CoderRejected => return None,
         Code::AgentBusy | Code::NoTask | Code::CapacityExceeded => return None,
-        Code::Internal | Code::Timeout | Code::EngineUnavailable => return None,
+        Code::Internal | Code::Timeout | Code::EngineUnavailable | Code::Unauthenticated => return None,
     };
     Some((RETRY_AFTER, HeaderValue::from_static(seconds)))
 }

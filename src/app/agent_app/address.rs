@@ -51,10 +51,14 @@ impl Place {
 impl Fleet {
     pub(super) async fn app_place(&self, state: &AgentState) -> Place {
         let apps = &state.live.apps;
-        let wanted = self.found().ok().and_then(|found| {
-            found.project(&state.agent.project).and_then(|info| info.project.app_slug.clone())
-        });
-        let candidates = candidates(apps, wanted.as_deref());
+        let found = self.found().ok();
+        let info = found.as_deref().and_then(|found| found.project(&state.agent.project));
+        // A build that is under way shows no apps either.
+        if state.live.workspace_agent.is_none() && !info.is_some_and(|info| info.project.agentless) {
+            return Place::Unknown;
+        }
+        let wanted = info.and_then(|info| info.project.app_slug.as_deref());
+        let candidates = candidates(apps, wanted);
         match candidates.as_slice() {
             [] => Place::Nowhere,
             [only] => place(apps, only),

@@ -46,6 +46,8 @@ pub(super) enum Told {
 pub(super) struct Words<'a> {
     pub(super) text: &'a str,
     pub(super) key: Option<&'a str>,
+    /// It goes on with what the engine's session knows, and never begins anew.
+    pub(super) is_continued: bool,
 }
 
 impl Fleet {
@@ -99,6 +101,9 @@ impl Fleet {
         if let Some(key) = words.key {
             body["task_id"] = json!(key);
         }
+        if words.is_continued {
+            body["continues"] = json!(true);
+        }
         let Some(app) = self.app_place(state).await.address() else { return Told::NotNow };
         match self.app_post(&app, body, TELL_LIMIT).await {
             Some(Ok(reply)) => told(&reply),
@@ -110,11 +115,13 @@ impl Fleet {
         }
     }
 
-    /// Asks the agent to stop what it is doing, or only what it does for this task. The next look tells.
+    /// Asks the agent to stop what it is doing, or only what it does for this task, also while that waits or is on its
+    /// way. The next look tells.
     pub(super) async fn app_interrupt(&self, state: &AgentState, key: Option<&str>) {
         let mut body = json!({ "content": ESCAPE, "type": "raw" });
         if let Some(key) = key {
             body["task_id"] = json!(key);
+            body["cancel"] = json!(true);
         }
         let Some(app) = self.app_place(state).await.address() else { return };
         if let Some(Err(error)) = self.app_post(&app, body, PLEA_LIMIT).await {

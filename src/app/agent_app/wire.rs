@@ -160,6 +160,8 @@ impl From<Outcome> for TurnEnd {
             ("question", _) => Self::Question { text },
             ("failed", _) => Self::Failed { text },
             ("interrupted", Some("stop")) => Self::Stopped,
+            ("interrupted", Some("park")) => Self::Parked,
+            ("interrupted", Some("unbegun")) => Self::Unbegun,
             ("interrupted", Some("crash")) => Self::Crashed,
             ("interrupted", _) => Self::Interrupted,
             (word, _) => Self::Unknown { word: word.to_owned() },

@@ -12,11 +12,11 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
-use crate::domain::agent::AgentStatus;
+use crate::domain::agent::{AgentStatus, Attention};
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::task::{Delivery, Task, TaskOrigin};
-use crate::store::Accepted;
+use crate::store::{Accepted, StoreError};
 
 impl Fleet {
     pub async fn agent_start(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
@@ -52,7 +52,8 @@ impl Fleet {
         };
         point("change.accepted");
         self.nudge_operations();
-        self.await_operation(operation.id, operation.agent_id, request.wait).await?;
+        let settled = self.await_operation(operation.id, operation.agent_id, request.wait);
+        self.while_admitted(deed.caller, settled).await?;
         let agent = self.state_of(operation.agent_id).await?;
         let message =
             format!("agent '{}': {} accepted; it is {}", agent.agent.name, kind, agent.agent.sighting.status);
@@ -66,6 +67,10 @@ impl Fleet {
         request: &ChangeAgent,
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
+        let being_deleted = || Error::BeingDeleted(state.agent.name.to_string());
+        if state.agent.sighting.status == AgentStatus::Deleting {
+            return Err(being_deleted());
+        }
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         let under_way = newest.first().filter(|operation| !operation.state.is_ended());
         if under_way.is_none_or(|operation| has_same_aim(operation.kind, kind)) && is_so_already(kind, &state)
@@ -74,9 +79,11 @@ impl Fleet {
         }
         let operation = Operation::accepted(state.agent.id, kind, &deed.caller.principal.name, Utc::now());
         let key = request_key(deed.caller, deed.action, request.request.as_ref());
-        match self.store().operation_accept(&operation, key.as_ref()).await? {
-            Accepted::New => Ok((state, Some(operation))),
-            Accepted::Repeated(earlier) => Ok((state, Some(earlier))),
+        match self.store().operation_accept(&operation, key.as_ref()).await {
+            Ok(Accepted::New) => Ok((state, Some(operation))),
+            Ok(Accepted::Repeated(earlier)) => Ok((state, Some(earlier))),
+            Err(StoreError::BeingDeleted) => Err(being_deleted()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -143,7 +150,11 @@ fn waits_for_spec(state: &AgentState) -> bool {
 fn is_so_already(kind: OperationKind, state: &AgentState) -> bool {
     let status = state.agent.sighting.status;
     match kind {
-        OperationKind::Start => status.is_ready() || status == AgentStatus::Starting,
+        // One that is out of reach is waited for, or repaired.
+        OperationKind::Start => {
+            let is_within_reach = state.agent.sighting.attention != Attention::Unreachable;
+            (status.is_ready() && is_within_reach) || status == AgentStatus::Starting
+        }
         OperationKind::Stop => status == AgentStatus::Stopped,
         OperationKind::Restart | OperationKind::Create | OperationKind::Delete => false,
     }

@@ -39,8 +39,9 @@ impl Fleet {
         let accepted = self.audited(&deed, accepted, |created| Some(created.operation.id)).await?;
         point("create.accepted");
         self.nudge_operations();
-        self.early_failure(&accepted.operation).await?;
-        self.await_operation(accepted.operation.id, accepted.operation.agent_id, wait).await?;
+        self.early_failure(&deed, &accepted.operation).await?;
+        let settled = self.await_operation(accepted.operation.id, accepted.operation.agent_id, wait);
+        self.while_admitted(caller, settled).await?;
         self.created(accepted).await
     }
 
@@ -118,12 +119,14 @@ impl Fleet {
     }
 
     /// Waits a moment for Coder's first word: a create it refuses leaves no agent behind, only the error.
-    async fn early_failure(&self, operation: &Operation) -> Result<(), Error> {
+    async fn early_failure(&self, deed: &Deed<'_>, operation: &Operation) -> Result<(), Error> {
         let Some(ended) = self.operation_settled(operation.id, EARLY_ANSWER).await? else { return Ok(()) };
         let agent = self.store().agent_by_id(operation.agent_id).await?;
         let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
         match ended.failure {
             Some(failure) if ended.state == OperationState::Failed && never_was => {
+                // The trail keeps what the store forgets.
+                self.audit_failure(deed, operation.id, &failure).await?;
                 self.store().agent_discard(operation.agent_id).await?;
                 self.board_refresh(operation.agent_id).await?;
                 Err(Error::Operation(failure))
@@ -138,6 +141,9 @@ impl Fleet {
         let message = match (created.is_repeat, agent.agent.sighting.status) {
             (true, _) => format!("agent '{name}' was created by an earlier call with this request_key"),
             (false, AgentStatus::Idle | AgentStatus::Busy) => format!("agent '{name}' is ready"),
+            (false, AgentStatus::Deleting | AgentStatus::Deleted) => {
+                format!("the create of agent '{name}' was canceled; what it has made is being removed")
+            }
             (false, AgentStatus::Failed) => format!("agent '{name}' failed: {}", agent.agent.sighting.reason),
             (false, _) => {
                 format!("agent '{name}' is being created; call wait_for_agents to know when it is ready")

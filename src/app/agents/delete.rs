@@ -15,7 +15,7 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::rescue::Rescue;
 use crate::domain::status::Verdict;
-use crate::store::{Accepted, Seen};
+use crate::store::{Accepted, RequestKey, Seen};
 
 impl Fleet {
     pub async fn agent_delete(&self, caller: &Caller, request: DeleteAgent) -> Result<Deletion, Error> {
@@ -24,7 +24,8 @@ impl Fleet {
         let (state, operation) = self.audited(&deed, accepted, |(_, operation)| Some(operation.id)).await?;
         point("delete.accepted");
         self.nudge_operations();
-        self.await_operation(operation.id, operation.agent_id, request.wait).await?;
+        let settled = self.await_operation(operation.id, operation.agent_id, request.wait);
+        self.while_admitted(caller, settled).await?;
         let ended = self.store().operation_by_id(operation.id).await?;
         let name = state.agent.name.clone();
         let message = match ended.map(|operation| (operation.state, operation.failure)) {
@@ -48,26 +49,38 @@ impl Fleet {
         request: &DeleteAgent,
     ) -> Result<(Arc<AgentState>, Operation), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
+        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let operation = self.delete_begin(&state, deed.caller, request.work, key).await?;
+        Ok((state, operation))
+    }
+
+    /// The delete of this agent that is under way, or a new one, which ends whatever else was accepted.
+    pub(in crate::app) async fn delete_begin(
+        &self,
+        state: &AgentState,
+        caller: &Caller,
+        work: Work,
+        key: Option<RequestKey>,
+    ) -> Result<Operation, Error> {
         let agent = state.agent.id;
         let open = self.store().operations_of(agent, 1).await?;
         let running = open.into_iter().find(|op| op.kind == OperationKind::Delete && !op.state.is_ended());
         if let Some(operation) = running {
-            return Ok((state, operation));
+            return Ok(operation);
         }
-        let operation =
-            Operation::accepted(agent, OperationKind::Delete, &deed.caller.principal.name, Utc::now());
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
-        let rescue = rescue_wanted(&state, &operation, request.work);
+        let operation = Operation::accepted(agent, OperationKind::Delete, &caller.principal.name, Utc::now());
+        let rescue = rescue_wanted(state, &operation, work);
         match self.store().delete_accept(&operation, rescue.as_ref(), key.as_ref()).await? {
             Accepted::New => {}
-            Accepted::Repeated(earlier) => return Ok((state, earlier)),
+            Accepted::Repeated(earlier) => return Ok(earlier),
         }
+        point("delete.begun");
         self.store().operations_cancel_before(operation.id, agent, Utc::now()).await?;
         let verdict = Verdict::new(AgentStatus::Deleting, "the delete was accepted");
         let seen = Seen { verdict, generation: state.agent.sighting.generation, observed_at: None };
         self.store().agent_sight(agent, &seen).await?;
         self.board_refresh(agent).await?;
-        Ok((state, operation))
+        Ok(operation)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
 use crate::domain::metadata::{Dated, USAGE};
+use crate::store::StoreError;
 
 impl Fleet {
     pub async fn agent_metadata_set(
@@ -39,7 +40,11 @@ impl Fleet {
         // What the workspace shows by now is older than what is set here.
         self.with_fresh_metadata(Arc::clone(&state)).await;
         let dated = Dated { value: request.value, changed_at: Utc::now() };
-        self.store().metadata_set(state.agent.id, &request.key, &dated).await?;
+        let set = self.store().metadata_set(state.agent.id, &request.key, &dated).await;
+        set.map_err(|error| match error {
+            StoreError::MetadataFull => Error::MetadataFull(state.agent.name.to_string()),
+            other => other.into(),
+        })?;
         let fresh = self.board_refresh(state.agent.id).await?;
         fresh.ok_or_else(|| Error::AgentNotFound(name.to_owned()))
     }

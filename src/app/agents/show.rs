@@ -34,6 +34,7 @@ impl Fleet {
             if let Some(shown) = shown.map(Arc::make_mut) {
                 let dated = metadata::date(&shown.live.metadata, (*fresh).clone(), now);
                 shown.live.metadata.extend(dated);
+                shown.live.bound_metadata();
                 shown.merge_metadata();
             }
         });

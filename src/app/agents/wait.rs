@@ -19,6 +19,10 @@ impl Fleet {
     pub async fn agent_wait(&self, caller: &Caller, request: WaitAgents) -> Result<Waited, Error> {
         let deed = Deed { caller, action: Action::AgentWait, target: None };
         self.permit(&deed, Target::Fleet).await?;
+        self.while_admitted(caller, self.agents_awaited(request)).await
+    }
+
+    async fn agents_awaited(&self, request: WaitAgents) -> Result<Waited, Error> {
         let mut changes = self.board().changes();
         let since = request.cursor.unwrap_or(*changes.borrow());
         let watched = self.watched(&request.names).await?;

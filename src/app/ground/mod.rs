@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::inside::Inside;
 use crate::coder::exec::{Command, Exit, Output};
+use crate::domain::quiet_git::shell_function;
 use crate::domain::text::{cut, one_line};
 use crate::engine::Repository;
 
@@ -67,9 +68,10 @@ impl Inside<'_> {
     pub(super) async fn ground(&self, plot: Plot<'_>) -> Result<Ground, GroundError> {
         let cwd = plot.cwd.unwrap_or(".");
         let generation = plot.generation.map(|generation| generation.to_string()).unwrap_or_default();
+        let script = format!("{}{SCRIPT}", shell_function());
         let command = Command {
             timeout: LIMIT,
-            ..Command::new(["sh", "-c", SCRIPT, "ground", cwd, &generation, plot.notes.unwrap_or_default()])
+            ..Command::new(["sh", "-c", &script, "ground", cwd, &generation, plot.notes.unwrap_or_default()])
         };
         match self.exec(command).await {
             Ok(output) => read(&output, cwd),

@@ -13,17 +13,17 @@ use super::poll::Listing;
 use crate::app::Fleet;
 use crate::app::discovery::{Found, ProjectInfo};
 use crate::app::error::Error;
-use crate::app::snapshot::{AgentState, Live, Snapshot};
-use crate::coder::wire::Workspace;
+use crate::app::snapshot::{AgentState, Live, Orphan, ReportedWork, Snapshot};
+use crate::coder::wire::{AppStatus, Workspace};
 use crate::coder::{Deleted, ErrorKind};
-use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
+use crate::domain::agent::Sighting;
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, WorkspaceId};
-use crate::domain::metadata::{self, AGENT_SPEC};
+use crate::domain::metadata;
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
-use crate::store::{Seen, StoreError};
+use crate::store::{Seen, StoreError, TasksStamp};
 
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
@@ -31,16 +31,16 @@ const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
 const LOOKUPS_PER_TURN: usize = 20;
 
 /// What this look shows of one agent; applied to whatever its state is by then.
-struct Sight {
+pub(super) struct Sight {
     agent: AgentId,
     name_key: String,
     /// The sighting it is compared with.
     known: Sighting,
-    seen: Seen,
+    pub(super) seen: Seen,
     live: Live,
     workspace_url: String,
     /// The tasks it was judged with.
-    tasks_version: i64,
+    tasks_stamp: TasksStamp,
     reports: Vec<HistoryEntry>,
 }
 
@@ -48,7 +48,7 @@ impl Fleet {
     pub(super) async fn absorb(&self, listing: Listing) -> Result<(), Error> {
         let found = self.found()?;
         let known = self.board().now().by_workspace();
-        let mut sights = Vec::new();
+        let (mut sights, mut orphans) = (Vec::new(), Vec::new());
         let mut present: HashSet<WorkspaceId> = listing.unreadable.iter().copied().map(WorkspaceId).collect();
         for workspace in &listing.workspaces {
             let Some(info) = found.of_template(workspace.template_id) else { continue };
@@ -56,9 +56,12 @@ impl Fleet {
             present.insert(id);
             let state = match known.get(&id) {
                 Some(state) => self.renamed(state, workspace).await?,
-                None => match self.adopt(workspace, info).await? {
+                None => match self.adopt(workspace, Look { info, at: listing.looked_at }).await? {
                     Some(state) => state,
-                    None => continue,
+                    None => {
+                        orphans.extend(self.orphan_of(workspace).await?);
+                        continue;
+                    }
                 },
             };
             if state.live.looked_at.is_some_and(|at| at > listing.looked_at) {
@@ -70,7 +73,10 @@ impl Fleet {
         self.record(sights).await?;
         let missing = known.into_iter().filter(|(id, _)| !present.contains(id));
         self.check_missing(missing.map(|(_, state)| state)).await?;
-        self.board().update(|snapshot| snapshot.observed_at = Some(listing.looked_at));
+        self.board().update(|snapshot| {
+            snapshot.observed_at = Some(listing.looked_at);
+            snapshot.orphans = orphans;
+        });
         Ok(())
     }
 
@@ -91,22 +97,11 @@ impl Fleet {
         found.project(&state.agent.project)
     }
 
-    /// A workspace of a project that we do not know yet; one we are about to make is left to its operation.
-    async fn adopt(
-        &self,
-        workspace: &Workspace,
-        info: &ProjectInfo,
-    ) -> Result<Option<Arc<AgentState>>, Error> {
-        let Ok(name) = AgentName::parse(&workspace.name) else { return Ok(None) };
-        if self.board().now().by_name(name.as_str()).is_some() {
-            return Ok(None);
-        }
-        let agent = adopted(workspace, info, name);
-        match self.store().agent_adopt(&agent).await {
-            Ok(agent) => self.board_refresh(agent.id).await,
-            Err(StoreError::NameTaken) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+    /// A workspace that is still there though its agent is recorded as deleted.
+    async fn orphan_of(&self, workspace: &Workspace) -> Result<Option<Orphan>, Error> {
+        let agent = self.store().agent_by_workspace(WorkspaceId(workspace.id)).await?;
+        let deleted_at = agent.and_then(|agent| agent.deleted_at);
+        Ok(deleted_at.map(|deleted_at| Orphan { workspace: workspace.name.clone(), deleted_at }))
     }
 
     /// A workspace renamed outside is the same agent under another name.
@@ -125,7 +120,12 @@ impl Fleet {
         }
     }
 
-    async fn sight(&self, state: &AgentState, workspace: &Workspace, look: Look<'_>) -> Result<Sight, Error> {
+    pub(super) async fn sight(
+        &self,
+        state: &AgentState,
+        workspace: &Workspace,
+        look: Look<'_>,
+    ) -> Result<Sight, Error> {
         let generation = generation_of(workspace, state.agent.sighting.generation);
         let known = Known {
             tasks: &state.tasks,
@@ -133,11 +133,12 @@ impl Fleet {
             resting_at: state.live.resting_at,
             agentless: look.info.project.agentless,
             options: self.options(),
-            now: Utc::now(),
+            clock: self.clock(),
         };
         let observation = observe(workspace, &known);
         let mut verdict = judge(&observation);
         self.explain_failure(&mut verdict, workspace).await;
+        verdict.note_task(&observation.task);
         Ok(Sight {
             agent: state.agent.id,
             name_key: state.agent.name.key(),
@@ -146,7 +147,7 @@ impl Fleet {
             seen: Seen { verdict, generation, observed_at: Some(look.at) },
             live: Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.at) },
             workspace_url: self.workspace_url(workspace),
-            tasks_version: state.tasks.version,
+            tasks_stamp: state.tasks.stamp(),
         })
     }
 
@@ -221,9 +222,9 @@ impl Fleet {
 
 /// Under which project, and when, a workspace is looked at.
 #[derive(Clone, Copy)]
-struct Look<'a> {
-    info: &'a ProjectInfo,
-    at: DateTime<Utc>,
+pub(super) struct Look<'a> {
+    pub(super) info: &'a ProjectInfo,
+    pub(super) at: DateTime<Utc>,
 }
 
 /// Lays a look over the agent's newest state: others may have changed it since the look began. Gives the agent if
@@ -239,13 +240,18 @@ fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) -> 
         Some(written) if written.revision >= sighting.revision => *sighting = written,
         Some(_) | None => sighting.observed_at = sighting.observed_at.max(sight.seen.observed_at),
     }
+    // Looks may overtake each other; what the older one saw inside is over.
+    if state.live.looked_at > sight.live.looked_at {
+        return None;
+    }
     // What was read besides keeps its date: only some keys are part of a look.
     let mut metadata = std::mem::take(&mut state.live.metadata);
     metadata.extend(sight.live.metadata);
     state.live = Live { resting_at: state.live.resting_at, metadata, ..sight.live };
+    state.live.bound_metadata();
     state.workspace_url = Some(sight.workspace_url);
     state.merge_metadata();
-    (state.tasks.version != sight.tasks_version).then_some(sight.agent)
+    (state.tasks.stamp() != sight.tasks_stamp).then_some(sight.agent)
 }
 
 fn is_worth_writing(sight: &Sight) -> bool {
@@ -266,7 +272,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
     let journaled: HashSet<_> = statuses_of(workspace).map(|status| status.id).collect();
     Live {
         metadata: dated,
-        working_on: is_working.map(|status| status.message.clone()).filter(|text| !text.is_empty()),
+        working_on: is_working.map(reported_work).filter(|work| !work.text.is_empty()),
         workspace_agent: first_agent(workspace),
         transition: Some(Transition::from_word(&workspace.latest_build.transition)),
         looked_at: Some(looked_at),
@@ -278,35 +284,11 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
     }
 }
 
+fn reported_work(status: &AppStatus) -> ReportedWork {
+    ReportedWork { text: status.message.clone(), at: status.created_at }
+}
+
 fn reports_of(state: &AgentState, workspace: &Workspace, generation: i64) -> Vec<HistoryEntry> {
     let fresh = statuses_of(workspace).filter(|status| !state.live.journaled.contains(&status.id));
     fresh.map(|status| entry_of(state.agent.id, status, generation)).collect()
-}
-
-fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent {
-    let values = metadata_values(workspace);
-    let text = |key: &str| values.get(key).cloned();
-    Agent {
-        id: AgentId::fresh(),
-        name,
-        workspace_id: Some(WorkspaceId(workspace.id)),
-        project: info.project.name.clone(),
-        role: text("fleet_mcp_role").unwrap_or_else(|| info.project.default_role.clone()),
-        spec: text(AGENT_SPEC).unwrap_or_default(),
-        pull_request_url: None,
-        directory: None,
-        created_by: None,
-        created_at: workspace.created_at,
-        updated_at: workspace.updated_at,
-        deleted_at: None,
-        sighting: Sighting {
-            status: AgentStatus::Pending,
-            previous_status: None,
-            reason: "was just found".into(),
-            attention: Attention::None,
-            generation: 0,
-            observed_at: None,
-            revision: 0,
-        },
-    }
 }

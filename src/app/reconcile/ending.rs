@@ -6,9 +6,9 @@ use super::perform::{Turn, Work};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::domain::agent::{Agent, AgentStatus};
+use crate::domain::agent::{Agent, AgentStatus, Attention};
 use crate::domain::operation::{Failure, OperationKind};
-use crate::domain::plan::Cause;
+use crate::domain::plan::{Cause, Left};
 use crate::domain::status::Verdict;
 use crate::store::{OperationEnd, Seen as Sighted};
 
@@ -16,18 +16,21 @@ impl Fleet {
     /// Records the end; a delete that is done takes the agent with it, a create that failed says why.
     pub(super) async fn conclude(&self, work: &mut Work, end: &OperationEnd) -> Result<(), Error> {
         point("end.reached");
-        self.rescue_close(work).await?;
+        self.rescue_close(work, end).await?;
         if work.operation.kind == OperationKind::Delete && *end == OperationEnd::Done {
             self.agent_gone(work.agent.id).await?;
         }
         match end {
             OperationEnd::Failed(failure) => self.note_failure(work, failure).await?,
-            OperationEnd::Done | OperationEnd::Canceled => {
+            OperationEnd::Done | OperationEnd::Canceled(_) => {
                 tracing::info!(agent.name = %work.agent.name, operation.kind = %work.operation.kind, "an operation has ended");
             }
         }
         point("end.recording");
         self.store().operation_end(work.operation.id, end, Utc::now()).await?;
+        if matches!(end, OperationEnd::Canceled(_)) {
+            self.board_refresh(work.agent.id).await?;
+        }
         work.slot = None;
         self.nudge_operations();
         self.nudge_poll();
@@ -41,6 +44,7 @@ impl Fleet {
             return Ok(());
         }
         let verdict = Verdict::new(AgentStatus::Failed, failure.message.clone());
+        let verdict = Verdict { attention: Attention::Unreachable, ..verdict };
         self.store()
             .agent_sight(work.agent.id, &Sighted { verdict, generation: 0, observed_at: None })
             .await?;
@@ -56,8 +60,24 @@ pub(super) fn failed(error: &Error) -> Turn {
 }
 
 pub(super) fn timed_out(work: &Work) -> OperationEnd {
-    let message = format!("the build of agent '{}' took too long", work.agent.name);
+    let name = &work.agent.name;
+    let message = match &work.refusal {
+        Some(refusal) => format!("Coder did not {} agent '{name}' in time: {refusal}", work.operation.kind),
+        None => format!("the build of agent '{name}' took too long"),
+    };
     OperationEnd::Failed(Failure { code: "TIMEOUT".into(), message })
+}
+
+/// What a canceled operation leaves behind, in words for those who ask about it later.
+pub(super) fn left_behind(left: Left) -> &'static str {
+    match left {
+        Left::Nothing => "it was canceled before anything was done",
+        Left::CanceledBuild => "its build was canceled",
+        Left::FailedBuild => "its build had failed by then",
+        Left::Stopped => "the workspace was stopped and is not started again",
+        Left::OtherBuild => "another build had taken over by then",
+        Left::Gone => "the workspace is gone",
+    }
 }
 
 pub(super) fn failure_of(cause: &Cause, agent: &Agent) -> Failure {
@@ -68,6 +88,7 @@ pub(super) fn failure_of(cause: &Cause, agent: &Agent) -> Failure {
         Cause::BuildFailed(None) => ("CODER_REJECTED", "the build failed".to_owned()),
         Cause::BuildCanceled => ("CODER_REJECTED", "the build was canceled".to_owned()),
         Cause::Overtaken => ("CODER_REJECTED", "another build took over".to_owned()),
+        Cause::BeingDeleted => ("AGENT_NOT_READY", format!("agent '{}' is being deleted", agent.name)),
     };
     Failure { code: code.to_owned(), message }
 }

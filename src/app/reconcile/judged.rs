@@ -11,20 +11,28 @@ use crate::domain::agent::Sighting;
 use crate::domain::id::AgentId;
 use crate::domain::status::{Observation, judge};
 use crate::domain::task;
-use crate::store::Seen;
+use crate::store::{LatestTasks, Seen};
 
 impl Fleet {
-    /// Shows the agent's tasks as the store has them now, and the status that follows.
+    /// Shows the agent's tasks as the store has them now and the status that follows, both at once: no reader sees a
+    /// task that has ended beside the status it gave.
     pub(in crate::app) async fn tasks_publish(&self, agent: AgentId) -> Result<(), Error> {
         let tasks = self.store().tasks_latest_of(agent).await?;
+        let judged = self.judge_with(agent, &tasks).await;
         self.board().update(|snapshot| {
             if let Some(state) = state_mut(snapshot, agent)
-                && state.tasks.version <= tasks.version
+                && state.tasks.stamp() <= tasks.stamp()
             {
                 state.tasks = tasks;
+                if let Ok(Some(written)) = &judged {
+                    show_in(state, written);
+                }
             }
         });
-        self.judge_again(agent).await?;
+        if let Some(written) = judged? {
+            // Another move was shown meanwhile, and has been judged on its own.
+            self.show(agent, &written);
+        }
         self.nudge_tasks();
         Ok(())
     }
@@ -41,40 +49,53 @@ impl Fleet {
 
     /// Only a workspace that is up is busy or idle; all else is Coder's to say.
     pub(super) async fn judge_again(&self, agent: AgentId) -> Result<(), Error> {
-        let snapshot = self.board().now();
-        let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
-        let known = &state.agent.sighting;
-        let Some(observation) = state.live.observation.as_ref().filter(|_| known.status.is_ready()) else {
+        let Some(tasks) = self.board().now().by_id(agent).map(|state| state.tasks.clone()) else {
             return Ok(());
         };
-        let now = Utc::now();
+        if let Some(written) = self.judge_with(agent, &tasks).await? {
+            self.show(agent, &written);
+        }
+        Ok(())
+    }
+
+    /// The sighting that follows from these tasks, written down; none if it is the one there is.
+    async fn judge_with(&self, agent: AgentId, tasks: &LatestTasks) -> Result<Option<Sighting>, Error> {
+        let snapshot = self.board().now();
+        let Some(state) = snapshot.by_id(agent) else { return Ok(None) };
+        let known = &state.agent.sighting;
+        let Some(observation) = state.live.observation.as_ref().filter(|_| known.status.is_ready()) else {
+            return Ok(None);
+        };
+        let clock = self.clock();
         let verdict = judge(&Observation {
-            task: task::seen(state.tasks.seen(known.generation), now),
+            task: task::seen(tasks.seen(known.generation), &clock),
             resting_at: state.live.resting_at,
-            now,
+            clock,
             ..Observation::clone(observation)
         });
         let is_same = (verdict.status, &verdict.reason, verdict.attention)
             == (known.status, &known.reason, known.attention);
         if is_same {
-            return Ok(());
+            return Ok(None);
         }
         let seen = Seen { verdict, generation: known.generation, observed_at: known.observed_at };
-        let written = self.store().agent_sight(agent, &seen).await?;
-        self.show(agent, written);
-        Ok(())
+        Ok(Some(self.store().agent_sight(agent, &seen).await?))
     }
 
-    fn show(&self, agent: AgentId, written: Sighting) {
+    fn show(&self, agent: AgentId, written: &Sighting) {
         let revision = written.revision;
         self.board().update(|snapshot| {
-            if let Some(state) = state_mut(snapshot, agent)
-                && state.agent.sighting.revision <= revision
-            {
-                state.agent.sighting = written;
+            if let Some(state) = state_mut(snapshot, agent) {
+                show_in(state, written);
             }
         });
         self.board().raise(revision);
+    }
+}
+
+fn show_in(state: &mut AgentState, written: &Sighting) {
+    if state.agent.sighting.revision <= written.revision {
+        state.agent.sighting = written.clone();
     }
 }
 

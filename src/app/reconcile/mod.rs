@@ -1,10 +1,12 @@
 //! The loops that bring the fleet and the record together: each reads, compares, acts, and is safe to run twice.
 
 mod absorb;
+mod adopt;
 mod ending;
 pub(super) mod failures;
 mod followed;
 mod judged;
+mod look;
 mod observe;
 mod operations;
 mod perform;

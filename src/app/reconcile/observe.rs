@@ -9,6 +9,7 @@ use crate::app::FleetOptions;
 use crate::app::metadata_reader::values_of;
 use crate::app::snapshot::{AppSeat, Apps};
 use crate::coder::wire::{App, AppStatus, Workspace, WorkspaceAgent};
+use crate::domain::clock::Clock;
 use crate::domain::metadata::{canonical_key, is_value};
 use crate::domain::status::{BuildSeen, Observation, ReportSeen, WorkspaceAgentSeen};
 use crate::domain::task;
@@ -22,24 +23,24 @@ pub(super) struct Known<'a> {
     pub(super) resting_at: Option<DateTime<Utc>>,
     pub(super) agentless: bool,
     pub(super) options: &'a FleetOptions,
-    pub(super) now: DateTime<Utc>,
+    pub(super) clock: Clock,
 }
 
 pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
     let build = &workspace.latest_build;
     Observation {
-        build: Some(BuildSeen {
+        build: workspace.has_build().then(|| BuildSeen {
             status: BuildStatus::from_word(&build.status),
             since: build.job.completed_at.unwrap_or(build.created_at),
             error: build.job.error.clone(),
         }),
         agents: agents_of(workspace).map(agent_seen).collect(),
         report: workspace.latest_app_status.as_ref().map(report_seen),
-        task: task::seen(known.tasks.seen(known.generation), known.now),
+        task: task::seen(known.tasks.seen(known.generation), &known.clock),
         resting_at: known.resting_at,
         agentless: known.agentless,
         stuck_after: known.options.stuck_after,
-        now: known.now,
+        clock: known.clock.clone(),
     }
 }
 
@@ -60,12 +61,16 @@ pub(super) fn generation_of(workspace: &Workspace, last_known: i64) -> i64 {
     }
 }
 
-/// Resource metadata and agent metadata of ours; sensitive items are left out.
-pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String> {
+/// What the template itself says of the workspace; sensitive items are left out.
+pub(super) fn resource_values(workspace: &Workspace) -> BTreeMap<String, String> {
     let resources = workspace.latest_build.resources.iter().flat_map(|resource| &resource.metadata);
     let open = resources.filter(|item| !item.sensitive && is_value(&item.value));
-    let mut values: BTreeMap<String, String> =
-        open.filter_map(|item| Some((canonical_key(&item.key)?, item.value.trim().to_owned()))).collect();
+    open.filter_map(|item| Some((canonical_key(&item.key)?, item.value.trim().to_owned()))).collect()
+}
+
+/// Resource metadata and agent metadata of ours.
+pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String> {
+    let mut values = resource_values(workspace);
     for agent in agents_of(workspace) {
         values.extend(values_of(&agent.metadata));
     }

@@ -2,46 +2,61 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::ending::{failed, failure_of, timed_out};
+use super::ending::{failed, failure_of, left_behind, timed_out};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::slots::Slot;
 use crate::coder::wire::Workspace;
-use crate::coder::{CoderError, Deleted, ErrorKind, Outcome};
+use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::agent::Agent;
-use crate::domain::id::WorkspaceId;
+use crate::domain::id::AgentId;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
-use crate::domain::plan::{BuildState, Seen, Step, plan, rescue_first};
+use crate::domain::plan::{Left, Seen, Step, plan, rescue_first};
+use crate::domain::plan_cancel::plan_cancel;
 use crate::domain::rescue::Rescue;
-use crate::domain::words::{JobStatus, Transition};
+use crate::domain::status::{Fitness, fitness};
 use crate::store::{OperationEnd, StoreError};
 
 /// How soon to look again: at first at once, for a lost answer, then as seldom as suits a build.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Clocks of Coder and ours may differ by this much when a workspace is told to be ours by its time.
-const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
+/// Coder counts requests by the minute, so that no limit of its lasts longer.
+const LONGEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// An operation under way and what it holds.
 pub(super) struct Work {
     pub(super) operation: Operation,
     pub(super) agent: Agent,
+    /// Held to send a request and while the build that it made runs; never while the operation waits for anything else.
     pub(super) slot: Option<Slot>,
     /// Of a delete that keeps work.
     pub(super) rescue: Option<Rescue>,
+    /// What Coder answered last, if it did not carry the request out.
+    pub(super) refusal: Option<String>,
+    /// When it began or sent its request, moved on by the time that it waited for Coder and for its turn.
     began: Instant,
     n_quiet: u32,
+}
+
+/// Whether a request may be sent on what was just seen.
+enum Admission {
+    Now,
+    AfterWaiting,
 }
 
 /// What a step led to.
 pub(super) enum Turn {
     Again,
     Pause,
+    /// Coder takes no more requests before this time.
+    Limited {
+        until: Option<DateTime<Utc>>,
+    },
     End(OperationEnd),
 }
 
@@ -59,15 +74,23 @@ impl Fleet {
         };
         while !stop.is_cancelled() {
             let turn = match self.turn(&mut work, &stop).await {
+                Ok(Turn::Pause) if work.spent() > self.options().build_timeout => {
+                    Ok(Turn::End(timed_out(&work)))
+                }
+                other => other,
+            };
+            let turn = match turn {
                 Ok(Turn::End(end)) => self.conclude(&mut work, &end).await.map(|()| Turn::End(end)),
                 other => other,
             };
             match turn {
                 Ok(Turn::Again) => work.n_quiet = 0,
                 Ok(Turn::Pause) => work.pause(&stop).await,
+                Ok(Turn::Limited { until }) => work.pause_until(until, &stop).await,
                 Ok(Turn::End(_)) | Err(Error::Store(StoreError::Ended)) => return,
                 Err(error) => {
                     tracing::warn!(parent: &span, %error, "a step failed and is tried again");
+                    work.release_slot();
                     work.pause(&stop).await;
                 }
             }
@@ -82,33 +105,32 @@ impl Fleet {
             OperationKind::Create | OperationKind::Start => None,
             OperationKind::Stop | OperationKind::Restart => None,
         };
-        Ok(Some(Work { operation, agent, slot: None, rescue, began: Instant::now(), n_quiet: 0 }))
-    }
-
-    /// A create that was sent and never seen to arrive: its delete has to look for what may still come of it.
-    async fn inherit_progress(&self, work: &mut Work) -> Result<(), Error> {
-        let is_first = work.operation.progress == Progress::Accepted && work.agent.workspace_id.is_none();
-        if work.operation.kind != OperationKind::Delete || !is_first {
-            return Ok(());
-        }
-        let earlier = self.store().operations_of(work.agent.id, u32::MAX).await?;
-        if let Some(create) = earlier.iter().find(|operation| operation.kind == OperationKind::Create) {
-            work.operation.progress = create.progress;
-        }
-        Ok(())
+        Ok(Some(Work {
+            operation,
+            agent,
+            slot: None,
+            rescue,
+            refusal: None,
+            began: Instant::now(),
+            n_quiet: 0,
+        }))
     }
 
     async fn turn(&self, work: &mut Work, stop: &CancellationToken) -> Result<Turn, Error> {
-        tokio::select! {
-            () = self.health().reachable() => {}
-            () = stop.cancelled() => return Ok(Turn::Again),
+        if !self.health().now().is_reachable() {
+            work.release_slot();
+            let away_since = Instant::now();
+            tokio::select! {
+                () = self.health().reachable() => work.leave_out(away_since),
+                () = stop.cancelled() => return Ok(Turn::Again),
+            }
         }
         self.inherit_progress(work).await?;
         let workspace = match self.look(work).await {
             Ok(workspace) => workspace,
-            Err(error) => return self.after_failed_look(&error),
+            Err(error) => return self.after_failed_look(work, &error),
         };
-        let seen = match self.seen(work, workspace.as_ref()).await {
+        let mut seen = match self.seen(work, workspace.as_ref()).await {
             Err(error) if !error.is_retryable() => return Ok(failed(&error)),
             other => other?,
         };
@@ -118,85 +140,36 @@ impl Fleet {
         {
             let sighted = self.sight_now(work.agent.id, workspace).await;
             work.even_unrecorded(sighted)?;
+            if let Seen::Build(build) = &mut seen {
+                build.fitness = self.fitness_now(work.agent.id);
+            }
         }
-        let step = plan(work.operation.kind, work.operation.progress, &seen, Utc::now());
-        let step = rescue_first(step, work.rescue.as_ref().map(|rescue| &rescue.outcome), Utc::now());
+        let step = work.next_step(&seen);
         self.take(work, step, workspace.as_ref(), stop).await
     }
 
-    /// The workspace as Coder has it now: by id once we know it, by name before.
-    async fn look(&self, work: &Work) -> Result<Option<Workspace>, CoderError> {
-        let nothing_sent = work.operation.progress == Progress::Accepted;
-        let found = match work.agent.workspace_id {
-            Some(id) => self.coder().workspace(id.0, Deleted::Include).await,
-            None if work.operation.kind == OperationKind::Delete && nothing_sent => return Ok(None),
-            None => self.coder().workspace_by_name("me", work.agent.name.as_str(), Deleted::Exclude).await,
-        };
-        match found {
-            Ok(workspace) => Ok(Some(workspace)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Gone) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn after_failed_look(&self, error: &CoderError) -> Result<Turn, Error> {
-        match error.outcome() {
-            Outcome::Refused if error.kind() != ErrorKind::Unauthorized && !is_rate_limit(error) => {
+    fn after_failed_look(&self, work: &mut Work, error: &CoderError) -> Result<Turn, Error> {
+        work.release_slot();
+        match (error.outcome(), error.kind()) {
+            (_, ErrorKind::RateLimited { retry_at }) => Ok(Turn::Limited { until: retry_at }),
+            (Outcome::Refused, kind) if kind != ErrorKind::Unauthorized => {
                 let failure =
                     Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
                 Ok(Turn::End(OperationEnd::Failed(failure)))
             }
-            Outcome::Refused | Outcome::NotSent | Outcome::Unclear => {
+            (Outcome::Refused | Outcome::NotSent | Outcome::Unclear, _) => {
+                work.refusal = Some(error.to_string());
                 self.nudge_poll();
                 Ok(Turn::Pause)
             }
         }
     }
 
-    async fn seen(&self, work: &mut Work, workspace: Option<&Workspace>) -> Result<Seen, Error> {
-        let Some(workspace) = workspace else { return Ok(Seen::Gone) };
-        if work.agent.workspace_id.is_none() {
-            let Progress::Sending { sent_at, .. } = work.operation.progress else { return Ok(Seen::Foreign) };
-            if !self.is_ours(work, workspace, sent_at).await? {
-                return Ok(Seen::Foreign);
-            }
-            self.own(work, workspace).await?;
-        }
-        let build = &workspace.latest_build;
-        Ok(Seen::Build(BuildState {
-            number: build.build_number,
-            transition: Transition::from_word(&build.transition),
-            job: JobStatus::from_word(&build.job.status),
-            error: build.job.error.clone(),
-        }))
-    }
-
-    /// After an unclear answer: template, prompt and time must be what we sent, else it is someone else's.
-    async fn is_ours(
-        &self,
-        work: &Work,
-        workspace: &Workspace,
-        sent_at: DateTime<Utc>,
-    ) -> Result<bool, Error> {
-        let found = self.found()?;
-        let Some(info) = found.project(&work.agent.project) else { return Ok(false) };
-        if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
-            return Ok(false);
-        }
-        let Some(prompt) = info.prompt_parameter() else { return Ok(true) };
-        let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
-        Ok(parameters
-            .iter()
-            .any(|parameter| parameter.name == prompt.name && parameter.value == work.agent.spec))
-    }
-
-    pub(super) async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {
-        let id = WorkspaceId(workspace.id);
-        self.store().agent_workspace_set(work.agent.id, id).await?;
-        work.agent.workspace_id = Some(id);
-        self.board_refresh(work.agent.id).await?;
-        point("create.owned");
-        Ok(())
+    /// How the workspace agents do, by the look that was just taken.
+    fn fitness_now(&self, agent: AgentId) -> Fitness {
+        let snapshot = self.board().now();
+        let observation = snapshot.by_id(agent).and_then(|state| state.live.observation.as_deref());
+        observation.map_or(Fitness::Well, fitness)
     }
 
     async fn take(
@@ -207,32 +180,60 @@ impl Fleet {
         stop: &CancellationToken,
     ) -> Result<Turn, Error> {
         match step {
-            Step::Wait if work.began.elapsed() > self.options().build_timeout => {
-                Ok(Turn::End(timed_out(work)))
+            Step::Watch => {
+                work.refusal = None;
+                Ok(Turn::Pause)
             }
-            Step::Wait => Ok(Turn::Pause),
+            Step::Wait => {
+                (work.slot, work.refusal) = (None, None);
+                Ok(Turn::Pause)
+            }
             Step::Finish => Ok(Turn::End(OperationEnd::Done)),
+            Step::Cancel(left) => Ok(Turn::End(OperationEnd::Canceled(left_behind(left).to_owned()))),
             Step::Fail(cause) => Ok(Turn::End(OperationEnd::Failed(failure_of(&cause, &work.agent)))),
             Step::Follow { build } => {
+                if work.operation.progress == Progress::Accepted {
+                    // It was made by someone else: only what we ask for counts against our builds.
+                    work.slot = None;
+                }
                 self.progress(work, Progress::Following { build, ended_at: None }).await
             }
             Step::NoteEnd { build } => {
                 self.progress(work, Progress::Following { build, ended_at: Some(Utc::now()) }).await
             }
             Step::Rescue { until } => self.rescue(work, workspace, until, stop).await,
-            Step::CancelBuild => self.cancel_build(workspace).await,
-            Step::Send { request, base_build } => {
-                if work.slot.is_none() {
-                    work.slot = tokio::select! {
-                        slot = self.0.slots.take() => Some(slot),
-                        () = stop.cancelled() => return Ok(Turn::Again),
-                    };
-                    // Time spent in the queue is not the build's.
-                    work.began = Instant::now();
-                }
-                self.send(work, request, base_build).await
+            Step::CancelBuild => {
+                work.slot = None;
+                self.cancel_build(work, workspace).await
             }
+            Step::Send { request, base_build } => match self.slot_for(work, stop).await {
+                Admission::Now => self.send(work, request, base_build).await,
+                Admission::AfterWaiting => Ok(Turn::Again),
+            },
         }
+    }
+
+    /// Takes a slot; a request that has to be repeated goes to the end of the line. After a wait the workspace is looked
+    /// at again before anything is sent, since it may have changed by then.
+    async fn slot_for(&self, work: &mut Work, stop: &CancellationToken) -> Admission {
+        if !matches!(work.operation.progress, Progress::Sending { .. }) {
+            // Only the time from the first try on is the request's.
+            work.began = Instant::now();
+        }
+        if work.refusal.take().is_some() {
+            work.slot = None;
+        }
+        work.slot = work.slot.take().or_else(|| self.0.slots.take_now());
+        if work.slot.is_some() {
+            return Admission::Now;
+        }
+        let queued_at = Instant::now();
+        tokio::select! {
+            slot = self.0.slots.take() => work.slot = Some(slot),
+            () = stop.cancelled() => {}
+        }
+        work.leave_out(queued_at);
+        Admission::AfterWaiting
     }
 
     pub(super) async fn progress(&self, work: &mut Work, progress: Progress) -> Result<Turn, Error> {
@@ -243,18 +244,41 @@ impl Fleet {
         Ok(Turn::Again)
     }
 
-    /// Not every user may cancel builds: then the delete waits for the build's own end.
-    async fn cancel_build(&self, workspace: Option<&Workspace>) -> Result<Turn, Error> {
-        if let Some(workspace) = workspace
-            && let Err(error) = self.coder().build_cancel(workspace.latest_build.id).await
-        {
-            tracing::debug!(%error, "the build in the way could not be canceled; waiting for its end");
+    /// Not every user may cancel builds: then a delete waits for the build's own end, and an operation that is to end
+    /// leaves its build to itself.
+    async fn cancel_build(&self, work: &Work, workspace: Option<&Workspace>) -> Result<Turn, Error> {
+        let Some(workspace) = workspace else { return Ok(Turn::Pause) };
+        let canceled = self.coder().build_cancel(workspace.latest_build.id).await;
+        point("cancel.asked");
+        match canceled {
+            Err(error) if error.kind() == ErrorKind::Forbidden && work.operation.cancel.is_some() => Ok(
+                Turn::End(OperationEnd::Canceled("Coder did not cancel its build, which goes on".to_owned())),
+            ),
+            Err(error) => {
+                tracing::debug!(%error, "a build could not be canceled; waiting for its end");
+                Ok(Turn::Pause)
+            }
+            Ok(()) => Ok(Turn::Pause),
         }
-        Ok(Turn::Pause)
+    }
+
+    /// Ends an operation that Coder was asked for nothing of.
+    pub(super) async fn end_unsent(&self, operation: Operation) -> Result<(), Error> {
+        let Some(mut work) = self.work_of(operation).await? else { return Ok(()) };
+        self.conclude(&mut work, &OperationEnd::Canceled(left_behind(Left::Nothing).to_owned())).await
     }
 }
 
 impl Work {
+    fn next_step(&self, seen: &Seen) -> Step {
+        let Operation { kind, progress, cancel, .. } = &self.operation;
+        if cancel.is_some() {
+            return plan_cancel(*kind, *progress, seen);
+        }
+        let step = plan(*kind, *progress, seen, Utc::now());
+        rescue_first(step, self.rescue.as_ref().map(|rescue| &rescue.outcome), Utc::now())
+    }
+
     /// A stop goes on when the disk takes no record of its steps: it was accepted, a repeat of it does no harm, and
     /// what it ends may be what fills the disk.
     fn even_unrecorded<T>(&self, recorded: Result<T, Error>) -> Result<(), Error> {
@@ -262,6 +286,22 @@ impl Work {
             Err(Error::DiskFull) if self.operation.kind == OperationKind::Stop => Ok(()),
             other => other.map(drop),
         }
+    }
+
+    /// Lets others build, unless a build of its own runs.
+    pub(super) fn release_slot(&mut self) {
+        if !matches!(self.operation.progress, Progress::Following { ended_at: None, .. }) {
+            self.slot = None;
+        }
+    }
+
+    fn spent(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// Time that passed while it could not go on is not the build's.
+    fn leave_out(&mut self, since: Instant) {
+        self.began += since.elapsed();
     }
 
     /// Waits before the next look, twice as long each time nothing happens.
@@ -273,8 +313,18 @@ impl Work {
             () = stop.cancelled() => {}
         }
     }
-}
 
-fn is_rate_limit(error: &CoderError) -> bool {
-    matches!(error.kind(), ErrorKind::RateLimited { .. })
+    /// Waits for a rate limit to open; without a time that Coder names, as before any other look.
+    async fn pause_until(&mut self, until: Option<DateTime<Utc>>, stop: &CancellationToken) {
+        let limited_at = Instant::now();
+        let named = until.and_then(|at| (at - Utc::now()).to_std().ok());
+        match named {
+            Some(wait) => tokio::select! {
+                () = tokio::time::sleep(wait.min(LONGEST_LIMIT)) => {}
+                () = stop.cancelled() => {}
+            },
+            None => self.pause(stop).await,
+        }
+        self.leave_out(limited_at);
+    }
 }

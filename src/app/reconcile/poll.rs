@@ -13,9 +13,15 @@ use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
 use crate::domain::metadata::listed_names;
 
 const PAGE_SIZE: u32 = 100;
+/// More workspaces than this that are too large to read mean that Coder's answers cannot be trusted.
+const MOST_UNREADABLE: u32 = 10;
 /// Per page of the last listing, also when nudged, so that any fleet stays far below Coder's limit.
 const GAP_PER_PAGE: Duration = Duration::from_millis(250);
 const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
+/// Coder counts requests by the minute, so that no limit of its lasts longer.
+const LONGEST_LIMIT: Duration = Duration::from_secs(60);
+/// A limit that names no time is tried again after this.
+const UNNAMED_LIMIT: Duration = Duration::from_secs(2);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 const KEYS_KEPT: TimeDelta = TimeDelta::days(7);
 /// After its end a token is known this long, so that its bearer is told what happened to it.
@@ -31,7 +37,16 @@ pub(super) struct Listing {
     /// Rows that could not be read: their agents keep the state they had.
     pub(super) unreadable: Vec<Uuid>,
     pub(super) looked_at: DateTime<Utc>,
+    /// Asked for, also those that were too large.
     n_pages: u32,
+}
+
+/// Which part of the list is read next.
+#[derive(Debug)]
+struct Part {
+    limit: u32,
+    offset: u32,
+    n_unreadable: u32,
 }
 
 impl Fleet {
@@ -66,9 +81,16 @@ impl Fleet {
             self.health().set_version(self.coder().build_info().await?.version);
         }
         if pace.is_discovery_due() {
-            self.discovery_refresh().await?;
+            match self.discovery_refresh().await {
+                Err(error) if is_rate_limit(&error) && self.found().is_ok() => {
+                    tracing::warn!(%error, "the templates are looked at again with the next look");
+                }
+                other => {
+                    other?;
+                    pace.discovered_at = Some(Instant::now());
+                }
+            }
             self.forget_old().await;
-            pace.discovered_at = Some(Instant::now());
         }
         let listing = self.list_all(pace).await?;
         let n_pages = listing.n_pages;
@@ -98,31 +120,63 @@ impl Fleet {
     async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
         let mut listing =
             Listing { workspaces: Vec::new(), unreadable: Vec::new(), looked_at: Utc::now(), n_pages: 0 };
+        let mut part = Part { limit: PAGE_SIZE, offset: 0, n_unreadable: 0 };
         loop {
-            let offset = listing.n_pages * PAGE_SIZE;
-            let page = match self.coder().workspaces(&pace.query(offset)).await {
+            listing.n_pages += 1;
+            let page = match self.coder().workspaces(&pace.query(&part)).await {
                 // An older server does not know the metadata term: do without it from now on.
                 Err(error) if pace.with_metadata && error.kind() == ErrorKind::Invalid => {
                     pace.with_metadata = false;
-                    self.coder().workspaces(&pace.query(offset)).await?
+                    continue;
+                }
+                Err(error @ CoderError::TooLarge { .. }) => {
+                    part.shrink(error)?;
+                    continue;
                 }
                 other => other?,
             };
-            listing.n_pages += 1;
             listing.unreadable.extend(page.undecodable.iter().filter_map(|row| row.id));
             listing.workspaces.extend(page.workspaces);
+            part.advance();
             // Rows may be left out and still be counted, so only the offset tells the end.
-            if u64::from(listing.n_pages * PAGE_SIZE) >= page.count {
+            if u64::from(part.offset) >= page.count {
                 return Ok(listing);
             }
         }
     }
 
+    /// A rate limit is an answer, and counts one path alone: what Coder is asked for elsewhere need not wait for it.
     fn note_health(&self, result: &Result<u32, CoderError>) {
         match result {
             Ok(_) => self.health().set_ok(Utc::now()),
+            Err(error) if is_rate_limit(error) && self.health().now().is_reachable() => {
+                tracing::warn!(%error, "the workspaces are not looked at until Coder takes requests again");
+            }
             Err(error) => self.health().set_error(error.to_string(), error.kind() == ErrorKind::Unauthorized),
         }
+    }
+}
+
+impl Part {
+    /// Reads fewer at once, so that a workspace with too much text does not hide the others. One that is too large by
+    /// itself is left out: its agent keeps its state, since only Coder's own word makes an agent deleted.
+    fn shrink(&mut self, error: CoderError) -> Result<(), CoderError> {
+        if self.limit > 1 {
+            self.limit /= 2;
+            return Ok(());
+        }
+        self.n_unreadable += 1;
+        if self.n_unreadable > MOST_UNREADABLE {
+            return Err(error);
+        }
+        tracing::warn!(%error, list.offset = self.offset, "a workspace is too large to be read");
+        self.offset += 1;
+        Ok(())
+    }
+
+    fn advance(&mut self) {
+        self.offset += self.limit;
+        self.limit = PAGE_SIZE.min(self.limit * 2);
     }
 }
 
@@ -133,6 +187,8 @@ struct Pace {
     n_pages: u32,
     n_failures: u32,
     is_unauthorized: bool,
+    /// Coder takes no list before this has passed since the last one.
+    limited_for: Option<Duration>,
     with_metadata: bool,
     discovered_at: Option<Instant>,
 }
@@ -144,6 +200,7 @@ impl Pace {
             n_pages: 1,
             n_failures: 0,
             is_unauthorized: false,
+            limited_for: None,
             with_metadata: true,
             discovered_at: None,
         }
@@ -155,16 +212,18 @@ impl Pace {
                 self.n_pages = *n_pages;
                 self.n_failures = 0;
                 self.is_unauthorized = false;
+                self.limited_for = None;
             }
             Err(error) => {
-                self.n_failures = self.n_failures.saturating_add(1);
+                self.limited_for = limit_of(error);
+                self.n_failures = self.n_failures.saturating_add(u32::from(self.limited_for.is_none()));
                 self.is_unauthorized = error.kind() == ErrorKind::Unauthorized;
             }
         }
     }
 
     fn is_troubled(&self) -> bool {
-        self.n_failures > 0
+        self.n_failures > 0 || self.limited_for.is_some()
     }
 
     /// The shortest time to the next look.
@@ -176,9 +235,12 @@ impl Pace {
         if self.is_unauthorized {
             return UNAUTHORIZED_INTERVAL;
         }
+        if let Some(wait) = self.limited_for {
+            return wait.min(LONGEST_LIMIT).max(self.gap());
+        }
         let calm = self.base.max(self.gap());
         let doubled = 2u32.saturating_pow(self.n_failures.min(10));
-        if self.is_troubled() {
+        if self.n_failures > 0 {
             calm.saturating_mul(doubled).min(LONGEST_BACKOFF.max(self.base))
         } else {
             calm
@@ -189,14 +251,25 @@ impl Pace {
         self.discovered_at.is_none_or(|at| at.elapsed() >= DISCOVERY_INTERVAL)
     }
 
-    fn query(&self, offset: u32) -> WorkspaceQuery {
+    fn query(&self, part: &Part) -> WorkspaceQuery {
         WorkspaceQuery {
             q: "owner:me".to_owned(),
-            limit: PAGE_SIZE,
-            offset,
+            limit: part.limit,
+            offset: part.offset,
             metadata_keys: if self.with_metadata { listed_names() } else { Vec::new() },
         }
     }
+}
+
+fn is_rate_limit(error: &CoderError) -> bool {
+    matches!(error.kind(), ErrorKind::RateLimited { .. })
+}
+
+/// How long a rate limit lasts.
+fn limit_of(error: &CoderError) -> Option<Duration> {
+    let ErrorKind::RateLimited { retry_at } = error.kind() else { return None };
+    let named = retry_at.map(|at| (at - Utc::now()).to_std().unwrap_or(Duration::ZERO));
+    Some(named.unwrap_or(UNNAMED_LIMIT))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::domain::plan::RESCUE_LIMIT;
 use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
 use crate::domain::task::TaskSource;
 use crate::domain::words::{AppState, Connection};
+use crate::store::{OperationEnd, StoreError};
 
 impl Fleet {
     /// Tries until then; whatever comes of it is recorded and the delete goes on.
@@ -35,7 +36,11 @@ impl Fleet {
         let saving = tokio::time::timeout(limit, self.rescue_try(&rescue, workspace));
         let outcome = tokio::select! {
             saved = saving => saved.unwrap_or_else(|_| failed("the workspace took too long")),
-            () = stop.cancelled() => return Ok(Turn::Again),
+            () = stop.cancelled() => {
+                // Another delete may go on in its place; a further try begins anew.
+                self.shelf().clear(&rescue);
+                return Ok(Turn::Again);
+            }
         };
         point("rescue.tried");
         self.rescue_end(work, outcome).await?;
@@ -44,8 +49,13 @@ impl Fleet {
     }
 
     /// Closes a rescue that its delete has left behind: the time was over, or the workspace was gone.
-    pub(super) async fn rescue_close(&self, work: &mut Work) -> Result<(), Error> {
+    pub(super) async fn rescue_close(&self, work: &mut Work, end: &OperationEnd) -> Result<(), Error> {
         let left = match work.rescue.as_ref().map(|rescue| &rescue.outcome) {
+            Some(RescueOutcome::Wanted | RescueOutcome::Trying { .. })
+                if matches!(end, OperationEnd::Canceled(_)) =>
+            {
+                failed("the delete was canceled")
+            }
             Some(RescueOutcome::Wanted) => failed("the workspace was gone or could not be read"),
             Some(RescueOutcome::Trying { .. }) => self.rescue_left(work),
             Some(RescueOutcome::Saved(_) | RescueOutcome::Nothing | RescueOutcome::Failed { .. }) | None => {
@@ -67,7 +77,9 @@ impl Fleet {
         }
         let trying = RescueOutcome::Trying { since: Utc::now() };
         let untold = None;
-        self.store().rescue_move(rescue.id, &trying, untold).await?;
+        if !self.store().rescue_move(rescue.id, &trying, untold).await? {
+            return Err(StoreError::Ended.into());
+        }
         work.rescue = Some(Rescue { outcome: trying, ..rescue.clone() });
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::app::agents::parameters::Blueprint;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::coder::wire::{Build, CreateBuild, CreateWorkspace};
-use crate::coder::{CoderError, ErrorKind};
+use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::operation::{Failure, Progress};
 use crate::domain::plan::Request;
 use crate::store::OperationEnd;
@@ -51,7 +51,14 @@ impl Fleet {
             Ok(build) => {
                 self.progress(work, Progress::Following { build: build.build_number, ended_at: None }).await
             }
-            Err(error) => Ok(after_failed_send(&error)),
+            Err(error) => {
+                // After an unclear answer a build may be running: the next look tells.
+                if error.outcome() != Outcome::Unclear {
+                    work.slot = None;
+                }
+                work.refusal = Some(error.to_string());
+                Ok(after_failed_send(&error))
+            }
         }
     }
 
@@ -110,7 +117,7 @@ fn after_failed_send(error: &CoderError) -> Turn {
         | ErrorKind::Undecodable
         | ErrorKind::Setup
         | ErrorKind::Unreachable
-        | ErrorKind::Unauthorized
-        | ErrorKind::RateLimited { .. } => Turn::Pause,
+        | ErrorKind::Unauthorized => Turn::Pause,
+        ErrorKind::RateLimited { retry_at } => Turn::Limited { until: retry_at },
     }
 }

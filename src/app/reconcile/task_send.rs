@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 
-use super::tasks::{Turn, Worker};
+use super::tasks::{Turn, Worker, attempt_of};
 use crate::app::Fleet;
 use crate::app::agent_app::{Told, Words};
 use crate::app::error::Error;
@@ -11,6 +11,7 @@ use crate::app::snapshot::AgentState;
 use crate::domain::operation::{Operation, OperationKind};
 use crate::domain::task::{Channel, Delivery, Reached, Task, TaskState};
 use crate::domain::task_plan::{Signaling, ending};
+use crate::store::StoreError;
 
 /// Who asks for a stop that a cancel leads to.
 const CANCEL: &str = "cancel_agent_task";
@@ -20,17 +21,22 @@ impl Fleet {
         &self,
         worker: &Worker,
         state: &AgentState,
-        (task, is_first): (Task, bool),
+        (task, (state_before, delivery_before)): (Task, (TaskState, Delivery)),
     ) -> Result<Turn, Error> {
         // One that is told again has been in this state before.
         let moves = [(TaskState::Delivering, "being told to the agent")];
+        let is_first = state_before == TaskState::Queued;
         if self.task_record(&task, if is_first { &moves } else { &[] }).await? == Turn::Pause {
             return Ok(Turn::Pause);
         }
         point("task.recorded");
         let key = task.key();
         let is_runner = matches!(task.work.delivery, Delivery::Sending { channel: Channel::Runner, .. });
-        let words = Words { text: &task.entry.message, key: is_runner.then_some(key.as_str()) };
+        let words = Words {
+            text: task.words(),
+            key: is_runner.then_some(key.as_str()),
+            is_continued: task.work.is_continued,
+        };
         let told = {
             let _place = worker.places.acquire().await;
             self.app_tell(state, words).await
@@ -39,6 +45,8 @@ impl Fleet {
         match told {
             // Our runner's own state says more than its answer.
             Told::Accepted if is_runner => Ok(Turn::Look),
+            // That this one was not taken says nothing of one that was sent before it.
+            Told::NotNow if delivery_before != Delivery::Unsent => Ok(Turn::Pause),
             told => self.task_told(task, told).await,
         }
     }
@@ -71,13 +79,13 @@ impl Fleet {
         state: &AgentState,
         mut task: Task,
     ) -> Result<Turn, Error> {
-        let earlier = worker.signaling.filter(|(id, _)| *id == task.id);
+        let earlier = worker.signaling.filter(|(attempt, _)| *attempt == attempt_of(&task));
         let since = earlier.map_or_else(Utc::now, |(_, signaling)| signaling.since);
         let are_gone = {
             let _place = worker.places.acquire().await;
             self.engine_end(state).await
         };
-        worker.signaling = Some((task.id, Signaling { since, are_gone }));
+        worker.signaling = Some((attempt_of(&task), Signaling { since, are_gone }));
         point("task.signaled");
         if !are_gone {
             return Ok(Turn::Pause);
@@ -92,8 +100,11 @@ impl Fleet {
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         if newest.iter().all(|operation| operation.state.is_ended()) {
             let stop = Operation::accepted(state.agent.id, OperationKind::Stop, CANCEL, Utc::now());
-            self.store().operation_accept(&stop, None).await?;
-            self.nudge_operations();
+            match self.store().operation_accept(&stop, None).await {
+                // The delete ends the task too.
+                Ok(_) | Err(StoreError::BeingDeleted) => self.nudge_operations(),
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(Turn::Pause)
     }

@@ -5,19 +5,21 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::tasks::{Mark, Turn, Worker};
+use super::tasks::{Mark, Turn, Worker, attempt_of};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::app::tasks::{Evidence, RunSeen};
 use crate::domain::agent::AgentStatus;
-use crate::domain::app::{AppSeen, RunnerSeen, TurnState};
+use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnState};
+use crate::domain::clock::Clock;
 use crate::domain::id::TaskId;
 use crate::domain::status::current_report;
 use crate::domain::task::{Channel, Delivery, Task, TaskState};
-use crate::domain::task_plan::{Ending, Facts, Reach, Step, is_over, plan, strays};
+use crate::domain::task_plan::{Ending, Facts, Reach, Step, interrupt_key, is_over, plan};
 use crate::domain::text::cut;
+use crate::domain::words::{BuildStatus, Transition};
 
 /// An interruption that was not heard is repeated after this.
 const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
@@ -42,7 +44,7 @@ impl Fleet {
         if state.live.observation.is_none() {
             return Ok(Turn::Pause);
         }
-        let reach = reach_of(state.agent.sighting.status);
+        let reach = reach_of(state);
         // What the app shows is at least as new as this; a report that comes later counts.
         let looked_at = Utc::now();
         let app = self.looked_at(worker, state, reach).await;
@@ -61,8 +63,11 @@ impl Fleet {
                 return Ok(Turn::Pause);
             };
             let run = self.task_run_seen(&task).await?;
-            self.note_signs(worker, &mut task, (&app, run.as_ref())).await?;
-            let step = worker.plan(&task, &sight, run.as_ref());
+            let worked = task.work.worked;
+            worker.note_work(&mut task, reach);
+            let is_timed = task.work.timeout.is_some() && task.work.worked - worked >= SIGN_INTERVAL;
+            self.note_signs(worker, &mut task, (&app, run.as_ref(), is_timed)).await?;
+            let step = worker.plan(&self.clock(), &task, &sight, run.as_ref());
             match self.task_step(worker, &sight, task, step).await? {
                 Turn::Decide => {}
                 turn @ (Turn::Look | Turn::Pause) => return Ok(turn),
@@ -78,7 +83,7 @@ impl Fleet {
         let _place = worker.places.acquire().await;
         let open = state.tasks.open.as_ref();
         let is_to_stop = open.is_some_and(|task| {
-            task.work.cancel.is_some() || worker.interrupting.is_some_and(|(id, _)| id == task.id)
+            task.work.cancel.is_some() || worker.interrupting.is_some_and(|(id, _)| id == attempt_of(task))
         });
         let app = if is_to_stop { self.app_glance(state).await } else { self.app_look(state).await };
         match (app, &state.tasks.open) {
@@ -101,10 +106,10 @@ impl Fleet {
             Step::Wait => Ok(Turn::Pause),
             Step::Send { channel: Channel::Exec, .. } => self.task_send_run(worker, sight.state, task).await,
             Step::Send { channel, base } => {
-                let is_first = task.state() == TaskState::Queued;
+                let before = (task.state(), task.work.delivery);
                 task.note_start(sight.app);
                 task.send(channel, base, when);
-                self.task_send(worker, sight.state, (task, is_first)).await
+                self.task_send(worker, sight.state, (task, before)).await
             }
             Step::Take { channel, base } => {
                 task.note_start(sight.app);
@@ -115,11 +120,11 @@ impl Fleet {
                 task.work.parked_until = Some(until);
                 self.task_record(&task, &[(TaskState::Working, &reason)]).await
             }
-            Step::Resume { reason } => {
-                task.resume();
+            Step::Resume { reason, again } => {
+                task.resume(again);
                 self.task_record(&task, &[(TaskState::Working, reason)]).await
             }
-            Step::Interrupt => self.task_interrupt(worker, sight.state, &task).await,
+            Step::Interrupt => self.task_interrupt(worker, sight, &task).await,
             Step::Signal => self.task_signal(worker, sight.state, task).await,
             Step::StopWorkspace => self.task_stop_workspace(sight.state).await,
             Step::End(ending) => self.task_end(sight, task, (None, ending)).await,
@@ -136,7 +141,7 @@ impl Fleet {
     ) -> Result<Turn, Error> {
         let reason = format!("the agent has it ({channel})");
         let run = self.task_run_seen(&task).await?;
-        if let Step::End(ending) = worker.plan(&task, sight, run.as_ref()) {
+        if let Step::End(ending) = worker.plan(&self.clock(), &task, sight, run.as_ref()) {
             return self.task_end(sight, task, (Some(reason), ending)).await;
         }
         point("task.taking");
@@ -148,21 +153,22 @@ impl Fleet {
     async fn task_interrupt(
         &self,
         worker: &mut Worker,
-        state: &AgentState,
+        sight: &Sight<'_>,
         task: &Task,
     ) -> Result<Turn, Error> {
         if worker.interrupted_at.is_some_and(|at| at.elapsed() < INTERRUPT_PAUSE) {
             return Ok(Turn::Pause);
         }
         worker.interrupted_at = Some(Instant::now());
+        let attempt = attempt_of(task);
         worker.interrupting =
-            worker.interrupting.filter(|(id, _)| *id == task.id).or(Some((task.id, Utc::now())));
-        let key = task.interrupt_key();
+            worker.interrupting.filter(|(id, _)| *id == attempt).or(Some((attempt, Utc::now())));
+        let key = interrupt_key(task, sight.app);
         let _place = worker.places.acquire().await;
         if task.channel() == Some(Channel::Exec) {
             self.cancel_run(task.run()).await?;
         } else {
-            self.app_interrupt(state, key.as_deref()).await;
+            self.app_interrupt(sight.state, key.as_deref()).await;
         }
         point("task.interrupted");
         Ok(Turn::Pause)
@@ -232,18 +238,19 @@ impl Fleet {
     /// Work for a task that has ended for us is ended in the workspace too.
     async fn end_strays(&self, state: &AgentState, app: &AppSeen) -> Result<(), Error> {
         let AppSeen::Runner(seen) = app else { return Ok(()) };
-        let mut over = Vec::new();
-        for key in seen.turns.iter().filter(|turn| !turn.is_ended()).filter_map(|turn| turn.key.as_deref()) {
-            let id = key.split('.').next().and_then(|id| id.parse().ok()).map(TaskId);
-            let Some(id) = id else { continue };
-            let task = self.store().task_by_id(id).await?;
+        for turn in seen.turns.iter().filter(|turn| !turn.is_ended()) {
+            let Some(name) = turn.name() else { continue };
+            let task = match name {
+                PROMPT_KEY => self.store().task_spec_of(state.agent.id).await?,
+                key => match task_id(key) {
+                    Some(id) => self.store().task_by_id(id).await?,
+                    None => continue,
+                },
+            };
             if task.is_some_and(|task| task.state().is_ended()) {
-                over.push(key);
+                tracing::info!(agent.name = %state.agent.name, "work for a task that has ended is interrupted");
+                self.app_interrupt(state, Some(name)).await;
             }
-        }
-        for stray in strays(seen, |key| over.contains(&key)) {
-            tracing::info!(agent.name = %state.agent.name, "work for a task that has ended is interrupted");
-            self.app_interrupt(state, stray.key.as_deref()).await;
         }
         Ok(())
     }
@@ -253,13 +260,14 @@ impl Fleet {
         &self,
         worker: &mut Worker,
         task: &mut Task,
-        (app, run): (&AppSeen, Option<&RunSeen>),
+        (app, run, is_timed): (&AppSeen, Option<&RunSeen>, bool),
     ) -> Result<(), Error> {
-        let now = Utc::now();
+        let clock = self.clock();
+        let now = clock.now();
         let was_silent = task.work.silent_since.is_some();
         let is_silent = matches!(app, AppSeen::Silent { .. });
         let is_speaking = worker.heard(app, run) && task.state() == TaskState::Working;
-        let is_sign_due = task.work.last_sign.is_none_or(|at| now - at >= SIGN_INTERVAL);
+        let is_sign_due = task.work.last_sign.is_none_or(|at| clock.since(at) >= SIGN_INTERVAL);
         if is_silent {
             task.work.silent_since = task.work.silent_since.or(Some(now));
         } else {
@@ -268,7 +276,7 @@ impl Fleet {
         if is_speaking && is_sign_due {
             task.work.last_sign = Some(now);
         }
-        if was_silent != is_silent || (is_speaking && is_sign_due) {
+        if was_silent != is_silent || (is_speaking && is_sign_due) || is_timed {
             self.task_record(task, &[]).await?;
         } else if is_silent {
             self.judge_again(task.entry.agent_id).await?;
@@ -278,7 +286,8 @@ impl Fleet {
 }
 
 impl Worker {
-    fn plan(&self, task: &Task, sight: &Sight<'_>, run: Option<&RunSeen>) -> Step {
+    fn plan(&self, clock: &Clock, task: &Task, sight: &Sight<'_>, run: Option<&RunSeen>) -> Step {
+        let attempt = attempt_of(task);
         plan(&Facts {
             task,
             reach: sight.reach,
@@ -287,10 +296,26 @@ impl Worker {
             run: run.map(|run| &run.state),
             report: sight.state.live.observation.as_deref().and_then(current_report),
             quiet_since: self.quiet_since,
-            interrupting_since: self.interrupting.filter(|(id, _)| *id == task.id).map(|(_, since)| since),
-            signaling: self.signaling.filter(|(id, _)| *id == task.id).map(|(_, signaling)| signaling),
-            now: Utc::now(),
+            interrupting_since: self.interrupting.filter(|(id, _)| *id == attempt).map(|(_, since)| since),
+            signaling: self.signaling.filter(|(id, _)| *id == attempt).map(|(_, signaling)| signaling),
+            clock,
         })
+    }
+
+    /// Counts the time that the agent works on a task. What passes while its workspace is down is none, and neither is
+    /// what passes between two workers.
+    fn note_work(&mut self, task: &mut Task, reach: Reach) {
+        let is_at_work = task.state() == TaskState::Working
+            && task.work.parked_until.is_none()
+            && reach != Reach::Down
+            && reach != Reach::Broken;
+        let (attempt, now) = (attempt_of(task), Instant::now());
+        if let Some((_, worked, at)) = self.worked_on.filter(|(id, ..)| *id == attempt) {
+            let passed = TimeDelta::from_std(now.saturating_duration_since(at)).unwrap_or_default();
+            let total = if is_at_work { worked + passed } else { worked };
+            task.work.worked = task.work.worked.max(total);
+        }
+        self.worked_on = Some((attempt, task.work.worked, now));
     }
 
     /// Counts the time in which the agent waits and nobody has said anything.
@@ -309,6 +334,11 @@ impl Worker {
     }
 }
 
+/// The task of an attempt's key.
+fn task_id(key: &str) -> Option<TaskId> {
+    key.split('.').next()?.parse().ok().map(TaskId)
+}
+
 /// Was it sent to a runner that does not show it, but may have forgotten it?
 fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
     let key = task.key();
@@ -324,8 +354,12 @@ fn is_run(state: &AgentState) -> bool {
     state.tasks.open.as_ref().is_some_and(|task| task.channel() == Some(Channel::Exec))
 }
 
-fn reach_of(status: AgentStatus) -> Reach {
-    match status {
+fn reach_of(state: &AgentState) -> Reach {
+    let build = state.live.observation.as_deref().and_then(|seen| seen.build.as_ref());
+    let has_failed_start = build.is_some_and(|build| build.status == BuildStatus::Failed)
+        && state.live.transition == Some(Transition::Start);
+    match state.agent.sighting.status {
+        AgentStatus::Failed if has_failed_start => Reach::Broken,
         AgentStatus::Busy | AgentStatus::Idle => Reach::Ready,
         AgentStatus::Stopped => Reach::Down,
         AgentStatus::Pending | AgentStatus::Starting | AgentStatus::Stopping => Reach::Away,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::app::AppSeen;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
-use crate::domain::task::{Cancel, Delivery};
+use crate::domain::task::{Cancel, Delivery, Task};
 use crate::domain::task_plan::Signaling;
 use crate::store::LatestTasks;
 
@@ -43,14 +43,23 @@ pub(super) struct Worker {
     /// When its log was last kept, and how long it was.
     log_kept: Option<(Instant, usize)>,
     pub(super) interrupted_at: Option<Instant>,
-    /// The task that is being interrupted, and since when.
-    pub(super) interrupting: Option<(TaskId, DateTime<Utc>)>,
-    /// The task whose processes are being signaled, and what came of it.
-    pub(super) signaling: Option<(TaskId, Signaling)>,
+    /// The attempt that is being interrupted, and since when.
+    pub(super) interrupting: Option<(Attempt, DateTime<Utc>)>,
+    /// The attempt whose processes are being signaled, and what came of it.
+    pub(super) signaling: Option<(Attempt, Signaling)>,
+    /// The attempt that the agent was last seen to work on, for how long by then, and when.
+    pub(super) worked_on: Option<(Attempt, TimeDelta, Instant)>,
     /// What the last decision was made on.
     pub(super) mark: Option<Mark>,
     n_pauses: u32,
     n_workers: u32,
+}
+
+/// One attempt of a task.
+pub(super) type Attempt = (TaskId, i64);
+
+pub(super) fn attempt_of(task: &Task) -> Attempt {
+    (task.id, task.work.attempt)
 }
 
 /// All workers there are.
@@ -201,6 +210,7 @@ impl Worker {
             interrupted_at: None,
             interrupting: None,
             signaling: None,
+            worked_on: None,
             mark: None,
             n_pauses: 0,
             n_workers,

@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::shelf::Parcel;
 use crate::app::inside::Inside;
 use crate::coder::exec::{Command, ExecError, Output};
+use crate::domain::quiet_git::shell_function;
 use crate::domain::rescue::MAX_BYTES;
 use crate::domain::text::{cut, one_line};
 
-/// Makes the bundle and prints its first piece.
+/// Makes the bundle and prints its first piece; `git_off` comes before it.
 const MAKE: &str = include_str!("bundle.sh");
 /// Prints a further piece; behind the last one nothing of it is left in the workspace.
 const NEXT: &str = r#"shelf=${FLEET_AGENT_DIR:-$HOME/.fleet}/rescue
@@ -42,7 +43,8 @@ pub(in crate::app) async fn bring_out(
     parcel: &mut Parcel,
 ) -> Result<Brought, ExecError> {
     let (max, piece) = (MAX_BYTES.to_string(), PIECE.to_string());
-    let output = run(inside, ["sh", "-c", MAKE, "rescue", &max, &piece]).await?;
+    let make = format!("{}{MAKE}", shell_function());
+    let output = run(inside, ["sh", "-c", &make, "rescue", &max, &piece]).await?;
     let (brought, first) = read_made(&output);
     let Brought::Bundle(bundle) = &brought else { return Ok(brought) };
     let mut missing = match add(parcel, &first, bundle.bytes) {

@@ -1,6 +1,6 @@
 # Makes a git bundle of all work here that no remote has, and prints it.
 # Neither the working tree, nor the index, nor any ref or object of the repository is touched: everything is made in
-# a repository of our own that borrows the objects. That one has no configuration either, not even the user's, so no
+# a repository of our own that borrows the objects. `git_off`, which comes before this, keeps programs off. That one has no configuration either, not even the user's, so no
 # filter or hook runs, and a file is saved as it is.
 # Arguments: the most bytes a bundle may have, the bytes to print at once.
 # Output: "saved COMMIT BYTES [NOTE]", "nothing" or "failed REASON" on the first line; then the bundle's first bytes.
@@ -9,6 +9,8 @@ umask 077
 max=$1 piece=$2
 shelf=${FLEET_AGENT_DIR:-$HOME/.fleet}/rescue
 tab=$(printf '\t')
+# More branches, or more stashes, would flood the repository that they are restored into.
+most=100
 
 fail() {
     rm -rf "$shelf"
@@ -17,20 +19,19 @@ fail() {
 }
 
 command -v git > /dev/null 2>&1 || fail 'the workspace has no git'
-unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE
-export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1
+git_off
 export GIT_AUTHOR_NAME=fleet-mcp GIT_AUTHOR_EMAIL=fleet-mcp@localhost
 export GIT_COMMITTER_NAME=fleet-mcp GIT_COMMITTER_EMAIL=fleet-mcp@localhost
 limit=
 command -v timeout > /dev/null 2>&1 && limit='timeout 5'
 
 theirs() {
-    git -c core.hooksPath=/dev/null -c core.fsmonitor=false "$@" < /dev/null 2> /dev/null
+    git "$@" < /dev/null 2> /dev/null
 }
 
 ours() {
     GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
-        git --git-dir="$shelf/repo" -c core.hooksPath=/dev/null -c gc.auto=0 "$@" 2> /dev/null
+        git --git-dir="$shelf/repo" "$@" 2> /dev/null
 }
 
 absolute() {
@@ -76,8 +77,7 @@ borrow() {
 ours_here() {
     # shellcheck disable=SC2086
     GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 \
-        $limit git --git-dir="$shelf/repo" --work-tree="$PWD" -c core.hooksPath=/dev/null -c core.fsmonitor=false \
-        -c core.quotePath=false ${excludes:+-c} ${excludes:+"core.excludesFile=$excludes"} \
+        $limit git --git-dir="$shelf/repo" --work-tree="$PWD" -c core.quotePath=false ${excludes:+-c} ${excludes:+"core.excludesFile=$excludes"} \
         "$@" < /dev/null 2> /dev/null
 }
 
@@ -107,7 +107,7 @@ tree_here() (
 take_inner() {
     case $1 in \"*) note 'a repository with an odd name is not in it' && return 0 ;; esac
     [ -e "$1/.git" ] || return 0
-    tree=$(unset GIT_INDEX_FILE && cd "$1" && borrow && tree_here "$2") || { note "the repository in $1 could not be read"; return 0; }
+    tree=$(unset GIT_INDEX_FILE && cd "$1" && git_off && borrow && tree_here "$2") || { note "the repository in $1 could not be read"; return 0; }
     (unset GIT_INDEX_FILE && cd "$1" && has_work "$tree") || return 0
     ours_here update-index --force-remove "$1" && ours_here read-tree --prefix="$1/" "$tree" \
         && note "of the repository in $1 only the files" || note "the repository in $1 could not be saved"
@@ -131,6 +131,11 @@ take_working_tree() {
     fi
 }
 
+# Does this clone borrow from a repository that outlives the workspace? What that has is safe.
+has_host() {
+    common=$(theirs config --get remote.fleet-here.url) && [ -d "$common" ]
+}
+
 # Is this a worktree of a repository that outlives the workspace? On a machine shared with its people the workspace
 # is the directory that holds the runs; elsewhere all there is goes with it.
 is_guest() {
@@ -152,22 +157,30 @@ nothing() {
 
 # All other branches stay where they are, so they are no work of the agent's, and what it does builds on them.
 leave_to_host() {
-    theirs for-each-ref --format='create refs/remotes/host/%(refname) %(objectname)' refs/heads \
+    theirs --git-dir="$common" for-each-ref --format='create refs/remotes/host/%(refname) %(objectname)' refs/heads \
         | ours update-ref --stdin
     own=$(theirs symbolic-ref --quiet HEAD) && ours update-ref -d "refs/remotes/host/$own"
     stands=$(theirs --git-dir="$common" rev-parse --verify --quiet 'HEAD^{commit}') \
-        && [ "$(theirs --git-dir="$common" symbolic-ref --quiet HEAD)" != "$own" ] \
+        && [ "$(theirs --git-dir="$common" symbolic-ref --quiet HEAD)" != "${own:-}" ] \
         && ours update-ref refs/remotes/host/HEAD "$stands"
 }
 
 take_branches() {
-    theirs for-each-ref --format='create refs/rescue/branches/%(refname:lstrip=2) %(objectname)' refs/heads \
-        | ours update-ref --stdin
+    theirs for-each-ref --sort=-committerdate --format='%(objectname) %(refname:lstrip=2)' refs/heads > "$shelf/branches"
     n=0
     for stash in $(theirs rev-parse --verify --quiet refs/stash) $(theirs log -g --skip=1 --format=%H refs/stash --); do
         n=$((n + 1))
-        printf 'create refs/rescue/stashes/%s %s\n' "$n" "$stash"
-    done | ours update-ref --stdin
+        printf '%s %s\n' "$stash" "$n"
+    done > "$shelf/stashes"
+    take_newest branches
+    take_newest stashes
+}
+
+# Takes the newest of the list of this name. Others are noted if they hold work that is neither taken nor on a remote.
+take_newest() {
+    head -n "$most" "$shelf/$1" | sed "s|^\\([^ ]*\\) \\(.*\\)|create refs/rescue/$1/\\2 \\1|" | ours update-ref --stdin
+    lost=$(tail -n "+$((most + 1))" "$shelf/$1" | sed 's/ .*//' | ours rev-list --max-count=1 --stdin --not --remotes --glob='refs/rescue/*')
+    [ -z "$lost" ] || note "only the newest $most of its $(wc -l < "$shelf/$1" | tr -d ' ') $1"
 }
 
 find_repository || fail 'no git repository was found where the agent works'
@@ -175,12 +188,18 @@ cd "$top" || fail 'the repository cannot be entered'
 is_guest && guest=yes || guest=
 [ -n "$guest" ] && stays && nothing
 make_own && borrow || fail 'there is no room for a bundle in the workspace'
-theirs for-each-ref --format='create %(refname) %(objectname)' refs/remotes | ours update-ref --stdin
+theirs for-each-ref --format='create %(refname) %(objectname)' refs/remotes \
+    | grep -v '^create refs/remotes/fleet-here/' | ours update-ref --stdin
 head=$(theirs rev-parse --verify --quiet 'HEAD^{commit}') || head=
 work=$head
 take_working_tree || { work=$head; note 'uncommitted work could not be read in time'; }
 [ -n "$work" ] && ours update-ref refs/rescue/work "$work"
-if [ -n "$guest" ]; then leave_to_host; else take_branches; fi
+if [ -n "$guest" ]; then
+    leave_to_host
+else
+    has_host && leave_to_host
+    take_branches
+fi
 said=$(cat "$shelf/notes" 2> /dev/null)
 said=${said%, }
 if [ -z "$(ours rev-list --max-count=1 --glob='refs/rescue/*' --not --remotes)" ]; then

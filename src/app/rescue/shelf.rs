@@ -54,12 +54,24 @@ impl Shelf<'_> {
 
     /// Takes away what a try that failed has left.
     pub(in crate::app) fn clear(&self, rescue: &Rescue) {
-        let part = self.path(&Self::name_for(rescue)).with_extension(PART);
-        if let Err(error) = std::fs::remove_file(&part)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(%error, path = %part.display(), "a file that is not whole could not be removed");
-        }
+        remove(&self.path(&Self::name_for(rescue)).with_extension(PART));
+    }
+
+    /// Takes away what a killed server has left, before any try begins.
+    pub(in crate::app) fn sweep(&self) {
+        let Ok(entries) = std::fs::read_dir(self.directory) else { return };
+        let paths = entries.flatten().map(|entry| entry.path());
+        paths
+            .filter(|path| path.extension().is_some_and(|extension| extension == PART))
+            .for_each(|part| remove(&part));
+    }
+}
+
+fn remove(part: &Path) {
+    if let Err(error) = std::fs::remove_file(part)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %part.display(), "a file that is not whole could not be removed");
     }
 }
 
@@ -89,6 +101,18 @@ fn commit_of(bundle: impl BufRead) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sweep_leaves_whole_bundles_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["a.part", "b.bundle"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        Shelf { directory: directory.path() }.sweep();
+        let left = std::fs::read_dir(directory.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["b.bundle"]);
+    }
 
     #[test]
     fn a_bundle_says_which_commit_holds_the_work() {

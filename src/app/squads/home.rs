@@ -11,7 +11,7 @@ use crate::app::caller::{Caller, Deed};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::Target;
+use crate::domain::access::{Action, Target};
 use crate::domain::agent::Agent;
 use crate::domain::id::AgentId;
 use crate::domain::name::AgentName;
@@ -141,6 +141,9 @@ impl Fleet {
         let (no_task, no_key) = (None, None);
         match self.store().agent_create(&agent, &create, no_task, no_key).await {
             Ok(Accepted::New | Accepted::Repeated(_)) => {
+                let target = Some(agent.name.to_string());
+                let made = Deed { action: Action::AgentCreate, target, ..deed.clone() };
+                self.audited(&made, Ok(create.id), |id| Some(*id)).await?;
                 self.board_refresh(agent.id).await?;
                 self.nudge_operations();
                 Ok(agent.id)

@@ -103,6 +103,16 @@ impl Fleet {
         seen: SquadProgress,
         limit: Duration,
     ) -> Result<SquadProgress, Error> {
+        self.while_admitted(caller, self.squad_awaited(caller, id, seen, limit)).await
+    }
+
+    async fn squad_awaited(
+        &self,
+        caller: &Caller,
+        id: SquadId,
+        seen: SquadProgress,
+        limit: Duration,
+    ) -> Result<SquadProgress, Error> {
         let deadline = tokio::time::Instant::now() + limit;
         let mut moved = self.0.squads.subscribe();
         loop {

@@ -23,7 +23,10 @@ const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// What a cancel is about.
 enum Meant {
-    Tasks(CancelTaken),
+    Tasks {
+        taken: CancelTaken,
+        before: AgentStatus,
+    },
     /// The agent does something that is no task of ours.
     OtherWork,
 }
@@ -34,8 +37,8 @@ impl Fleet {
         let accepted = self.cancel_accept(&deed, &request).await;
         let (agent, meant) = self.audited(&deed, accepted, |_| None).await?;
         point("cancel.accepted");
-        let taken = match meant {
-            Meant::Tasks(taken) => taken,
+        let (taken, before) = match meant {
+            Meant::Tasks { taken, before } => (taken, before),
             Meant::OtherWork => return self.other_work_end(agent).await,
         };
         self.tasks_publish(agent).await?;
@@ -43,20 +46,20 @@ impl Fleet {
             self.run_end_if_there(run).await?;
         }
         if let Some(task) = taken.in_hand {
-            self.await_end(agent, task).await?;
+            self.while_admitted(caller, self.await_end(agent, task)).await?;
         }
-        self.canceled(agent, &taken, &request).await
+        self.canceled(agent, &taken, (before, &request)).await
     }
 
     async fn cancel_accept(&self, deed: &Deed<'_>, request: &CancelTask) -> Result<(AgentId, Meant), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
         let which = if request.all { Which::All } else { Which::Current };
-        let agent = state.agent.id;
+        let (agent, before) = (state.agent.id, state.agent.sighting.status);
         let taken = self.store().tasks_cancel(agent, which, request.escalate, Utc::now()).await?;
         if taken != CancelTaken::default() {
-            return Ok((agent, Meant::Tasks(taken)));
+            return Ok((agent, Meant::Tasks { taken, before }));
         }
-        if state.agent.sighting.status != AgentStatus::Busy {
+        if before != AgentStatus::Busy {
             return Err(Error::NoTask(state.agent.name.to_string()));
         }
         Ok((agent, Meant::OtherWork))
@@ -123,13 +126,17 @@ impl Fleet {
         &self,
         agent: AgentId,
         taken: &CancelTaken,
-        request: &CancelTask,
+        (before, request): (AgentStatus, &CancelTask),
     ) -> Result<TaskCanceled, Error> {
         let state = self.state_of(agent).await?;
-        let task = match taken.in_hand.or(taken.ended.first().copied()) {
+        let mut task = match taken.in_hand.or(taken.ended.first().copied()) {
             Some(id) => self.store().task_by_id(id).await?,
             None => None,
         };
+        // A workspace that had stopped before was not stopped by the cancel.
+        if let Some(task) = task.as_mut().filter(|_| before == AgentStatus::Stopped) {
+            task.work.reached = Reached::None;
+        }
         let (name, status) = (state.agent.name.clone(), state.agent.sighting.status);
         let reached = task.as_ref().map_or(Reached::None, |task| task.work.reached);
         let message = match &task {

@@ -52,14 +52,31 @@ impl Fleet {
         Ok(())
     }
 
+    /// In words how much more than its budget an agent has spent; none if it is within.
+    pub(in crate::app) fn spent_too_much(&self, state: &AgentState) -> Option<String> {
+        let Budget { max_cost_usd, max_tokens } = self.budget_of(state);
+        let used = Account::read(state.metadata.get(USAGE).map(|dated| dated.value.as_str())).usage;
+        let (name, cost) = (&state.agent.name, used.cost_usd.unwrap_or_default());
+        let too_dear = max_cost_usd.filter(|max| cost > *max);
+        let too_many = max_tokens.filter(|max| used.tokens() > *max);
+        let dear = too_dear.map(|max| format!("agent '{name}' has spent ${cost:.4} of ${max:.4}"));
+        dear.or_else(|| {
+            too_many.map(|max| format!("agent '{name}' has used {} of {max} tokens", used.tokens()))
+        })
+    }
+
     /// What is left for an agent's next run; refused when that is nothing.
     pub(super) fn budget_left(&self, state: &AgentState) -> Result<Budget, BudgetError> {
-        let role = self.role_for(state).map(|role| role.budget).unwrap_or_default();
-        let whole = self.options().budget.narrowed_by(role);
-        let whole = Budget { max_cost_usd: whole.max_cost.map(Usd::dollars), max_tokens: whole.max_tokens };
+        let whole = self.budget_of(state);
         let used = Account::read(state.own_metadata.get(USAGE).map(|dated| dated.value.as_str())).usage;
         whole.check(&used)?;
         Ok(whole.less(&used))
+    }
+
+    fn budget_of(&self, state: &AgentState) -> Budget {
+        let role = self.role_for(state).map(|role| role.budget).unwrap_or_default();
+        let whole = self.options().budget.narrowed_by(role);
+        Budget { max_cost_usd: whole.max_cost.map(Usd::dollars), max_tokens: whole.max_tokens }
     }
 }
 

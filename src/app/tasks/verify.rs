@@ -9,8 +9,8 @@ use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, ExecError, Exit, Inherited, Output};
 use crate::domain::app::GitSeen;
+use crate::domain::quiet_git::shell_function;
 use crate::domain::task::Task;
-use crate::engine::git::{ALONE, quiet};
 use crate::engine::git_state::{GitState, STATUS, UNPUSHED};
 
 /// A repository that takes longer is not looked at.
@@ -55,17 +55,14 @@ impl Fleet {
     async fn repository_look(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {
         let Some(agent) = state.live.workspace_agent else { return Ok(None) };
         let script = format!(
-            r#"git "$@" {} && printf '\000' && git "$@" {}; exit 0"#,
-            STATUS.join(" "),
-            UNPUSHED.join(" ")
+            "{}git_off; git '{}' && printf '\\000' && git '{}'; exit 0",
+            shell_function(),
+            STATUS.join("' '"),
+            UNPUSHED.join("' '")
         );
-        let words = ["sh", "-c", script.as_str(), "look"].into_iter().chain(quiet());
-        let command = Command {
-            inherited: Inherited::Only(&INHERITED),
-            env: ALONE.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-            timeout: LIMIT,
-            ..Command::new(words)
-        };
+        let words = ["sh", "-c", script.as_str(), "look"];
+        let command =
+            Command { inherited: Inherited::Only(&INHERITED), timeout: LIMIT, ..Command::new(words) };
         Ok(seen(&self.inside(agent, &state.agent.project).exec(command).await?))
     }
 }

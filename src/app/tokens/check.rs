@@ -29,7 +29,7 @@ impl Fleet {
         })
     }
 
-    fn life_of(&self, token: &TokenRecord) -> TokenLife {
+    pub(super) fn life_of(&self, token: &TokenRecord) -> TokenLife {
         let holder = match token.agent {
             None => Holder::Person,
             Some(agent) => Holder::Agent {

@@ -1,6 +1,7 @@
 //! Tokens: minted once, kept as a hash, looked up at every request.
 
 mod check;
+mod lapse;
 mod refused;
 mod secret;
 
@@ -21,7 +22,7 @@ use crate::store::TokenRecord;
 
 pub(super) use refused::RefusedCalls;
 pub use refused::{Attempt, Refused, UNAUTHENTICATED};
-pub(super) use secret::{fresh_text, hash_of};
+pub(super) use secret::{fresh_text, hash_of, texts_in};
 
 #[derive(Debug, Clone)]
 pub struct CreateToken {
@@ -160,6 +161,7 @@ impl Fleet {
     async fn token_revoke_by_id(&self, id: &str) -> Result<u64, Error> {
         let parsed = id.parse().map(TokenId).map_err(|_| Error::TokenNotFound(id.to_owned()))?;
         let revoked = self.store().token_revoke(parsed, Utc::now()).await?;
+        self.0.tokens.send_modify(|n| *n += 1);
         revoked.ok_or_else(|| Error::TokenNotFound(id.to_owned()))
     }
 

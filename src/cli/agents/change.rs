@@ -156,7 +156,7 @@ async fn ask(client: &Client, change: Change, name: &str, wait: &WaitArg) -> Res
     client.post(&["agents", name, change.word()], &json!({ "wait_seconds": wait.wait })).await
 }
 
+/// The message names the agent's status.
 fn tell(changed: &AgentChanged, screen: &Screen) -> Result<(), CliError> {
-    let message = wording::for_operators(&changed.message);
-    screen.line(&format!("{message} ({})", changed.agent.status))
+    screen.line(&wording::for_operators(&changed.message))
 }

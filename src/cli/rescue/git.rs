@@ -1,24 +1,36 @@
 //! The operator's own git, on a repository that work is brought back into; no hook of it runs and nothing is checked out.
 
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use tokio::process::Command;
 
+use crate::bounded;
 use crate::cli::error::CliError;
+use crate::domain::quiet_git::{self, FOREIGN, Reach};
 use crate::domain::text::{cut, one_line};
 
 /// A bundle comes from an agent: its objects are checked before they are kept.
-const SETTINGS: [&str; 3] = ["core.hooksPath=/dev/null", "fetch.fsckObjects=true", "gc.auto=0"];
+const CHECKED: [&str; 2] = ["-c", "fetch.fsckObjects=true"];
+const FETCH: [&str; 6] =
+    ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options"];
 const LONGEST_COMPLAINT: usize = 300;
 const MISSING_BASE: &str =
     "Clone the project's repository, or fetch its newest commits, and restore into that with --into.";
 
-/// A repository, and whether it was made for this.
+/// A repository, and whether it was made for this. What was made is removed again unless it is kept.
 #[derive(Debug)]
 pub(super) struct Repository {
     path: PathBuf,
     made: Made,
+}
+
+/// A name in a bundle, and the branch that it becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) name: String,
+    pub(super) branch: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,15 +62,9 @@ impl Repository {
         &self.path
     }
 
-    /// Takes away what was made for work that could not be brought back.
-    pub(super) fn undo(&self) {
-        let made = match self.made {
-            Made::Nothing => return,
-            Made::Repository => self.path.join(".git"),
-            Made::Directory => self.path.clone(),
-        };
-        // What is left is an empty repository: no harm in it.
-        let _removed = std::fs::remove_dir_all(made);
+    /// The work is in it.
+    pub(super) fn keep(mut self) {
+        self.made = Made::Nothing;
     }
 
     /// The commits that a bundle holds, each with its name, if this repository has what they build on.
@@ -70,31 +76,44 @@ impl Repository {
         Ok(listed.lines().filter_map(pair).collect())
     }
 
-    pub(super) async fn fetch(&self, bundle: &Path, name: &str, branch: &str) -> Result<(), CliError> {
-        let (bundle, spec) = (bundle.display().to_string(), format!("{name}:refs/heads/{branch}"));
-        let arguments = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-            "--end-of-options",
-            &bundle,
-            &spec,
-        ];
+    /// Makes all of these branches at once.
+    pub(super) async fn fetch(&self, bundle: &Path, heads: &[Head]) -> Result<(), CliError> {
+        let bundle = bundle.display().to_string();
+        let specs: Vec<String> =
+            heads.iter().map(|head| format!("{}:refs/heads/{}", head.name, head.branch)).collect();
+        let mut arguments = FETCH.to_vec();
+        arguments.push(&bundle);
+        arguments.extend(specs.iter().map(String::as_str));
         self.run(&arguments, "fetch from the bundle").await.map(drop)
     }
 
-    /// The commit of a branch, if there is such a branch.
-    pub(super) async fn commit_of(&self, branch: &str) -> Option<String> {
-        let name = format!("refs/heads/{branch}");
-        self.run(&["rev-parse", "--verify", "--quiet", &name], "look for a branch").await.ok()
+    /// The branches below these names, each with its commit.
+    pub(super) async fn branches(&self, below: &[String]) -> Result<HashMap<String, String>, CliError> {
+        let listed = self.list(&["--format=%(refname:lstrip=2) %(objectname)"], below).await?;
+        let pair = |line: &str| line.rsplit_once(' ').map(|(name, id)| (name.to_owned(), id.to_owned()));
+        Ok(listed.lines().filter_map(pair).collect())
     }
 
-    /// Does the branch hold this commit?
-    pub(super) async fn contains(&self, branch: &str, commit: &str) -> bool {
-        let name = format!("refs/heads/{branch}");
-        self.run(&["merge-base", "--is-ancestor", commit, &name], "compare branches").await.is_ok()
+    /// Those of the branches below these names whose commits are part of this one.
+    pub(super) async fn part_of(&self, commit: &str, below: &[String]) -> Result<HashSet<String>, CliError> {
+        let merged = format!("--merged={commit}");
+        let listed = self.list(&["--format=%(refname:lstrip=2)", &merged], below).await?;
+        Ok(listed.lines().map(str::to_owned).collect())
+    }
+
+    /// Removes branches that were made for this.
+    pub(super) async fn drop_branches(&self, branches: &[&str]) -> Result<(), CliError> {
+        if branches.is_empty() {
+            return Ok(());
+        }
+        let arguments = [&["branch", "--quiet", "--delete", "--force", "--"], branches].concat();
+        self.run(&arguments, "remove a branch").await.map(drop)
+    }
+
+    async fn list(&self, options: &[&str], below: &[String]) -> Result<String, CliError> {
+        let patterns: Vec<String> = below.iter().map(|name| format!("refs/heads/{name}")).collect();
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        self.run(&[&["for-each-ref"], options, &patterns].concat(), "list the branches").await
     }
 
     async fn run(&self, arguments: &[&str], doing: &'static str) -> Result<String, CliError> {
@@ -102,16 +121,34 @@ impl Repository {
     }
 }
 
+impl Drop for Repository {
+    fn drop(&mut self) {
+        let made = match self.made {
+            Made::Nothing => return,
+            Made::Repository => self.path.join(".git"),
+            Made::Directory => self.path.clone(),
+        };
+        // What is left is an empty repository: no harm in it.
+        let _removed = std::fs::remove_dir_all(made);
+    }
+}
+
 async fn run(directory: &Path, arguments: &[&str], doing: &'static str) -> Result<String, CliError> {
     let mut command = Command::new("git");
-    command.current_dir(directory).stdin(Stdio::null()).kill_on_drop(true).env("LC_ALL", "C");
-    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(arguments);
+    for variable in FOREIGN {
+        command.env_remove(variable);
+    }
+    command.current_dir(directory).kill_on_drop(true);
+    command.envs(quiet_git::environment(Reach::Local)).args(CHECKED).args(arguments);
     let failed = |said: &str, next: &str| CliError::Git {
         doing,
         said: cut(&one_line(said), LONGEST_COMPLAINT),
         next: next.to_owned(),
     };
-    let output = command.output().await.map_err(|error| failed(&error.to_string(), "Install git."))?;
+    let output = bounded::run(command).await.map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => failed(&error.to_string(), "Read the bundle with git itself."),
+        _ => failed(&error.to_string(), "Install git."),
+    })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }

@@ -1,5 +1,6 @@
 //! `rescue restore`: fetches a bundle from the server and turns it into branches of a repository.
 
+use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::RestoreArgs;
-use super::git::Repository;
+use super::git::{Head, Repository};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::{Format, Screen};
@@ -24,6 +25,8 @@ const WORK: &str = "refs/rescue/work";
 /// The names in a bundle of the agent's other branches and of what it had put aside, and where each kind goes.
 const OTHERS: [(&str, &str); 2] =
     [("refs/rescue/branches/", "rescue-branches"), ("refs/rescue/stashes/", "rescue-stashes")];
+/// More would flood the repository.
+const MOST_OTHERS: usize = 100;
 const SHORT_ID: usize = 8;
 
 /// A bundle on this machine for as long as it is needed.
@@ -45,24 +48,31 @@ struct Restored {
     commit: String,
     /// Other branches and stashes of the agent with work of their own.
     branches: Vec<String>,
+    /// How many more of them the bundle holds.
+    left_out: usize,
 }
 
 pub(super) async fn run(client: &Client, args: &RestoreArgs, screen: &Screen) -> Result<(), CliError> {
     let id = args.id.to_string();
     let rescue: RescueRow = client.get(&["rescues", &id], &NoInput {}).await?.read()?;
-    let bundle = download(client, &id).await?;
-    let repository = Repository::open(&args.into).await?;
-    let restored = match restore(&repository, &bundle.0, &rescue).await {
-        Ok(restored) => restored,
-        Err(error) => {
-            repository.undo();
-            return Err(error);
-        }
-    };
+    let restored = tokio::select! {
+        biased;
+        // The download and a repository that was made for this are removed then too.
+        _interrupted = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+        restored = bring_back(client, args, &rescue) => restored,
+    }?;
     match screen.format {
         Format::Json => screen.json(&restored),
-        Format::People => tell(screen, &restored),
+        Format::People => tell(screen, &restored, &rescue),
     }
+}
+
+async fn bring_back(client: &Client, args: &RestoreArgs, rescue: &RescueRow) -> Result<Restored, CliError> {
+    let bundle = download(client, &rescue.id).await?;
+    let repository = Repository::open(&args.into).await?;
+    let restored = restore(&repository, &bundle.0, rescue).await?;
+    repository.keep();
+    Ok(restored)
 }
 
 async fn download(client: &Client, id: &str) -> Result<Download, CliError> {
@@ -82,67 +92,110 @@ async fn restore(repository: &Repository, bundle: &Path, rescue: &RescueRow) -> 
     let heads = repository.heads(bundle).await?;
     let agent = AgentName::parse(&rescue.agent_name)
         .map_err(|error| CliError::usage(error.to_string(), "Compare the versions of server and command."))?;
-    let mut restored = Restored {
-        id: rescue.id.clone(),
-        agent_name: agent.to_string(),
-        repository: repository.path().to_owned(),
-        branch: String::new(),
-        commit: rescue.commit.clone().unwrap_or_default(),
-        branches: Vec::new(),
-    };
-    if let Some((commit, _)) = heads.iter().find(|(_, name)| name == WORK) {
-        let branch = free_name(repository, &format!("rescue/{agent}"), &rescue.id, commit).await?;
-        repository.fetch(bundle, WORK, &branch).await?;
-        restored.branch = branch;
+    let others = OTHERS.map(|(_, place)| format!("{place}/{agent}"));
+    let known = repository.branches(&[&others[..], &["rescue".to_owned()]].concat()).await?;
+    let mut plan = Plan { known, id: &rescue.id, heads: Vec::new(), left_out: 0 };
+    let work = heads.iter().find(|(_, name)| name == WORK);
+    if let Some((commit, name)) = work {
+        let branch = plan.free_name(format!("rescue/{agent}"), commit);
+        plan.heads.push(Head { name: name.clone(), branch });
     }
     for (commit, name) in &heads {
         let Some((place, short)) = other_place(name) else { continue };
-        if !restored.branch.is_empty() && repository.contains(&restored.branch, commit).await {
-            continue;
+        if plan.n_others() < MOST_OTHERS && is_plain(short) {
+            plan.add(commit, name, format!("{place}/{agent}/{short}"));
+        } else {
+            plan.left_out += 1;
         }
-        let wanted = format!("{place}/{agent}/{short}");
-        let branch = free_name(repository, &wanted, &rescue.id, commit).await?;
-        repository.fetch(bundle, name, &branch).await?;
-        restored.branches.push(branch);
     }
-    if restored.branch.is_empty() && !restored.branches.is_empty() {
-        restored.branch = restored.branches.remove(0);
+    if !plan.heads.is_empty() {
+        repository.fetch(bundle, &plan.heads).await?;
     }
-    Ok(restored)
+    let mut branches: Vec<String> = plan.heads.iter().map(|head| head.branch.clone()).collect();
+    if let Some((commit, _)) = work {
+        // What cannot be compared keeps its branch.
+        let contained = repository.part_of(commit, &others).await.unwrap_or_default();
+        let (contained, own) = branches.into_iter().partition::<Vec<_>, _>(|name| contained.contains(name));
+        let made = contained.iter().map(String::as_str).filter(|name| !plan.known.contains_key(*name));
+        repository.drop_branches(&made.collect::<Vec<_>>()).await?;
+        branches = own;
+    }
+    let branch = if branches.is_empty() { String::new() } else { branches.remove(0) };
+    Ok(Restored {
+        id: rescue.id.clone(),
+        agent_name: agent.to_string(),
+        repository: repository.path().to_owned(),
+        branch,
+        commit: rescue.commit.clone().unwrap_or_default(),
+        branches,
+        left_out: plan.left_out,
+    })
 }
 
-/// A branch of that name that holds something else stays: the new one is told apart by the rescue's id.
-async fn free_name(
-    repository: &Repository,
-    wanted: &str,
-    id: &str,
-    commit: &str,
-) -> Result<String, CliError> {
-    match repository.commit_of(wanted).await {
-        Some(known) if known != commit => {
-            let end: String = id.chars().rev().take(SHORT_ID).collect::<Vec<_>>().into_iter().rev().collect();
-            Ok(format!("{wanted}-{end}"))
-        }
-        Some(_) | None => Ok(wanted.to_owned()),
+/// Which branches are made of what a bundle holds.
+struct Plan<'a> {
+    /// Branches that are there already, each with its commit.
+    known: HashMap<String, String>,
+    id: &'a str,
+    heads: Vec<Head>,
+    left_out: usize,
+}
+
+impl Plan<'_> {
+    fn n_others(&self) -> usize {
+        self.heads.iter().filter(|head| head.name != WORK).count()
     }
+
+    /// Git cannot have a branch below another one, so one that would be is left out.
+    fn add(&mut self, commit: &str, name: &str, wanted: String) {
+        let branch = self.free_name(wanted, commit);
+        let mut taken = self.known.keys().chain(self.heads.iter().map(|head| &head.branch));
+        let is_repeated = self.heads.iter().any(|head| head.branch == branch);
+        if is_repeated || taken.any(|other| is_below(other, &branch) || is_below(&branch, other)) {
+            self.left_out += 1;
+            return;
+        }
+        self.heads.push(Head { name: name.to_owned(), branch });
+    }
+
+    /// A branch of that name that holds something else stays: the new one is told apart by the rescue's id.
+    fn free_name(&self, wanted: String, commit: &str) -> String {
+        let is_other = self.known.get(&wanted).is_some_and(|known| known != commit);
+        if is_other || self.known.keys().any(|known| is_below(known, &wanted)) {
+            let start = self.id.len().saturating_sub(SHORT_ID);
+            return format!("{wanted}-{}", self.id.get(start..).unwrap_or_default());
+        }
+        wanted
+    }
+}
+
+fn is_below(name: &str, other: &str) -> bool {
+    name.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn other_place(name: &str) -> Option<(&'static str, &str)> {
-    let others = OTHERS.iter().find_map(|(prefix, place)| Some((*place, name.strip_prefix(prefix)?)));
-    others.filter(|(_, short)| is_plain(short))
+    OTHERS.iter().find_map(|(prefix, place)| Some((*place, name.strip_prefix(prefix)?)))
 }
 
 /// Names in a bundle were chosen by an agent: only those that cannot mean anything else to git are taken.
 fn is_plain(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    !name.is_empty() && name.chars().all(is_letter) && !name.contains("..") && !name.contains("//")
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let is_whole = name.chars().all(is_letter) && name.split('/').all(is_part);
+    is_whole && !name.contains("..") && !name.ends_with('.')
 }
 
-fn tell(screen: &Screen, restored: &Restored) -> Result<(), CliError> {
-    let Restored { agent_name, repository, branch, .. } = restored;
+fn tell(screen: &Screen, restored: &Restored, rescue: &RescueRow) -> Result<(), CliError> {
+    let Restored { agent_name, repository, branch, left_out, .. } = restored;
     screen.line(&format!("the work of '{agent_name}' is on branch {branch} of {}", repository.display()))?;
     for other in &restored.branches {
         screen.line(&format!("and on branch {other}"))?;
+    }
+    if *left_out > 0 {
+        let path = rescue.path.as_deref().unwrap_or_default();
+        screen.line(&format!("{left_out} more branches and stashes are only in the bundle {path}"))?;
+        screen
+            .hint(&format!("git bundle list-heads {path} shows their names; git fetch {path} NAME gets one"));
     }
     screen.hint(&format!("git -C {} switch {branch}", repository.display()));
     Ok(())
@@ -157,7 +210,8 @@ mod tests {
         for good in ["main", "feature/a-1", "v1.2_x"] {
             assert!(is_plain(good), "{good}");
         }
-        for bad in ["", "a:refs/heads/main", "a b", "a..b", "*", "a//b", "a\nb"] {
+        for bad in ["", "a:refs/heads/main", "a b", "a..b", "*", "a//b", "a\nb", "a.lock", "a/.b", "a/", "a."]
+        {
             assert!(!is_plain(bad), "{bad}");
         }
     }

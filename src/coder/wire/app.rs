@@ -4,7 +4,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::lenient::null_as_default;
+use super::lenient::{at_most, null_as_default};
+
+/// In bytes. Coder itself keeps messages of 160 and addresses of any length; every status is journaled for good.
+const LONGEST_MESSAGE: usize = 4_096;
+const LONGEST_ADDRESS: usize = 2_048;
 
 /// A port of the workspace that Coder proxies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +39,9 @@ pub struct AppStatus {
     pub agent_id: Uuid,
     pub app_id: Uuid,
     pub state: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<LONGEST_MESSAGE, _>")]
     pub message: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "at_most::<LONGEST_ADDRESS, _>")]
     pub uri: String,
     #[serde(default)]
     pub icon: String,

@@ -8,7 +8,7 @@ use super::agent::Resource;
 use super::lenient::{null_as_default, time};
 
 /// One build of a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     pub id: Uuid,
     pub build_number: i64,
@@ -33,7 +33,7 @@ pub struct Build {
 }
 
 /// The provisioner's work for a build or for a template import.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     pub id: Uuid,
     pub status: String,

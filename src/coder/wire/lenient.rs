@@ -21,11 +21,22 @@ where
     Ok(time.filter(|time| time.year() > 1))
 }
 
+/// Reads so many bytes of a text and leaves out the rest: what agents report has no bound on every server.
+pub(super) fn at_most<'de, const BYTES: usize, D>(deserializer: D) -> Result<String, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let mut text = String::deserialize(deserializer)?;
+    text.truncate(text.floor_char_boundary(BYTES));
+    text.shrink_to_fit();
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{DateTime, Deserialize, Utc, null_as_default, time};
+    use super::{DateTime, Deserialize, Utc, at_most, null_as_default, time};
 
     #[derive(Debug, PartialEq, Deserialize)]
     struct Sample {
@@ -33,6 +44,8 @@ mod tests {
         words: Vec<String>,
         #[serde(default, deserialize_with = "time")]
         at: Option<DateTime<Utc>>,
+        #[serde(default, deserialize_with = "at_most::<5, _>")]
+        text: String,
     }
 
     fn read(value: serde_json::Value) -> Sample {
@@ -41,10 +54,16 @@ mod tests {
 
     #[test]
     fn absent_null_and_zero_all_read_as_nothing() {
-        let nothing = || Sample { words: Vec::new(), at: None };
+        let nothing = || Sample { words: Vec::new(), at: None, text: String::new() };
         assert_eq!(read(json!({})), nothing());
         assert_eq!(read(json!({"words": null, "at": null})), nothing());
         assert_eq!(read(json!({"words": [], "at": "0001-01-01T00:00:00Z"})), nothing());
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        let cut = |text: &str| read(json!({ "text": text })).text;
+        assert_eq!([cut("short"), cut("longer"), cut("four字")], ["short", "longe", "four"]);
     }
 
     #[test]

@@ -33,10 +33,18 @@ pub struct Workspace {
     pub dormant_at: Option<DateTime<Utc>>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub health: WorkspaceHealth,
+    /// Builds are numbered from 1; a workspace that never had one reads as number 0.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub latest_build: Build,
     /// Outlives builds: compare its agent with the current one before believing it.
     #[serde(default)]
     pub latest_app_status: Option<AppStatus>,
+}
+
+impl Workspace {
+    pub fn has_build(&self) -> bool {
+        self.latest_build.build_number > 0
+    }
 }
 
 /// Coder's own opinion of the workspace's agents.

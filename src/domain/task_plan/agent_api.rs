@@ -45,11 +45,15 @@ pub(super) fn sending(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sent) -> Ste
     if sent.is_answered && has_moved {
         return take(sent.base);
     }
-    if is_lost(facts, sent) || facts.task.entry.generation != facts.generation { lost() } else { Step::Wait }
+    if is_lost(facts, sent) || facts.task.entry.generation != facts.generation {
+        lost(facts)
+    } else {
+        Step::Wait
+    }
 }
 
 pub(super) fn sending_unseen(facts: &Facts<'_>, sent: Sent) -> Step {
-    if is_lost(facts, sent) { lost() } else { keep_on(facts) }
+    if is_lost(facts, sent) { lost(facts) } else { keep_on(facts) }
 }
 
 /// Stable again after ours means that the agent is through with it; its own word says how it went, else its answer.
@@ -68,7 +72,7 @@ pub(super) fn taken(facts: &Facts<'_>, seen: &AgentApiSeen, base: Option<i64>) -
 
 /// AgentAPI has no word for a failure: a usage limit shows in that the answer says nothing else.
 fn answered(facts: &Facts<'_>, text: &str) -> Step {
-    match usage_limit::read_notice(text, facts.now) {
+    match usage_limit::read_notice(text, facts.clock.now()) {
         Limit::None => end(TaskState::Done, Some(text)),
         limit @ (Limit::Open | Limit::Until(_)) => limited(facts, limit, text),
     }
@@ -76,12 +80,11 @@ fn answered(facts: &Facts<'_>, text: &str) -> Step {
 
 /// Did it stop because we asked? One that was through before we could ask is not late, however late we look.
 fn was_interrupted(facts: &Facts<'_>) -> bool {
-    let is_late = facts.task.deadline().is_some_and(|deadline| facts.now >= deadline);
-    facts.task.work.cancel.is_some() || (is_late && facts.interrupting_since.is_some())
+    facts.task.work.cancel.is_some() || (facts.task.is_late() && facts.interrupting_since.is_some())
 }
 
 fn is_lost(facts: &Facts<'_>, sent: Sent) -> bool {
-    facts.now - sent.at > READ_BACK
+    facts.clock.since(sent.at) > READ_BACK
 }
 
 fn send(seen: &AgentApiSeen) -> Step {

@@ -3,14 +3,17 @@
 //! The agent's own word is a claim. It says how the task went once the turn is over, and it ends nothing before that:
 //! an agent that goes on working long after its claim is interrupted, so that no engine works without a task.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 
 use super::ladder::SIGNALED;
-use super::{Ending, Facts, Step, reports};
+use super::{Again, Ending, Facts, Step, reports};
 use crate::domain::app::TurnEnd;
-use crate::domain::task::{Channel, Claim, ClaimKind, Reached, TaskState};
+use crate::domain::task::{CancelCause, Channel, Claim, ClaimKind, Reached, TaskState};
 use crate::domain::usage_limit::{self, Limit};
 
+const STOPPED: &str = "interrupted: the workspace was stopped in the middle of it, and its engine cannot go on with it; \
+                       it is not run again";
+pub(super) const RUNNER_DIED: &str = "the agent's runner ended in the middle of it; it is not run again";
 /// After its claim an agent may take this long to say its last words and to tidy up.
 pub(super) const CLAIM_GRACE: TimeDelta = TimeDelta::seconds(30);
 
@@ -24,11 +27,11 @@ pub(super) fn claim(facts: &Facts<'_>) -> Option<Claim> {
     }
 }
 
-/// Since when a task has had all the time it gets: what it was given, or what is left after its claim.
-pub(super) fn due_since(facts: &Facts<'_>) -> Option<DateTime<Utc>> {
-    let claimed = claim(facts).map(|claim| claim.at + CLAIM_GRACE);
-    let due = [claimed, facts.task.deadline()].into_iter().flatten().min();
-    due.filter(|due| facts.now >= *due)
+/// For how long a task has had more time than it gets: more than it was given, or more than is left after its claim.
+pub(super) fn overdue_for(facts: &Facts<'_>) -> Option<TimeDelta> {
+    let claimed = claim(facts).map(|claim| facts.clock.since(claim.at) - CLAIM_GRACE);
+    let late = facts.task.work.timeout.map(|timeout| facts.task.work.worked - timeout);
+    [claimed, late].into_iter().flatten().max().filter(|over| *over >= TimeDelta::zero())
 }
 
 /// The turn is over, and its end is known.
@@ -44,16 +47,18 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
         TurnEnd::Failed { .. } if work.reached == Reached::Signals => interrupted(facts),
         TurnEnd::Failed { text } => failed(facts, text),
         TurnEnd::Interrupted => interrupted(facts),
-        TurnEnd::Stopped => cut_short(
-            facts,
-            ending(TaskState::Canceled, Some("the workspace was stopped in the middle of it")),
-        ),
-        TurnEnd::Crashed => {
-            let outcome = "the agent's runner ended in the middle of it; it is not run again";
-            cut_short(facts, ending(TaskState::Failed, Some(outcome)))
-        }
-        TurnEnd::Unbegun if work.cancel.is_some() => canceled_unsent(),
-        TurnEnd::Unbegun => Step::Resume { reason: "the server stopped before it was begun" },
+        TurnEnd::Parked if work.cancel.is_some() => interrupted(facts),
+        TurnEnd::Parked => match claim(facts) {
+            Some(claim) => claimed(facts, &claim),
+            None => {
+                Step::Resume { reason: "the workspace was stopped in the middle of it", again: Again::GoOn }
+            }
+        },
+        TurnEnd::Stopped if work.cancel.is_some() => interrupted(facts),
+        TurnEnd::Stopped => cut_short(facts, ending(TaskState::Canceled, Some(STOPPED))),
+        TurnEnd::Crashed => cut_short(facts, ending(TaskState::Failed, Some(RUNNER_DIED))),
+        TurnEnd::Unbegun if work.cancel.is_some() && !facts.task.is_owed() => canceled_unsent(facts),
+        TurnEnd::Unbegun => Step::Resume { reason: "a stop came before it was begun", again: Again::Whole },
         TurnEnd::Forgotten => {
             let outcome =
                 "the agent was through with it and no longer knows how it went; it is not run again";
@@ -74,17 +79,26 @@ pub(super) fn cut_short(facts: &Facts<'_>, otherwise: Ending) -> Step {
 }
 
 pub(super) fn interrupted(facts: &Facts<'_>) -> Step {
-    let is_late = facts.task.deadline().is_some_and(|deadline| facts.now >= deadline);
+    let is_signaled = facts.task.work.reached == Reached::Signals;
     let (state, outcome) = match facts.task.work.cancel {
-        Some(_) if facts.task.work.reached == Reached::Signals => (TaskState::Canceled, SIGNALED),
-        Some(_) => (TaskState::Canceled, "it was interrupted as asked"),
-        None if is_late => (TaskState::TimedOut, "it took longer than it was given"),
-        None => (TaskState::Canceled, "somebody interrupted it in the workspace"),
+        Some(cancel) if is_signaled => (TaskState::Canceled, why(cancel.cause, SIGNALED, SIGNALED)),
+        Some(cancel) => (TaskState::Canceled, why(cancel.cause, "it was interrupted as asked", "")),
+        None if facts.task.is_late() => (TaskState::TimedOut, "it took longer than it was given".to_owned()),
+        None => (TaskState::Canceled, "somebody interrupted it in the workspace".to_owned()),
     };
     // A run has nobody to plead with: it is ended by signals.
     let is_run = facts.task.channel() == Some(Channel::Exec);
     let reached = if is_run { Reached::Signals } else { Reached::Interrupt };
-    cut_short(facts, Ending { reached, ..ending(state, Some(outcome)) })
+    cut_short(facts, Ending { reached, ..ending(state, Some(&outcome)) })
+}
+
+/// The reason of a canceled task: as asked, or the task that interrupted it with what else is to be said.
+pub fn why(cause: CancelCause, as_asked: &str, more: &str) -> String {
+    match cause {
+        CancelCause::Request => as_asked.to_owned(),
+        CancelCause::Interrupt(by) if more.is_empty() => format!("interrupted by task {by}"),
+        CancelCause::Interrupt(by) => format!("interrupted by task {by}; {more}"),
+    }
 }
 
 /// The work is over and this is what the agent said of it.
@@ -114,11 +128,18 @@ pub(super) fn limited(facts: &Facts<'_>, limit: Limit, text: &str) -> Step {
     }
 }
 
-pub(super) fn canceled_unsent() -> Step {
-    end(TaskState::Canceled, Some("it was canceled before the agent had it"))
+pub(super) fn canceled_unsent(facts: &Facts<'_>) -> Step {
+    let cause = facts.task.work.cancel.map_or(CancelCause::Request, |cancel| cancel.cause);
+    let outcome = why(cause, "it was canceled before the agent had it", "the agent did not have it yet");
+    end(TaskState::Canceled, Some(&outcome))
 }
 
-pub(super) fn lost() -> Step {
+/// A task that was to be ended anyway is no failure.
+pub(super) fn lost(facts: &Facts<'_>) -> Step {
+    if let Some(cancel) = facts.task.work.cancel {
+        let unsure = "whether the agent had it cannot be told";
+        return end(TaskState::Canceled, Some(&why(cancel.cause, unsure, unsure)));
+    }
     end(
         TaskState::Failed,
         Some(
@@ -137,7 +158,7 @@ pub fn ending(state: TaskState, outcome: Option<&str>) -> Ending {
 }
 
 fn failed(facts: &Facts<'_>, text: &str) -> Step {
-    limited(facts, usage_limit::read(text, facts.now), text)
+    limited(facts, usage_limit::read(text, facts.clock.now()), text)
 }
 
 fn asked(text: &str) -> Ending {

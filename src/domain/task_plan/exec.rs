@@ -1,4 +1,4 @@
-//! Tasks that a run of the project's engine does, where the workspace has nobody to tell.
+//! Tasks that a run of the project's engine does, where the workspace has no app.
 
 use super::ending::{canceled_unsent, cut_short, ended, ending};
 use super::{Facts, Step, keep_on};
@@ -8,7 +8,7 @@ use crate::domain::task::{Channel, TaskState};
 pub(super) fn sending(facts: &Facts<'_>) -> Step {
     match facts.run {
         Some(_) => Step::Take { channel: Channel::Exec, base: None },
-        None if facts.task.work.cancel.is_some() => canceled_unsent(),
+        None if facts.task.work.cancel.is_some() && !facts.task.is_owed() => canceled_unsent(facts),
         None => Step::Send { channel: Channel::Exec, base: None },
     }
 }

@@ -2,12 +2,12 @@
 
 use chrono::TimeDelta;
 
-use super::ending::{claim, due_since, ending, word_of};
+use super::ending::{claim, ending, overdue_for, why, word_of};
 use super::{Ending, Facts, Reach, Signaling, Step};
 use crate::domain::task::{Channel, Reached, TaskState};
 
 /// How long an interruption may take; our runner's own signals are over by then.
-const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(10);
+pub(super) const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// How long signals to the engine may take, and the runner to see what became of it.
 const SIGNAL_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// How a task ended whose engine fell by our own hand.
@@ -16,18 +16,18 @@ pub(super) const SIGNALED: &str = "the agent did not react, so its processes wer
 /// The way to end it, harder with time; none when there is no reason to.
 pub(super) fn ladder(facts: &Facts<'_>) -> Option<Step> {
     let cancel = facts.task.work.cancel;
-    let since = cancel.map(|cancel| cancel.at).or_else(|| due_since(facts))?;
-    // An agent that can be reached is asked before it is given up, however long ago somebody wished for it.
-    let asked_since = match (facts.interrupting_since, facts.reach) {
-        (Some(asked), _) => asked.max(since),
-        (None, Reach::Ready) => facts.now,
-        (None, Reach::Away | Reach::Down) => since,
+    let wanted_for = cancel.map(|cancel| facts.clock.since(cancel.at)).or_else(|| overdue_for(facts))?;
+    // An agent that can be reached is asked before it is given up, however long ago the reason came up.
+    let asked_for = match (facts.interrupting_since, facts.reach) {
+        (Some(asked), _) => facts.clock.since(asked).min(wanted_for),
+        (None, Reach::Ready) => TimeDelta::zero(),
+        (None, Reach::Away | Reach::Down | Reach::Broken) => wanted_for,
     };
-    if facts.now - asked_since < INTERRUPT_LIMIT {
+    if asked_for < INTERRUPT_LIMIT {
         return Some(Step::Interrupt);
     }
     // Signals from before are of an earlier attempt.
-    let signaling = facts.signaling.filter(|signaling| signaling.since >= since);
+    let signaling = facts.signaling.filter(|signaling| facts.clock.since(signaling.since) <= wanted_for);
     if let Some(step) = signals(facts, signaling) {
         return Some(step);
     }
@@ -45,7 +45,7 @@ fn signals(facts: &Facts<'_>, signaling: Option<Signaling>) -> Option<Step> {
     }
     match signaling {
         None => Some(Step::Signal),
-        Some(signaling) if facts.now - signaling.since >= SIGNAL_LIMIT => None,
+        Some(signaling) if facts.clock.since(signaling.since) >= SIGNAL_LIMIT => None,
         Some(Signaling { are_gone: true, .. }) => Some(Step::Wait),
         Some(Signaling { are_gone: false, .. }) => Some(Step::Signal),
     }
@@ -58,7 +58,7 @@ fn given_up(facts: &Facts<'_>, signaling: Option<Signaling>) -> Ending {
         Some(_) | None => (Reached::None, "the agent did not react to the interruption"),
     };
     let end = match (facts.task.work.cancel, claim(facts)) {
-        (Some(_), _) => ending(TaskState::Canceled, Some(outcome)),
+        (Some(cancel), _) => ending(TaskState::Canceled, Some(&why(cancel.cause, outcome, outcome))),
         (None, Some(claim)) => word_of(&claim),
         (None, None) => ending(TaskState::TimedOut, Some(outcome)),
     };

@@ -17,12 +17,13 @@ mod runner;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::app::{AppSeen, TurnState};
+use super::clock::Clock;
 use super::status::ReportSeen;
 use super::task::{Channel, Delivery, Reached, Task, TaskState};
-pub use ending::ending;
 use ending::{canceled_unsent, cut_short, end};
+pub use ending::{ending, why};
 use ladder::ladder;
-pub use runner::{is_over, strays};
+pub use runner::{interrupt_key, is_over};
 
 /// An agent that starts with a spec shows it within this time, or has to be told.
 const SPEC_GRACE: TimeDelta = TimeDelta::seconds(5);
@@ -45,7 +46,7 @@ pub struct Facts<'a> {
     pub run: Option<&'a TurnState>,
     /// What came of signals to its processes; none before the first.
     pub signaling: Option<Signaling>,
-    pub now: DateTime<Utc>,
+    pub clock: &'a Clock,
 }
 
 /// Signals were sent past a runner that does not listen.
@@ -64,6 +65,8 @@ pub enum Reach {
     Away,
     /// Its workspace is down: nothing runs in it.
     Down,
+    /// Its newest start has failed: nothing runs in it, and nothing will before another start.
+    Broken,
 }
 
 /// What to do now.
@@ -89,6 +92,7 @@ pub enum Step {
     /// Record that it is to be told again.
     Resume {
         reason: &'static str,
+        again: Again,
     },
     /// Ask the agent to stop what it is doing, then look again.
     Interrupt,
@@ -97,6 +101,15 @@ pub enum Step {
     /// Stop the workspace, since nothing else helped.
     StopWorkspace,
     End(Ending),
+}
+
+/// What an agent is told of a task that was cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// The whole text.
+    Whole,
+    /// To go on, in a session that knows the text.
+    GoOn,
 }
 
 /// How a task ends.
@@ -119,6 +132,7 @@ pub fn plan(facts: &Facts<'_>) -> Step {
     match facts.reach {
         Reach::Down => plan_down(facts),
         Reach::Away => plan_unseen(facts),
+        Reach::Broken => plan_broken(facts),
         Reach::Ready => match facts.task.work.delivery {
             Delivery::Unsent => plan_unsent(facts),
             Delivery::Sending { channel, at, base, is_answered } => {
@@ -140,40 +154,66 @@ struct Sent {
 /// Only what has ended is parked, so there is nothing to interrupt.
 fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
     match facts.task.work.cancel {
-        Some(_) => end(TaskState::Canceled, Some("it was waiting for its usage limit to end")),
-        None if facts.now >= until && facts.reach == Reach::Ready => {
-            Step::Resume { reason: "the usage limit is over" }
+        Some(cancel) => {
+            let outcome = why(cancel.cause, "it was waiting for its usage limit to end", "");
+            end(TaskState::Canceled, Some(&outcome))
+        }
+        None if facts.clock.now() >= until && facts.reach == Reach::Ready => {
+            Step::Resume { reason: "the usage limit is over", again: Again::Whole }
         }
         None => Step::Wait,
     }
 }
 
-/// The workspace stopped: what ran in it has ended, what was not sent waits for the next start.
+/// The workspace stopped: what our runner has is parked with it, and what was not sent waits for the next start.
 fn plan_down(facts: &Facts<'_>) -> Step {
     let work = &facts.task.work;
     match work.delivery {
-        Delivery::Unsent if work.cancel.is_some() => canceled_unsent(),
-        Delivery::Unsent => Step::Wait,
+        Delivery::Unsent => unsent_away(facts),
         // The runner has it in its journal or not at all; it tells when it is back.
         Delivery::Sending { channel: Channel::Runner, .. } if work.cancel.is_none() => Step::Wait,
+        Delivery::Taken { channel: Channel::Runner, .. }
+            if work.cancel.is_none() && ending::claim(facts).is_none() =>
+        {
+            Step::Wait
+        }
         Delivery::Sending { .. } | Delivery::Taken { .. } => {
-            let stopped = ending(TaskState::Canceled, Some("the workspace was stopped"));
-            cut_short(facts, Ending { reached: Reached::Stop, ..stopped })
+            let stopped = "the workspace was stopped";
+            let outcome =
+                work.cancel.map_or_else(|| stopped.to_owned(), |cancel| why(cancel.cause, stopped, stopped));
+            cut_short(facts, Ending { reached: Reached::Stop, ..ending(TaskState::Canceled, Some(&outcome)) })
         }
     }
 }
 
-fn plan_unseen(facts: &Facts<'_>) -> Step {
-    match (facts.task.work.delivery, facts.task.work.cancel) {
-        (Delivery::Unsent, Some(_)) => canceled_unsent(),
-        (Delivery::Unsent, None) => Step::Wait,
-        (Delivery::Sending { .. } | Delivery::Taken { .. }, _) => keep_on(facts),
+/// A start failed. Where it came right behind the start that the task ran in, nothing stopped the runner before: it died,
+/// and what it did died with it. A stop in between has parked the task, which waits for the next start.
+fn plan_broken(facts: &Facts<'_>) -> Step {
+    let has_died = facts.generation == facts.task.entry.generation + 1;
+    match facts.task.work.delivery {
+        Delivery::Taken { channel: Channel::Runner, .. } if has_died => {
+            cut_short(facts, ending(TaskState::Failed, Some(ending::RUNNER_DIED)))
+        }
+        Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => plan_unseen(facts),
     }
 }
 
+fn plan_unseen(facts: &Facts<'_>) -> Step {
+    match facts.task.work.delivery {
+        Delivery::Unsent => unsent_away(facts),
+        Delivery::Sending { .. } | Delivery::Taken { .. } => keep_on(facts),
+    }
+}
+
+/// The agent cannot be told now. What it must have in any case waits for it.
+fn unsent_away(facts: &Facts<'_>) -> Step {
+    let is_withdrawn = facts.task.work.cancel.is_some() && !facts.task.is_owed();
+    if is_withdrawn { canceled_unsent(facts) } else { Step::Wait }
+}
+
 fn plan_unsent(facts: &Facts<'_>) -> Step {
-    if facts.task.work.cancel.is_some() {
-        return canceled_unsent();
+    if facts.task.work.cancel.is_some() && !facts.task.is_owed() {
+        return canceled_unsent(facts);
     }
     match facts.app {
         AppSeen::Unasked | AppSeen::Silent { .. } => Step::Wait,
@@ -225,10 +265,14 @@ fn keep_on(facts: &Facts<'_>) -> Step {
 }
 
 fn is_quiet(facts: &Facts<'_>) -> bool {
-    facts.quiet_since.is_some_and(|since| facts.now - since >= SPEC_GRACE)
+    facts.quiet_since.is_some_and(|since| facts.clock.since(since) >= SPEC_GRACE)
 }
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod order_model;
+#[cfg(test)]
+mod stop_tests;
 #[cfg(test)]
 mod tests;

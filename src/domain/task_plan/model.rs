@@ -141,7 +141,8 @@ fn lived(channel: Channel, fates: &[Fate], silences: &[bool], gaps: &[i64]) -> (
     for look in 0..200 {
         let is_silent = silences.get(look).copied().unwrap_or(false);
         let app = if is_silent { AppSeen::Silent { reason: "gone".into() } } else { agent.seen() };
-        let facts = Facts { now: agent.now, ..facts(&task, &app) };
+        let clock = Clock::at(agent.now);
+        let facts = Facts { clock: &clock, ..facts(&task, &app) };
         let when = (1, agent.now);
         match plan(&facts) {
             Step::Wait => {}
@@ -198,7 +199,8 @@ fn outlived(claim: Claim, temper: Temper, gaps: &[i64]) -> (Step, bool) {
         let turn =
             TurnSeen { key: Some(task.key()), is_prompt: false, accepted_at: begun, state: state.clone() };
         let app = runner(state != TurnState::Working, vec![turn]);
-        match plan(&Facts { now, interrupting_since, signaling, ..facts(&task, &app) }) {
+        let clock = Clock::at(now);
+        match plan(&Facts { clock: &clock, interrupting_since, signaling, ..facts(&task, &app) }) {
             Step::Wait => {}
             Step::Interrupt => {
                 interrupting_since = interrupting_since.or(Some(now));

@@ -3,17 +3,30 @@
 use chrono::{DateTime, Utc};
 
 use super::ending::{canceled_unsent, cut_short, ended, ending, lost};
+use super::ladder::INTERRUPT_LIMIT;
 use super::{Facts, Sent, Step, is_quiet, keep_on, when_free};
-use crate::domain::app::{RunnerSeen, TurnSeen, TurnState};
-use crate::domain::task::{Channel, Task, TaskState};
+use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnSeen, TurnState};
+use crate::domain::task::{Channel, Delivery, Task, TaskState};
 
 const SEND: Step = Step::Send { channel: Channel::Runner, base: None };
 const TAKE: Step = Step::Take { channel: Channel::Runner, base: None };
 
-/// Turns of tasks that have ended for us and yet run: a message that came late, or a cancel that was not heard.
-pub fn strays(seen: &RunnerSeen, is_over: impl Fn(&str) -> bool) -> impl Iterator<Item = &TurnSeen> {
-    let running = seen.turns.iter().filter(|turn| !turn.is_ended());
-    running.filter(move |turn| turn.key.as_deref().is_some_and(&is_over))
+/// The name by which only this task is interrupted; none where the agent knows no names.
+pub fn interrupt_key(task: &Task, app: &AppSeen) -> Option<String> {
+    let is_prompt = match app {
+        AppSeen::Runner(seen) => turn_of(task, seen).is_some_and(|turn| turn.is_prompt),
+        AppSeen::Unasked
+        | AppSeen::Absent
+        | AppSeen::Foreign
+        | AppSeen::Silent { .. }
+        | AppSeen::AgentApi(_) => task.is_prompt(),
+    };
+    match task.work.delivery {
+        Delivery::Taken { channel: Channel::Runner, .. } if is_prompt => Some(PROMPT_KEY.to_owned()),
+        Delivery::Sending { channel: Channel::Runner, .. }
+        | Delivery::Taken { channel: Channel::Runner, .. } => Some(task.key()),
+        Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => None,
+    }
 }
 
 /// Has the runner ended its turn of this task? Only then does the repository show what came of it.
@@ -32,10 +45,16 @@ pub(super) fn unsent(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {
 pub(super) fn sending(facts: &Facts<'_>, seen: &RunnerSeen, sent: Sent) -> Step {
     match turn_of(facts.task, seen) {
         Some(_) => TAKE,
-        None if facts.task.work.cancel.is_some() => canceled_unsent(),
-        None if !remembers(facts, seen, sent.at) => lost(),
+        None if facts.task.work.cancel.is_some() && !facts.task.is_owed() => withdraw(facts),
+        None if !remembers(facts, seen, sent.at) => lost(facts),
         None => SEND,
     }
+}
+
+/// The message may still be on its way: the runner is told to take none of it before the task ends here.
+fn withdraw(facts: &Facts<'_>) -> Step {
+    let is_tried = facts.interrupting_since.is_some_and(|since| facts.clock.since(since) >= INTERRUPT_LIMIT);
+    if is_tried { canceled_unsent(facts) } else { Step::Interrupt }
 }
 
 pub(super) fn taken(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {

@@ -1,23 +1,25 @@
 //! Every rule of the planner.
 
+use std::sync::LazyLock;
+
 use uuid::Uuid;
 
 use super::*;
 use crate::domain::app::{AgentApiSeen, MessageSeen, RunnerSeen, Speaker, TurnEnd, TurnSeen};
 use crate::domain::history::{HistoryEntry, NewTask};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Cancel, Claim, ClaimKind, TaskOrigin, TaskSource, TaskWork};
+use crate::domain::task::{Cancel, CancelCause, Claim, ClaimKind, TaskOrigin, TaskSource, TaskWork};
 use crate::domain::words::AppState;
 
 pub(super) fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
-fn ago(seconds: i64) -> DateTime<Utc> {
+pub(super) fn ago(seconds: i64) -> DateTime<Utc> {
     now() - TimeDelta::seconds(seconds)
 }
 
-fn task(origin: TaskOrigin) -> Task {
+pub(super) fn task(origin: TaskOrigin) -> Task {
     let id = TaskId(Uuid::from_u128(7));
     let entry = HistoryEntry::task(NewTask {
         id,
@@ -34,13 +36,13 @@ pub(super) fn given() -> Task {
     task(TaskOrigin::Given)
 }
 
-fn sending(channel: Channel, seconds: i64) -> Task {
+pub(super) fn sending(channel: Channel, seconds: i64) -> Task {
     let mut task = given();
     task.send(channel, Some(4), (1, ago(seconds)));
     task
 }
 
-fn taken(channel: Channel) -> Task {
+pub(super) fn taken(channel: Channel) -> Task {
     let mut task = given();
     task.take(channel, Some(5), (1, ago(20)));
     task
@@ -50,7 +52,7 @@ fn claim(kind: ClaimKind, text: &str, seconds: i64) -> Option<Claim> {
     Some(Claim { kind, text: text.into(), at: ago(seconds) })
 }
 
-fn turn(task: &Task, state: TurnState) -> TurnSeen {
+pub(super) fn turn(task: &Task, state: TurnState) -> TurnSeen {
     TurnSeen { key: Some(task.key()), is_prompt: false, accepted_at: ago(20), state }
 }
 
@@ -66,6 +68,9 @@ pub(super) fn agent_api(is_stable: bool, messages: Vec<MessageSeen>) -> AppSeen 
     AppSeen::AgentApi(AgentApiSeen { is_stable, messages })
 }
 
+/// What the clock shows in these tests.
+static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock::at(now()));
+
 pub(super) fn facts<'a>(task: &'a Task, app: &'a AppSeen) -> Facts<'a> {
     Facts {
         task,
@@ -77,7 +82,7 @@ pub(super) fn facts<'a>(task: &'a Task, app: &'a AppSeen) -> Facts<'a> {
         interrupting_since: Some(ago(60)),
         signaling: None,
         run: None,
-        now: now(),
+        clock: &CLOCK,
     }
 }
 
@@ -91,7 +96,7 @@ fn report(state: &str, message: &str, seconds: i64) -> ReportSeen {
     }
 }
 
-fn ends(step: &Step) -> Option<(TaskState, &str, Reached)> {
+pub(super) fn ends(step: &Step) -> Option<(TaskState, &str, Reached)> {
     match step {
         Step::End(ending) => {
             Some((ending.state, ending.outcome.as_deref().unwrap_or_default(), ending.reached))
@@ -146,10 +151,10 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     let ended = |end| TurnState::Ended(end);
     let complete = ended(TurnEnd::Complete { text: "did it".into() });
     assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((TaskState::Done, "did it", Reached::None)));
-    let again = Step::Resume { reason: "the server stopped before it was begun" };
+    let again = Step::Resume { reason: "a stop came before it was begun", again: Again::Whole };
     assert_eq!(by_run(&begun, Some(&ended(TurnEnd::Unbegun))), again);
     let first = begun.run();
-    begun.resume();
+    begun.resume(Again::Whole);
     assert_eq!((first.0 == begun.id.0, first == begun.run()), (true, false), "another attempt, another run");
     let mut claimed = taken(Channel::Exec);
     claimed.work.claim = claim(ClaimKind::Failure, "no way", 29);
@@ -158,7 +163,7 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Interrupt);
     assert_eq!(ends(&by_run(&claimed, Some(&complete))), Some((TaskState::Failed, "no way", Reached::None)));
     let mut canceled = taken(Channel::Exec);
-    canceled.work.cancel = Some(Cancel { at: ago(1), may_stop: false });
+    canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
     assert_eq!(by_run(&canceled, Some(&TurnState::Working)), Step::Interrupt);
     let end = (TaskState::Canceled, "it was interrupted as asked", Reached::Signals);
     assert_eq!(ends(&by_run(&canceled, Some(&ended(TurnEnd::Interrupted)))), Some(end));
@@ -225,7 +230,12 @@ fn a_turn_ends_the_task_in_its_own_words() {
         (TurnEnd::Failed { text: text() }, TaskState::Failed, "words"),
         (TurnEnd::Question { text: text() }, TaskState::Done, "words"),
         (TurnEnd::Interrupted, TaskState::Canceled, "somebody interrupted it in the workspace"),
-        (TurnEnd::Stopped, TaskState::Canceled, "the workspace was stopped in the middle of it"),
+        (
+            TurnEnd::Stopped,
+            TaskState::Canceled,
+            "interrupted: the workspace was stopped in the middle of it, and its engine cannot go on with it; \
+             it is not run again",
+        ),
         (
             TurnEnd::Crashed,
             TaskState::Failed,
@@ -260,9 +270,10 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
     );
     task.work.parked_until = Some(until);
     assert_eq!(plan(&facts(&task, &known)), Step::Wait);
-    let later = |task: &Task| plan(&Facts { now: until, ..facts(task, &known) });
-    assert_eq!(later(&task), Step::Resume { reason: "the usage limit is over" });
-    task.resume();
+    let over = Clock::at(until);
+    let later = |task: &Task| plan(&Facts { clock: &over, ..facts(task, &known) });
+    assert_eq!(later(&task), Step::Resume { reason: "the usage limit is over", again: Again::Whole });
+    task.resume(Again::Whole);
     assert_eq!(later(&task), Step::Send { channel: Channel::Runner, base: None }, "under another key");
     assert_eq!(task.key(), format!("{}.2", task.id));
 }
@@ -271,7 +282,7 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
 fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_came() {
     let canceled = |seconds, may_stop| {
         let mut task = taken(Channel::Runner);
-        task.work.cancel = Some(Cancel { at: ago(seconds), may_stop });
+        task.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(seconds), may_stop });
         task
     };
     let working = |task: &Task| runner(false, vec![turn(task, TurnState::Working)]);
@@ -299,7 +310,7 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     let step = plan(&facts(&fell, &runner(true, vec![turn(&fell, crashed)])));
     assert_eq!(ends(&step).map(|(state, outcome, _)| (state, outcome)), Some((TaskState::Canceled, outcome)));
     let mut foreign = taken(Channel::AgentApi);
-    foreign.work.cancel = Some(Cancel { at: ago(10), may_stop: true });
+    foreign.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(10), may_stop: true });
     let busy = agent_api(false, vec![]);
     assert_eq!(plan(&facts(&foreign, &busy)), Step::StopWorkspace, "nobody knows its processes");
     let unasked = Facts { interrupting_since: None, ..facts(&given_up, &AppSeen::Absent) };
@@ -316,14 +327,14 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     let silent = AppSeen::Silent { reason: "hangs".into() };
     assert_eq!(plan(&facts(&late, &silent)), Step::Signal, "also when nobody answers");
     let mut waiting = given();
-    waiting.work.cancel = Some(Cancel { at: now(), may_stop: false });
+    waiting.work.cancel = Some(Cancel { cause: CancelCause::Request, at: now(), may_stop: false });
     assert_eq!(ends(&plan(&facts(&waiting, &silent))).map(|end| end.0), Some(TaskState::Canceled));
 }
 
 #[test]
 fn a_task_that_takes_too_long_is_interrupted_and_timed_out() {
     let mut task = taken(Channel::Runner);
-    task.work.timeout = Some(TimeDelta::seconds(21));
+    (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(21)), TimeDelta::seconds(20));
     let working = runner(false, vec![turn(&task, TurnState::Working)]);
     assert_eq!(plan(&facts(&task, &working)), Step::Wait);
     task.work.timeout = Some(TimeDelta::seconds(20));
@@ -336,7 +347,7 @@ fn a_task_that_takes_too_long_is_interrupted_and_timed_out() {
     );
 }
 
-fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {
+pub(super) fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {
     let mut task = taken(Channel::Runner);
     task.work.claim = claim(kind, text, seconds);
     task
@@ -373,7 +384,7 @@ fn a_claim_ends_the_task_with_its_turn_and_a_turn_that_goes_on_is_interrupted_fi
     assert_eq!(signaled(9, false), Step::Signal);
     assert_eq!(ends(&signaled(10, false)), done, "nothing helped, and what it said is all that is known");
     let mut canceled = claimed(ClaimKind::Complete, "claimed", 60);
-    canceled.work.cancel = Some(Cancel { at: ago(5), may_stop: false });
+    canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(5), may_stop: false });
     let step = plan(&facts(&canceled, &over(TurnEnd::Interrupted)));
     assert_eq!(ends(&step).map(|end| end.0), Some(TaskState::Canceled));
 }
@@ -393,9 +404,9 @@ fn a_claimed_usage_limit_parks_only_what_is_over_and_goes_with_its_attempt() {
     assert_eq!(plan(&facts(&task, &over)), park);
 
     task.work.reached = Reached::Signals;
-    task.work.timeout = Some(TimeDelta::seconds(8));
-    task.resume();
-    assert_eq!((&task.work.claim, task.work.reached, task.deadline()), (&None, Reached::None, None));
+    (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(8)), TimeDelta::seconds(8));
+    task.resume(Again::Whole);
+    assert_eq!((&task.work.claim, task.work.reached, task.is_late()), (&None, Reached::None, false));
     task.take(Channel::Runner, None, (1, ago(1)));
     let done = TurnState::Ended(TurnEnd::Complete { text: "did it".into() });
     let step = plan(&facts(&task, &runner(true, vec![turn(&task, done)])));
@@ -446,7 +457,7 @@ fn an_agent_without_a_word_for_failure_is_out_of_its_share_only_if_it_says_nothi
     task.work.claim = claim(ClaimKind::Failure, "no way", 5);
     assert_eq!(ends(&answer(&task, work)), Some((TaskState::Failed, "no way", Reached::None)));
     task.work.claim = None;
-    task.work.timeout = Some(TimeDelta::seconds(20));
+    (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(20)), TimeDelta::seconds(20));
     assert_eq!(ends(&answer(&task, "interrupted")).map(|end| end.0), Some(TaskState::TimedOut));
 }
 
@@ -474,17 +485,4 @@ fn a_spec_is_followed_where_it_shows_and_told_where_it_does_not() {
     assert_eq!(plan(&by_report), Step::Take { channel: Channel::Reports, base: None });
     let untold = plan(&facts(&spec, &AppSeen::Absent));
     assert_eq!(ends(&untold).map(|end| end.0), Some(TaskState::Done));
-}
-
-#[test]
-fn a_stopped_workspace_ends_what_ran_and_keeps_what_waits() {
-    let down = |task: &Task| {
-        let app = AppSeen::Unasked;
-        plan(&Facts { reach: Reach::Down, app: &app, ..facts(task, &app) })
-    };
-    assert_eq!(down(&given()), Step::Wait);
-    assert_eq!(down(&sending(Channel::Runner, 5)), Step::Wait, "the runner's journal tells later");
-    let ended = Some((TaskState::Canceled, "the workspace was stopped", Reached::Stop));
-    assert_eq!(ends(&down(&sending(Channel::AgentApi, 5))), ended);
-    assert_eq!(ends(&down(&taken(Channel::Runner))), ended);
 }

@@ -4,6 +4,7 @@
 //! speaks one JSON object a line; what is not one is plain text.
 
 mod commit;
+mod memory;
 mod play;
 mod said;
 mod script;
@@ -11,14 +12,16 @@ mod script;
 use std::path::PathBuf;
 
 use super::{
-    Count, End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Spent, Unfit,
-    Usage, failure,
+    Count, End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Session, Spent,
+    Unfit, Usage, failure,
 };
 pub use play::{linger, play};
 use said::Said;
 
 /// Tells the engine's process that it judges the work of others.
 const REVIEWER: &str = "FLEET_DEMO_REVIEWER";
+/// Tells it the conversation that it remembers or begins.
+const SESSION: &str = "FLEET_DEMO_SESSION";
 /// Tells it that it is a member of a squad: its message is a whole prompt, and people read what it prints.
 const MEMBER: &str = "FLEET_DEMO_MEMBER";
 /// The hidden command of this binary that is the engine.
@@ -49,10 +52,14 @@ impl Engine for Demo {
 
     fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
         let reviewer = request.is_review.then(|| (REVIEWER.to_owned(), "1".to_owned()));
+        let session = match &request.session {
+            Session::Fresh { id } => id.to_string(),
+            Session::Opened { id } | Session::Resume { id, .. } => id.clone(),
+        };
         Ok(Invocation {
             program: self.program.clone(),
             arguments: vec![COMMAND.into()],
-            environment: reviewer.into_iter().collect(),
+            environment: reviewer.into_iter().chain([(SESSION.to_owned(), session)]).collect(),
             secrets: Vec::new(),
             stdin: request.message.clone(),
         })
@@ -66,6 +73,7 @@ impl Engine for Demo {
 impl Reader for DemoReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
         match Said::read(line) {
+            Said::Session { id } => vec![Event::Session(id)],
             Said::Text { text } => {
                 self.last.clone_from(&text);
                 vec![Event::Text(text)]

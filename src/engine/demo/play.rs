@@ -8,10 +8,12 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::commit::{commit, is_repository};
+use super::memory::Memory;
 use super::said::Said;
 use super::script::{Directive, directives};
 use super::{COMMAND, MEMBER, REVIEWER};
 use crate::domain::squad;
+use crate::domain::task::GO_ON;
 
 /// Even what is meant to stay for ever ends some day, should nobody come for it.
 const FOR_EVER: Duration = Duration::from_secs(3600);
@@ -25,7 +27,11 @@ const TOKEN: usize = 4;
 pub async fn play() -> ExitCode {
     let mut message = String::new();
     let audience = if std::env::var_os(MEMBER).is_some() { Audience::People } else { Audience::Reader };
-    let mut stage = Stage { out: io::stdout(), audience, n_spoken: 0, last_said: String::new() };
+    let memory = match audience {
+        Audience::Reader => Memory::of_environment(),
+        Audience::People => Memory::default(),
+    };
+    let mut stage = Stage { out: io::stdout(), audience, memory, n_spoken: 0, last_said: String::new() };
     let played = match (io::stdin().read_to_string(&mut message), audience) {
         (Ok(_), Audience::Reader) => stage.play(&message).await,
         (Ok(_), Audience::People) => stage.play(squad::task_of(&message)).await,
@@ -68,14 +74,27 @@ enum Audience {
 struct Stage<W> {
     out: W,
     audience: Audience,
+    memory: Memory,
     n_spoken: usize,
     last_said: String,
 }
 
 impl<W: Write> Stage<W> {
     async fn play(&mut self, message: &str) -> io::Result<u8> {
+        if let Some(id) = self.memory.session().map(str::to_owned) {
+            self.tell(&Said::Session { id })?;
+        }
+        match self.memory.unfinished().filter(|_| message.trim_end() == GO_ON) {
+            Some((message, n_done)) => self.play_from(&message, n_done).await,
+            None => self.play_from(message, 0).await,
+        }
+    }
+
+    async fn play_from(&mut self, message: &str, n_done: usize) -> io::Result<u8> {
         let mut last = String::new();
-        for directive in script(message) {
+        for (number, directive) in script(message).into_iter().enumerate().skip(n_done) {
+            // On a full disk the work goes on; after a stop it cannot be taken up again.
+            let _forgotten = self.memory.keep(message, number);
             match self.obey(directive).await? {
                 Step::Next(told) => {
                     last = told;
@@ -143,7 +162,7 @@ impl<W: Write> Stage<W> {
         match self.audience {
             Audience::Reader => writeln!(self.out, "{}", said.line())?,
             Audience::People => match said {
-                Said::Usage { .. } => {}
+                Said::Session { .. } | Said::Usage { .. } => {}
                 Said::Failed { text } => writeln!(io::stderr(), "{text}")?,
                 Said::Text { text } | Said::Complete { text } | Said::Question { text } => {
                     if *text != self.last_said {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Said {
+    Session { id: String },
     Text { text: String },
     Usage { input_tokens: u64, output_tokens: u64 },
     Complete { text: String },

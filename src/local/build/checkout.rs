@@ -1,90 +1,116 @@
-//! The repository of a workspace: cloned, begun afresh, a worktree of somebody's, or somebody's itself.
+//! The repository of a workspace: cloned, begun afresh, borrowing from the caller's, or the caller's itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::address::Address;
+use super::branch::Branch;
 use super::git::{Git, check_branch};
 use super::work::Work;
-use super::worktree;
+use super::{blocking, borrow, worktree};
 use crate::domain::name::AgentName;
+use crate::domain::quiet_git::Reach;
+use crate::hooks::point;
 use crate::local::parameters::value_of;
 use crate::local::record::Checkout;
 use crate::local::template::{DIRECTORY, Source, Template};
-use crate::local::{LocalError, files};
+use crate::local::{LocalError, publish};
 
 /// What signs in where the repository comes from, in the form of git's credential store.
 const CREDENTIALS: &str = "git-credentials";
 
 /// Makes the directory and its repository, step by step.
 pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
-    let (place, id) = (work.place.clone(), work.workspace.id);
-    work.whole_step("Making the directory", blocking(move || place.claim(id))).await?;
+    let place = work.place.clone();
+    work.whole_step("Making the directory", blocking(move || place.claim())).await?;
     match planned(work, template)? {
-        Checkout::Foreign { directory } => Ok(Checkout::Foreign { directory }),
-        Checkout::Worktree { of } => {
-            work.step("Adding a worktree", worktree::add(work, &of)).await?;
-            Ok(Checkout::Worktree { of })
-        }
-        Checkout::None | Checkout::Own => {
+        Plan::Foreign(directory) => Ok(Checkout::Foreign { directory }),
+        Plan::Clone(of) => work.step("Cloning the repository", borrow::make(work, &of)).await,
+        Plan::Own => {
             work.step("Preparing the repository", prepare(work, &template.source)).await?;
             Ok(Checkout::Own)
         }
     }
 }
 
+/// What a first start is to make.
+enum Plan {
+    Own,
+    /// A clone of the repository in this directory.
+    Clone(PathBuf),
+    /// Nothing: the agent works in this directory.
+    Foreign(PathBuf),
+}
+
 /// Where the agent works.
 pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
     match checkout {
         Checkout::Foreign { directory } => directory.clone(),
-        Checkout::None | Checkout::Own | Checkout::Worktree { .. } => work.place.repo.clone(),
+        Checkout::None | Checkout::Own | Checkout::Worktree { .. } | Checkout::Clone { .. } => {
+            work.place.repo.clone()
+        }
+    }
+}
+
+/// What the agent's processes may read and not change: the repository that they borrow objects from.
+pub(super) fn read_only(checkout: &Checkout) -> Vec<PathBuf> {
+    match checkout {
+        Checkout::Clone { of, store } => {
+            // In a linked worktree of the caller's, this file says where the repository is.
+            let link = Some(of.join(".git")).filter(|path| path.is_file());
+            [store.clone()].into_iter().chain(link).collect()
+        }
+        Checkout::None | Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. } => Vec::new(),
     }
 }
 
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
+    let place = work.place.clone();
+    blocking(move || place.remove()).await?;
+    point("place.removed");
     // The project file may have changed since; the directory that was asked for has not.
-    let planned = in_directory(work).unwrap_or(Checkout::Own);
-    take_away(work, &planned).await?;
-    if let Checkout::Worktree { of } = planned {
+    if let Ok(Plan::Clone(of)) = in_directory(work) {
+        let (git, branch) = (Git::of(work, &[], Reach::Local), Branch::of(&work.workspace));
         // Only a branch without work of its own goes; git keeps any other.
-        let arguments = ["branch", "--delete", "--end-of-options", &worktree::branch_of(&work.workspace)];
-        let _kept = Git::of(work, &[]).run(&of, &arguments, "delete the branch").await;
+        let arguments = ["branch", "--quiet", "--delete", "--end-of-options", &branch.short];
+        let _kept = git.run(&of, &arguments, "delete the branch").await;
+        let ours = format!("delete {}\ndelete {}\n", branch.agent, branch.published);
+        let _absent = git.feed(&of, &["update-ref", "--stdin"], &ours, "forget the branch").await;
     }
     Ok(())
 }
 
 /// Takes away everything made for the workspace; a branch in somebody's repository stays.
 pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
-    take_away(work, &work.workspace.checkout).await
+    let place = work.place.clone();
+    blocking(move || place.remove()).await?;
+    point("place.removed");
+    match &work.workspace.checkout {
+        Checkout::Worktree { of } if of.is_dir() => tolerate(work, worktree::forget(work, of).await),
+        Checkout::Clone { store, .. } if store.is_dir() => {
+            tolerate(work, publish::forget(&work.deployment, &work.workspace, store).await)
+        }
+        Checkout::None
+        | Checkout::Own
+        | Checkout::Worktree { .. }
+        | Checkout::Clone { .. }
+        | Checkout::Foreign { .. } => Ok(()),
+    }
 }
 
 /// Keeps the files for whoever asked to forget the workspace only.
 pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
-    let (place, id) = (work.place.clone(), work.workspace.id);
-    if !place.is_owned_by(id) {
-        return Ok(());
-    }
-    let kept = blocking(move || place.leave_behind(id)).await?;
+    let place = work.place.clone();
+    let Some(kept) = blocking(move || place.leave_behind()).await? else { return Ok(()) };
     work.log("info", "Leaving the files", &kept.display().to_string());
     if let Checkout::Worktree { of } = &work.workspace.checkout {
         let arguments: [OsString; 4] =
             ["worktree".into(), "repair".into(), "--end-of-options".into(), kept.join("repo").into()];
-        let repaired = Git::of(work, &[&kept]).run(of, &arguments, "repair the worktree").await;
+        let repaired = Git::of(work, &[&kept], Reach::Local).run(of, &arguments, "repair the worktree").await;
         if let Err(error) = repaired {
             work.log("warn", "Leaving the files", &error.chain());
         }
-    }
-    Ok(())
-}
-
-async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
-    let (place, id) = (work.place.clone(), work.workspace.id);
-    blocking(move || place.remove(id)).await?;
-    if let Checkout::Worktree { of } = checkout
-        && of.is_dir()
-    {
-        return tolerate(work, worktree::forget(work, of).await);
     }
     Ok(())
 }
@@ -93,7 +119,7 @@ async fn take_away(work: &Work, checkout: &Checkout) -> Result<(), LocalError> {
 fn tolerate(work: &Work, forgotten: Result<(), LocalError>) -> Result<(), LocalError> {
     match forgotten {
         Err(error @ LocalError::GitRefused { .. }) => {
-            work.log("warn", "Forgetting the worktree", &error.chain());
+            work.log("warn", "Forgetting the repository", &error.chain());
             Ok(())
         }
         other => other,
@@ -101,15 +127,15 @@ fn tolerate(work: &Work, forgotten: Result<(), LocalError>) -> Result<(), LocalE
 }
 
 /// What the template and the parameters ask for.
-fn planned(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
+fn planned(work: &Work, template: &Template) -> Result<Plan, LocalError> {
     if template.source != Source::Here {
-        return Ok(Checkout::Own);
+        return Ok(Plan::Own);
     }
     in_directory(work)
 }
 
 /// Beside the directory that was asked for, or in it.
-fn in_directory(work: &Work) -> Result<Checkout, LocalError> {
+fn in_directory(work: &Work) -> Result<Plan, LocalError> {
     let directory = PathBuf::from(value_of(&work.build.values, DIRECTORY).unwrap_or_default());
     if !directory.is_absolute() || !directory.is_dir() {
         return Err(LocalError::NotARepository { path: directory });
@@ -119,36 +145,38 @@ fn in_directory(work: &Work) -> Result<Checkout, LocalError> {
     }
     // Runs share the caller's own directory; they have no branch to keep apart.
     if AgentName::parse(&work.workspace.name).is_ok_and(|name| name.is_of_runs()) {
-        return Ok(Checkout::Foreign { directory });
+        return Ok(Plan::Foreign(directory));
     }
-    Ok(Checkout::Worktree { of: directory })
+    Ok(Plan::Clone(directory))
 }
 
 async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
-    let git = Git::of(work, &[&work.place.root]);
+    let git = Git::of(work, &[&work.place.root], Reach::Network);
     let (root, repo) = (&work.place.root, OsString::from(&work.place.repo));
     let Source::Clone { repo: address, branch } = source else {
-        let arguments: [OsString; 5] = [
+        let arguments: [OsString; 6] = [
             "init".into(),
             "--quiet".into(),
+            "--template=".into(),
             "--initial-branch=main".into(),
             "--end-of-options".into(),
             repo,
         ];
         return git.run(root, &arguments, "make an empty repository").await.map(drop);
     };
-    let mut arguments: Vec<OsString> = vec!["clone".into(), "--quiet".into()];
+    let mut arguments: Vec<OsString> = vec!["clone".into(), "--quiet".into(), "--template=".into()];
     if let Some(branch) = branch {
         arguments.extend(["--branch".into(), check_branch(branch)?.into()]);
     }
     let address = Address::parse(address)?;
     if let Some(login) = &address.login {
-        let (file, line) = (work.place.fleet.join(CREDENTIALS), format!("{}\n", login.line));
-        let settings = login.settings(&file);
-        blocking(move || files::private_file(&file, &line)).await?;
+        let (place, line) = (work.place.clone(), format!("{}\n", login.line));
+        let settings = login.settings(&place.fleet.join(CREDENTIALS));
+        blocking(move || place.write(&[(CREDENTIALS, &line)])).await?;
         arguments.extend(settings.into_iter().flat_map(|setting| ["--config".into(), setting.into()]));
     }
     arguments.extend(["--end-of-options".into(), address.given.clone().into(), repo]);
+    let git = git.without_drivers(root).await?;
     let cloned = git.run(root, &arguments, &format!("clone {}", address.shown)).await;
     cloned.map(drop).map_err(|error| without_secrets(error, &address))
 }
@@ -160,12 +188,4 @@ fn without_secrets(error: LocalError, address: &Address) -> LocalError {
         }
         other => other,
     }
-}
-
-/// Work on files, away from the threads that answer requests.
-async fn blocking<T: Send + 'static>(
-    act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
-) -> Result<T, LocalError> {
-    let failed = |error| LocalError::Git(std::io::Error::other(error));
-    tokio::task::spawn_blocking(act).await.map_err(failed)?
 }

@@ -2,11 +2,18 @@
 
 use super::checkout;
 use super::work::Work;
-use crate::local::{LocalError, socket};
+use crate::local::{LocalError, publish};
 
 pub(super) async fn delete(work: &Work) -> Result<(), LocalError> {
-    work.step("Ending processes", work.end_processes()).await?;
-    // From here on there is no way back, so a cancel comes too late.
-    socket::forget(work.workspace.id);
-    if work.build.is_orphan { checkout::leave_behind(work).await } else { checkout::remove(work).await }
+    let ending = work.end_processes();
+    // Once files have begun to go there is no way back, so a cancel comes too late, also after a restart of the server.
+    if work.place.is_there() {
+        work.step("Ending processes", ending).await?;
+        publish::publish_last(&work.deployment, &work.workspace).await;
+    } else {
+        ending.await?;
+    }
+    if work.build.is_orphan { checkout::leave_behind(work).await } else { checkout::remove(work).await }?;
+    work.deployment.publishing.drop(work.workspace.id);
+    Ok(())
 }

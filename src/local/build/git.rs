@@ -1,81 +1,149 @@
-//! Runs git for the workspace: no hooks, no prompts, nothing of ours in its environment.
+//! Runs git for a workspace: enclosed, without programs of a repository's choice, without prompts.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 
-use tokio::process::Command;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, Command};
 
 use super::marker;
 use super::work::Work;
-use crate::local::LocalError;
-use crate::local::enclosure::Terminals;
+use crate::bounded;
+use crate::domain::quiet_git::{self, LIST, Reach};
+use crate::local::enclosure::{Sight, true_end};
 use crate::local::environment;
+use crate::local::process::Marker;
+use crate::local::{Deployment, LocalError};
 
-/// Settings that a repository may not override from within.
-const SETTINGS: [&str; 4] =
-    ["core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "gc.auto=0"];
 /// What the walls say of a program that is missing; git itself never ends so.
 const NOT_FOUND: i32 = 127;
+/// A git that takes longer to work in a repository of this machine waits for something that an agent has put there.
+const LOCAL_LIMIT: Duration = Duration::from_secs(30);
 /// How much of git's complaint is worth showing.
 const LONGEST_OUTPUT: usize = 2_000;
 
-/// Git on behalf of one workspace; a cancel finds it by the workspace's marker.
-#[derive(Debug)]
-pub(super) struct Git {
+/// Git on behalf of one workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
     environment: BTreeMap<String, String>,
     prefix: Vec<OsString>,
+    reach: Reach,
 }
 
 impl Git {
-    /// Enclosed like all that runs in a workspace, since a repository's own settings can start programs.
-    pub(super) fn of(work: &Work, visible: &[&Path]) -> Self {
-        let prefix = work.deployment.enclosure.prefix(visible, Terminals::Own);
+    /// Enclosed like all that runs in a workspace; a cancel finds it by the workspace's marker.
+    pub(super) fn of(work: &Work, visible: &[&Path], reach: Reach) -> Self {
+        let visible: Vec<_> = visible.iter().map(|path| (*path).to_owned()).collect();
+        let sight = Sight { visible: &visible, read_only: &[] };
+        Self::new(&work.deployment, sight, reach).marked(marker(work.workspace.id))
+    }
+
+    pub(crate) fn new(deployment: &Deployment, sight: Sight<'_>, reach: Reach) -> Self {
+        let prefix = deployment.enclosure.prefix(sight);
         let mut environment = environment::inherited(std::env::vars_os());
-        let marker = marker(work.workspace.id);
-        environment.insert(marker.key, marker.value);
-        let quiet = [
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_ASKPASS", "true"),
-            ("SSH_ASKPASS", "true"),
-            ("GIT_SSH_COMMAND", "ssh -o BatchMode=yes"),
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("LC_ALL", "C"),
-        ];
-        environment.extend(quiet.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        Self { environment, prefix }
+        environment.extend(quiet_git::environment(reach));
+        Self { environment, prefix, reach }
+    }
+
+    pub(crate) fn marked(mut self, marker: Marker) -> Self {
+        self.environment.insert(marker.key, marker.value);
+        self
+    }
+
+    /// For a command that runs filters or drivers: those that are configured for this directory are off too.
+    pub(super) async fn without_drivers(mut self, directory: &Path) -> Result<Self, LocalError> {
+        let listing = self.run(directory, &LIST, "list the settings").await?;
+        self.environment.extend(quiet_git::environment_after(self.reach, &listing));
+        Ok(self)
     }
 
     /// What git printed, or why it would not; `doing` completes "git could not …".
-    pub(super) async fn run<A: AsRef<OsStr>>(
+    pub(crate) async fn run<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
         arguments: &[A],
         doing: &str,
     ) -> Result<String, LocalError> {
+        let output = bounded::run(self.command(directory, arguments));
+        finished(&self.limited(output, doing).await?, doing)
+    }
+
+    /// The same with these words on git's standard input.
+    pub(crate) async fn feed<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: &[A],
+        input: &str,
+        doing: &str,
+    ) -> Result<String, LocalError> {
+        let mut command = self.command(directory, arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(not_run)?;
+        let stdin = child.stdin.take();
+        let output = async {
+            let ((), output) = tokio::join!(fill(stdin, input), bounded::output_of(child));
+            output
+        };
+        finished(&self.limited(output, doing).await?, doing)
+    }
+
+    /// What goes over the network takes its time; a build's deadline or a cancel ends that.
+    async fn limited(
+        &self,
+        output: impl Future<Output = std::io::Result<Output>>,
+        doing: &str,
+    ) -> Result<Output, LocalError> {
+        let refused = |output| LocalError::GitRefused { doing: doing.to_owned(), output };
+        let output = match self.reach {
+            Reach::Network => output.await,
+            Reach::Local => tokio::time::timeout(LOCAL_LIMIT, output)
+                .await
+                .map_err(|_| refused(format!("no answer within {} s", LOCAL_LIMIT.as_secs())))?,
+        };
+        output.map_err(|error| match error.kind() {
+            std::io::ErrorKind::FileTooLarge => refused(error.to_string()),
+            _ => not_run(error),
+        })
+    }
+
+    /// A git command that is not started yet; it ends when its handle is dropped.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
         let mut words = self.prefix.iter().map(OsString::as_os_str).chain([OsStr::new("git")]);
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words).current_dir(directory).env_clear().envs(&self.environment).kill_on_drop(true);
+        command.args(arguments);
         command
-            .stdin(Stdio::null())
-            .args(SETTINGS.iter().flat_map(|setting| ["-c", setting]))
-            .args(arguments);
-        let output = command.output().await.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => LocalError::NoGit,
-            _ => LocalError::Git(error),
-        })?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
-        }
-        if output.status.code() == Some(NOT_FOUND) {
-            return Err(LocalError::NoGit);
-        }
-        let said = shortened(&String::from_utf8_lossy(&output.stderr));
-        // A git that was killed says nothing.
-        let output = if said.is_empty() { format!("it ended with {}", output.status) } else { said };
-        Err(LocalError::GitRefused { doing: doing.to_owned(), output })
     }
+}
+
+/// A git that does not read to the end says itself why.
+async fn fill(stdin: Option<ChildStdin>, input: &str) {
+    if let Some(mut stdin) = stdin {
+        let _unread = stdin.write_all(input.as_bytes()).await;
+    }
+}
+
+pub(crate) fn not_run(error: std::io::Error) -> LocalError {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => LocalError::NoGit,
+        _ => LocalError::Git(error),
+    }
+}
+
+pub(crate) fn finished(output: &Output, doing: &str) -> Result<String, LocalError> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    if output.status.code() == Some(NOT_FOUND) {
+        return Err(LocalError::NoGit);
+    }
+    let said = shortened(&String::from_utf8_lossy(&output.stderr));
+    // A git that was killed says nothing.
+    let output = if said.is_empty() { format!("it ended with {}", true_end(output.status)) } else { said };
+    Err(LocalError::GitRefused { doing: doing.to_owned(), output })
 }
 
 /// A branch or an address that git cannot take for an option or for something to be run.

@@ -1,7 +1,10 @@
 //! Builds: asked for, queued for a slot, carried out step by step, and cleaned up when they fail.
 
 mod address;
+mod borrow;
+mod branch;
 mod checkout;
+mod copied;
 mod delete;
 mod git;
 mod place;
@@ -16,13 +19,15 @@ use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub(crate) use place::{Place, sweep};
-pub(crate) use work::{END_LIMITS, break_off};
+pub(crate) use branch::Branch;
+pub(crate) use git::{Git, finished, not_run};
+pub(crate) use place::{ON_THE_WAY, ORPHAN, Place, adopt, sweep};
+pub(crate) use work::END_LIMITS;
 
-use super::Deployment;
 use super::memory::Memory;
 use super::process::Marker;
 use super::record::{Build, Job, Reason, Workspace};
+use super::{Deployment, LocalError};
 use crate::coder::wire::{ParameterValue, Transition};
 
 pub(crate) const SETTING_UP: &str = "Setting up";
@@ -69,6 +74,7 @@ impl BuildRequest {
             job: Job::Pending,
             then_start: self.then_start,
             is_orphan: self.is_orphan,
+            has_made_checkout: false,
             logs: Vec::new(),
             agent: None,
         }
@@ -109,6 +115,18 @@ pub(crate) fn launch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid)
     deployment.builds.spawn(work);
 }
 
+/// The start that follows by itself: after a stop that is to be followed by one, or of what the server had stopped.
+pub(crate) fn follow_up(workspace: &mut Workspace) -> Option<BuildRequest> {
+    let latest = workspace.latest().filter(|latest| !latest.job.is_active())?;
+    let is_due = latest.then_start && latest.job.has_succeeded();
+    // What the server stops by itself it also starts by itself.
+    let reason = match latest.reason {
+        Reason::Initiator if is_due => Reason::Initiator,
+        Reason::Initiator | Reason::Autostart | Reason::Autostop | Reason::Respawn => Reason::Autostart,
+    };
+    (is_due || workspace.is_to_resume).then(|| BuildRequest::after(latest, Transition::Start, reason))
+}
+
 /// Adds, saves and launches a build of the server's own, if the workspace as it is now wants one; a server that
 /// is stopping starts nothing.
 pub(crate) async fn order(
@@ -128,4 +146,12 @@ pub(crate) async fn order(
         saving.logged().await;
         launch(deployment, workspace, build);
     }
+}
+
+/// Work on files, away from the threads that answer requests.
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
+) -> Result<T, LocalError> {
+    let failed = |error| LocalError::Git(std::io::Error::other(error));
+    tokio::task::spawn_blocking(act).await.map_err(failed)?
 }

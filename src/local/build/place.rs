@@ -1,92 +1,170 @@
 //! The directory of one workspace: claimed before it is filled, taken away in one move.
+//!
+//! An agent can write everything in it. What the server must be able to trust lies in a second directory, which
+//! no agent can see; that this one is there means that the first one is the workspace's.
 
-use std::fs::Permissions;
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use crate::hooks::point;
+use crate::local::beneath::Directory;
+use crate::local::record::{Checkout, Workspace};
 use crate::local::site::Layout;
 use crate::local::{LocalError, files};
 
-/// Says whose directory this is, so that nothing foreign is ever removed.
-const OWNER_FILE: &str = "fleet/workspace";
 /// Directories on their way in or out, under names that no workspace can have; the next start of the server
 /// sweeps up what a crash leaves of them.
-const ON_THE_WAY: &str = ".moving-";
+pub(crate) const ON_THE_WAY: &str = ".moving-";
+/// In the names of directories that a delete left behind on purpose.
+pub(crate) const ORPHAN: &str = ".orphan-";
+const FLEET: &str = "fleet";
+const METADATA: &str = "metadata";
+/// Where an earlier layout said whose directory it is, and the length of what it said.
+const EARLIER_OWNER: &str = "workspace";
+const OWNER_LENGTH: u64 = 64;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) root: PathBuf,
     pub(crate) repo: PathBuf,
     pub(crate) fleet: PathBuf,
+    id: Uuid,
+    trusted: PathBuf,
 }
 
 impl Place {
-    pub(crate) fn new(layout: &Layout, name: &str) -> Self {
-        let root = layout.workspace(name);
-        Self { repo: root.join("repo"), fleet: root.join("fleet"), root }
+    pub(crate) fn new(layout: &Layout, workspace: &Workspace) -> Self {
+        let root = layout.workspace(&workspace.name);
+        let trusted = layout.agents().join(workspace.id.to_string());
+        Self { repo: root.join("repo"), fleet: root.join(FLEET), root, id: workspace.id, trusted }
     }
 
-    /// Makes the directories for this workspace, in place of what an unfinished build of it left. They appear
-    /// all at once and with their owner's name, so that nothing without one is ours.
-    pub(crate) fn claim(&self, workspace: Uuid) -> Result<(), LocalError> {
-        self.remove(workspace)?;
-        if self.root.symlink_metadata().is_ok() {
+    /// Makes the directories for this workspace, in place of what an unfinished build of it left.
+    pub(crate) fn claim(&self) -> Result<(), LocalError> {
+        self.remove()?;
+        if self.is_there() {
             return Err(LocalError::Occupied { path: self.root.clone() });
         }
         let fresh = self.on_the_way();
-        let made = furnish(&fresh, workspace)
-            .and_then(|()| std::fs::rename(&fresh, &self.root).map_err(LocalError::directory(&self.root)));
+        let made = furnish(&fresh).and_then(|()| files::private_directory(&self.trusted)).and_then(|()| {
+            point("place.furnished");
+            std::fs::rename(&fresh, &self.root).map_err(LocalError::directory(&self.root))
+        });
         if made.is_err() {
             // The next start of the server sweeps up what could not be removed now.
-            let _gone = remove_tree(&fresh);
+            let _gone = (remove_tree(&fresh), std::fs::remove_dir(&self.trusted));
         }
         made
     }
 
-    pub(crate) fn is_owned_by(&self, workspace: Uuid) -> bool {
-        let owner = std::fs::read_to_string(self.root.join(OWNER_FILE));
-        owner.is_ok_and(|owner| owner.trim() == workspace.to_string())
-    }
-
-    pub(crate) fn metadata(&self) -> PathBuf {
-        self.fleet.join("metadata")
+    pub(crate) fn is_there(&self) -> bool {
+        self.root.symlink_metadata().is_ok()
     }
 
     pub(crate) fn log(&self) -> PathBuf {
-        self.fleet.join("agent.log")
+        self.trusted.join("agent.log")
     }
 
-    /// Removes everything that is this workspace's. Nobody finds half of it under its name, unless something can
-    /// not be removed at all: that stays, and whoever asks again is told again.
-    pub(crate) fn remove(&self, workspace: Uuid) -> Result<(), LocalError> {
-        if !self.is_owned_by(workspace) {
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.trusted.join("agent.sock")
+    }
+
+    /// Writes files for the agent, whatever it has put in their place.
+    pub(crate) fn write(&self, files: &[(&str, &str)]) -> Result<(), LocalError> {
+        let written = self
+            .make_fleet()
+            .and_then(|fleet| files.iter().try_for_each(|(name, text)| fleet.replace(name, text.as_bytes())));
+        written.map_err(LocalError::directory(&self.fleet))
+    }
+
+    /// Where the agent's metadata lies, made if it is not there.
+    pub(crate) fn make_metadata(&self) -> Result<Directory, LocalError> {
+        let made = self.make_fleet().and_then(|fleet| fleet.make_child(METADATA));
+        made.map_err(LocalError::directory(&self.fleet))
+    }
+
+    /// Where the agent's metadata lies, unless the agent has put something else there.
+    pub(crate) fn metadata(&self) -> io::Result<Directory> {
+        Directory::open(&self.root)?.child(FLEET)?.child(METADATA)
+    }
+
+    /// Removes everything that is this workspace's. Half of it is never found under its name, unless something
+    /// cannot be removed at all: that stays, and a repeated delete is told again.
+    pub(crate) fn remove(&self) -> Result<(), LocalError> {
+        if !self.is_claimed() {
             return Ok(());
         }
         let gone = self.on_the_way();
-        std::fs::rename(&self.root, &gone).map_err(LocalError::directory(&self.root))?;
-        let removed = remove_tree(&gone);
-        if removed.is_err() {
-            // What does not come back is swept up by the next start of the server.
-            let _back = claimed(&gone, workspace).is_ok() && std::fs::rename(&gone, &self.root).is_ok();
+        if self.moved_to(&gone)? {
+            point("place.moved");
+            let removed = remove_tree(&gone);
+            if removed.is_err() {
+                // What does not come back is swept up by the next start of the server.
+                let _back = std::fs::rename(&gone, &self.root);
+            }
+            removed.map_err(LocalError::directory(&self.root))?;
         }
-        removed.map_err(LocalError::directory(&self.root))
+        self.disclaim()
     }
 
-    /// Keeps the files under a name that no workspace can have.
-    pub(crate) fn leave_behind(&self, workspace: Uuid) -> Result<PathBuf, LocalError> {
+    /// Keeps the files under a name that no workspace can have; none where there are no files.
+    pub(crate) fn leave_behind(&self) -> Result<Option<PathBuf>, LocalError> {
         let name = self.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let short: String = workspace.simple().to_string().chars().take(8).collect();
-        let kept = self.root.with_file_name(format!("{name}.orphan-{short}"));
-        std::fs::rename(&self.root, &kept).map_err(LocalError::directory(&self.root))?;
-        Ok(kept)
+        let short: String = self.id.simple().to_string().chars().take(8).collect();
+        let kept = self.root.with_file_name(format!("{name}{ORPHAN}{short}"));
+        if self.is_claimed() {
+            self.moved_to(&kept)?;
+            point("place.kept");
+            self.disclaim()?;
+        }
+        Ok(kept.is_dir().then_some(kept))
+    }
+
+    fn is_claimed(&self) -> bool {
+        self.trusted.is_dir()
+    }
+
+    fn disclaim(&self) -> Result<(), LocalError> {
+        std::fs::remove_dir_all(&self.trusted).map_err(LocalError::directory(&self.trusted))
+    }
+
+    fn make_fleet(&self) -> io::Result<Directory> {
+        let (parent, name) = parts(&self.root)?;
+        Directory::open(parent)?.own_child(name)?.make_child(FLEET)
+    }
+
+    /// False where a crash had let it be moved already.
+    fn moved_to(&self, path: &Path) -> Result<bool, LocalError> {
+        match std::fs::rename(&self.root, path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            moved => moved.map(|()| true).map_err(LocalError::directory(&self.root)),
+        }
     }
 
     fn on_the_way(&self) -> PathBuf {
         self.root.with_file_name(format!("{ON_THE_WAY}{}", Uuid::new_v4().simple()))
     }
+}
+
+/// Claims the directories that an earlier layout had made: of a workspace that had started once the record tells
+/// whose they are, of any other the file that it had begun with.
+pub(crate) fn adopt(layout: &Layout, workspaces: &[Workspace]) -> Result<(), LocalError> {
+    for workspace in workspaces.iter().filter(|workspace| !workspace.is_deleted) {
+        let place = Place::new(layout, workspace);
+        if !place.is_claimed() && (workspace.checkout != Checkout::None || is_earlier(&place)) {
+            files::private_directory(&place.trusted)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_earlier(place: &Place) -> bool {
+    let fleet = Directory::open(&place.root).and_then(|root| root.child(FLEET));
+    let owner = fleet.and_then(|fleet| fleet.read(EARLIER_OWNER, OWNER_LENGTH));
+    owner.is_ok_and(|owner| owner.bytes.trim_ascii() == place.id.to_string().as_bytes())
 }
 
 /// Removes what a crash left half made or half removed; what cannot be removed keeps no server from starting.
@@ -102,50 +180,32 @@ pub(crate) fn sweep(layout: &Layout) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// Removes a directory, also one in which an agent has made others read-only.
 fn remove_tree(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
-            std::fs::remove_dir_all(path)
-        }
-        removed => removed,
-    }
+    let (parent, name) = parts(path)?;
+    Directory::open(parent)?.remove(name)
 }
 
-/// Lets us change every directory of a tree; nothing that a link leads to is touched.
-fn open_up(directory: &Path) -> io::Result<()> {
-    let mut to_open = vec![directory.to_owned()];
-    while let Some(directory) = to_open.pop() {
-        std::fs::set_permissions(&directory, Permissions::from_mode(0o700))?;
-        for entry in std::fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                to_open.push(entry.path());
-            }
-        }
+fn parts(path: &Path) -> io::Result<(&Path, &OsStr)> {
+    path.parent().zip(path.file_name()).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+fn furnish(root: &Path) -> Result<(), LocalError> {
+    for directory in ["fleet/metadata", "runs"] {
+        files::private_directory(&root.join(directory))?;
     }
     Ok(())
 }
 
-fn furnish(root: &Path, workspace: Uuid) -> Result<(), LocalError> {
-    for directory in ["fleet/metadata", "runs"] {
-        files::private_directory(&root.join(directory))?;
-    }
-    claimed(root, workspace)
-}
-
-fn claimed(root: &Path, workspace: Uuid) -> Result<(), LocalError> {
-    files::private_directory(&root.join("fleet"))?;
-    files::private_file(&root.join(OWNER_FILE), &workspace.to_string())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use rustix::process::geteuid;
     use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
     use super::*;
+    use crate::local::record::TemplateName;
 
     /// Root may write anywhere: this thread no longer may.
     fn become_plain() {
@@ -154,11 +214,25 @@ mod tests {
         set_capabilities(None, sets).unwrap();
     }
 
-    fn place(directory: &Path) -> (Layout, Place, Uuid) {
+    fn workspace() -> Workspace {
+        Workspace {
+            id: Uuid::from_u128(7),
+            name: "agent".to_owned(),
+            template: TemplateName { id: Uuid::nil(), name: String::new(), display_name: String::new() },
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            is_deleted: false,
+            checkout: Checkout::None,
+            is_to_resume: false,
+            builds: Vec::new(),
+            app_status: None,
+        }
+    }
+
+    fn place(directory: &Path) -> (Layout, Place) {
         let layout = Layout::make(directory).unwrap();
-        let (place, workspace) = (Place::new(&layout, "agent"), Uuid::from_u128(7));
-        place.claim(workspace).unwrap();
-        (layout, place, workspace)
+        let place = Place::new(&layout, &workspace());
+        place.claim().unwrap();
+        (layout, place)
     }
 
     fn names(layout: &Layout) -> Vec<String> {
@@ -176,12 +250,12 @@ mod tests {
     fn read_only_directories_go_and_what_a_link_leads_to_stays() {
         become_plain();
         let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (layout, place, workspace) = place(data.path());
+        let (layout, place) = place(data.path());
         locked(&place.repo.join("outer/inner"));
         locked(&place.repo.join("outer"));
         std::os::unix::fs::symlink(elsewhere.path(), place.repo.join("link")).unwrap();
         std::fs::set_permissions(elsewhere.path(), Permissions::from_mode(0o550)).unwrap();
-        place.remove(workspace).unwrap();
+        place.remove().unwrap();
         let mode = elsewhere.path().metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((names(&layout), mode), (Vec::new(), 0o550));
     }
@@ -192,16 +266,16 @@ mod tests {
             return;
         }
         let data = tempfile::tempdir().unwrap();
-        let (layout, place, workspace) = place(data.path());
+        let (layout, place) = place(data.path());
         locked(&place.repo);
         std::os::unix::fs::chown(&place.repo, Some(65_534), None).unwrap();
         become_plain();
         for _ in 0..2 {
-            let error = place.remove(workspace).unwrap_err().chain();
+            let error = place.remove().unwrap_err().chain();
             let expected =
                 format!("cannot use {}: Operation not permitted (os error 1)", place.root.display());
             assert_eq!(
-                (error, names(&layout), place.is_owned_by(workspace)),
+                (error, names(&layout), place.is_claimed()),
                 (expected, vec!["agent".to_owned()], true)
             );
         }
@@ -223,5 +297,25 @@ mod tests {
         refuse(0o700);
         sweep(&layout).unwrap();
         assert_eq!(names(&layout), Vec::<String>::new());
+    }
+
+    #[test]
+    fn directories_of_an_earlier_layout_are_claimed_and_those_of_others_are_not() {
+        let claimed = |checkout: Checkout, owner: &str| {
+            let data = tempfile::tempdir().unwrap();
+            let layout = Layout::make(data.path()).unwrap();
+            let workspace = Workspace { checkout, ..workspace() };
+            let place = Place::new(&layout, &workspace);
+            std::fs::create_dir_all(&place.fleet).unwrap();
+            std::fs::write(place.fleet.join("workspace"), owner).unwrap();
+            adopt(&layout, &[workspace]).unwrap();
+            let is_claimed = place.is_claimed();
+            place.remove().unwrap();
+            (is_claimed, names(&layout))
+        };
+        let (ours, other) = (Uuid::from_u128(7).to_string(), Uuid::from_u128(8).to_string());
+        assert_eq!(claimed(Checkout::Own, &other), (true, vec![]));
+        assert_eq!(claimed(Checkout::None, &ours), (true, vec![]));
+        assert_eq!(claimed(Checkout::None, &other), (false, vec!["agent".to_owned()]));
     }
 }

@@ -1,25 +1,39 @@
 //! A start build: the repository, the files for the agent, its process, and the wait until that answers.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use chrono::Utc;
 use uuid::Uuid;
 
-use super::checkout;
 use super::work::Work;
+use super::{blocking, checkout};
+use crate::hooks::point;
 use crate::local::agent_files::{self, Briefing};
-use crate::local::enclosure::Terminals;
+use crate::local::enclosure::{Sight, true_end};
 use crate::local::environment::{self, AgentEnvironment};
-use crate::local::process::{ProcessId, ProcessSpec, Spawned, exited, spawn};
-use crate::local::record::{Agent, AppHealth, Checkout, Connection, Lifecycle};
+use crate::local::process::{ProcessId, ProcessSpec, Spawned, exited, is_alive, spawn};
+use crate::local::record::{Agent, AppHealth, Checkout, Connection, Lifecycle, RESPAWN_WINDOW, Reason};
+use crate::local::site::is_out_of_reach;
 use crate::local::template::Template;
 use crate::local::{LocalError, probe, prune, socket, token};
 
 /// How much of the end of the process's output tells why it ended.
 const LAST_OUTPUT: usize = 2_000;
 
+/// The server starts an agent again by itself so many times within a while.
+const MOST_RESPAWNS: usize = 3;
+
 pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
+    check_respawns(work)?;
+    if let Some((process, socket)) = survivor(work)
+        && work.step("Waiting for the agent", answers(&process, &socket)).await?
+    {
+        return show_metadata(work).await;
+    }
     let template = version(work)?;
     // What an agent that is gone, or a start without a stop, has left running.
     work.step("Ending processes", work.end_processes()).await?;
@@ -28,20 +42,64 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
         known => known.clone(),
     };
     let directory = checkout::directory(work, &checkout);
-    let socket = socket::path_for(&work.place.fleet, work.workspace.id)?;
-    // Never a directory of the caller's, which whoever works there can turn into a way to somewhere else.
-    let mut visible = vec![work.place.root.clone()];
-    visible.extend(socket.parent().map(Path::to_owned));
-    let common = &work.deployment.options.agent_files;
-    agent_files::write(&Briefing { place: &work.place, values: &work.build.values, common })?;
-    // Whoever sees the agent ready sees its first metadata too.
-    let metadata = agent_files::read_metadata(&work.place.metadata(), &[]);
-    work.deployment.adjust(|memory| memory.metadata.insert(work.workspace.id, metadata));
+    // Never a directory of the caller's, which an agent that works there can turn into a way to somewhere else.
+    let visible = vec![work.place.root.clone()];
+    brief(work).await?;
     let engine = template.engine.clone().unwrap_or_else(|| work.deployment.options.engine.clone());
-    let launch = Launch { directory, socket, visible, engine, port: work.deployment.site.port() };
-    let started = work.step("Starting the agent", spawn_agent(work, &launch)).await?;
-    work.step("Waiting for the agent", answer_of(work, &started)).await?;
-    record_checkout(work, checkout).await
+    let read_only = checkout::read_only(&checkout);
+    let port = work.deployment.site.port();
+    let launch = Launch { checkout, directory, visible, read_only, engine, port };
+    bring_up(work, &launch).await
+}
+
+/// A process that something else kills before it answers says nothing about the agent, so another one is started.
+async fn bring_up(work: &Work, launch: &Launch) -> Result<(), LocalError> {
+    let mut n_killed = 0;
+    loop {
+        let mut started = work.step("Starting the agent", spawn_agent(work, launch)).await?;
+        match work.step("Waiting for the agent", answer_of(work, &mut started)).await {
+            Err(LocalError::RunnerKilled { .. }) if n_killed < MOST_RESPAWNS => n_killed += 1,
+            outcome => return outcome,
+        }
+        work.step("Ending processes", work.end_processes()).await?;
+    }
+}
+
+/// An agent that keeps ending would otherwise be started for ever, and its engine paid for.
+fn check_respawns(work: &Work) -> Result<(), LocalError> {
+    let n_respawns = work.workspace.n_respawns(Utc::now());
+    if work.build.reason == Reason::Respawn && n_respawns > MOST_RESPAWNS {
+        return Err(LocalError::KeepsEnding { n_ends: n_respawns, minutes: RESPAWN_WINDOW.num_minutes() });
+    }
+    Ok(())
+}
+
+/// The process that this build started before the server was killed: everything was made for it, and it may already
+/// be at work, so it is waited for and not replaced. One that reports to another port is of no use, and one that
+/// listens within its own reach is not trusted.
+fn survivor(work: &Work) -> Option<(ProcessId, PathBuf)> {
+    let agent = work.build.agent.as_ref().filter(|agent| agent.port == work.deployment.site.port())?;
+    let process = agent.process.filter(|process| matches!(is_alive(process), Ok(true)))?;
+    is_out_of_reach(&agent.socket).then(|| (process, agent.socket.clone()))
+}
+
+/// Writes the agent's files, and reads its first metadata.
+async fn brief(work: &Work) -> Result<(), LocalError> {
+    let briefing = Briefing {
+        place: work.place.clone(),
+        values: work.build.values.clone(),
+        common: work.deployment.options.agent_files.clone(),
+    };
+    blocking(move || agent_files::write(&briefing)).await?;
+    show_metadata(work).await
+}
+
+/// A client that sees the agent ready sees its first metadata too.
+async fn show_metadata(work: &Work) -> Result<(), LocalError> {
+    let place = work.place.clone();
+    let metadata = blocking(move || Ok(agent_files::read_metadata(&place, &[]))).await?;
+    work.deployment.adjust(|memory| memory.metadata.insert(work.workspace.id, metadata));
+    Ok(())
 }
 
 /// The version of the build; a server that has started since knows only the one in force, and says so.
@@ -57,17 +115,18 @@ fn version(work: &Work) -> Result<Arc<Template>, LocalError> {
 
 /// What a process is started with beyond the workspace itself.
 struct Launch {
+    checkout: Checkout,
     directory: PathBuf,
-    socket: PathBuf,
     visible: Vec<PathBuf>,
+    read_only: Vec<PathBuf>,
     engine: String,
     port: u16,
 }
 
+/// A process that has just been started.
 struct Started {
     /// Kept so that the process is reaped when it ends under our eyes.
     process: Spawned,
-    socket: PathBuf,
     log_start: u64,
 }
 
@@ -77,8 +136,9 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError
     prune::turn_log(&work.place)?;
     let log = work.place.log();
     let log_start = std::fs::metadata(&log).map_or(0, |known| known.len());
+    let sight = Sight { visible: &launch.visible, read_only: &launch.read_only };
     let spec = ProcessSpec {
-        prefix: work.deployment.enclosure.prefix(&launch.visible, Terminals::Own),
+        prefix: work.deployment.enclosure.prefix(sight),
         program: options.runner.program.clone(),
         arguments: options.runner.arguments.iter().map(Into::into).collect(),
         directory: launch.directory.clone(),
@@ -88,22 +148,22 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError
             generation: work.build.number,
             token: &token,
             fleet: &work.place.fleet,
-            socket: &launch.socket,
             engine: &launch.engine,
             files: &options.agent_files,
         }),
         log,
     };
-    // The record comes first: a process that is not written down could not be found again by its token.
-    let agent = agent(launch, &token, log_start);
-    work.amend_build(|build| build.agent = Some(agent));
+    record_agent(work, launch, agent(launch, work.place.socket(), &token, log_start)).await?;
     let program = options.runner.program.clone();
-    let process = spawn(&spec).map_err(|source| LocalError::Runner { program, source })?;
+    // The process alone holds it from here on: with its end the socket refuses.
+    let listener = Stdio::from(OwnedFd::from(socket::listen(&work.place.socket())?));
+    let process = spawn(&spec, listener).map_err(|source| LocalError::Runner { program, source })?;
+    point("agent.spawned");
     record_process(work, &process.id);
-    Ok(Started { process, socket: launch.socket.clone(), log_start })
+    Ok(Started { process, log_start })
 }
 
-fn agent(launch: &Launch, token: &str, log_start: u64) -> Agent {
+fn agent(launch: &Launch, socket: PathBuf, token: &str, log_start: u64) -> Agent {
     Agent {
         id: Uuid::new_v4(),
         resource_id: Uuid::new_v4(),
@@ -111,9 +171,10 @@ fn agent(launch: &Launch, token: &str, log_start: u64) -> Agent {
         token_hash: token::hash(token),
         created_at: Utc::now(),
         directory: launch.directory.clone(),
-        socket: launch.socket.clone(),
+        socket,
         port: launch.port,
         visible: launch.visible.clone(),
+        read_only: launch.read_only.clone(),
         process: None,
         log_start,
         connection: Connection::Connecting,
@@ -127,6 +188,23 @@ fn agent(launch: &Launch, token: &str, log_start: u64) -> Agent {
     }
 }
 
+/// The record comes first. A process that is not written down could not be found again by its token; and a checkout
+/// in which one has worked must not be made anew, since its journal tells what was begun.
+async fn record_agent(work: &Work, launch: &Launch, agent: Agent) -> Result<(), LocalError> {
+    let amended = work.deployment.amend(work.workspace.id, |workspace| {
+        let is_made = workspace.checkout != launch.checkout;
+        workspace.checkout = launch.checkout.clone();
+        if let Some(build) = workspace.build_mut(work.build.id) {
+            build.has_made_checkout |= is_made;
+            build.agent = Some(agent);
+        }
+    });
+    match amended {
+        Some(saving) => saving.done().await,
+        None => Ok(()),
+    }
+}
+
 fn record_process(work: &Work, process: &ProcessId) {
     let process = *process;
     work.amend_build(|build| {
@@ -136,23 +214,24 @@ fn record_process(work: &Work, process: &ProcessId) {
     });
 }
 
-/// Waits until the agent answers; one that ends before has said why in its log.
-async fn answer_of(work: &Work, started: &Started) -> Result<(), LocalError> {
-    tokio::select! {
-        biased;
-        ended = exited(&started.process.id) => {
-            ended.map_err(LocalError::Unending)?;
-            Err(LocalError::RunnerEnded { output: last_output(&work.place.log(), started.log_start) })
-        }
-        () = probe::until_ready(&started.socket) => Ok(()),
+/// Waits until the agent answers; one that ends by itself before has said why in its log.
+async fn answer_of(work: &Work, started: &mut Started) -> Result<(), LocalError> {
+    if answers(&started.process.id, &work.place.socket()).await? {
+        return Ok(());
     }
+    let ended = started.process.wait().await.ok();
+    if let Some(signal) = ended.and_then(|status| true_end(status).signal()) {
+        return Err(LocalError::RunnerKilled { signal });
+    }
+    Err(LocalError::RunnerEnded { output: last_output(&work.place.log(), started.log_start) })
 }
 
-async fn record_checkout(work: &Work, checkout: Checkout) -> Result<(), LocalError> {
-    let amended = work.deployment.amend(work.workspace.id, |workspace| workspace.checkout = checkout);
-    match amended {
-        Some(saving) => saving.done().await,
-        None => Ok(()),
+/// Waits until the process answers; false when it ends before.
+async fn answers(process: &ProcessId, socket: &Path) -> Result<bool, LocalError> {
+    tokio::select! {
+        biased;
+        ended = exited(process) => ended.map(|()| false).map_err(LocalError::Unending),
+        () = probe::until_ready(socket) => Ok(true),
     }
 }
 

@@ -1,8 +1,10 @@
 //! A stop build: every process of the workspace ends, its files stay.
 
 use super::work::Work;
-use crate::local::LocalError;
+use crate::local::{LocalError, publish};
 
 pub(super) async fn stop(work: &Work) -> Result<(), LocalError> {
-    work.step("Ending processes", work.end_processes()).await
+    work.step("Ending processes", work.end_processes()).await?;
+    publish::publish_stopped(&work.deployment, &work.workspace).await;
+    Ok(())
 }

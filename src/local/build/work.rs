@@ -6,12 +6,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{BuildRequest, Place, SETTING_UP, checkout, delete, marker, order, start, stop};
+use super::{Place, SETTING_UP, checkout, delete, follow_up, marker, order, start, stop};
 use crate::coder::wire::Transition;
+use crate::hooks::point;
 use crate::local::process::{EndLimits, end_tree};
-use crate::local::record::{Build, Checkout, Job, Outcome, Reason, Workspace};
+use crate::local::record::{Build, Checkout, Job, Outcome, Workspace};
 use crate::local::writer::Saving;
-use crate::local::{Deployment, LocalError, follow, prune};
+use crate::local::{Deployment, LocalError, clear, follow, prune};
 
 /// TERM, then KILL: together well within the ten seconds in which a stop has to be over. A runner needs half of the
 /// first to end an engine that resists, and writes down how that went.
@@ -35,10 +36,8 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
         () = cancel.cancelled() => None,
         slot = deployment.slots.acquire() => slot.ok(),
     };
-    if slot.is_some()
-        && let Some((work, saving)) = Work::begin(&deployment, workspace, build, cancel)
-    {
-        // First it is written down that the work has begun: else a crash would let it begin again.
+    if let Some((work, saving)) = Work::begin(&deployment, workspace, build, cancel) {
+        // First it is written down that the work has begun: a cancel after a crash then cleans up what it has made.
         let outcome = match (saving.done().await, work.build.transition) {
             (Ok(()), _) => work.carry_out().await,
             // A stop may begin twice, and must be had on a full disk too.
@@ -48,16 +47,11 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
         work.conclude(outcome).await;
         drop(slot);
         work.go_on().await;
+    } else {
+        // A stop that was canceled before it began leaves an agent that nothing shows.
+        clear::strays(&deployment).await;
     }
     deployment.adjust(|memory| memory.cancels.remove(&build));
-}
-
-/// Ends a build that was under way when the server died, like any other that does not come to its end.
-pub(crate) async fn break_off(deployment: &Arc<Deployment>, workspace: &Workspace) {
-    if let Some(build) = workspace.latest() {
-        let work = Work::new(deployment, workspace.clone(), build.clone(), CancellationToken::new());
-        work.conclude(Err(LocalError::Interrupted)).await;
-    }
 }
 
 impl Work {
@@ -68,11 +62,12 @@ impl Work {
         cancel: CancellationToken,
     ) -> Self {
         let deadline = Instant::now() + deployment.options.build_deadline;
-        let place = Place::new(&deployment.layout, &workspace.name);
+        let place = Place::new(&deployment.layout, &workspace);
         Self { deployment: Arc::clone(deployment), workspace, build, place, cancel, deadline }
     }
 
-    /// None when the build was canceled while it waited.
+    /// None when the build was canceled before it began. One that a killed server left under way is repeated from its
+    /// beginning, and one that was being canceled is taken up to be cleaned up.
     fn begin(
         deployment: &Arc<Deployment>,
         workspace: Uuid,
@@ -82,7 +77,8 @@ impl Work {
         let begun = deployment.change(workspace, |memory| {
             let record = memory.workspaces.get_mut(&workspace).ok_or(())?;
             let latest = record.build_mut(build).ok_or(())?;
-            if !latest.begin() {
+            let is_unwanted = latest.job == Job::Pending && cancel.is_cancelled();
+            if is_unwanted || !latest.begin() {
                 return Err(());
             }
             latest.log("info", SETTING_UP, "");
@@ -117,6 +113,7 @@ impl Work {
         act: impl Future<Output = Result<T, LocalError>>,
     ) -> Result<T, LocalError> {
         self.log("info", stage, "");
+        point(stage);
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(LocalError::Canceled),
@@ -164,6 +161,7 @@ impl Work {
                 self.outcome_of(&error)
             }
         };
+        point("build.concluding");
         let (id, transition) = (self.build.id, self.build.transition);
         let has_succeeded = outcome == Outcome::Succeeded;
         let amended = self.deployment.amend(self.workspace.id, |workspace| {
@@ -176,6 +174,7 @@ impl Work {
         if let Some(saving) = amended {
             saving.logged().await;
         }
+        point("build.concluded");
         if transition == Transition::Delete {
             prune::forget_deleted(&self.deployment).await;
         }
@@ -204,32 +203,41 @@ impl Work {
     /// start no files either, unless an earlier one had made them.
     async fn clean_up(&self) {
         let ended = self.end_processes().await;
+        let undone = if self.has_made_files() { self.undo().await } else { Ok(()) };
         self.amend_build(|build| build.agent = None);
-        let undone = match (self.build.transition, &self.workspace.checkout) {
-            (Transition::Start, Checkout::None) => checkout::undo(self).await,
-            (Transition::Start, Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. })
-            | (Transition::Stop | Transition::Delete, _) => Ok(()),
-        };
         for error in [ended, undone].into_iter().filter_map(Result::err) {
             self.log("error", "Cleaning up", &error.chain());
         }
     }
 
+    /// Whether the files of the workspace are this build's, as the record has it now.
+    fn has_made_files(&self) -> bool {
+        self.build.transition == Transition::Start
+            && self.deployment.read(|memory| {
+                let workspace = memory.workspaces.get(&self.workspace.id);
+                let build = workspace.and_then(|workspace| workspace.build(self.build.id));
+                workspace.is_some_and(|workspace| workspace.checkout == Checkout::None)
+                    || build.is_some_and(|build| build.has_made_checkout)
+            })
+    }
+
+    /// It is written down first that there are no files: a server that dies meanwhile makes them anew.
+    async fn undo(&self) -> Result<(), LocalError> {
+        let forget = |workspace: &mut Workspace| {
+            workspace.checkout = Checkout::None;
+            if let Some(build) = workspace.build_mut(self.build.id) {
+                (build.agent, build.has_made_checkout) = (None, false);
+            }
+        };
+        self.deployment.amend_logged(self.workspace.id, forget).await;
+        checkout::undo(self).await
+    }
+
     /// What follows by itself: the agent is followed, a stopped workspace starts again.
     async fn go_on(&self) {
-        order(&self.deployment, self.workspace.id, |workspace| self.next(workspace)).await;
+        order(&self.deployment, self.workspace.id, follow_up).await;
         if self.build.transition == Transition::Start {
             follow::begin(&self.deployment, self.workspace.id);
         }
-    }
-
-    fn next(&self, workspace: &Workspace) -> Option<BuildRequest> {
-        let build = workspace.build(self.build.id).filter(|build| build.job.has_succeeded())?;
-        // What the server stops by itself it also starts by itself.
-        let reason = match build.reason {
-            Reason::Initiator => Reason::Initiator,
-            Reason::Autostart | Reason::Autostop => Reason::Autostart,
-        };
-        build.then_start.then(|| BuildRequest::after(build, Transition::Start, reason))
     }
 }

@@ -1,19 +1,18 @@
-//! Goes behind the walls and becomes the command: what the hidden command of our program does.
+//! Goes behind the walls and starts the command there: what the hidden command of our program does.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
-use rustix::thread::{CapabilitySet, UnshareFlags, remove_capability_from_bounding_set};
-use thiserror::Error;
+use rustix::thread::UnshareFlags;
 
-use super::Terminals;
-use super::mounts;
+use super::error::EncloseError;
+use super::hidden::Place;
 use super::users::Users;
+use super::{Encloser, Terminals, join, leader, mounts, outer, rights};
 
 /// Standard input, output and error are the command's.
 const LAST_STANDARD: RawFd = 2;
@@ -21,103 +20,109 @@ const LAST_STANDARD: RawFd = 2;
 /// What to hide from whom.
 #[derive(Debug, Clone)]
 pub struct Order {
-    pub hide: Vec<PathBuf>,
+    pub hide: Vec<Place>,
     /// Directories below the hidden ones that stay.
     pub keep: Vec<PathBuf>,
+    /// What the command may read and not change.
+    pub read_only: Vec<PathBuf>,
+    /// Names that must go on to mean the same: no link and no directory on the way can be replaced.
+    pub pin: Vec<PathBuf>,
     pub terminals: Terminals,
+    pub processes: Processes,
     /// Nothing: the walls are put up for a try, and taken down by our end.
     pub command: Vec<OsString>,
 }
 
-#[derive(Debug, Error)]
-pub enum EncloseError {
-    #[error("cannot make namespaces")]
-    Namespaces(#[source] io::Error),
-    #[error("cannot keep the users of this machine")]
-    Users(#[source] io::Error),
-    #[error("cannot hide {}", path.display())]
-    Hide {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot give up the right to change mounts")]
-    Rights(#[source] io::Error),
-    #[error("cannot close what was open before")]
-    Descriptors(#[source] io::Error),
-    #[error("cannot work in {}", path.display())]
-    Directory {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot start {}", program.display())]
-    Start {
-        program: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+/// Which processes the command sees, can signal and leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processes {
+    /// Those of the machine. The command replaces this process.
+    Shared,
+    /// Only those that it starts, in a PID namespace that ends with it or with this process.
+    Own,
+    /// Those of a workspace that runs, in whose namespaces the command takes over the terminal.
+    Of(Encloser),
 }
 
-impl EncloseError {
-    /// As shells tell a command that is missing from one that fails.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
-            Self::Start { .. } => 126,
-            Self::Namespaces(_)
-            | Self::Users(_)
-            | Self::Hide { .. }
-            | Self::Rights(_)
-            | Self::Descriptors(_)
-            | Self::Directory { .. } => 125,
+/// Runs the command and returns its exit code, if it does not replace this process. Must be called before any thread
+/// is started: the kernel gives new users to a process of one thread only.
+pub fn enter(order: &Order) -> Result<u8, EncloseError> {
+    close_inherited().map_err(EncloseError::Descriptors)?;
+    let directory = std::env::current_dir().map_err(EncloseError::Namespaces)?;
+    match order.processes {
+        Processes::Shared => {
+            enclose(order, UnshareFlags::empty())?;
+            mounts::protect_machine().map_err(EncloseError::Machine)?;
+            rights::give_up_mounting().map_err(EncloseError::Rights)?;
+            work_in(directory)?;
+            leader::become_command(&order.command)
+        }
+        Processes::Own => {
+            enclose(order, UnshareFlags::NEWPID)?;
+            rights::pass_on_mounting().map_err(EncloseError::Rights)?;
+            work_in(directory)?;
+            outer::run_init(&order.command)
+        }
+        Processes::Of(encloser) => {
+            rights::forbid_tracing().map_err(EncloseError::Rights)?;
+            join::enter(encloser).map_err(|source| EncloseError::Join { pid: encloser.pid, source })?;
+            // Our child is among the workspace's processes before it becomes the command.
+            rights::give_up_mounting().map_err(EncloseError::Rights)?;
+            work_in(directory)?;
+            outer::run_leader(&order.command)
         }
     }
 }
 
-/// Becomes the command; returns only what kept it from that, or nothing when there was no command. Must be called
-/// before any thread is started: the kernel gives new users to a process of one thread only.
-pub fn enter(order: &Order) -> Result<(), EncloseError> {
-    let directory = std::env::current_dir().map_err(EncloseError::Namespaces)?;
+fn enclose(order: &Order, more: UnshareFlags) -> Result<(), EncloseError> {
     let users = Users::prepare().map_err(EncloseError::Users)?;
-    unshare().map_err(EncloseError::Namespaces)?;
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS | more).map_err(EncloseError::Namespaces)?;
     users.keep().map_err(EncloseError::Users)?;
+    put_up_walls(order)
+}
+
+fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
     mounts::detach().map_err(EncloseError::Namespaces)?;
-    for path in &order.hide {
-        mounts::hide(path, &order.keep)
-            .map_err(|source| EncloseError::Hide { path: path.clone(), source })?;
+    for path in names_above(order) {
+        mounts::pin(path).map_err(|source| EncloseError::Pin { path: path.to_owned(), source })?;
     }
-    if order.terminals == Terminals::Own {
-        mounts::own_terminals().map_err(EncloseError::Namespaces)?;
+    for place in &order.hide {
+        mounts::hide(place, &order.keep)
+            .map_err(|source| EncloseError::Hide { path: place.path.clone(), source })?;
     }
-    give_up_mounting().map_err(EncloseError::Rights)?;
-    // The directory we came with leads, step by step upwards, past what hides the rest: it is entered anew.
+    for path in &order.read_only {
+        mounts::protect(path).map_err(|source| EncloseError::Protect { path: path.clone(), source })?;
+    }
+    match order.terminals {
+        Terminals::Own => mounts::own_terminals().map_err(EncloseError::Namespaces),
+        Terminals::Shared => Ok(()),
+    }
+}
+
+/// The directories above the hidden and the read-only places, and the links on the way there, outermost first. A command
+/// that could replace one of them could put a tree of its own in the place of what the server and its operator use.
+fn names_above(order: &Order) -> BTreeSet<&Path> {
+    let hidden = order.hide.iter().map(|place| place.path.as_path());
+    let places: Vec<&Path> = hidden.chain(order.read_only.iter().map(PathBuf::as_path)).collect();
+    // Below a place the command can rename nothing.
+    let is_within = |path: &Path| places.iter().any(|place| path.starts_with(place));
+    let above = places.iter().flat_map(|place| place.ancestors().skip(1));
+    let named = order.pin.iter().flat_map(|path| path.ancestors());
+    above.chain(named).filter(|path| path.parent().is_some() && !is_within(path)).collect()
+}
+
+/// The directory we came with leads, step by step upwards, past what hides the rest: it is entered anew.
+fn work_in(directory: PathBuf) -> Result<(), EncloseError> {
     std::env::set_current_dir(&directory)
-        .map_err(|source| EncloseError::Directory { path: directory, source })?;
-    become_command(&order.command)
+        .map_err(|source| EncloseError::Directory { path: directory, source })
 }
 
 #[expect(deprecated, reason = "its successor is unsafe for the sake of a flag that we do not use")]
-fn unshare() -> io::Result<()> {
-    Ok(rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?)
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    Ok(rustix::thread::unshare(flags)?)
 }
 
-/// Whoever may mount may also unmount. A program that makes users of its own behind our walls gets this right
-/// back for its own mounts alone: those it finds are locked for it.
-fn give_up_mounting() -> io::Result<()> {
-    rustix::thread::clear_ambient_capability_set()?;
-    Ok(remove_capability_from_bounding_set(CapabilitySet::SYS_ADMIN)?)
-}
-
-fn become_command(command: &[OsString]) -> Result<(), EncloseError> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-    close_inherited().map_err(EncloseError::Descriptors)?;
-    let source = Command::new(program).args(arguments).exec();
-    Err(EncloseError::Start { program: program.into(), source })
-}
-
-/// Whoever started the server may have had files and sockets open that are nobody's concern here; what we opened
-/// ourselves is closed by now, or closes by itself when we become the command.
+/// The server's parent may have left files and sockets open that the command must not have.
 fn close_inherited() -> io::Result<()> {
     let names = fs::read_dir("/proc/self/fd")?.map(|entry| Ok(entry?.file_name()));
     let names: Vec<OsString> = names.collect::<io::Result<_>>()?;
@@ -127,4 +132,34 @@ fn close_inherited() -> io::Result<()> {
         let _gone = nix::unistd::close(descriptor);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_above_a_place_is_pinned_once_and_none_within_another_place() {
+        let place = |path: &str| Place { path: path.into(), device: 1, inode: 1 };
+        let order = Order {
+            hide: vec![place("/home/u/.local/share/fleet"), place("/home/u/repo/.git/store")],
+            keep: vec!["/home/u/.local/share/fleet/workspaces/a".into()],
+            read_only: vec!["/home/u/repo/.git".into(), "/home/u/.local/share/fleet/x/.git".into()],
+            pin: vec!["/home/u/.local/share/fleet".into(), "/home/u/link/fleet".into()],
+            terminals: Terminals::Own,
+            processes: Processes::Own,
+            command: Vec::new(),
+        };
+        let above: Vec<&Path> = names_above(&order).into_iter().collect();
+        let expected = [
+            "/home",
+            "/home/u",
+            "/home/u/.local",
+            "/home/u/.local/share",
+            "/home/u/link",
+            "/home/u/link/fleet",
+            "/home/u/repo",
+        ];
+        assert_eq!(above, expected.map(Path::new));
+    }
 }

@@ -3,14 +3,24 @@
 //! Agents run as the operator's user and keep that user's home, or their logged-in tools would not work. What
 //! they must not have is the fleet itself: the operator's token, the Coder's token, other workspaces, the memory
 //! of the server and of other agents. So everything in a workspace starts through our own program, which takes
-//! namespaces of its own, hides the data directory and a store elsewhere there and then becomes the process that was asked for; pid,
-//! start time, session and environment stay what they were.
+//! namespaces of its own and hides the data directory and a store elsewhere there.
+//!
+//! Each start of a workspace has a PID namespace. The process that the server knows stays outside of it and waits for
+//! the first process inside (`init`), which runs the agent. Commands in terminals join its namespaces. When the agent,
+//! the init or the process outside ends, the kernel ends all that is inside.
 //!
 //! It keeps agents from reading, by accident or by injected words. It is no sandbox: whatever runs commands for
 //! this user elsewhere (a container daemon, a session's service manager, ssh to this machine) is still there.
 
 mod enter;
+mod error;
+mod hidden;
+mod init;
+mod join;
+mod leader;
 mod mounts;
+mod outer;
+mod rights;
 mod users;
 
 use std::ffi::OsString;
@@ -20,9 +30,19 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-pub use enter::{EncloseError, Order, enter};
+pub use enter::{Order, Processes, enter};
+pub use error::EncloseError;
+pub use hidden::Place;
+pub use init::init;
+pub use join::Encloser;
+pub use leader::lead_terminal;
+pub(crate) use outer::true_end;
 pub use users::map_users;
 
+use hidden::Hidden;
+
+use super::process::ProcessId;
+use super::pty::Lead;
 use crate::domain::hosting::Isolation;
 
 /// The hidden command of our program.
@@ -33,8 +53,17 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Enclosure {
     program: PathBuf,
-    hidden: Vec<PathBuf>,
+    hidden: Vec<Hidden>,
     pub(crate) isolation: Isolation,
+}
+
+/// What an enclosed process may do with which directories.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sight<'a> {
+    /// Seen though they lie below hidden ones.
+    pub(crate) visible: &'a [PathBuf],
+    /// Seen and not changed.
+    pub(crate) read_only: &'a [PathBuf],
 }
 
 /// Which terminals a process may open.
@@ -46,11 +75,22 @@ pub enum Terminals {
     Shared,
 }
 
+/// What stands before a command so that it runs enclosed; nothing where there are no walls.
+#[derive(Debug)]
+pub(crate) struct Walls {
+    pub(crate) prefix: Vec<OsString>,
+    /// Which process leads the session of a terminal behind them.
+    pub(crate) lead: Lead,
+}
+
 impl Enclosure {
-    /// Tries whether processes can be enclosed here.
+    /// Tries how far processes can be enclosed here.
     pub(crate) async fn probe(program: &Path, hidden: Vec<PathBuf>) -> Self {
+        let hidden = hidden.into_iter().map(Hidden::new).collect();
         let mut enclosure = Self { program: program.to_owned(), hidden, isolation: Isolation::Enforced };
-        if let Err(reason) = attempt(&enclosure.prefix(&[] as &[&Path], Terminals::Own)).await {
+        let Err(reason) = enclosure.attempt().await else { return enclosure };
+        enclosure.isolation = Isolation::SharedProcesses { reason };
+        if let Err(reason) = enclosure.attempt().await {
             enclosure.isolation = Isolation::Absent { reason };
         }
         enclosure
@@ -58,35 +98,87 @@ impl Enclosure {
 
     /// Is this among what no workspace may see? Then none may be given it either.
     pub(crate) fn hides(&self, path: &Path) -> bool {
-        there(&[path]).any(|path| there(&self.hidden).any(|hidden| path.starts_with(hidden)))
+        let is_below = |path: PathBuf| self.places().iter().any(|place| path.starts_with(&place.path));
+        path.canonicalize().is_ok_and(is_below)
     }
 
-    /// What stands before a command so that it runs enclosed and sees these directories all the same; nothing
-    /// where there are no walls.
-    pub(crate) fn prefix(&self, keep: &[impl AsRef<Path>], terminals: Terminals) -> Vec<OsString> {
+    /// For a command that begins something of its own with this sight: an agent, or git for one that is still to come.
+    /// What it starts ends with it.
+    pub(crate) fn prefix(&self, sight: Sight<'_>) -> Vec<OsString> {
         match self.isolation {
-            Isolation::Enforced => {}
-            Isolation::Absent { .. } => return Vec::new(),
+            Isolation::Enforced => self.words(sight, Terminals::Own, Processes::Own),
+            Isolation::SharedProcesses { .. } => self.words(sight, Terminals::Own, Processes::Shared),
+            Isolation::Absent { .. } => Vec::new(),
         }
+    }
+
+    /// For a terminal in the workspace of an agent whose process this is. What a command leaves behind ends with the
+    /// workspace. A person's shell sees the machine's terminals and processes, so that it stays outside.
+    pub(crate) fn inside(&self, agent: Option<&ProcessId>, sight: Sight<'_>, terminals: Terminals) -> Walls {
+        let encloser = match (&self.isolation, terminals) {
+            (Isolation::Absent { .. }, _) => return Walls { prefix: Vec::new(), lead: Lead::Started },
+            (Isolation::Enforced | Isolation::SharedProcesses { .. }, Terminals::Shared) => None,
+            // An agent may have been started where more was allowed than now, or less.
+            (Isolation::Enforced | Isolation::SharedProcesses { .. }, Terminals::Own) => {
+                agent.and_then(Encloser::of)
+            }
+        };
+        match encloser {
+            Some(encloser) => {
+                Walls { prefix: self.words(sight, terminals, Processes::Of(encloser)), lead: Lead::ItsChild }
+            }
+            None => Walls { prefix: self.words(sight, terminals, Processes::Shared), lead: Lead::Started },
+        }
+    }
+
+    fn words(&self, sight: Sight<'_>, terminals: Terminals, processes: Processes) -> Vec<OsString> {
         let mut prefix: Vec<OsString> = vec![self.program.clone().into(), COMMAND.into()];
-        prefix.extend(outermost(&self.hidden).into_iter().flat_map(|path| ["--hide".into(), path.into()]));
-        prefix.extend(there(keep).flat_map(|path| ["--keep".into(), path.into()]));
         prefix.extend((terminals == Terminals::Own).then(|| "--own-terminals".into()));
+        match processes {
+            Processes::Shared => prefix.extend(self.view(sight)),
+            Processes::Own => {
+                prefix.extend(self.view(sight));
+                prefix.push("--own-processes".into());
+            }
+            // Its mounts hide what they should already.
+            Processes::Of(encloser) => prefix.extend(["--join".into(), encloser.to_string().into()]),
+        }
         prefix.push("--".into());
         prefix
     }
-}
 
-/// What is not there needs no hiding; the rest goes by its true name, or it would be missed.
-fn there(paths: &[impl AsRef<Path>]) -> impl Iterator<Item = PathBuf> {
-    paths.iter().filter_map(|path| path.as_ref().canonicalize().ok())
+    /// What is hidden under which names, what stays of it, and what may not be changed.
+    fn view(&self, sight: Sight<'_>) -> Vec<OsString> {
+        let hidden =
+            outermost(&self.places()).into_iter().flat_map(|place| ["--hide".into(), place.into_word()]);
+        let kept = sight.visible.iter().filter_map(|path| self.below(path));
+        let kept = kept.flat_map(|path| ["--keep".into(), path.into()]);
+        let closed = sight.read_only.iter().filter_map(|path| path.canonicalize().ok());
+        let closed = closed.flat_map(|path| ["--read-only".into(), path.into()]);
+        let named = self.hidden.iter().filter_map(Hidden::full_name);
+        let named = named.flat_map(|path| ["--pin".into(), path.into()]);
+        hidden.chain(kept).chain(closed).chain(named).collect()
+    }
+
+    fn places(&self) -> Vec<Place> {
+        self.hidden.iter().flat_map(Hidden::places).collect()
+    }
+
+    /// Where something below a hidden directory lies now.
+    fn below(&self, path: &Path) -> Option<PathBuf> {
+        self.hidden.iter().find_map(|hidden| hidden.below(path))
+    }
+
+    async fn attempt(&self) -> Result<(), String> {
+        attempt(&self.prefix(Sight::default())).await
+    }
 }
 
 /// What lies below something hidden is hidden with it.
-fn outermost(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let all: Vec<PathBuf> = there(paths).collect();
-    let is_below = |path: &&PathBuf| path.ancestors().skip(1).any(|above| all.iter().any(|one| one == above));
-    all.iter().filter(|path| !is_below(path)).cloned().collect()
+fn outermost(places: &[Place]) -> Vec<Place> {
+    let is_hidden = |path: &Path| places.iter().any(|place| place.path == path);
+    let is_below = |place: &&Place| place.path.ancestors().skip(1).any(is_hidden);
+    places.iter().filter(|place| !is_below(place)).cloned().collect()
 }
 
 /// Enclosed without a command, the program tells whether it could be.

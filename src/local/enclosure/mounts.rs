@@ -1,49 +1,88 @@
-//! Mounts in a namespace of our own: something empty over what is to be hidden, with windows in directories.
+//! Mounts in a namespace of our own: something empty over what is to be hidden, with windows to what stays.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, open, openat, statvfs};
+use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount,
 };
+use rustix::process::getuid;
+
+use super::hidden::{Place, link_to};
+
+/// What changes the machine itself. Root may write there without any right that was given up.
+const OF_MACHINE: [&str; 6] =
+    ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys"];
 
 /// Nothing we mount is seen outside; what is mounted outside later is still seen here.
 pub(super) fn detach() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
 
-/// Hides a file, or all of a directory but the parts to keep; those that are not there, or lie elsewhere, are no
-/// concern.
-pub(super) fn hide(path: &Path, keep: &[PathBuf]) -> io::Result<()> {
-    if path.is_dir() { hide_directory(path, keep) } else { hide_file(path) }
+/// Makes a directory or a link a mount point, which no process in this namespace can rename, remove or replace.
+pub(super) fn pin(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = match open(path, flags, Mode::empty()) {
+        Ok(open) => File::from(open),
+        // What was in it is gone as well.
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    // By its descriptor: the path of a link would lead to its target.
+    Ok(mount_bind_recursive(link_to(&open), link_to(&open))?)
 }
 
-/// A device that may not be opened lies over it, and cannot be taken away or replaced.
-fn hide_file(path: &Path) -> io::Result<()> {
-    mount_bind("/dev/null", path)?;
-    let closed = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+/// Makes a file or a directory read-only. What is hidden needs no protection; windows in it stay writable.
+pub(super) fn protect(path: &Path) -> io::Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    mount_bind_recursive(path, path)?;
+    // The kernel refuses to take away what the mount was restricted by before.
+    let is_noexec = statvfs(path)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
+    let noexec = if is_noexec { MountFlags::NOEXEC } else { MountFlags::empty() };
+    let closed = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | noexec;
     Ok(mount_remount(path, MountFlags::BIND | closed, "")?)
 }
 
-fn hide_directory(root: &Path, keep: &[PathBuf]) -> io::Result<()> {
+/// Hides all of a directory but the parts to keep; those that are not there, or lie elsewhere, are no concern.
+pub(super) fn hide(place: &Place, keep: &[PathBuf]) -> io::Result<()> {
+    let root = place.open()?;
     let mut windows = Vec::new();
-    for path in keep.iter().filter(|path| path.starts_with(root) && path.is_dir()) {
+    for path in keep {
+        let Ok(below) = path.strip_prefix(&place.path) else { continue };
         // Held open, because its path leads nowhere once the rest is hidden.
-        let open =
-            File::options().read(true).custom_flags(flags(OFlags::PATH | OFlags::DIRECTORY)).open(path)?;
-        windows.push((path, open));
+        if let Some(open) = open_below(&root, below)? {
+            windows.push((path, open));
+        }
     }
     let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("fleet-hidden", root, "tmpfs", quiet, c"mode=0700,size=1m")?;
+    // By its descriptor: its path may lead elsewhere in the next moment.
+    mount("fleet-hidden", link_to(&root), "tmpfs", quiet, c"mode=0700,size=1m")?;
     for (path, open) in windows {
         fs::create_dir_all(path)?;
-        mount_bind_recursive(format!("/proc/self/fd/{}", open.as_raw_fd()), path)?;
+        mount_bind_recursive(link_to(&open), path)?;
     }
-    Ok(mount_remount(root, quiet | MountFlags::RDONLY, "mode=0700,size=1m")?)
+    Ok(mount_remount(&place.path, quiet | MountFlags::RDONLY, "mode=0700,size=1m")?)
+}
+
+/// A directory strictly below the root. No link is followed: an agent could have put it there.
+fn open_below(root: &File, below: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut open = None;
+    for component in below.components() {
+        let Component::Normal(name) = component else { return Ok(None) };
+        match openat(open.as_ref().unwrap_or(root), name, flags, Mode::empty()) {
+            Ok(next) => open = Some(File::from(next)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(open)
 }
 
 /// Terminals of our own: those of others, through which secrets and commands go, cannot be opened by name. The
@@ -53,6 +92,22 @@ pub(super) fn own_terminals() -> io::Result<()> {
     Ok(mount("devpts", "/dev/pts", "devpts", quiet, c"newinstance,ptmxmode=0666,mode=0620")?)
 }
 
-fn flags(flags: OFlags) -> i32 {
-    flags.bits().cast_signed()
+/// A view of processes that shows only those of our PID namespace.
+pub(super) fn own_processes() -> io::Result<()> {
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(mount("proc", "/proc", "proc", quiet, c"")?)
+}
+
+/// Makes what changes the machine itself read-only, with the file systems that are mounted there. A plain user cannot
+/// change it, and its programs may mount a `/proc` of their own only while nothing covers a part of ours.
+pub(super) fn protect_machine() -> io::Result<()> {
+    if !getuid().is_root() {
+        return Ok(());
+    }
+    let mounted = fs::read_to_string("/proc/self/mountinfo")?;
+    let is_of_machine = |path: &&str| OF_MACHINE.iter().any(|known| Path::new(path).starts_with(known));
+    // The fifth field is where it is mounted. A directory comes before what is mounted in it.
+    let mounted = mounted.lines().filter_map(|line| line.split(' ').nth(4)).filter(is_of_machine);
+    let all: BTreeSet<&Path> = OF_MACHINE.into_iter().chain(mounted).map(Path::new).collect();
+    all.into_iter().try_for_each(protect)
 }

@@ -20,7 +20,7 @@ impl Users {
             return Ok(Self::Own { user: getuid(), group: getgid() });
         }
         let mut scribe = Command::new("/proc/self/exe");
-        scribe.args(["enclose", "--map-users", &std::process::id().to_string()]);
+        scribe.args([super::COMMAND, "--map-users", &std::process::id().to_string()]);
         Ok(Self::All { scribe: scribe.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()? })
     }
 

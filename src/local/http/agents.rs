@@ -32,5 +32,5 @@ pub(super) fn find(memory: &Memory, id: Uuid) -> Result<(&Workspace, &Agent), Re
 
 /// Where the agent's output is kept.
 pub(super) fn log_file(state: &Deployment, workspace: &Workspace) -> PathBuf {
-    build::Place::new(&state.layout, &workspace.name).log()
+    build::Place::new(&state.layout, workspace).log()
 }

@@ -18,6 +18,10 @@ use crate::local::{Deployment, prune};
 
 /// In bytes, whatever the words of the refusal say.
 const LONGEST_MESSAGE: usize = 160;
+/// A real server has no bound here. All reports are part of each answer about a workspace, so ours needs one.
+const LONGEST_ADDRESS: usize = 2_048;
+/// More than the longest report needs.
+pub(super) const BODY_LIMIT: usize = 16 * 1024;
 
 pub(super) async fn report(State(state): State<Arc<Deployment>>, caller: AgentCaller, body: Bytes) -> Answer {
     let body = object(&body)?;
@@ -35,6 +39,10 @@ fn check(body: &Map<String, Value>) -> Result<(), Refusal> {
     if text(body, "message").len() > LONGEST_MESSAGE {
         let detail = "Message must be less than 160 characters.";
         return Err(bad("Message is too long.", detail).validations(&[Validation::new("message", detail)]));
+    }
+    if text(body, "uri").len() > LONGEST_ADDRESS {
+        let detail = "URI must be at most 2048 bytes.";
+        return Err(bad("URI is too long.", detail).validations(&[Validation::new("uri", detail)]));
     }
     let state = text(body, "state");
     if !matches!(state, "working" | "idle" | "complete" | "failure") {

@@ -11,7 +11,7 @@ use super::auth::SignedInToApp;
 use crate::local::Deployment;
 use crate::local::proxy::AppTarget;
 use crate::local::record::Connection;
-use crate::local::site::{AGENT_NAME, APP_SLUG, USERNAME};
+use crate::local::site::{AGENT_NAME, APP_SLUG, USERNAME, is_out_of_reach};
 
 /// The path of an app: its owner, its workspace, perhaps with an agent, and its slug.
 type AppPath = (String, String, String);
@@ -57,9 +57,10 @@ fn find(state: &Deployment, (user, workspace, slug): &AppPath) -> Result<AppTarg
     }
     state.read(|memory| {
         let agent = memory.live_named(name).and_then(|workspace| workspace.agent()).ok_or_else(absent)?;
+        let is_trusted = is_out_of_reach(&agent.socket);
         match agent.connection {
-            Connection::Connected => Ok(AppTarget::Unix(agent.socket.clone())),
-            Connection::Connecting | Connection::Disconnected { .. } => {
+            Connection::Connected if is_trusted => Ok(AppTarget::Unix(agent.socket.clone())),
+            Connection::Connected | Connection::Connecting | Connection::Disconnected { .. } => {
                 Err(Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway"))
             }
         }

@@ -65,14 +65,19 @@ impl FromRequestParts<Arc<Deployment>> for AgentCaller {
                 Refusal::new(StatusCode::UNAUTHORIZED, "Workspace agent token invalid.").detail(&detail)
             );
         }
-        let found = state.read(|memory| memory.agent_with_token(token));
-        let (workspace, agent) = found.ok_or_else(|| {
+        agent_of(state, &parts.headers).ok_or_else(|| {
             let detail = "The agent cannot authenticate until the workspace provision job has been completed. \
                           If the job is no longer running, this agent is invalid.";
             Refusal::new(StatusCode::UNAUTHORIZED, "Workspace agent not authorized.").detail(detail)
-        })?;
-        Ok(Self { workspace, agent })
+        })
     }
+}
+
+/// The agent whose own token came with a request.
+pub(crate) fn agent_of(state: &Deployment, headers: &HeaderMap) -> Option<AgentCaller> {
+    let token = text(headers, HEADER).filter(|token| Uuid::try_parse(token).is_ok())?;
+    let (workspace, agent) = state.read(|memory| memory.agent_with_token(token))?;
+    Some(AgentCaller { workspace, agent })
 }
 
 /// Is this request the user's? For counting only.

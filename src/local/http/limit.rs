@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use http::StatusCode;
+use uuid::Uuid;
 
 use super::answer::{Refusal, set_header};
 use super::auth;
@@ -17,6 +18,13 @@ use crate::local::site::VERSION;
 const LIMIT: u32 = 512;
 const WINDOW_SECONDS: i64 = 60;
 const BYPASS: &str = "x-coder-bypass-ratelimit";
+/// In bytes. The user's terminals are opened with a command in their address; no other request needs as much.
+const LONGEST_TARGET: usize = 4_096;
+/// Only the user's own requests have that many paths; paths beyond it share one count.
+const MOST_COUNTS: usize = 10_000;
+const REST: &str = "";
+/// Costs nothing, and is asked for without a token before anything else: no flood may keep a client from it.
+const UNCOUNTED: &str = "/api/v2/buildinfo";
 
 /// Counts of the current minute.
 #[derive(Debug, Default)]
@@ -27,14 +35,24 @@ pub(crate) struct RateLimit {
 #[derive(Debug, Default)]
 struct Window {
     started_at: i64,
-    counts: HashMap<(Caller, String), u32>,
+    counts: HashMap<Key, u32>,
 }
 
-/// Agents have no user: all of one machine share a count, as on a real server.
+/// What is counted together. The user's requests go by path, as on a real server. The requests of all others go by
+/// route: they could make up paths without end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    caller: Caller,
+    path: String,
+}
+
+/// A stranger has no valid token. On a real server agents count as strangers too, and one of them could use up the
+/// count of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Caller {
     User,
-    Address,
+    Agent(Uuid),
+    Stranger,
 }
 
 /// What a request may learn of its count.
@@ -46,13 +64,14 @@ struct Count {
 }
 
 pub(crate) async fn count(State(state): State<Arc<Deployment>>, request: Request, next: Next) -> Response {
-    let is_user = auth::is_user(&state, request.headers(), request.uri());
-    let is_bypassed = is_user && request.headers().get(BYPASS).is_some_and(|value| value == "true");
-    let caller = if is_user { Caller::User } else { Caller::Address };
-    let count = if is_bypassed {
+    let caller = caller_of(&state, &request);
+    if caller != Caller::User && target_length(&request) > LONGEST_TARGET {
+        return Refusal::new(StatusCode::URI_TOO_LONG, "Request URI is too long.").into_response();
+    }
+    let count = if is_uncounted(caller, &request) {
         Count { remaining: LIMIT - 1, is_over: false, resets_at: window_of(now()) + WINDOW_SECONDS }
     } else {
-        state.limit.take(caller, request.uri().path(), now())
+        state.limit.take(Key::of(caller, &request), now())
     };
     let mut response = if count.is_over { too_many() } else { next.run(request).await };
     set_header(&mut response, "x-coder-build-version", VERSION);
@@ -62,13 +81,47 @@ pub(crate) async fn count(State(state): State<Arc<Deployment>>, request: Request
     response
 }
 
+fn caller_of(state: &Deployment, request: &Request) -> Caller {
+    if auth::is_user(state, request.headers(), request.uri()) {
+        return Caller::User;
+    }
+    auth::agent_of(state, request.headers()).map_or(Caller::Stranger, |agent| Caller::Agent(agent.agent))
+}
+
+fn is_uncounted(caller: Caller, request: &Request) -> bool {
+    let is_bypassed = || request.headers().get(BYPASS).is_some_and(|value| value == "true");
+    (caller == Caller::User && is_bypassed()) || route_of(request) == Some(UNCOUNTED)
+}
+
+fn target_length(request: &Request) -> usize {
+    let uri = request.uri();
+    uri.path().len() + uri.query().map_or(0, str::len)
+}
+
+fn route_of(request: &Request) -> Option<&str> {
+    request.extensions().get::<MatchedPath>().map(MatchedPath::as_str)
+}
+
+impl Key {
+    fn of(caller: Caller, request: &Request) -> Self {
+        let path = match (caller, route_of(request)) {
+            (_, None) => REST,
+            (Caller::User, Some(_)) => request.uri().path(),
+            (Caller::Agent(_) | Caller::Stranger, Some(route)) => route,
+        };
+        Self { caller, path: path.to_owned() }
+    }
+}
+
 impl RateLimit {
-    fn take(&self, caller: Caller, path: &str, now: i64) -> Count {
+    fn take(&self, key: Key, now: i64) -> Count {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.started_at != window_of(now) {
             *window = Window { started_at: window_of(now), counts: HashMap::new() };
         }
-        let count = window.counts.entry((caller, path.to_owned())).or_default();
+        let is_full = window.counts.len() >= MOST_COUNTS && !window.counts.contains_key(&key);
+        let key = if is_full { Key { path: REST.to_owned(), ..key } } else { key };
+        let count = window.counts.entry(key).or_default();
         *count = count.saturating_add(1);
         Count {
             remaining: LIMIT.saturating_sub(*count),
@@ -97,21 +150,40 @@ fn window_of(second: i64) -> i64 {
 mod tests {
     use super::*;
 
+    fn take(limit: &RateLimit, caller: Caller, path: &str, now: i64) -> Count {
+        limit.take(Key { caller, path: path.to_owned() }, now)
+    }
+
     #[test]
     fn the_limit_counts_by_caller_and_path_and_opens_again_with_the_next_minute() {
         let limit = RateLimit::default();
         for _ in 0..LIMIT {
-            assert!(!limit.take(Caller::User, "/a", 60).is_over);
+            assert!(!take(&limit, Caller::User, "/a", 60).is_over);
         }
         assert_eq!(
-            limit.take(Caller::User, "/a", 119),
+            take(&limit, Caller::User, "/a", 119),
             Count { remaining: 0, is_over: true, resets_at: 120 }
         );
-        assert!(!limit.take(Caller::User, "/b", 119).is_over);
-        assert!(!limit.take(Caller::Address, "/a", 119).is_over);
+        assert!(!take(&limit, Caller::User, "/b", 119).is_over);
+        assert!(!take(&limit, Caller::Stranger, "/a", 119).is_over);
+        assert!(!take(&limit, Caller::Agent(Uuid::nil()), "/a", 119).is_over);
         assert_eq!(
-            limit.take(Caller::User, "/a", 120),
+            take(&limit, Caller::User, "/a", 120),
             Count { remaining: 511, is_over: false, resets_at: 180 }
         );
+    }
+
+    #[test]
+    fn counts_have_a_bound_and_go_with_their_minute() {
+        let limit = RateLimit::default();
+        for number in 0..2 * MOST_COUNTS {
+            take(&limit, Caller::User, &format!("/{number}"), 60);
+        }
+        let n_counts = || limit.window.lock().unwrap().counts.len();
+        assert_eq!(n_counts(), MOST_COUNTS + 1);
+        assert!(take(&limit, Caller::User, "/beyond", 60).is_over);
+        assert!(!take(&limit, Caller::User, "/0", 60).is_over);
+        take(&limit, Caller::User, "/beyond", 120);
+        assert_eq!(n_counts(), 1);
     }
 }

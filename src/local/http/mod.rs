@@ -19,7 +19,8 @@ mod workspaces;
 
 use std::sync::Arc;
 
-use axum::routing::{any, get, patch, post};
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{MethodRouter, any, get, patch, post};
 use axum::{Router, middleware};
 use http::StatusCode;
 
@@ -88,12 +89,17 @@ fn build_routes() -> Router<Arc<Deployment>> {
 
 fn agent_routes() -> Router<Arc<Deployment>> {
     Router::new()
-        .route("/workspaceagents/me/app-status", patch(app_status::report))
+        .route("/workspaceagents/me/app-status", app_status_route())
         .route("/workspaceagents/{id}", get(agents::show))
         .route("/workspaceagents/{id}/logs", get(logs::of_agent))
         .route("/workspaceagents/{id}/watch-metadata", get(watch::metadata_events))
         .route("/workspaceagents/{id}/watch-metadata-ws", get(watch::metadata_socket))
         .route("/workspaceagents/{id}/pty", get(terminal::connect))
+}
+
+/// The one route that agents call by themselves, and so the one with a bound of its own.
+fn app_status_route() -> MethodRouter<Arc<Deployment>> {
+    patch(app_status::report).layer(DefaultBodyLimit::max(app_status::BODY_LIMIT))
 }
 
 async fn no_route() -> Refusal {

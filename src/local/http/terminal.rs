@@ -12,9 +12,9 @@ use super::agents::find;
 use super::answer::{Answer, Refusal, Validation};
 use super::auth::SignedIn;
 use crate::local::build::Place;
-use crate::local::enclosure::Terminals;
+use crate::local::enclosure::{Sight, Terminals, Walls};
 use crate::local::id::named;
-use crate::local::pty::{PtyCommand, PtySpec, serve_socket};
+use crate::local::pty::{Lead, PtyCommand, PtySpec, serve_socket};
 use crate::local::record::Connection;
 use crate::local::{Deployment, environment};
 
@@ -77,23 +77,26 @@ fn no_container(query: &HashMap<String, String>) -> Result<(), Refusal> {
 fn spec(state: &Deployment, id: Uuid, query: &HashMap<String, String>) -> Result<PtySpec, Refusal> {
     let number = |name: &str| query.get(name).and_then(|text| text.parse().ok()).filter(|size| *size > 0);
     let command = query.get("command").filter(|command| !command.is_empty());
-    let (mut spec, visible) = state.read(|memory| {
+    let (mut spec, process, visible, read_only) = state.read(|memory| {
         let (workspace, agent) = find(memory, id).map_err(|_| absent())?;
         if agent.connection != Connection::Connected {
             return Err(Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway"));
         }
-        let place = Place::new(&state.layout, &workspace.name);
+        let place = Place::new(&state.layout, workspace);
         let spec = PtySpec {
             prefix: Vec::new(),
+            lead: Lead::Started,
             command: command.map_or(PtyCommand::LoginShell, |script| PtyCommand::Script(script.clone())),
             directory: agent.directory.clone(),
             environment: environment::of_terminal(&state.site, workspace, &place.fleet),
             width: number("width").unwrap_or(WIDTH),
             height: number("height").unwrap_or(HEIGHT),
         };
-        Ok((spec, agent.visible.clone()))
+        Ok((spec, agent.process, agent.visible.clone(), agent.read_only.clone()))
     })?;
     let terminals = if command.is_some() { Terminals::Own } else { Terminals::Shared };
-    spec.prefix = state.enclosure.prefix(&visible, terminals);
+    let sight = Sight { visible: &visible, read_only: &read_only };
+    Walls { prefix: spec.prefix, lead: spec.lead } =
+        state.enclosure.inside(process.as_ref(), sight, terminals);
     Ok(spec)
 }

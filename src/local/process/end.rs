@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::identity::{boot_id, signal};
-use super::stat::Listing;
+use super::stat::{Listing, Stat, is_first};
 use super::tree::Tree;
 use super::{Marker, ProcessId, exited};
 
@@ -33,6 +33,21 @@ pub async fn end_tree(marker: &Marker, limits: EndLimits) -> io::Result<usize> {
 /// under a real Coder agent.
 pub(in crate::local) async fn end_session(leader: u32, limits: EndLimits) -> io::Result<usize> {
     Hunt::new(Quarry::Session(leader), Signal::HUP).end(limits).await
+}
+
+/// Kills exactly this process, if it still runs.
+pub(in crate::local) fn kill(pid: u32) -> io::Result<()> {
+    let stat = Stat::of(pid)?.filter(|stat| stat.is_running);
+    match stat {
+        Some(stat) => signal(&ProcessId::from_stat(&stat, boot_id()?), Signal::KILL),
+        None => Ok(()),
+    }
+}
+
+/// A process that this one has started, if any runs.
+pub(in crate::local) fn child_of(parent: u32) -> io::Result<Option<u32>> {
+    let mut running = Listing::read()?.running.into_iter();
+    Ok(running.find(|stat| stat.parent == parent).map(|stat| stat.pid))
 }
 
 #[derive(Debug)]
@@ -69,14 +84,18 @@ impl Hunt {
     }
 
     async fn end(mut self, limits: EndLimits) -> io::Result<usize> {
-        let mut left = self.ask(Instant::now() + limits.term).await?;
-        let deadline = Instant::now() + limits.kill;
+        let left = self.ask(Instant::now() + limits.term).await?;
+        let (deadline, half) = (Instant::now() + limits.kill, limits.kill / 2);
+        let mut left = self.end_namespaces(left, Instant::now() + half).await?;
+        // A process outside that does not reap its child inside keeps the whole namespace, so that the rest gets a kill and
+        // time to end in any case.
+        let deadline = deadline.max(Instant::now() + half);
         while !left.is_empty() {
-            if Instant::now() >= deadline {
-                return Err(survivors(&left));
-            }
             self.freeze(left, deadline).await?;
             left = self.kill(deadline).await?;
+            if !left.is_empty() && Instant::now() >= deadline {
+                return Err(survivors(&left));
+            }
         }
         Ok(self.found.len())
     }
@@ -94,6 +113,24 @@ impl Hunt {
                 return Ok(left);
             }
         }
+    }
+
+    /// Kills the first processes of PID namespaces, with which the kernel ends all that are inside; returns who is left.
+    /// None is stopped before: the kernel waits until the others were collected by processes outside.
+    async fn end_namespaces(
+        &mut self,
+        left: Vec<ProcessId>,
+        deadline: Instant,
+    ) -> io::Result<Vec<ProcessId>> {
+        let firsts: Vec<ProcessId> = left.iter().copied().filter(|process| is_first(process.pid)).collect();
+        if firsts.is_empty() {
+            return Ok(left);
+        }
+        for process in &firsts {
+            signal(process, Signal::KILL)?;
+        }
+        all_exited(&left, deadline).await?;
+        Ok(self.look().await?.0)
     }
 
     /// Stops all of them, and those they forked meanwhile, so that none can slip away while the others die.

@@ -15,5 +15,5 @@ pub use identity::{ProcessId, exited, is_alive};
 pub use spawn::{ProcessSpec, Spawned, spawn};
 pub use tree::{Marker, find};
 
-pub(in crate::local) use end::end_session;
+pub(in crate::local) use end::{child_of, end_session, kill};
 pub(in crate::local) use tree::marked;

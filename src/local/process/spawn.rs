@@ -43,7 +43,7 @@ impl Spawned {
 
 /// Starts it as the leader of a new session, so that no signal to our terminal or group reaches it. Needs a
 /// tokio runtime.
-pub fn spawn(spec: &ProcessSpec) -> io::Result<Spawned> {
+pub fn spawn(spec: &ProcessSpec, stdin: Stdio) -> io::Result<Spawned> {
     let log = open_log(&spec.log)?;
     let mut words = spec.prefix.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
     let mut command = Command::new(words.next().unwrap_or(spec.program.as_os_str()));
@@ -53,7 +53,7 @@ pub fn spawn(spec: &ProcessSpec) -> io::Result<Spawned> {
         .current_dir(&spec.directory)
         .env_clear()
         .envs(&spec.environment);
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.stdin(stdin).stdout(log.try_clone()?).stderr(log);
     // The outer handle would wait for the whole group, and a child that stays behind would hide the exit.
     let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
     let pid = child.id().ok_or_else(|| io::Error::other("a process that just started has no pid"))?;

@@ -20,6 +20,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
 use super::AppTarget;
+use crate::local::socket;
 
 /// A socket on this machine answers at once or not at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -111,7 +112,7 @@ async fn connect(target: &AppTarget) -> io::Result<(SendRequest<Body>, Connectio
 /// An app with a full queue of callers refuses at once on such a socket, where TCP would wait.
 async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     loop {
-        match UnixStream::connect(path).await {
+        match socket::connect(path).await {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_PAUSE).await,
             result => return result,
         }

@@ -21,12 +21,22 @@ pub use socket::serve_socket;
 pub struct PtySpec {
     /// A command that becomes ours after it has done its part; empty for none.
     pub prefix: Vec<OsString>,
+    pub lead: Lead,
     pub command: PtyCommand,
     pub directory: PathBuf,
     /// All of it: nothing of our own environment is inherited. `TERM` is set on top.
     pub environment: BTreeMap<String, String>,
     pub width: u16,
     pub height: u16,
+}
+
+/// Which process leads the session of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    /// The process that we start.
+    Started,
+    /// The only child of that process, which takes the terminal by itself.
+    ItsChild,
 }
 
 /// What runs in a terminal.

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,23 +11,29 @@ use pty_process::{Command, OwnedReadPty, OwnedWritePty, Size};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
-use super::{PtyCommand, PtyInput, PtySpec};
-use crate::local::process::{EndLimits, end_session};
+use super::{Lead, PtyCommand, PtyInput, PtySpec};
+use crate::local::process::{EndLimits, child_of, end_session, kill};
 
 const INPUT_QUEUE: usize = 16;
 const READ_SIZE: usize = 16 * 1024;
+const TERMINAL: &str = "xterm-256color";
 
 /// The kernel hangs up when the terminal closes; who ignores that, or is just moving to a session of its own,
 /// gets this long before it is killed.
 const END_LIMITS: EndLimits = EndLimits { term: Duration::from_secs(1), kill: Duration::from_secs(5) };
 
+/// A leader that goes on after its terminal has ended gets this long.
+const FOLLOW_LIMIT: Duration = Duration::from_millis(200);
+
 /// A command that runs in a terminal.
 pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     child: Child,
+    lead: Lead,
     reader: OwnedReadPty,
     writer: OwnedWritePty,
     input: mpsc::Receiver<PtyInput>,
@@ -36,15 +43,18 @@ impl Session {
     pub(super) fn start(spec: &PtySpec) -> io::Result<Self> {
         let (pty, pts) = pty_process::open().map_err(plain)?;
         pty.resize(Size::new(spec.height, spec.width)).map_err(plain)?;
-        let child = command(spec).spawn(pts).map_err(plain)?;
+        let child = match spec.lead {
+            Lead::Started => command(spec).spawn(pts).map_err(plain)?,
+            Lead::ItsChild => without_terminal(spec, &pts)?,
+        };
         let (reader, writer) = pty.into_split();
         let (sender, input) = mpsc::channel(INPUT_QUEUE);
-        Ok(Self { shared: Arc::new(Shared::new(sender)), child, reader, writer, input })
+        Ok(Self { shared: Arc::new(Shared::new(sender)), child, lead: spec.lead, reader, writer, input })
     }
 
     /// Runs until the command ends, nobody has been attached for `idle`, or we are stopped.
     pub(super) async fn run(self, idle: Duration, stop: CancellationToken) {
-        let Self { shared, mut child, reader, writer, input } = self;
+        let Self { shared, mut child, lead, reader, writer, input } = self;
         let has_ended = tokio::select! {
             () = pass_output(reader, &shared) => true,
             () = pass_input(writer, input) => true,
@@ -52,7 +62,7 @@ impl Session {
             () = stop.cancelled() => false,
         };
         shared.end();
-        let ended = if has_ended { end_leader(&mut child).await } else { end(&mut child).await };
+        let ended = if has_ended { end_leader(&mut child, lead).await } else { end(&mut child, lead).await };
         if let Err(error) = ended {
             tracing::warn!(%error, "cannot end a terminal's processes");
         }
@@ -60,15 +70,33 @@ impl Session {
 }
 
 fn command(spec: &PtySpec) -> Command {
+    let mut words = words(spec).into_iter();
+    let command = Command::new(words.next().unwrap_or_default()).args(words);
+    command.current_dir(&spec.directory).env_clear().envs(&spec.environment).env("TERM", TERMINAL)
+}
+
+/// Started on the terminal, which is left to its child to take.
+fn without_terminal(spec: &PtySpec, pts: &impl AsFd) -> io::Result<Child> {
+    let mut words = words(spec).into_iter();
+    let mut command = tokio::process::Command::new(words.next().unwrap_or_default());
+    command
+        .args(words)
+        .current_dir(&spec.directory)
+        .env_clear()
+        .envs(&spec.environment)
+        .env("TERM", TERMINAL);
+    let stream = || pts.as_fd().try_clone_to_owned();
+    command.stdin(stream()?).stdout(stream()?).stderr(stream()?).spawn()
+}
+
+fn words(spec: &PtySpec) -> Vec<&OsStr> {
     let words = match &spec.command {
         PtyCommand::LoginShell => {
             vec![spec.environment.get("SHELL").map_or("/bin/sh", String::as_str), "-l"]
         }
         PtyCommand::Script(script) => vec!["/bin/sh", "-c", script],
     };
-    let mut words = spec.prefix.iter().map(OsString::as_os_str).chain(words.into_iter().map(OsStr::new));
-    let command = Command::new(words.next().unwrap_or_default()).args(words);
-    command.current_dir(&spec.directory).env_clear().envs(&spec.environment).env("TERM", "xterm-256color")
+    spec.prefix.iter().map(OsString::as_os_str).chain(words.into_iter().map(OsStr::new)).collect()
 }
 
 /// Ends with the command: when the session's leader exits, the kernel hangs the terminal up and reading it
@@ -97,17 +125,39 @@ async fn pass_input(mut writer: OwnedWritePty, mut input: mpsc::Receiver<PtyInpu
 }
 
 /// Whoever does not listen when the kernel hangs up lives on, as under a real agent.
-async fn end_leader(child: &mut Child) -> io::Result<()> {
-    child.kill().await
+async fn end_leader(child: &mut Child, lead: Lead) -> io::Result<()> {
+    match lead {
+        Lead::Started => return child.kill().await,
+        // It collects the leader and follows it; killed before, it would leave that to others.
+        Lead::ItsChild => {}
+    }
+    if let Ok(ended) = timeout(FOLLOW_LIMIT, child.wait()).await {
+        return ended.map(drop);
+    }
+    match leader(child, lead)? {
+        Some(leader) => kill(leader)?,
+        None => child.start_kill()?,
+    }
+    child.wait().await.map(drop)
 }
 
 /// The leader is reaped last: as long as it is not, its pid names this session and no other.
-async fn end(child: &mut Child) -> io::Result<()> {
-    if let Some(leader) = child.id() {
-        end_session(leader, END_LIMITS).await?;
+async fn end(child: &mut Child, lead: Lead) -> io::Result<()> {
+    match leader(child, lead)? {
+        Some(leader) => end_session(leader, END_LIMITS).await.map(drop)?,
+        None => child.start_kill()?,
     }
     child.wait().await?;
     Ok(())
+}
+
+/// None where it has ended, or was never started.
+fn leader(child: &Child, lead: Lead) -> io::Result<Option<u32>> {
+    match (child.id(), lead) {
+        (None, _) => Ok(None),
+        (Some(started), Lead::Started) => Ok(Some(started)),
+        (Some(started), Lead::ItsChild) => child_of(started),
+    }
 }
 
 /// Keeps the kind, which tells a missing directory from a machine out of terminals.

@@ -26,6 +26,9 @@ pub(crate) struct Agent {
     pub(crate) port: u16,
     /// What its processes see of directories that are hidden from others.
     pub(crate) visible: Vec<PathBuf>,
+    /// What its processes may read and not change.
+    #[serde(default)]
+    pub(crate) read_only: Vec<PathBuf>,
     pub(crate) process: Option<ProcessId>,
     /// Where this agent's part of the log file begins.
     pub(crate) log_start: u64,

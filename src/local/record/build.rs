@@ -24,6 +24,9 @@ pub(crate) struct Build {
     pub(crate) then_start: bool,
     /// A delete that forgets the workspace and leaves its files.
     pub(crate) is_orphan: bool,
+    /// This start made the workspace's checkout, which goes with it if it fails.
+    #[serde(default)]
+    pub(crate) has_made_checkout: bool,
     pub(crate) logs: Vec<LogLine>,
     /// Made by a start build; shown once that has succeeded.
     pub(crate) agent: Option<Agent>,
@@ -38,6 +41,8 @@ pub(crate) enum Reason {
     Autostart,
     /// The server's own clean stop.
     Autostop,
+    /// The server's own start of an agent whose process ended by itself.
+    Respawn,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,13 +110,12 @@ impl Build {
         });
     }
 
-    /// Moves a pending job on; false when it was canceled in the meantime.
+    /// Moves a pending job on. A job that a killed server left under way begins again; false for one that has ended.
     pub(crate) fn begin(&mut self) -> bool {
-        let is_pending = self.job == Job::Pending;
-        if is_pending {
+        if self.job == Job::Pending {
             self.job = Job::Running { started_at: Utc::now() };
         }
-        is_pending
+        self.job.is_active()
     }
 
     /// A job that nobody has begun ends at once; one under way ends when its worker has noticed.
@@ -171,7 +175,7 @@ impl Reason {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Initiator => "initiator",
-            Self::Autostart => "autostart",
+            Self::Autostart | Self::Respawn => "autostart",
             Self::Autostop => "autostop",
         }
     }

@@ -5,7 +5,7 @@ mod build;
 
 use std::path::PathBuf;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -48,11 +48,16 @@ pub(crate) enum Checkout {
     None,
     /// A clone or a fresh repository: ours alone.
     Own,
-    /// A worktree of somebody's repository.
+    /// A worktree of the caller's repository; none are made any more.
     Worktree { of: PathBuf },
+    /// A clone that borrows the objects of the caller's repository, whose git directory is `store`.
+    Clone { of: PathBuf, store: PathBuf },
     /// Somebody's directory itself: never touched by us.
     Foreign { directory: PathBuf },
 }
+
+/// Respawns are counted within this time.
+pub(crate) const RESPAWN_WINDOW: TimeDelta = TimeDelta::minutes(10);
 
 impl Workspace {
     pub(crate) fn latest(&self) -> Option<&Build> {
@@ -79,6 +84,13 @@ impl Workspace {
 
     pub(crate) fn agent_mut(&mut self, id: Uuid) -> Option<&mut Agent> {
         self.latest_mut()?.agent.as_mut().filter(|agent| agent.id == id)
+    }
+
+    /// How often the server has lately started the agent again by itself; a build that was asked for begins anew.
+    pub(crate) fn n_respawns(&self, now: DateTime<Utc>) -> usize {
+        let own = self.builds.iter().rev().take_while(|build| build.reason != Reason::Initiator);
+        let respawns = own.filter(|build| build.reason == Reason::Respawn);
+        respawns.filter(|build| now - build.created_at < RESPAWN_WINDOW).count()
     }
 
     pub(crate) fn is_named(&self, name: &str) -> bool {

@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use url::Url;
 
+use crate::view::json;
 use forward::Endpoint;
 use lines::Line;
 
@@ -113,10 +114,10 @@ impl Session {
         if text.trim_ascii().is_empty() {
             return;
         }
-        match serde_json::from_slice(text) {
+        match json::read(text) {
             Ok(message @ Value::Object(_)) => self.forward(message),
             Ok(_) => self.answer(refusal::not_a_message()).await,
-            Err(error) => self.answer(refusal::not_json(&error)).await,
+            Err(error) => self.answer(refusal::unreadable(text, &error)).await,
         }
     }
 

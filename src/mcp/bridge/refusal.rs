@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::view::json::JsonError;
+
 /// Why there is no answer of the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
@@ -25,9 +27,23 @@ impl Cause {
     }
 }
 
-pub(super) fn not_json(error: &serde_json::Error) -> Value {
-    let message = format!("the line is not JSON: {error}");
-    of(&Value::Null, Cause::NotJson, &message, "Send one JSON-RPC message a line.")
+/// A request that is refused for its form is still answered under its id, so that its caller does not wait.
+pub(super) fn unreadable(line: &[u8], error: &JsonError) -> Value {
+    let (cause, next) = match error {
+        JsonError::Syntax(_) => (Cause::NotJson, "Send one JSON-RPC message a line."),
+        JsonError::TooDeep => (Cause::NotAMessage, "Send a flatter message."),
+        JsonError::Duplicate(_) => (Cause::NotAMessage, "Send each key once."),
+    };
+    let id = match error {
+        JsonError::Duplicate(key) if key != "id" => id_of(line),
+        JsonError::Syntax(_) | JsonError::TooDeep | JsonError::Duplicate(_) => Value::Null,
+    };
+    of(&id, cause, &error.of("the line"), next)
+}
+
+fn id_of(line: &[u8]) -> Value {
+    let message: Value = serde_json::from_slice(line).unwrap_or_default();
+    message.get("id").cloned().unwrap_or_default()
 }
 
 pub(super) fn not_a_message() -> Value {

@@ -77,14 +77,14 @@ fn moving() -> Vec<Entry> {
     let stop = About {
         action: Action::AgentStop,
         title: "Stop an agent",
-        description: "Stops an agent's workspace and whatever it is doing; files, spec and history stay, \
-            and start_agent brings it back. Says so if it is stopped already.",
+        description: "Stops an agent's workspace and parks what it is doing; files, spec and history stay, \
+            and start_agent goes on with its task and queue. Says so if it is stopped already.",
         effect: Effect::Ends,
     };
     let restart = About {
         action: Action::AgentRestart,
         title: "Restart an agent",
-        description: "Stops and starts an agent's workspace, interrupting whatever it is doing. Helps \
+        description: "Stops and starts an agent's workspace, then goes on with its task. Helps \
             against an agent that hangs or cannot be reached.",
         effect: Effect::Interrupts,
     };

@@ -10,6 +10,7 @@ use crate::view::catalog::{AgentProjects, AgentRoles};
 use crate::view::fleet::FleetStatus;
 use crate::view::history::TaskHistory;
 use crate::view::log::LogPage;
+use crate::view::operation::{OperationCanceled, OperationList};
 use crate::view::squad::{SquadMember, SquadResult, SquadRoles, SquadStatus};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask, TaskSummary};
 
@@ -116,6 +117,24 @@ impl Fit for TaskHistory {
 
     fn drop_extras(&mut self, _round: usize) {
         self.tasks.iter_mut().for_each(|row| drop_long(&mut row.uri));
+    }
+}
+
+impl Fit for OperationList {
+    const BUDGET: usize = LIST_CHARS;
+
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.operations.iter_mut().filter_map(|row| row.message.as_mut()).collect()
+    }
+}
+
+impl Fit for OperationCanceled {
+    fn texts(&mut self) -> Vec<&mut String> {
+        self.operation.message.iter_mut().chain([&mut self.message]).collect()
+    }
+
+    fn agent_name(&self) -> Option<&str> {
+        Some(&self.operation.agent_name)
     }
 }
 

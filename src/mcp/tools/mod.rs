@@ -5,6 +5,7 @@ mod catalog;
 mod fleet;
 mod history;
 mod lengths;
+mod operations;
 mod squads;
 mod tasks;
 
@@ -28,6 +29,7 @@ use crate::view::request;
 
 static TOOLS: LazyLock<Vec<(Toolset, Entry)>> = LazyLock::new(|| {
     let fleet = [fleet::tools(), agents::tools(), tasks::tools(), history::tools(), catalog::tools()];
+    let fleet = fleet.into_iter().chain([operations::tools()]);
     let fleet = fleet.into_iter().flatten().map(|entry| (Toolset::Fleet, entry));
     fleet.chain(squads::tools().into_iter().map(|entry| (Toolset::Squads, entry))).collect()
 });

@@ -19,7 +19,7 @@ pub(super) fn tools() -> Vec<Entry> {
         title: "Give an agent a task",
         description: "Gives an agent that is there its next piece of work. Returns at once; the task is brought \
             to the agent whatever happens, and held while the agent starts. If it has a task already: \
-            when_busy reject (AGENT_BUSY), queue or interrupt. Follow it with wait_for_agents until done. \
+            when_busy reject (AGENT_BUSY), queue, or interrupt, which ends all before it. Follow it with wait_for_agents until done. \
             Also the way to answer an agent's question.",
         effect: Effect::Adds,
     };

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Query, State as Shared};
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use super::{Api, Status};
 use crate::engine::Usage;
 use crate::runner::budget;
 use crate::runner::conversation::{Known, Progress, Turn};
-use crate::runner::entry::TaskKey;
+use crate::runner::entry::{Interruption, Outcome, Source, TaskKey};
 use crate::runner::state::State;
 
 /// Grows only when a field changes its meaning; new fields may come at any time.
@@ -47,7 +48,9 @@ fn head(api: &Api, state: &State) -> Value {
 fn whole(api: &Api, state: &State) -> Value {
     let conversation = &state.conversation;
     let usage = conversation.usage();
-    let turns: Vec<Value> = conversation.numbered().map(|(number, turn)| turn_of(number, turn)).collect();
+    let kept = conversation.numbered().map(|(number, turn)| turn_of(number, turn));
+    let withdrawn = conversation.withdrawn.iter().map(|(task_id, at)| withdrawn_of(task_id, *at));
+    let turns: Vec<Value> = kept.chain(withdrawn).collect();
     let session = conversation.session.as_ref();
     json!({
         "turns": turns,
@@ -78,9 +81,23 @@ fn task_of(state: &State, task: String) -> Value {
     let known = TaskKey::parse(task).map(|task| match state.conversation.task(&task) {
         Known::Turn(number, turn) => turn_of(number, turn),
         Known::Forgotten => json!({ "task_id": task, "state": "forgotten" }),
+        Known::Withdrawn(at) => withdrawn_of(&task, at),
         Known::Never => Value::Null,
     });
     known.unwrap_or_default()
+}
+
+/// A task that was canceled before it came is over like one that was interrupted.
+fn withdrawn_of(task_id: &TaskKey, at: DateTime<Utc>) -> Value {
+    let outcome = Outcome::Interrupted { by: Interruption::Request };
+    json!({
+        "task_id": task_id,
+        "source": Source::User,
+        "accepted_at": at,
+        "state": "ended",
+        "ended_at": at,
+        "outcome": outcome,
+    })
 }
 
 fn turn_of(number: usize, turn: &Turn) -> Value {

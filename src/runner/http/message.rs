@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 
 use super::Api;
 use super::problem::Problem;
+use crate::engine::budget::BudgetError;
 use crate::runner::entry::TaskKey;
-use crate::runner::worker::{Command, Refusal};
+use crate::runner::worker::{Command, Refusal, Submitted};
 
 const MAX_CONTENT: usize = 256 * 1024;
 /// Escape and Ctrl-C, by which people stop what runs in a terminal.
@@ -22,7 +23,7 @@ pub(super) async fn post(
 ) -> Result<Json<Value>, Problem> {
     let Json(body) = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     match Request::parse(&body)? {
-        Request::User { content, task_id } => submit(&api, content, task_id).await?,
+        Request::User(message) => submit(&api, message).await?,
         Request::Command(command) => api.commands.send(command).await.map_err(|_| stopping())?,
         // There is no terminal that other keystrokes could reach.
         Request::Keystrokes => {}
@@ -30,9 +31,9 @@ pub(super) async fn post(
     Ok(Json(json!({ "ok": true })))
 }
 
-async fn submit(api: &Api, content: String, task_id: Option<TaskKey>) -> Result<(), Problem> {
+async fn submit(api: &Api, message: Submitted) -> Result<(), Problem> {
     let (answer, answered) = oneshot::channel();
-    let command = Command::Submit { content, task_id, answer };
+    let command = Command::Submit { message, answer };
     api.commands.send(command).await.map_err(|_| stopping())?;
     match answered.await {
         Ok(Ok(())) => Ok(()),
@@ -45,7 +46,13 @@ fn problem(refusal: &Refusal) -> Problem {
     match refusal {
         Refusal::Busy => Problem::not_sent(&refusal.to_string()),
         Refusal::Full => Problem::new(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
-        Refusal::Budget(_) => Problem::new(StatusCode::PAYMENT_REQUIRED, refusal.to_string()),
+        Refusal::Budget(BudgetError::UsedUp(_)) => {
+            Problem::new(StatusCode::PAYMENT_REQUIRED, refusal.to_string())
+        }
+        // Sent again it would be refused again, until the file is repaired.
+        Refusal::Budget(BudgetError::Unreadable(_)) => {
+            Problem::new(StatusCode::CONFLICT, refusal.to_string())
+        }
         Refusal::Stopping => stopping(),
         Refusal::Journal(error) => {
             tracing::error!(error = error as &dyn std::error::Error, "a message could not be kept");
@@ -60,7 +67,7 @@ fn stopping() -> Problem {
 
 #[derive(Debug)]
 enum Request {
-    User { content: String, task_id: Option<TaskKey> },
+    User(Submitted),
     Command(Command),
     Keystrokes,
 }
@@ -79,7 +86,10 @@ impl Request {
             "user" if content.len() > MAX_CONTENT => {
                 Err(invalid("content", &format!("expected at most {MAX_CONTENT} bytes")))
             }
-            "user" => Ok(Self::User { content, task_id }),
+            "user" => {
+                let is_continued = flag(fields, "continues")?;
+                Ok(Self::User(Submitted { content, task_id, is_continued }))
+            }
             "raw" if content.contains(INTERRUPTING) => interruption(fields, task_id).map(Self::Command),
             "raw" => Ok(Self::Keystrokes),
             other => Err(Problem::invalid(json!({ "location": "body.type", "value": other }))),
@@ -89,11 +99,10 @@ impl Request {
 
 /// Escape ends what runs. With `cancel` it ends the named task wherever it is, also while it waits.
 fn interruption(fields: &Map<String, Value>, task_id: Option<TaskKey>) -> Result<Command, Problem> {
-    match (fields.get("cancel"), task_id) {
-        (None | Some(Value::Null | Value::Bool(false)), task_id) => Ok(Command::Interrupt { task_id }),
-        (Some(Value::Bool(true)), Some(task_id)) => Ok(Command::Cancel { task_id }),
-        (Some(Value::Bool(true)), None) => Err(invalid("task_id", "expected the task to cancel")),
-        (Some(_), _) => Err(invalid("cancel", "expected boolean")),
+    match (flag(fields, "cancel")?, task_id) {
+        (false, task_id) => Ok(Command::Interrupt { task_id }),
+        (true, Some(task_id)) => Ok(Command::Cancel { task_id }),
+        (true, None) => Err(invalid("task_id", "expected the task to cancel")),
     }
 }
 
@@ -103,10 +112,19 @@ fn task_key(text: String) -> Result<TaskKey, Problem> {
 }
 
 fn known_only(fields: &Map<String, Value>) -> Result<(), Problem> {
-    let known = ["$schema", "content", "type", "task_id", "cancel"];
+    let known = ["$schema", "content", "type", "task_id", "cancel", "continues"];
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => Err(invalid(key, "unexpected property")),
+    }
+}
+
+/// A field that is true, or absent, which means false.
+fn flag(fields: &Map<String, Value>, name: &str) -> Result<bool, Problem> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(invalid(name, "expected boolean")),
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::options::Ladder;
+use super::regular;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent, Usage};
@@ -29,7 +30,8 @@ pub(crate) use output::Transcript;
 pub(crate) use side::recall;
 
 /// The runner's own business, which no engine needs to know.
-const PRIVATE: [&str; 3] = ["CODER_SESSION_TOKEN", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
+const PRIVATE: [&str; 4] =
+    ["CODER_SESSION_TOKEN", "FLEET_AGENT_LISTENER", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
 const MAX_STDERR: usize = 8 * 1024;
 /// Each rung of the ladder takes this long at most while the workspace is being stopped: whoever stops it kills us
 /// soon after, and how the run ended has to be written down before.
@@ -188,7 +190,7 @@ fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
     }
     command.envs(invocation.environment.iter().cloned()).env(MARKER, launch.run.to_string());
     for (name, file) in &invocation.secrets {
-        let text = std::fs::read_to_string(file)?;
+        let text = regular::text(file)?;
         command.env(name, text.lines().next().unwrap_or_default().trim());
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

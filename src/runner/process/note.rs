@@ -7,6 +7,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::runner::regular;
+
 /// Read, and added to, by `src/app/agent_app/end.sh`.
 const FILE: &str = "engine.pid";
 const FRESH: &str = "engine.pid.new";
@@ -27,7 +29,7 @@ impl Note {
 
     /// Has somebody ended this engine past us?
     pub(super) fn is_ended_by_others(&self) -> bool {
-        let lines = std::fs::read_to_string(self.directory.join(FILE)).unwrap_or_default();
+        let lines = regular::text(&self.directory.join(FILE)).unwrap_or_default();
         lines.lines().skip(1).any(|line| line == self.engine)
     }
 

@@ -1,5 +1,6 @@
 //! Follows the file in which an engine tells more than it prints.
 
+use std::fs::OpenOptions;
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::output::Lines;
 use crate::engine::{Event, Reader, SideFile, Spent};
+use crate::runner::regular;
 
 const CHUNK: usize = 64 * 1024;
 /// Year, month, day, file.
@@ -29,7 +31,9 @@ impl Side {
             self.path = found.await.ok().flatten();
         }
         let Some(path) = self.path.clone() else { return };
-        let Ok(mut file) = tokio::fs::File::open(path).await else { return };
+        let opened = tokio::task::spawn_blocking(move || regular::open(OpenOptions::new().read(true), &path));
+        let Ok(Ok(file)) = opened.await else { return };
+        let mut file = tokio::fs::File::from_std(file);
         if file.seek(SeekFrom::Start(self.n_read)).await.is_err() {
             return;
         }
@@ -44,13 +48,17 @@ impl Side {
 /// What the file of an earlier run tells last about what it used.
 pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<Spent> {
     let file = reader.side_file()?;
-    let mut events = Vec::new();
-    Side::default().read(&file, |line| events.extend(reader.side_line(line))).await;
-    let mut spent = events.into_iter().filter_map(|event| match event {
+    let mut last = None;
+    let spent = |event| match event {
         Event::Spent(spent) => Some(spent),
         Event::Text(_) | Event::Session(_) => None,
-    });
-    spent.next_back()
+    };
+    let each = |line: &str| {
+        let newest = reader.side_line(line).into_iter().filter_map(spent).next_back();
+        last = newest.or(last.take());
+    };
+    Side::default().read(&file, each).await;
+    last
 }
 
 /// Newest names first: that is where the file of a run under way will be.

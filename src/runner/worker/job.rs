@@ -23,6 +23,8 @@ const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begi
 pub(super) struct Job {
     pub(super) options: Options,
     pub(super) message: String,
+    /// It goes on with what the engine's session knows, and never begins anew.
+    pub(super) is_continued: bool,
     pub(super) run: RunId,
     pub(super) session: Option<Session>,
     /// What is left for this run.
@@ -39,6 +41,8 @@ pub(super) struct Job {
 pub(super) struct Done {
     pub(super) finished: Finished,
     pub(super) note: Option<&'static str>,
+    /// Was the engine started at all?
+    pub(super) is_begun: bool,
 }
 
 impl Job {
@@ -50,7 +54,7 @@ impl Job {
         };
         let (engine, mut request) = match prepared {
             Ok(prepared) => prepared,
-            Err(finish) => return Done { finished: self.unspent(finish), note: None },
+            Err(finish) => return Done { finished: self.unspent(finish), note: None, is_begun: false },
         };
         let is_alone = request.fleet.is_none() && engine.word().calls_tools();
         let note = is_alone.then_some(WITHOUT_FLEET);
@@ -60,7 +64,10 @@ impl Job {
             let finished = process::run(self.launch(&*engine, request.clone()), interrupt, &mut heard).await;
             // It did nothing yet, so that nothing is done or paid twice.
             if finished.finish != Finish::Told(End::SessionLost) || !is_resumed {
-                return Done { finished, note };
+                return Done { finished, note, is_begun: true };
+            }
+            if self.is_continued {
+                return Done { finished: self.unspent(Finish::Told(unknown())), note, is_begun: true };
             }
             heard(Heard::Text(format!("{NEW_SESSION}\n")));
             request.session = engine::Session::Fresh { id: Uuid::new_v4() };
@@ -73,13 +80,17 @@ impl Job {
             Finish::Told(End::Failed { kind, text })
         };
         let engine = self.options.engine.get().await.map_err(missing)?;
+        let session = self.session_for(engine.word());
+        if self.is_continued && !matches!(session, engine::Session::Resume { .. }) {
+            return Err(Finish::Told(unknown()));
+        }
         let (directory, start) = (&self.options.directory, self.start);
         if engine.word().calls_tools() {
             briefing::wait(directory, start, self.patience).await;
         }
         let request = Request {
             message: self.message.clone(),
-            session: self.session_for(engine.word()),
+            session,
             role: briefing::role(directory),
             notes: engine.notes_file().and_then(|name| notes::read(&self.options.work_directory, name)),
             model: self.options.model.clone(),
@@ -119,4 +130,10 @@ impl Job {
         let session = self.session.as_ref().map(|session| session.spent).unwrap_or_default();
         Finished { finish, spent: Spent { run: engine::Usage::default(), session } }
     }
+}
+
+/// A task that was cut short does not begin anew, since part of it is done and paid for.
+fn unknown() -> End {
+    let text = "interrupted: the engine no longer knows the conversation in which it was working; it is not run again";
+    End::Failed { kind: FailureKind::EngineError, text: text.to_owned() }
 }

@@ -22,7 +22,8 @@ use super::{files, git, locks};
 use crate::domain::id::RunId;
 use crate::engine::budget::{Budget, BudgetError};
 use crate::engine::{Count, End, FailureKind, Spent, Usage};
-pub(crate) use intake::{Command, Refusal};
+use intake::Running;
+pub(crate) use intake::{Command, Refusal, Submitted};
 use job::{Done, Job};
 
 /// So much later than the engine we may learn that the workspace is being stopped.
@@ -50,7 +51,7 @@ impl Worker {
             descendants::end(run, self.options.ladder.terminate).await;
             let spent = self.recalled(turn, spent).await;
             let finished = Finished { finish: Finish::Interrupted, spent };
-            self.conclude(turn, Done { finished, note: None }, Interruption::Crash).await;
+            self.conclude(turn, Done { finished, note: None, is_begun: true }, Interruption::Crash).await;
         }
         if !self.state.borrow().conversation.has_prompt() {
             self.take_prompt().await;
@@ -87,8 +88,9 @@ impl Worker {
         };
         let run = RunId::fresh();
         let Ok(message) = self.begin(turn, run).await else { return };
-        let job = self.job(message, run, budget);
-        let (interrupt, state) = (CancellationToken::new(), self.state.clone());
+        let job = self.job(turn, message, (run, budget));
+        let mut under_way = Running::of(turn);
+        let (interrupt, state) = (under_way.interrupt.clone(), self.state.clone());
         let (news, mut heard) = mpsc::unbounded_channel();
         // Words are shown at once; what has to be written down goes to the loop below.
         let tell = |said: Heard| match said {
@@ -101,16 +103,31 @@ impl Worker {
             tokio::select! {
                 done = &mut running => break done,
                 () = self.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
-                Some(said) = heard.recv() => self.note(turn, said).await,
-                Some(command) = inbox.recv() => self.obey(command, Some((turn, &interrupt))).await,
+                () = under_way.held() => interrupt.cancel(),
+                Some(said) = heard.recv() => self.note(&mut under_way, said).await,
+                Some(command) = inbox.recv() => self.obey(command, Some(&mut under_way)).await,
             }
         };
         while let Ok(said) = heard.try_recv() {
-            self.note(turn, said).await;
+            self.note(&mut under_way, said).await;
         }
         let done = self.unless_stopped(done).await;
-        let by = if self.stop.is_cancelled() { Interruption::Stop } else { Interruption::Request };
+        let by = self.interruption(&done, under_way.has_message);
         self.conclude(turn, done, by).await;
+    }
+
+    /// Whether the next runner can go on with a run that is interrupted now. An engine that has not yet named its
+    /// session has done nothing.
+    fn interruption(&self, done: &Done, has_message: bool) -> Interruption {
+        let has_session = self.state.borrow().conversation.session.is_some();
+        match (self.stop.is_cancelled(), done.is_begun) {
+            (false, _) => Interruption::Request,
+            (true, false) => Interruption::Unbegun,
+            (true, true) if has_message => Interruption::Park,
+            (true, true) if self.options.engine.word().names_session() => Interruption::Unbegun,
+            (true, true) if has_session => Interruption::Park,
+            (true, true) => Interruption::Stop,
+        }
     }
 
     /// A stop of the workspace ends all its processes at once, and the engine may fall before we hear of it: that is
@@ -124,12 +141,15 @@ impl Worker {
         Done { finished: Finished { finish: Finish::Interrupted, ..done.finished }, ..done }
     }
 
-    fn job(&mut self, message: String, run: RunId, budget: Budget) -> Job {
+    fn job(&mut self, turn: usize, message: String, (run, budget): (RunId, Budget)) -> Job {
         let patience = if self.has_waited { Duration::ZERO } else { self.options.briefing_patience };
         self.has_waited = true;
-        let session = self.state.borrow().conversation.session.clone();
-        let (start, stop) = (self.start, self.stop.clone());
-        Job { options: self.options.clone(), message, run, session, budget, start, patience, stop }
+        let (session, is_continued) = {
+            let conversation = &self.state.borrow().conversation;
+            (conversation.session.clone(), conversation.turn(turn).is_some_and(|turn| turn.is_continued))
+        };
+        let (options, start, stop) = (self.options.clone(), self.start, self.stop.clone());
+        Job { options, message, is_continued, run, session, budget, start, patience, stop }
     }
 
     fn budget_left(&self) -> Result<Budget, BudgetError> {
@@ -145,7 +165,7 @@ impl Worker {
         let spent = Spent { run: Usage::default(), session: session.unwrap_or_default() };
         let text = format!("not run: {error}");
         let finish = Finish::Told(End::Failed { kind: FailureKind::Budget, text });
-        let done = Done { finished: Finished { finish, spent }, note: None };
+        let done = Done { finished: Finished { finish, spent }, note: None, is_begun: false };
         self.conclude(turn, done, Interruption::Request).await;
     }
 
@@ -162,10 +182,14 @@ impl Worker {
     }
 
     /// Takes in what a run tells beside its words.
-    async fn note(&mut self, turn: usize, said: Heard) {
+    async fn note(&mut self, running: &mut Running, said: Heard) {
+        let turn = running.turn;
         match said {
             Heard::Text(text) => self.state.send_modify(|state| state.conversation.hear(turn, &text)),
-            Heard::Session(id) => self.remember(id).await,
+            Heard::Session(id) => {
+                self.remember(id).await;
+                running.delivered();
+            }
             Heard::Spent(Spent { run, session }) => {
                 // Written down each time: a kill must not make spent money look unspent.
                 self.jot(&Entry::Spent { turn, usage: run, session }).await;
@@ -193,7 +217,8 @@ impl Worker {
             Ok(None) => return,
             Err(error) => return tracing::error!(%error, "the workspace's first message cannot be read"),
         };
-        if let Err(error) = self.accept(Source::Prompt, None, prompt).await {
+        let prompt = Submitted { content: prompt, task_id: None, is_continued: false };
+        if let Err(error) = self.accept(Source::Prompt, prompt).await {
             tracing::error!(%error, "the workspace's first message cannot be kept");
         }
     }

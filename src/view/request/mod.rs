@@ -3,6 +3,7 @@
 mod agent;
 mod check;
 mod defaults;
+mod operation;
 mod read;
 mod squad;
 mod task;
@@ -16,6 +17,7 @@ pub use agent::{
     ChangeAgentInput, CreateAgentInput, DeleteAgentInput, ListAgentsInput, SetMetadataInput, ShowAgentInput,
     WaitInput,
 };
+pub use operation::{CancelOperationInput, ListOperationsInput};
 pub use read::{HistoryInput, NoInput, PageInput, RolesInput};
 pub use squad::{AskSquads, SquadMemberInput, SquadStatusInput, StartSquadInput};
 pub use task::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};

@@ -11,10 +11,10 @@ use crate::app::error::Error;
 use crate::app::squads::{NewMember, ShowOutput, StartSquad};
 use crate::domain::id::SquadId;
 use crate::domain::run::RunStream;
+use crate::domain::spec::MAX_BYTES;
 use crate::domain::squad::StateMode;
 
 const MOST_MEMBERS: usize = 50;
-const MAX_TASK_BYTES: usize = 512 * 1024;
 const MAX_METADATA_BYTES: usize = 16 * 1024;
 const MAX_PATH_BYTES: usize = 4_096;
 const LONGEST_PAGE: i64 = 1_000_000;
@@ -117,8 +117,8 @@ impl SquadMemberInput {
             return Err(Error::invalid(&field("chatId"), message));
         }
         filled(&field("task"), &self.task)?;
-        if self.task.len() > MAX_TASK_BYTES {
-            return Err(Error::invalid(&field("task"), format!("a task has at most {MAX_TASK_BYTES} bytes")));
+        if self.task.len() > MAX_BYTES {
+            return Err(Error::invalid(&field("task"), format!("a task has at most {MAX_BYTES} bytes")));
         }
         let cwd = not_blank(self.cwd);
         if cwd.as_ref().is_some_and(|cwd| cwd.len() > MAX_PATH_BYTES || cwd.contains('\0')) {

@@ -10,9 +10,9 @@ use super::defaults::{first_page, log_size, reject};
 use crate::app::error::Error;
 use crate::app::logs::ShowLog;
 use crate::app::tasks::{CancelTask, ReportStatus, ReportedState, StartTask};
+use crate::domain::spec::MAX_BYTES;
 use crate::domain::task::WhenBusy;
 
-const MAX_TASK_BYTES: usize = 256 * 1024;
 const MAX_SUMMARY_BYTES: usize = 8 * 1024;
 const LONGEST_TIMEOUT: i64 = 7 * 24 * 60 * 60;
 
@@ -84,7 +84,7 @@ impl StartTaskInput {
             _ => return Err(Error::invalid("when_busy", "when_busy is reject, queue or interrupt")),
         };
         filled("task_description", &self.task_description)?;
-        limited("task_description", &self.task_description, MAX_TASK_BYTES)?;
+        limited("task_description", &self.task_description, MAX_BYTES)?;
         Ok(StartTask {
             name: filled("agent_name", &self.agent_name)?,
             description: self.task_description,

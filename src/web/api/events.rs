@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -17,11 +16,12 @@ use utoipa_axum::routes;
 
 use crate::app::Fleet;
 use crate::app::agents::Changed;
+use crate::app::caller::Caller;
 use crate::app::error::Error;
+use crate::domain::access::Principal;
 use crate::view::agent::ChangedAgent;
 use crate::web::WebState;
 use crate::web::arguments::Arguments;
-use crate::web::auth::Credential;
 use crate::web::problem::Problem;
 
 const LAST_EVENT_ID: &str = "Last-Event-ID";
@@ -50,13 +50,20 @@ struct EventsInput {
         description = "`event: agent`, `id` the number of the change, `data` the agent.")))]
 async fn events(
     State(state): State<WebState>,
-    Extension(credential): Extension<Credential>,
+    caller: Caller,
     headers: HeaderMap,
     Arguments(input): Arguments<EventsInput>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let after = last_event_id(&headers)?.or(input.after);
-    let feed = Feed::open(state.fleet, credential, after);
-    let events = stream::unfold(feed, Feed::next).take_until(state.shutdown.cancelled_owned());
+    let feed = Feed::open(state.fleet.clone(), caller.principal.clone(), after);
+    let end = async move {
+        tokio::select! {
+            () = state.shutdown.cancelled_owned() => {}
+            // The client comes again and is told then why it is not let in.
+            _ = state.fleet.token_lapse(&caller.principal) => {}
+        }
+    };
+    let events = stream::unfold(feed, Feed::next).take_until(Box::pin(end));
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
@@ -73,7 +80,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Error> {
 /// numbers of the changes make sure that nothing is left out.
 struct Feed {
     fleet: Fleet,
-    credential: Credential,
+    principal: Principal,
     changes: watch::Receiver<i64>,
     /// All changes up to this one are sent or in `ready`.
     seen: i64,
@@ -81,7 +88,7 @@ struct Feed {
 }
 
 impl Feed {
-    fn open(fleet: Fleet, credential: Credential, after: Option<i64>) -> Self {
+    fn open(fleet: Fleet, principal: Principal, after: Option<i64>) -> Self {
         let changes = fleet.board().changes();
         let newest = *changes.borrow();
         let seen = match after {
@@ -92,7 +99,7 @@ impl Feed {
         };
         // An event without data is shown to nobody, but a client that is cut before the first change resumes here.
         let ready = VecDeque::from([Event::default().id(seen.to_string())]);
-        Self { fleet, credential, changes, seen, ready }
+        Self { fleet, principal, changes, seen, ready }
     }
 
     /// The next event; none when the client is to come again, with a token that is let in.
@@ -104,7 +111,7 @@ impl Feed {
             self.changes.mark_unchanged();
             match self.fleet.changes_after(self.seen).await {
                 Ok(changed) if changed.is_empty() => self.changes.changed().await.ok()?,
-                Ok(changed) if self.credential.is_alive(&self.fleet).await => self.take(&changed),
+                Ok(changed) if self.fleet.token_is_good(&self.principal).await => self.take(&changed),
                 Ok(_) => return None,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "an event stream is cut short");

@@ -5,6 +5,7 @@ mod agents;
 mod catalog;
 mod events;
 mod life_cycle;
+mod operations;
 mod rescues;
 mod server;
 mod squads;
@@ -27,6 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .merge(squads::routes())
         .merge(events::routes())
         .merge(rescues::routes())
+        .merge(operations::routes())
         .merge(catalog::routes())
         .merge(access::routes())
         .merge(server::routes())

@@ -130,6 +130,25 @@ async fn files_that_cannot_be_used_are_named() {
     assert_snapshot!(broken + &no_token + &no_spec);
 }
 
+/// An agent that could put a link and another `server.json` in place of the real files would be sent the token.
+#[tokio::test]
+async fn a_linked_token_or_server_file_is_not_read() {
+    for name in ["operator.token", "server.json"] {
+        let rig = Rig::start().await;
+        rig.answers("GET /agents", &list(Vec::new())).await;
+        assert_eq!(rig.command("agents list").output().unwrap().status.code(), Some(0));
+        let file = rig.directory.path().join(name);
+        std::fs::rename(&file, file.with_extension("real")).unwrap();
+        std::os::unix::fs::symlink(file.with_extension("real"), &file).unwrap();
+        let told = rig.run("agents list");
+        let expected = format!(
+            "$ fleet-mcp agents list\n--- stdout\n--- stderr\nerror: read [DATA]/{name}: it is not a regular file\n  \
+             next: Check that the file is there and that you may read it.\n--- exit 1\n"
+        );
+        assert_eq!((told, rig.requests().await.len()), (expected, 1));
+    }
+}
+
 #[test]
 fn mistakes_of_usage_end_with_two() {
     let directory = private_directory();

@@ -4,6 +4,7 @@ mod answers;
 mod changing;
 mod doctor;
 mod failing;
+mod operations;
 mod reading;
 mod stopping;
 mod watching;

@@ -18,12 +18,16 @@ fn squad() -> Value {
     json!({ "members": [{ "roleId": "coder", "task": "say hello" }] })
 }
 
-/// The branches of agents in a repository, each with whether it has a worktree.
+/// The branches of agents in a repository, each with whether its agent lives.
 fn branches(repository: &Path) -> Vec<String> {
-    let mut git = std::process::Command::new("git");
-    let format = "--format=%(refname:lstrip=2)%(if)%(worktreepath)%(then) lives%(end)";
-    let output = git.arg("-C").arg(repository).args(["for-each-ref", format, "refs/heads/fleet"]).output();
-    String::from_utf8(output.unwrap().stdout).unwrap().lines().map(str::to_owned).collect()
+    let listed = |format: &str, prefix: &str| -> Vec<String> {
+        let mut git = std::process::Command::new("git");
+        let output = git.arg("-C").arg(repository).args(["for-each-ref", format, prefix]).output();
+        String::from_utf8(output.unwrap().stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let alive = listed("--format=fleet/%(refname:lstrip=3)", "refs/fleet/agents");
+    let all = listed("--format=%(refname:lstrip=2)", "refs/heads/fleet").into_iter();
+    all.map(|name| if alive.contains(&name) { format!("{name} lives") } else { name }).collect()
 }
 
 fn runs_in(directory: &Path) -> String {
@@ -54,7 +58,7 @@ async fn bridges_and_the_command_line_in_several_repositories_work_each_in_their
         by_hand.json(&arguments)
     );
     assert!(made.0["agent"]["name"] == "red" && made.1["agent"]["name"] == "blue", "{made:?}");
-    eventually("each has its worktree", async || {
+    eventually("each has its branch", async || {
         [&red, &blue, &green].map(|repository| branches(repository))
             == ["red", "blue", "green"].map(|name| vec![format!("fleet/{name} lives")])
     })

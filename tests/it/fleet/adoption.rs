@@ -2,7 +2,9 @@
 
 use fleet_mcp::domain::agent::AgentStatus;
 
-use crate::harness::{Pace, Scene, TemplateSpec, eventually, operator};
+use crate::harness::{
+    Fault, Matches, Pace, Rule, RunningFleet, Scene, TemplateSpec, When, eventually, operator, stub,
+};
 
 fn names(scene: &Scene) -> Vec<String> {
     scene.running.fleet.board().now().agents.keys().map(|key| key.to_string()).collect()
@@ -65,4 +67,64 @@ async fn one_row_that_cannot_be_read_spoils_no_other_and_its_agent_stays() {
         .await;
     scene.running.fleet.fleet_status(&operator()).await.unwrap();
     assert!(scene.running.status("one").is_some());
+}
+
+#[tokio::test]
+async fn a_workspace_found_running_is_shown_running_from_its_first_moment_on() {
+    let coder = stub(Pace::Instant).await;
+    coder.api().workspace_create("setup", "outside").await;
+    let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
+    let agent = running.store.agent_newest_by_name("outside").await.unwrap().unwrap();
+    let (status, previous, reason) =
+        (agent.sighting.status, agent.sighting.previous_status, agent.sighting.reason.as_str());
+    assert_eq!((status, previous, reason), (AgentStatus::Idle, None, "ready for a task"));
+}
+
+#[tokio::test]
+async fn a_workspace_made_outside_from_a_preset_has_the_role_of_that_preset() {
+    let scene = Scene::new(Pace::Instant).await;
+    let api = scene.coder.api();
+    let template = api.get("/api/v2/organizations/coder/templates/setup").await.body;
+    let version = template["active_version_id"].as_str().unwrap();
+    let presets = api.get(&format!("/api/v2/templateversions/{version}/presets")).await.body;
+    let reviewer = presets.as_array().unwrap().iter().find(|preset| preset["Name"] == "reviewer").unwrap();
+    let body = serde_json::json!({
+        "name": "outside", "template_version_id": version, "template_version_preset_id": reviewer["ID"],
+    });
+    assert_eq!(api.post("/api/v2/users/me/workspaces", &body).await.status, 201);
+    scene.running.becomes("outside", AgentStatus::Idle).await;
+    assert_eq!(scene.running.show("outside").await.unwrap().agent.role, "reviewer");
+}
+
+/// A role carries rights: an agent that names another one for itself gets none of them.
+#[tokio::test]
+async fn what_an_agent_says_of_its_own_role_does_not_count() {
+    let coder = stub(Pace::Instant).await;
+    coder.api().workspace_create("setup", "outside").await;
+    coder.set_metadata("outside", "fleet_mcp_role", "manager");
+    let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
+    assert_eq!(running.show("outside").await.unwrap().agent.role, "coder");
+}
+
+#[tokio::test]
+async fn a_workspace_without_a_build_is_listed_as_failed_and_can_be_deleted() {
+    let coder = stub(Pace::Instant).await;
+    coder.api().workspace_create("setup", "outside").await;
+    coder.fault(Rule {
+        matches: Matches::path("/api/v2/workspaces/**"),
+        when: When::Always,
+        kind: Fault::NoBuild,
+    });
+    coder.fault(Rule {
+        matches: Matches::path("/api/v2/workspaces"),
+        when: When::Always,
+        kind: Fault::NoBuild,
+    });
+    let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
+    let found = running.show("outside").await.unwrap().agent.sighting.clone();
+    assert_eq!((found.status, found.reason.as_str()), (AgentStatus::Failed, "Coder shows no build"));
+    running.delete("outside").await.unwrap();
+    coder.clear_faults();
+    running.is_gone("outside").await;
+    assert_eq!(coder.workspaces()[0].builds, 2);
 }

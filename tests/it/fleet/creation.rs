@@ -146,7 +146,7 @@ async fn a_failing_build_leaves_a_failed_agent_that_says_why_and_gives_its_slot_
     assert_eq!((overview.slots.used, overview.slots.queued), (0, 0));
     assert_eq!(
         overview.attention[0].next_action,
-        "Call show_agent for 'one', then restart_agent or delete_agent."
+        "Call show_agent for 'one', then start_agent or delete_agent."
     );
     scene.running.delete("one").await.unwrap();
     scene.running.is_gone("one").await;

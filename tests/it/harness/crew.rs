@@ -13,7 +13,7 @@ use fleet_mcp::domain::spec::Spec;
 use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
 use serde_json::Value;
 
-use super::{LocalSite, RunningFleet, RunningLocal, create_command, operator, project};
+use super::{LocalSite, RunningFleet, RunningLocal, create_command, eventually, operator, project};
 
 /// A fleet with its embedded Coder. Fields are dropped in this order: whoever asks goes before who answers.
 pub(crate) struct Crew {
@@ -24,7 +24,11 @@ pub(crate) struct Crew {
 
 impl Crew {
     pub(crate) async fn new() -> Self {
-        let site = LocalSite::new().project(project("setup", None));
+        Self::on(LocalSite::new()).await
+    }
+
+    pub(crate) async fn on(site: LocalSite) -> Self {
+        let site = site.project(project("setup", None));
         let local = site.start().await;
         let running = RunningFleet::start(&local.url, &local.token).await.seen().await;
         Self { running, local, site }
@@ -111,6 +115,11 @@ impl Crew {
             }
         };
         tokio::time::timeout(Duration::from_secs(120), ended).await.expect("the task ends")
+    }
+
+    /// Waits until nothing of an engine is left. A runner has processes of its own for a moment, to look at git.
+    pub(crate) async fn only_the_runner_is_left(&self) {
+        eventually("only the runner is left", async || self.site.processes().len() == 1).await;
     }
 
     /// State, text and outcome of the agent's tasks, oldest first.

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use fleet_mcp::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, Mutation, Work};
 use fleet_mcp::app::caller::{Caller, Surface};
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
+use fleet_mcp::app::doctor::Inspection;
 use fleet_mcp::app::engines::EngineOptions;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::snapshot::AgentState;
@@ -240,6 +241,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
             own_program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
         },
         squads: squad_options(),
+        inspection: Inspection::default(),
     }
 }
 

@@ -12,7 +12,8 @@ use fleet_mcp::domain::budget::Budget;
 use fleet_mcp::domain::project::Project;
 use fleet_mcp::domain::role::{Role, RoleKind};
 use fleet_mcp::local::{
-    LocalCoder, LocalError, LocalOptions, RunnerCommand, SILENCE_LIMIT, TemplateFiles, TemplateSources,
+    LocalCoder, LocalError, LocalOptions, RESPAWN_DELAY, RunnerCommand, SILENCE_LIMIT, TemplateFiles,
+    TemplateSources,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::ExposeSecret;
@@ -89,9 +90,10 @@ impl LocalSite {
                 arguments: vec!["agent".to_owned()],
             },
             encloser: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
-            secrets: Vec::new(),
+            hidden: Vec::new(),
             build_deadline: Duration::from_secs(60),
             silence_limit: SILENCE_LIMIT,
+            respawn_delay: RESPAWN_DELAY,
         };
         Self { directory, files, options }
     }
@@ -154,8 +156,20 @@ impl LocalSite {
         names
     }
 
+    /// All processes of its workspaces, also those that a runner has for a moment.
     pub(crate) fn processes(&self) -> Vec<u32> {
         processes_under(self.directory.path())
+    }
+
+    pub(crate) fn runners(&self) -> Vec<u32> {
+        runners_under(self.directory.path())
+    }
+
+    /// The runner of the only workspace that runs.
+    pub(crate) fn runner(&self) -> u32 {
+        let runners = self.runners();
+        assert_eq!(runners.len(), 1, "one runner runs");
+        runners[0]
     }
 }
 
@@ -243,8 +257,16 @@ pub(crate) fn project(name: &str, repo: Option<&str>) -> Project {
     }
 }
 
-/// Processes that carry the marker of any workspace of this data directory in their environment.
+/// Processes of any workspace of this data directory. Those that only enclose others are named when nothing else is
+/// left.
 pub(crate) fn processes_under(directory: &Path) -> Vec<u32> {
+    let all = all_processes_under(directory);
+    let commands: Vec<u32> = all.iter().copied().filter(|pid| !encloses(*pid)).collect();
+    if commands.is_empty() { all } else { commands }
+}
+
+/// Processes that carry the marker of any workspace of this data directory in their environment.
+pub(crate) fn all_processes_under(directory: &Path) -> Vec<u32> {
     let mark = format!("FLEET_AGENT_DIR={}/", directory.display());
     let carries = |pid: &u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -252,6 +274,38 @@ pub(crate) fn processes_under(directory: &Path) -> Vec<u32> {
     };
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(carries).collect()
+}
+
+/// The runners among them: each is the process that every other one of its workspace descends from. A child that a
+/// runner has just forked has the runner's command line until it becomes its command, and is left out by its parent.
+pub(crate) fn runners_under(directory: &Path) -> Vec<u32> {
+    let is_candidate = |pid: &u32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|argument| argument == b"agent")
+    };
+    let candidates: Vec<u32> = processes_under(directory).into_iter().filter(is_candidate).collect();
+    let is_runner = |pid: &u32| parent(*pid).is_some_and(|parent| !candidates.contains(&parent));
+    candidates.iter().copied().filter(is_runner).collect()
+}
+
+/// None once the process has ended.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// Where the server keeps what it trusts of a workspace: the socket and the log of its agent.
+pub(crate) fn trusted_directory(data_dir: &Path, name: &str) -> PathBuf {
+    let states = std::fs::read_dir(data_dir.join("coder/workspaces")).unwrap();
+    let states = states.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let mut states = states.map(|text| serde_json::from_str::<Value>(&text).unwrap()["content"].clone());
+    let of_name = states.find(|state| state["name"] == name && state["is_deleted"] == false);
+    data_dir.join("coder/agents").join(of_name.expect("the workspace is known")["id"].as_str().unwrap())
+}
+
+fn encloses(pid: u32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(b"enclose")
 }
 
 pub(crate) fn kill(pid: u32) {

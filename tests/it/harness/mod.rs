@@ -24,6 +24,7 @@ mod rule;
 mod script;
 mod skipped;
 mod up;
+mod user;
 mod watched;
 
 pub(crate) use api::{Api, Reply, read};
@@ -41,12 +42,16 @@ pub(crate) use fleet::{
 };
 pub(crate) use live::{Live, live};
 pub(crate) use local::{
-    LocalSite, RunningLocal, TEMPLATE, is_over, is_ready, kill, processes_under, project,
+    LocalSite, RunningLocal, TEMPLATE, all_processes_under, is_over, is_ready, kill, parent, processes_under,
+    project, runners_under, trusted_directory,
 };
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
+#[cfg(feature = "test-hooks")]
+pub(crate) use process::ServerProcess;
 pub(crate) use process::{Program, server_file};
 pub(crate) use rule::{Matches, Rule, When, scatter};
 pub(crate) use script::script;
 pub(crate) use skipped::skipped;
-pub(crate) use up::Up;
+pub(crate) use up::{Up, mcp_answer, mcp_request};
+pub(crate) use user::{User, as_each_user};
 pub(crate) use watched::watched;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use super::{CoderStub, eventually};
+use super::{CoderStub, User, eventually};
 
 /// A server process; dropping it kills that process and no other.
 pub(crate) struct ServerProcess {
@@ -26,6 +26,9 @@ pub(crate) struct Program {
     variables: Vec<(String, String)>,
     /// The directory it is called in, which is never this project's own.
     place: PathBuf,
+    user: User,
+    /// The most descriptors that it may have open; none: as many as this process.
+    most_descriptors: Option<u32>,
 }
 
 impl Program {
@@ -37,11 +40,22 @@ impl Program {
     /// On a fresh data directory, with no Coder set.
     pub(crate) fn without_coder() -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
-        Self { place: directory.path().to_owned(), directory, variables: Vec::new() }
+        let place = directory.path().to_owned();
+        Self { place, directory, variables: Vec::new(), user: User::Current, most_descriptors: None }
+    }
+
+    pub(crate) fn with_descriptors(self, most: u32) -> Self {
+        Self { most_descriptors: Some(most), ..self }
     }
 
     pub(crate) fn on(coder: &CoderStub) -> Self {
         Self::new(coder.url(), &coder.token())
+    }
+
+    /// The same program run by this user, to whom its directory belongs.
+    pub(crate) fn run_by(self, user: User) -> Self {
+        user.own(self.directory.path());
+        Self { user, ..self }
     }
 
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
@@ -68,20 +82,39 @@ impl Program {
         let repository = self.directory.path().join(name);
         if !repository.exists() {
             std::fs::create_dir(&repository).unwrap();
+            self.user.own(&repository);
             for arguments in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "first"]] {
-                let mut git = Command::new("git");
-                git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
-                assert!(git.current_dir(&repository).status().unwrap().success());
+                self.git(&repository, arguments);
             }
         }
         repository.canonicalize().unwrap()
     }
 
+    /// Git, run by the program's user; what it printed.
+    pub(crate) fn git(&self, directory: &Path, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        self.user.run(&mut git);
+        git.env("HOME", self.directory.path());
+        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+        let output = git.current_dir(directory).output().unwrap();
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     /// The command with nothing of this machine's environment but what a process needs.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
+        let program = env!("CARGO_BIN_EXE_fleet-mcp");
+        let mut command = match self.most_descriptors {
+            None => Command::new(program),
+            Some(most) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\""), program]);
+                shell
+            }
+        };
         command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.current_dir(&self.place);
+        self.user.run(&mut command);
         command.env("HOME", self.directory.path()).env("FLEET_DATA_DIR", self.data_dir());
         // A CLI that happens to be on this machine is not what a test means.
         command.env("ENGINE", "demo");

@@ -135,32 +135,12 @@ impl Up {
         panic!("there was no progress: {text}");
     }
 
-    fn mcp_request(
-        &self,
-        token: &str,
-        (method, name): (&str, &str),
-        mut params: Value,
-    ) -> reqwest::RequestBuilder {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "progressToken": 7
-        });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let request = self.api.bare(Method::POST, "/mcp").bearer_auth(token);
-        let request = request.header("Accept", "application/json, text/event-stream");
-        let request = request.header("MCP-Protocol-Version", "2026-07-28");
-        let request = request.header("Mcp-Method", method);
-        let request = if name.is_empty() { request } else { request.header("Mcp-Name", name) };
-        request.json(&body)
+    fn mcp_request(&self, token: &str, what: (&str, &str), params: Value) -> reqwest::RequestBuilder {
+        mcp_request(&self.api, token, what, params)
     }
 
     async fn mcp_as(&self, token: &str, what: (&str, &str), params: Value) -> Value {
-        let answer = read(self.mcp_request(token, what, params)).await.unwrap().body;
-        let events = answer.as_str().map(|text| text.lines().filter_map(|line| line.strip_prefix("data: ")));
-        let last =
-            events.and_then(|mut events| events.next_back()).map(|text| serde_json::from_str(text).unwrap());
-        let answer: Value = last.unwrap_or(answer);
+        let answer = mcp_answer(read(self.mcp_request(token, what, params)).await.unwrap().body);
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
     }
@@ -227,6 +207,34 @@ impl Up {
         let command = Command { output_limit: 64 << 20, ..Command::new(["sh", "-c", script]) };
         coder.exec(agent, &command).await.unwrap()
     }
+}
+
+/// One MCP request, not sent yet.
+pub(crate) fn mcp_request(
+    api: &Api,
+    token: &str,
+    (method, name): (&str, &str),
+    mut params: Value,
+) -> reqwest::RequestBuilder {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": 7
+    });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let request = api.bare(Method::POST, "/mcp").bearer_auth(token);
+    let request = request.header("Accept", "application/json, text/event-stream");
+    let request = request.header("MCP-Protocol-Version", "2026-07-28");
+    let request = request.header("Mcp-Method", method);
+    let request = if name.is_empty() { request } else { request.header("Mcp-Name", name) };
+    request.json(&body)
+}
+
+/// The JSON-RPC answer of a response body: the last event of a stream, or the body itself.
+pub(crate) fn mcp_answer(body: Value) -> Value {
+    let mut events = body.as_str().into_iter().flat_map(|text| text.lines());
+    let last = events.rfind(|line| line.starts_with("data: ")).map(|line| &line["data: ".len()..]);
+    last.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(body)
 }
 
 impl Drop for Up {

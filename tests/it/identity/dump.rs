@@ -8,7 +8,7 @@ use axum::routing::any;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use crate::harness::{Program, Up, eventually, processes_under, skipped};
+use crate::harness::{Program, Up, eventually, processes_under, skipped, trusted_directory};
 
 /// Environment, every file of the home and of the data directory by every way that leads there, what other processes
 /// were started with and hold in their memory, and what everything it can call answers.
@@ -159,7 +159,7 @@ for file in "$store" "$store-wal" "$store-shm"; do
     cat "$file" >/dev/null && echo "read $file"
     (echo x >>"$file") && echo "written $file"
     ln "$file" "$file.other" && echo "linked $file"
-    rm -f "$file" && echo "removed $file"
+    rm "$file" && echo "removed $file"
     mv "$file" "$file.other" && echo "moved $file"
 done
 echo tried
@@ -210,7 +210,7 @@ async fn noting(State(seen): State<Seen>, request: Request) -> Json<Value> {
 async fn what_the_fleet_sends_into_a_workspace_holds_no_token() {
     let up = two_agents().await;
     let seen = Seen::default();
-    let socket = up.workspace("otter").join("fleet/agent.sock");
+    let socket = trusted_directory(&up.program.data_dir(), "otter").join("agent.sock");
     std::fs::remove_file(&socket).unwrap();
     let listener = tokio::net::UnixListener::bind(&socket).unwrap();
     let app = Router::new().fallback(any(noting)).with_state(Arc::clone(&seen));

@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{LocalSite, read};
+use crate::harness::{LocalSite, read, trusted_directory};
 
 async fn headers(headers: HeaderMap) -> Json<BTreeMap<String, String>> {
     let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -22,7 +22,7 @@ async fn the_cookie_stays_behind_and_a_header_goes_along_as_on_a_real_coder() {
     let local = site.start().await;
     local.create_ready("agent").await;
     // An app that shows what it gets takes the place of the agent's.
-    let socket = site.workspace("agent").join("fleet/agent.sock");
+    let socket = trusted_directory(site.data_dir(), "agent").join("agent.sock");
     std::fs::remove_file(&socket).unwrap();
     let listener = tokio::net::UnixListener::bind(&socket).unwrap();
     let serving = tokio::spawn(axum::serve(listener, Router::new().fallback(any(headers))).into_future());

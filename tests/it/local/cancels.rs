@@ -33,19 +33,22 @@ async fn a_first_start_that_waits_for_its_agent_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_first_start_that_adds_a_worktree_leaves_nothing_in_the_callers_repository() {
+async fn a_first_start_that_clones_leaves_nothing_in_the_callers_repository() {
     let caller = repository();
-    // A filter that never ends holds git in the middle of its work.
-    git(caller.path(), &["config", "filter.slow.smudge", "sleep 600"]);
-    std::fs::write(caller.path().join(".git/info/attributes"), "* filter=slow\n").unwrap();
+    // A file that is never read to its end holds git in the middle of its work.
+    let blob = git(caller.path(), &["rev-parse", "HEAD:file"]);
+    let object = caller.path().join(".git/objects").join(&blob[..2]).join(&blob[2..]);
+    std::fs::remove_file(&object).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&object).status().unwrap().success());
     let site = LocalSite::new().here(caller.path());
     let local = site.start().await;
     let made = local.create("here", "helper", "").await.body;
-    let entry = caller.path().join(".git/worktrees/repo");
-    eventually("git adds the worktree", async || entry.exists()).await;
-    canceled_at(&local, &made["id"], &made["latest_build"]["id"], "Adding a worktree").await;
-    let branches = git(caller.path(), &["branch", "--format=%(refname:short)"]);
-    assert_eq!((site.workspace_names(), entry.exists(), branches.as_str()), (Vec::new(), false, "main"));
+    let refs = || git(caller.path(), &["for-each-ref", "--format=%(refname)"]);
+    let ours = ["fleet/agents/helper", "fleet/published/helper", "heads/fleet/helper", "heads/main"];
+    let ours = ours.map(|name| format!("refs/{name}")).join("\n");
+    eventually("the branch is made", async || refs() == ours).await;
+    canceled_at(&local, &made["id"], &made["latest_build"]["id"], "Cloning the repository").await;
+    assert_eq!((site.workspace_names(), refs().as_str()), (Vec::new(), "refs/heads/main"));
     local.coder.stop().await;
 }
 

@@ -25,6 +25,33 @@ impl Server {
 
     /// In this directory, which is the project `here`.
     pub(super) async fn start_in(site: &LocalSite, here: &Path, projects: &[(&str, &str)]) -> Self {
+        let mut child = Self::spawn(site, here, projects, &[]);
+        Self::announced(site, &mut child).await;
+        Self::of(site, child)
+    }
+
+    /// A server that dies when one of its builds comes to this point.
+    #[cfg(feature = "test-hooks")]
+    pub(super) async fn start_doomed(site: &LocalSite, here: &Path, point: &str) -> Self {
+        let mut child = Self::spawn(site, here, &[], &[("FLEET_KILL_POINT", point)]);
+        Self::announced(site, &mut child).await;
+        Self::of(site, child)
+    }
+
+    /// Starts a server that dies at this point of a build that an earlier one has left, and waits until it is dead.
+    #[cfg(feature = "test-hooks")]
+    pub(super) async fn dies_again(site: &LocalSite, here: &Path, point: &str) {
+        let child = Self::spawn(site, here, &[], &[("FLEET_KILL_POINT", point)]);
+        wait_for_death(child, point).await;
+    }
+
+    /// Waits until it has died by itself.
+    #[cfg(feature = "test-hooks")]
+    pub(super) async fn died(self, point: &str) {
+        wait_for_death(self.child, point).await;
+    }
+
+    fn spawn(site: &LocalSite, here: &Path, projects: &[(&str, &str)], variables: &[(&str, &str)]) -> Child {
         let folder = site.directory.path().join("projects");
         std::fs::create_dir_all(&folder).unwrap();
         for (name, text) in projects {
@@ -32,9 +59,12 @@ impl Server {
         }
         let mut command = program(site, Path::new(env!("CARGO_BIN_EXE_fleet-mcp")));
         command.arg("local-coder").arg("--data-dir").arg(site.data_dir());
-        command.current_dir(here).env("FLEET_PROJECTS_DIR", &folder);
+        command.current_dir(here).env("FLEET_PROJECTS_DIR", &folder).envs(variables.iter().copied());
         let log = std::fs::File::create(site.directory.path().join("server.log")).unwrap();
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+    }
+
+    async fn announced(site: &LocalSite, child: &mut Child) {
         let address = site.data_dir().join("coder.json");
         eventually("the Coder announces itself", async || {
             let log =
@@ -45,6 +75,10 @@ impl Server {
             file["pid"].as_u64().is_some_and(|pid| Some(pid) == child.id().map(u64::from))
         })
         .await;
+    }
+
+    fn of(site: &LocalSite, child: Child) -> Self {
+        let address = site.data_dir().join("coder.json");
         let file: Value = serde_json::from_str(&std::fs::read_to_string(address).unwrap()).unwrap();
         let url = file["url"].as_str().unwrap().trim_end_matches('/').to_owned();
         let token = std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap();
@@ -70,6 +104,13 @@ impl Server {
     }
 }
 
+#[cfg(feature = "test-hooks")]
+async fn wait_for_death(mut child: Child, point: &str) {
+    let ended = tokio::time::timeout(Duration::from_secs(60), child.wait()).await;
+    let status = ended.unwrap_or_else(|_| panic!("the Coder did not die at {point}")).unwrap();
+    assert_eq!(status.code(), None, "{point}: killed, not ended");
+}
+
 fn program(site: &LocalSite, path: &Path) -> Command {
     let mut command = Command::new(path);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -89,32 +130,33 @@ async fn an_agent_that_outlives_a_killed_server_is_found_again() {
     let before = agent_id(&server.until(id, is_ready).await);
     let url = server.url.clone();
     server.kill().await;
-    assert_eq!(site.processes().len(), 1);
+    assert_eq!(site.runners().len(), 1);
     let server = Server::start(&site, &[]).await;
     assert_eq!(server.url, url, "the agent goes on reporting to the address it knows");
     let found = server.until(id, is_ready).await;
     assert_eq!((agent_id(&found), found.health.healthy, found.latest_build.build_number), (before, true, 1));
-    assert_eq!(site.processes().len(), 1);
+    assert_eq!(site.runners().len(), 1);
     server.kill().await;
 }
 
 #[tokio::test]
-async fn an_agent_that_died_with_the_server_is_disconnected_and_starts_again() {
+async fn an_agent_that_died_with_the_server_is_started_again() {
     let site = LocalSite::new();
     let server = Server::start(&site, &[]).await;
     let id = server.create("setup", "dies").await;
-    server.until(id, is_ready).await;
+    let before = agent_id(&server.until(id, is_ready).await);
     server.kill().await;
     site.processes().into_iter().for_each(kill);
     let server = Server::start(&site, &[]).await;
-    let lost = server.until(id, is_over).await;
-    assert_eq!((lost.latest_build.status.as_str(), lost.health.healthy), ("running", false));
-    let builds = format!("/api/v2/workspaces/{id}/builds");
-    assert_eq!(server.api().post(&builds, &json!({ "transition": "start" })).await.status, 201);
     let again =
         server.until(id, |workspace| workspace.latest_build.build_number == 2 && is_ready(workspace)).await;
-    assert!(again.health.healthy);
-    assert_eq!(site.processes().len(), 1);
+    let build = &again.latest_build;
+    assert_eq!(
+        (build.transition.as_str(), build.reason.as_str(), again.health.healthy),
+        ("start", "autostart", true)
+    );
+    assert_ne!(agent_id(&again), before);
+    assert_eq!(site.runners().len(), 1);
     server.kill().await;
 }
 
@@ -167,7 +209,7 @@ async fn agents_live_on_under_a_server_that_cannot_look_at_them() {
     for id in &ids {
         agents.push(agent_id(&server.until(*id, is_ready).await));
     }
-    let processes = site.processes();
+    let runners = site.runners();
     server.kill().await;
     // Some are too few to start at all, some just enough for everything.
     for limit in 12..18 {
@@ -178,7 +220,7 @@ async fn agents_live_on_under_a_server_that_cannot_look_at_them() {
         // Long enough to start and to look; that nothing happens announces itself by nothing.
         let _ended = tokio::time::timeout(Duration::from_secs(2), poor.wait()).await;
         poor.kill().await.unwrap();
-        assert_eq!(site.processes(), processes, "with {limit} descriptors");
+        assert_eq!(site.runners(), runners, "with {limit} descriptors");
     }
     let server = Server::start(&site, &[]).await;
     for (id, agent) in ids.iter().zip(agents) {
@@ -189,21 +231,27 @@ async fn agents_live_on_under_a_server_that_cannot_look_at_them() {
 }
 
 #[tokio::test]
-async fn a_build_that_a_kill_cut_short_has_failed_and_is_cleaned_up() {
+async fn a_build_that_kills_cut_short_is_repeated_until_it_succeeds_or_really_fails() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let slow = format!("repo = 'git://{}/nothing'", silent.local_addr().unwrap());
     let site = LocalSite::new();
     let server = Server::start(&site, &[("slow", &slow)]).await;
     let id = server.create("slow", "half").await;
-    let _connection = silent.accept().await.unwrap();
-    assert_eq!(site.workspace_names(), ["half"]);
+    let mut connections = vec![silent.accept().await.unwrap()];
     server.kill().await;
+    for _ in 0..2 {
+        let server = Server::start(&site, &[]).await;
+        connections.push(silent.accept().await.unwrap());
+        let now = server.until(id, |now| now.latest_build.status == "starting").await.latest_build;
+        assert_eq!((now.build_number, site.workspace_names()), (1, vec!["half".to_owned()]));
+        server.kill().await;
+    }
+    drop((connections, silent));
     let server = Server::start(&site, &[]).await;
     let failed = server.until(id, is_over).await.latest_build;
-    assert_eq!(
-        (failed.status.as_str(), failed.job.error.as_deref()),
-        ("failed", Some("the server ended during this build"))
-    );
+    let error = failed.job.error.unwrap_or_default();
+    assert_eq!((failed.status.as_str(), failed.build_number), ("failed", 1));
+    assert!(error.starts_with("git could not clone git://"), "{error}");
     assert_eq!((site.workspace_names(), site.processes()), (Vec::new(), Vec::new()));
     server.kill().await;
 }
@@ -214,11 +262,11 @@ async fn what_a_killed_agent_leaves_behind_ends_too() {
     let local = site.start().await;
     let created = local.create(crate::harness::TEMPLATE, "busy", "hang").await.body;
     local.until(&created["id"], is_ready).await;
-    eventually("the engine runs", async || site.processes().len() >= 2).await;
-    let leader = site.processes().into_iter().min().unwrap();
-    kill(leader);
-    local.until(&created["id"], |workspace| !workspace.health.healthy).await;
-    eventually("the engine has ended", async || site.processes().is_empty()).await;
+    eventually("the engine runs", async || !site.engines().is_empty()).await;
+    let engines = site.engines();
+    kill(site.runner());
+    let is_left = |pid: &u32| site.processes().contains(pid);
+    eventually("the engine has ended", async || !engines.iter().any(is_left)).await;
     local.coder.stop().await;
 }
 
@@ -228,7 +276,7 @@ async fn an_agent_that_ignores_every_plea_is_stopped_all_the_same() {
     let local = site.start().await;
     let created = local.create(crate::harness::TEMPLATE, "stubborn", "fork\nhang").await.body;
     local.until(&created["id"], is_ready).await;
-    eventually("the engine runs", async || site.processes().len() >= 2).await;
+    eventually("the engine runs", async || !site.engines().is_empty()).await;
     local.build(&created["id"], &json!({ "transition": "stop" })).await;
     assert_eq!(local.until(&created["id"], is_over).await.latest_build.status, "stopped");
     assert_eq!(site.processes(), Vec::<u32>::new());

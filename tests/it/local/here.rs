@@ -1,4 +1,4 @@
-//! The project `here`: worktrees of the caller's repository, and runs in the directory itself.
+//! The project `here`: clones of the caller's repository, and runs in the directory itself.
 
 use std::path::Path;
 
@@ -33,8 +33,31 @@ async fn delete(local: &RunningLocal, id: &serde_json::Value, orphan: bool) {
     assert_eq!(local.until(id, is_over).await.latest_build.status, "deleted");
 }
 
+/// Agents run as the caller's user and may have put it there for the next one.
 #[tokio::test]
-async fn an_agent_works_in_a_worktree_on_a_branch_of_its_own_that_outlives_it() {
+async fn a_link_in_the_callers_repository_leads_nothing_into_a_clone() {
+    let caller = repository();
+    let site = LocalSite::new().here(caller.path());
+    let (secret, exclude) = (site.data_dir().join("secret"), caller.path().join(".git/info/exclude"));
+    std::fs::create_dir_all(site.data_dir()).unwrap();
+    std::fs::write(&secret, "the operator's token").unwrap();
+    std::fs::create_dir_all(exclude.parent().unwrap()).unwrap();
+    std::fs::write(&exclude, "*.log\n").unwrap();
+    let local = site.start().await;
+    let mut copied = Vec::new();
+    for name in ["before", "after"] {
+        let created = local.create("here", name, "").await.body;
+        local.until(&created["id"], is_ready).await;
+        copied.push(std::fs::read_to_string(site.workspace(name).join("repo/.git/info/exclude")).ok());
+        std::fs::remove_file(&exclude).ok();
+        std::os::unix::fs::symlink(&secret, &exclude).unwrap();
+    }
+    assert_eq!(copied, [Some("*.log\n".to_owned()), None]);
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_works_in_a_clone_on_a_branch_of_its_own_that_outlives_it() {
     let caller = repository();
     let site = LocalSite::new().here(caller.path());
     let local = site.start().await;
@@ -92,7 +115,6 @@ async fn worktrees_of_others_stay_as_they_are_also_those_whose_directory_is_gone
         local.until(&created["id"], is_ready).await;
         made.push(created["id"].clone());
     }
-    // The second one was added, and goes, where the first cannot be seen.
     assert_eq!(git(&site.workspace("first").join("repo"), &["branch", "--show-current"]), "fleet/first");
     delete(&local, &made[1], false).await;
     assert_eq!(git(&site.workspace("first").join("repo"), &["status", "--porcelain"]), "");
@@ -101,20 +123,42 @@ async fn worktrees_of_others_stay_as_they_are_also_those_whose_directory_is_gone
     local.coder.stop().await;
 }
 
+/// Makes an agent's clone what it was when agents still had worktrees of the caller's repository.
+fn make_worktree(site: &LocalSite, caller: &Path, id: &serde_json::Value) {
+    let repo = site.workspace("helper").join("repo");
+    std::fs::remove_dir_all(&repo).unwrap();
+    let path = repo.to_str().unwrap();
+    git(caller, &["worktree", "add", "--quiet", "--lock", path, "fleet/helper"]);
+    let path = site.data_dir().join(format!("coder/workspaces/{}.json", id.as_str().unwrap()));
+    let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    file["content"]["checkout"] = json!({ "worktree": { "of": caller } });
+    std::fs::write(&path, file.to_string()).unwrap();
+}
+
 #[tokio::test]
-async fn an_agent_that_prunes_takes_no_other_agents_worktree_away() {
+async fn a_workspace_that_was_made_as_a_worktree_still_starts_stops_and_goes() {
     let caller = repository();
     let site = LocalSite::new().here(caller.path());
     let local = site.start().await;
-    let mut agents = Vec::new();
-    for name in ["first", "second"] {
-        let created = local.create("here", name, "").await.body;
-        let ready = local.until(&created["id"], is_ready).await;
-        agents.push(ready.latest_build.resources[0].agents[0].id);
+    let id = local.create("here", "helper", "").await.body["id"].clone();
+    local.until(&id, is_ready).await;
+    local.coder.stop().await;
+    make_worktree(&site, caller.path(), &id);
+    let local = site.start().await;
+    let ready = local.until(&id, is_ready).await;
+    let agent = ready.latest_build.resources[0].agents[0].id;
+    let commit = "git -c user.name=a -c user.email=a@b commit --quiet --allow-empty -m work";
+    let committed = local.client().exec(agent, &Command::new(["sh", "-c", commit])).await.unwrap();
+    assert_eq!(committed.exit, Exit::Code(0), "{committed:?}");
+    let work = git(caller.path(), &["rev-parse", "fleet/helper"]);
+    assert_ne!(work, git(caller.path(), &["rev-parse", "main"]));
+    for transition in ["stop", "start", "stop"] {
+        local.build(&id, &json!({ "transition": transition })).await;
+        assert_eq!(local.until(&id, is_over).await.latest_build.job.status, "succeeded");
     }
-    let prune = Command::new(["git", "worktree", "prune", "--expire", "now"]);
-    assert_eq!(local.client().exec(agents[1], &prune).await.unwrap().exit, Exit::Code(0));
-    assert_eq!(git(&site.workspace("first").join("repo"), &["branch", "--show-current"]), "fleet/first");
+    delete(&local, &id, false).await;
+    assert_eq!(entries(caller.path()), Vec::<String>::new());
+    assert_eq!(git(caller.path(), &["rev-parse", "fleet/helper"]), work);
     local.coder.stop().await;
 }
 
@@ -131,7 +175,6 @@ async fn an_agent_comes_back_though_the_data_of_its_namesake_was_thrown_away() {
     let created = local.create("here", "helper", "").await.body;
     local.until(&created["id"], is_ready).await;
     assert_eq!(git(&new.workspace("helper").join("repo"), &["branch", "--show-current"]), "fleet/helper");
-    assert_eq!(entries(caller.path()).len(), 1);
     local.coder.stop().await;
 }
 

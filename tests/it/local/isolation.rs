@@ -115,7 +115,7 @@ async fn two_workspaces(site: &LocalSite, local: &RunningLocal) -> Uuid {
 pub(super) fn is_skipped(isolation: &Isolation) -> bool {
     match isolation {
         Isolation::Enforced => false,
-        Isolation::Absent { reason } => {
+        Isolation::SharedProcesses { reason } | Isolation::Absent { reason } => {
             skipped(&format!("processes cannot be enclosed on this machine: {reason}"));
             true
         }
@@ -152,6 +152,48 @@ async fn without_walls_everything_is_seen_and_the_server_says_so() {
     let all: Vec<&str> = canaries.0.iter().map(|(name, _)| *name).collect();
     assert_eq!(canaries.found_in(&seen), all);
     local.coder.stop().await;
+}
+
+/// An encloser for a machine that lets nobody have PID namespaces.
+fn without_pid_namespaces(site: &LocalSite) -> PathBuf {
+    let program = env!("CARGO_BIN_EXE_fleet-mcp");
+    let refuse = "case \" $* \" in *' --own-processes '*) echo 'error: not here' >&2; exit 125 ;; esac";
+    let path = site.directory.path().join("encloser");
+    crate::harness::script(&path, &format!("#!/bin/sh\n{refuse}\nexec '{program}' \"$@\"\n"));
+    path
+}
+
+#[tokio::test]
+async fn without_pid_namespaces_the_fleets_data_is_hidden_all_the_same_and_the_server_says_so() {
+    let mut site = LocalSite::new();
+    site.options.encloser = without_pid_namespaces(&site);
+    let local = site.start().await;
+    if let Isolation::Absent { reason } = local.coder.isolation() {
+        skipped(&format!("processes cannot be enclosed on this machine: {reason}"));
+        return local.coder.stop().await;
+    }
+    assert_eq!(*local.coder.isolation(), Isolation::SharedProcesses { reason: "not here".to_owned() });
+    let agent = two_workspaces(&site, &local).await;
+    let seen = dumped_in_terminal(&site, &local, agent).await;
+    assert!(seen.contains("secret of own") && seen.contains("dumped"), "{seen}");
+    assert_eq!(Canaries::of(&site, &local.token).found_in(&seen), Vec::<&str>::new());
+    local.coder.stop().await;
+    assert_eq!(site.processes(), Vec::<u32>::new());
+}
+
+#[test]
+fn the_end_of_a_command_in_a_pid_namespace_is_told_as_shells_do() {
+    let enclosed = |command: &[&str]| {
+        let mut enclosed = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
+        enclosed.args(["enclose", "--own-processes", "--"]).args(command).stdin(Stdio::null());
+        enclosed.output().unwrap().status.code()
+    };
+    if enclosed(&["true"]) == Some(125) {
+        return skipped("processes cannot have a PID namespace on this machine");
+    }
+    let commands: [&[&str]; 5] =
+        [&["true"], &["sh", "-c", "exit 7"], &["sh", "-c", "kill -9 $$"], &["/"], &["/nowhere/to/be/found"]];
+    assert_eq!(commands.map(enclosed), [Some(0), Some(7), Some(137), Some(126), Some(127)]);
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn twenty_workspaces_at_once_become_ready_stop_and_go() {
     positions.sort_unstable();
     assert_eq!(positions, (1..=positions.len() as u64).collect::<Vec<_>>());
     join_all(created.iter().map(|id| local.until(id, is_ready))).await;
-    assert_eq!(site.processes().len(), COUNT);
+    assert_eq!(site.runners().len(), COUNT);
     join_all(created.iter().map(async |id| {
         assert_eq!(local.build(id, &json!({ "transition": "delete" })).await.status, 201);
         local.until(id, is_over).await
@@ -44,7 +44,7 @@ async fn twenty_agents_have_ended_ten_seconds_after_the_server_was_asked_to_stop
     site.options.slots = COUNT.try_into().unwrap();
     let local = site.start().await;
     join_all((0..COUNT).map(async |n| local.create_ready(&format!("agent-{n}")).await)).await;
-    assert_eq!(site.processes().len(), COUNT);
+    assert_eq!(site.runners().len(), COUNT);
     let asked_at = Instant::now();
     local.coder.stop().await;
     let took = asked_at.elapsed();

@@ -98,7 +98,9 @@ async fn tokens_are_made_as_recorded_and_let_their_holder_in() {
 
 #[tokio::test]
 async fn a_workspace_and_its_builds_look_like_the_recordings() {
-    let site = LocalSite::new();
+    let mut site = LocalSite::new();
+    // A killed agent is looked at before it is started again.
+    site.options.respawn_delay = std::time::Duration::from_secs(3_600);
     let local = site.start().await;
     let api = local.api();
     let template = template(&api).await;

@@ -135,9 +135,40 @@ async fn app_status_reports_answer_as_recorded() {
     local.coder.stop().await;
 }
 
+#[tokio::test]
+async fn reports_longer_than_any_agent_needs_are_refused_and_the_last_hundred_are_kept() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    local.create_ready("agent-one").await;
+    let agent = Api::new(&local.url, &agent_token(&site));
+    let report = async |message: &str, uri: &str| {
+        let body = json!({ "app_slug": "ccw", "state": "working", "message": message, "uri": uri });
+        agent.patch("/api/v2/workspaceagents/me/app-status", &body).await
+    };
+    assert_eq!(report("flood", &"x".repeat(1_900_000)).await.status, 413);
+    let refused = report("too long", &"x".repeat(2_049)).await;
+    let detail = "URI must be at most 2048 bytes.";
+    let expected = json!({
+        "message": "URI is too long.",
+        "detail": detail,
+        "validations": [{ "field": "uri", "detail": detail }],
+    });
+    assert_eq!((refused.status, refused.body), (400, expected));
+    let longest = "x".repeat(2_048);
+    for number in 0..101 {
+        assert_eq!(report(&format!("report {number}"), &longest).await.status, 200);
+    }
+    let shown = local.api().get("/api/v2/users/me/workspace/agent-one").await.body;
+    let statuses = &shown["latest_build"]["resources"][0]["agents"][0]["apps"][0]["statuses"];
+    let kept: Vec<_> = statuses.as_array().unwrap().iter().map(|status| text(&status["message"])).collect();
+    let expected: Vec<_> = (1..101).rev().map(|number| format!("report {number}")).collect();
+    assert_eq!(kept, expected);
+    local.coder.stop().await;
+}
+
 /// Only the agent's own process knows it.
 fn agent_token(site: &LocalSite) -> String {
-    let pid = site.processes()[0];
+    let pid = site.runner();
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
     let mut variables =
         environment.split(|byte| *byte == 0).map(|variable| String::from_utf8_lossy(variable));
@@ -169,6 +200,36 @@ async fn too_many_requests_for_one_path_are_refused_as_recorded() {
     assert_eq!(api.get(&format!("{path}?x=1")).await.status, 429);
     let bypass = api.request(Method::GET, path).header("X-Coder-Bypass-Ratelimit", "true");
     assert_recorded("341", &read(bypass).await.unwrap());
+    local.coder.stop().await;
+}
+
+/// Asks until it is told to wait; a burst of two limits fills one minute.
+async fn is_limited(ask: impl AsyncFn(usize) -> u16) -> bool {
+    for first in (0..1_100).step_by(50) {
+        let asked = (first..first + 50).map(|number| ask(number));
+        if futures_util::future::join_all(asked).await.contains(&429) {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn strangers_have_one_count_for_all_paths_they_make_up_and_take_none_from_agents() {
+    let site = LocalSite::new();
+    let local = site.start().await;
+    local.create_ready("agent-one").await;
+    let agent = Api::new(&local.url, &agent_token(&site));
+    let stranger =
+        async |method: Method, path: &str| read(local.api().bare(method, path)).await.unwrap().status;
+    let long = format!("/{}", "x".repeat(5_000));
+    assert_eq!(stranger(Method::GET, &long).await, 414);
+    assert!(is_limited(async |number| stranger(Method::GET, &format!("/made/up/{number}")).await).await);
+    let report_path = "/api/v2/workspaceagents/me/app-status";
+    assert!(is_limited(async |_| stranger(Method::PATCH, report_path).await).await);
+    let report = json!({ "app_slug": "ccw", "state": "working", "message": "still heard", "uri": "" });
+    assert_eq!(agent.patch(report_path, &report).await.status, 200);
+    assert!(!is_limited(async |_| stranger(Method::GET, "/api/v2/buildinfo").await).await);
     local.coder.stop().await;
 }
 

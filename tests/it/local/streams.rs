@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use super::recordings::{assert_recorded, text};
-use crate::harness::{LocalSite, RunningLocal, fixture, project};
+use crate::harness::{LocalSite, RunningLocal, fixture, project, trusted_directory};
 use crate::stub::shape::assert_same_shape;
 
 /// Status, content type and the first events of a stream.
@@ -73,7 +73,7 @@ async fn a_workspace_its_metadata_and_what_its_agent_says_are_watched_as_recorde
     let site = LocalSite::new();
     let local = site.start().await;
     let ready = local.create_ready("agent-one").await;
-    let log = site.workspace("agent-one").join("fleet/agent.log");
+    let log = trusted_directory(site.data_dir(), "agent-one").join("agent.log");
     writeln!(std::fs::File::options().append(true).open(log).unwrap(), "startup: done").unwrap();
     let socket = frames(&local, &format!("/api/v2/workspaces/{}/watch-ws", ready.id), 2).await;
     assert_same_events("065", &fixture("065").raw["events"], &socket);

@@ -137,55 +137,87 @@ async fn a_template_is_an_agents_own_wherever_the_operator_keeps_it() {
     assert!(server.wait().await.unwrap().success());
 }
 
-/// A user namespace that allows no more of them, as some machines are set up.
-fn without_namespaces(plain: &std::process::Command) -> std::process::Command {
-    let mut command = std::process::Command::new("unshare");
-    let script = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
-    command
-        .args(["--user", "--map-root-user", "sh", "-c", script])
-        .arg(plain.get_program())
-        .args(plain.get_args());
-    command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
+/// A kind of namespace that some machines let nobody have.
+#[derive(Clone, Copy)]
+struct Forbidden {
+    limit: &'static str,
+    /// What `up` and `doctor` say then.
+    warning: &'static str,
+    finding: &'static str,
+    remedy: &'static str,
 }
 
-fn can_forbid_namespaces() -> bool {
-    let is_able = without_namespaces(&std::process::Command::new("true"))
-        .output()
-        .is_ok_and(|ended| ended.status.success());
-    if !is_able {
-        skipped("the program 'unshare' cannot forbid namespaces here");
+const USERS: Forbidden = Forbidden {
+    limit: "max_user_namespaces",
+    warning: "agents are not isolated and can act as you",
+    finding: "agents are not isolated and can act as you, also in your repositories",
+    remedy: "Allow user namespaces for this program, or run agents on a Coder deployment.",
+};
+
+const PROCESSES: Forbidden = Forbidden {
+    limit: "max_pid_namespaces",
+    warning: "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop",
+    finding: "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop",
+    remedy: "Allow PID namespaces with a /proc of their own for this program.",
+};
+
+impl Forbidden {
+    /// The same command in a user namespace that allows no more of them.
+    fn to(self, plain: &std::process::Command) -> std::process::Command {
+        let mut command = std::process::Command::new("unshare");
+        let script = format!("echo 0 >/proc/sys/user/{} && exec \"$0\" \"$@\"", self.limit);
+        command
+            .args(["--user", "--map-root-user", "sh", "-c", &script])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
     }
-    is_able
+
+    fn can_be(self) -> bool {
+        let is_able =
+            self.to(&std::process::Command::new("true")).output().is_ok_and(|ended| ended.status.success());
+        if !is_able {
+            skipped("the program 'unshare' cannot forbid namespaces here");
+        }
+        is_able
+    }
 }
 
 #[tokio::test]
 async fn where_agents_cannot_be_isolated_up_and_doctor_say_so_and_all_works() {
-    if !can_forbid_namespaces() {
+    works_without(USERS).await;
+}
+
+#[tokio::test]
+async fn where_agents_cannot_have_pid_namespaces_up_and_doctor_say_so_and_all_works() {
+    works_without(PROCESSES).await;
+}
+
+async fn works_without(forbidden: Forbidden) {
+    if !forbidden.can_be() {
         return;
     }
     let program = Program::without_coder();
     let _left = Left(&program);
-    let command = without_namespaces(&program.command(&["up", "--port", "0"]));
+    let command = forbidden.to(&program.command(&["up", "--port", "0"]));
     let mut server = up_by(&program, command).await;
     let create = ["create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
     assert_eq!(agent(&program, &create).await["agent"]["name"], "one");
+    let Forbidden { warning, finding, remedy, .. } = forbidden;
     let reason = "cannot make namespaces: No space left on device (os error 28)";
-    let warning = "agents are not isolated and can act as you";
     assert!(program.log().lines().any(|line| line.contains(warning) && line.contains(reason)));
     let report = program.run(&["--json", "doctor"]).await;
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     let check =
         report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "isolation").unwrap();
-    let expected = serde_json::json!({
-        "name": "isolation",
-        "ok": false,
-        "finding": format!("{warning}: {reason}"),
-        "remedy": "Allow user namespaces for this program, or run agents on a Coder deployment.",
-    });
+    let finding = format!("{finding}: {reason}");
+    let expected =
+        serde_json::json!({ "name": "isolation", "ok": false, "finding": finding, "remedy": remedy });
     assert_eq!(check, &expected);
     assert!(program.run(&["down"]).await.status.success());
     assert!(server.wait().await.unwrap().success());
+    assert_eq!(processes_under(program.directory.path()), Vec::<u32>::new());
 }
 
 #[tokio::test]

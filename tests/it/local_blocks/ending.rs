@@ -1,10 +1,12 @@
 //! Ending all processes of a workspace, however they hide, and nobody else's.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use fleet_mcp::local::process::{Marker, end_tree, find, is_alive, spawn};
+use fleet_mcp::local::process::{EndLimits, Marker, end_tree, find, is_alive, spawn};
 
 use super::workspace::{PATIENT, Workspace, kill};
+use crate::harness::skipped;
 
 #[tokio::test]
 async fn processes_that_listen_end_by_themselves() {
@@ -91,7 +93,7 @@ async fn nobody_elses_processes_are_touched() {
     let neighbour = other.spawn("sleep 1000 & wait").id;
     let mut unmarked = other.spec("exec sleep 1000");
     unmarked.environment.remove("FLEET_WORKSPACE");
-    let bystander = spawn(&unmarked).unwrap();
+    let bystander = spawn(&unmarked, Stdio::null()).unwrap();
     workspace.spawn("exec sleep 1000");
     assert_eq!(workspace.end().await, 1);
     assert_eq!([neighbour, bystander.id].map(|process| is_alive(&process).unwrap()), [true, true]);
@@ -120,4 +122,31 @@ async fn a_marker_that_nobody_carries_finds_nobody() {
     assert_eq!(find(&shorter).unwrap(), []);
     assert_eq!(end_tree(&shorter, PATIENT).await.unwrap(), 0);
     assert_eq!(workspace.end().await, 1);
+}
+
+/// The kernel ends a PID namespace only when every process inside was reaped, and this parent outside reaps none.
+#[tokio::test]
+async fn a_namespace_ends_although_a_process_outside_does_not_reap_its_child_inside() {
+    let workspace = Workspace::new();
+    let program = env!("CARGO_BIN_EXE_fleet-mcp");
+    let enclosed = format!("'{program}' enclose --own-processes -- sh -c 'echo inside; exec sleep 1000'");
+    let outside = workspace.spawn(&format!("{enclosed} || echo refused")).id.pid;
+    if workspace.lines(1).await != ["inside"] {
+        return skipped("processes cannot have a PID namespace on this machine");
+    }
+    let [encloser] = children(outside)[..] else { panic!("one process encloses the command") };
+    let namespaces = format!("--user=/proc/{encloser}/ns/user --pid=/proc/{encloser}/ns/pid_for_children");
+    let join = "trap \"\" TERM; sleep 1000 & echo joined; exec tail -f /dev/null";
+    workspace.spawn(&format!("exec nsenter --preserve-credentials --no-fork {namespaces} sh -c '{join}'"));
+    workspace.lines(2).await;
+    // The shell, the encloser, the first process and its command; the process outside and its child.
+    workspace.settled(6).await;
+    let limits = EndLimits { term: Duration::from_millis(300), kill: Duration::from_secs(6) };
+    assert_eq!(end_tree(&workspace.marker, limits).await.unwrap(), 6);
+    assert_eq!(workspace.found(), []);
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }

@@ -1,6 +1,7 @@
 //! Starting processes, knowing them again and noticing their end.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use fleet_mcp::local::process::{ProcessId, exited, is_alive, spawn};
 use uuid::Uuid;
@@ -39,7 +40,7 @@ async fn a_program_that_is_not_there_is_an_error_and_no_process() {
     let workspace = Workspace::new();
     let mut spec = workspace.spec("");
     spec.program = workspace.path("absent");
-    assert_eq!(spawn(&spec).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(spawn(&spec, Stdio::null()).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     assert_eq!(workspace.found(), []);
 }
 

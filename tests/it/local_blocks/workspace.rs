@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use fleet_mcp::local::process::{EndLimits, Marker, ProcessId, ProcessSpec, Spawned, end_tree, find, spawn};
-use fleet_mcp::local::pty::{PtyCommand, PtySpec};
+use fleet_mcp::local::pty::{Lead, PtyCommand, PtySpec};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -52,7 +53,7 @@ impl Workspace {
     }
 
     pub(super) fn spawn(&self, script: &str) -> Spawned {
-        spawn(&self.spec(script)).unwrap()
+        spawn(&self.spec(script), Stdio::null()).unwrap()
     }
 
     pub(super) fn log(&self) -> String {
@@ -81,6 +82,7 @@ impl Workspace {
 
     pub(super) fn terminal(&self, script: &str) -> PtySpec {
         PtySpec {
+            lead: Lead::Started,
             prefix: Vec::new(),
             command: PtyCommand::Script(script.to_owned()),
             directory: self.folder.path().into(),

@@ -1,6 +1,7 @@
 //! The MCP surface as clients meet it: over HTTP and stdio, in both protocol eras.
 
 mod arguments;
+mod bodies;
 mod bridge;
 mod client;
 mod errors;

@@ -1,11 +1,12 @@
 //! Every tool's result, whole, and within the schema the tool declares for it.
 
+use fleet_mcp::domain::agent::AgentStatus;
 use serde_json::{Value, json};
 
 use super::assert_snapshot;
 use super::client::{Era, Http};
 use super::server::McpServer;
-use crate::harness::{AgentScript, Pace, Scene};
+use crate::harness::{AgentScript, Pace, Scene, eventually};
 
 /// One good call of each tool, in an order in which each finds what it needs.
 fn calls() -> Vec<(&'static str, Value)> {
@@ -33,10 +34,34 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("cancel_agent_task", json!({ "agent_name": "one" })),
         ("show_agent_log", json!({ "agent_name": "one" })),
         ("start_agent", json!({ "agent_name": "one" })),
+        ("list_operations", json!({ "agent_filter": "ONE", "include_ended": true })),
+        // The id is that of an operation which waits behind another one.
+        ("cancel_operation", json!({ "operation_id": WAITING, "wait_seconds": 45 })),
         ("restart_agent", json!({ "agent_name": "one", "wait_seconds": 45 })),
         ("stop_agent", json!({ "agent_name": "one", "wait_seconds": 45 })),
         ("delete_agent", json!({ "agent_name": "one", "wait_seconds": 45 })),
     ]
+}
+
+const WAITING: &str = "an operation that waits";
+
+/// A stop that waits behind a restart which does not get on.
+async fn waiting_stop(scene: &Scene) -> Value {
+    scene.coder.set_pace(Pace::Held);
+    scene.running.restart_agent("one").await.unwrap();
+    let stop = scene.running.stop_agent("one").await.unwrap().operation.unwrap();
+    json!({ "operation_id": stop.to_string(), "wait_seconds": 45 })
+}
+
+/// Lets everything get on again.
+async fn settled(scene: &Scene) {
+    scene.coder.set_pace(Pace::PerRead);
+    eventually("no operation is open", async || {
+        scene.running.store.operations_open().await.unwrap().is_empty()
+    })
+    .await;
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    scene.coder.set_pace(Pace::Instant);
 }
 
 #[tokio::test]
@@ -52,6 +77,8 @@ async fn every_tool_answers_as_it_declares() {
     assert_eq!(called, declared);
     for (name, arguments) in calls() {
         let tool = listed.iter().find(|tool| tool["name"] == name).unwrap();
+        let is_waiting = arguments["operation_id"] == WAITING;
+        let arguments = if is_waiting { waiting_stop(&server.scene).await } else { arguments };
         jsonschema::validate(&tool["inputSchema"], &arguments).unwrap();
         let result = client.call(name, arguments).await;
         jsonschema::validate(&tool["outputSchema"], &result)
@@ -63,6 +90,7 @@ async fn every_tool_answers_as_it_declares() {
                 server.scene.running.rests("one").await;
             }
             "start_agent_task" => server.scene.running.works("one").await,
+            "cancel_operation" => settled(&server.scene).await,
             _ => {}
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Program, Up, eventually, kill, processes_under, taken_in};
+use crate::harness::{Program, Up, eventually, kill, processes_under, runners_under, taken_in};
 
 const ROUNDS: u64 = 12;
 const AGENT: &str = "one";
@@ -22,15 +22,6 @@ fn victim_of(round: u64) -> Victim {
     [Victim::Server, Victim::Runner, Victim::Both][usize::try_from(round % 3).unwrap()]
 }
 
-/// The process that every other one of the workspace descends from.
-fn runners(program: &Program) -> Vec<u32> {
-    let is_runner = |pid: &u32| {
-        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        arguments.split(|byte| *byte == 0).any(|argument| argument == b"agent")
-    };
-    processes_under(program.directory.path()).into_iter().filter(is_runner).collect()
-}
-
 /// What is killed is dead when this returns; the server that is given back serves.
 async fn strike(up: Up, victim: Victim) -> Up {
     let program = up.program.clone();
@@ -43,8 +34,10 @@ async fn strike(up: Up, victim: Victim) -> Up {
         }
     };
     if is_runner_hit {
-        runners(&program).into_iter().for_each(kill);
-        eventually("the runner is gone", async || runners(&program).is_empty()).await;
+        let runners = || runners_under(program.directory.path());
+        let victims = runners();
+        victims.iter().copied().for_each(kill);
+        eventually("the runner is gone", async || !runners().iter().any(|pid| victims.contains(pid))).await;
     }
     let up = match spared {
         Some(up) => up,

@@ -1,16 +1,17 @@
 //! Kill -9 at every named point of each operation: the next server converges, nothing is done twice.
 
-#[cfg(not(feature = "test-hooks"))]
+/// Says something in both builds: what is looked for is found where it must be.
 #[test]
-fn a_normal_build_has_no_kill_points() {
+fn only_a_build_with_test_hooks_has_kill_points() {
     let binary = std::fs::read(env!("CARGO_BIN_EXE_fleet-mcp")).unwrap();
     let marker = b"FLEET_KILL_POINT";
-    assert!(!binary.windows(marker.len()).any(|window| window == marker));
+    let has_points = binary.windows(marker.len()).any(|window| window == marker);
+    assert_eq!(has_points, cfg!(feature = "test-hooks"));
 }
 
 #[cfg(feature = "test-hooks")]
 mod with_hooks {
-    use crate::harness::{CoderStub, Pace, Program, eventually, stub};
+    use crate::harness::{CoderStub, Pace, Program, ServerProcess, eventually, stub};
 
     const POINTS_OF_CREATE: [&str; 7] = [
         "create.accepted",
@@ -26,16 +27,59 @@ mod with_hooks {
     const POINTS_OF_DELETE: [&str; 5] =
         ["delete.accepted", "send.recorded", "send.answered", "end.reached", "end.recording"];
 
+    const POINTS_OF_CANCEL: [&str; 4] = ["cancel.accepted", "cancel.asked", "end.reached", "end.recording"];
+    const POINTS_OF_TAKING_BACK: [&str; 6] = [
+        "delete.begun",
+        "cancel.accepted",
+        "cancel.asked",
+        "send.recorded",
+        "send.answered",
+        "end.recording",
+    ];
+
     /// Runs a command on a server that dies at the point, then on one that does not; waits until all is settled.
     async fn killed_at(point: &str, program: &Program, arguments: &[&str]) {
         let mut doomed = program.clone().variable("FLEET_KILL_POINT", point).serve().await;
         program.run(arguments).await;
-        let ended = tokio::time::timeout(std::time::Duration::from_secs(30), doomed.child.wait()).await;
-        let status = ended.unwrap_or_else(|_| panic!("the server did not die at {point}")).unwrap();
-        assert_eq!(status.code(), None, "{point}: killed, not ended: {}", program.log());
+        dead(point, program, &mut doomed).await;
         let server = program.serve().await;
         settled(program).await;
         assert_eq!(server.terminate().await, Some(0));
+    }
+
+    /// Nothing moves at Coder before the build is being canceled there.
+    async fn canceled_and_killed_at(point: &str, program: &Program, (coder, id): (&CoderStub, &str)) {
+        let is_later = !["delete.begun", "cancel.accepted", "cancel.asked"].contains(&point);
+        let mut doomed = program.clone().variable("FLEET_KILL_POINT", point).serve().await;
+        program.run(&["--json", "operations", "cancel", id]).await;
+        if is_later {
+            canceling(coder).await;
+        }
+        dead(point, program, &mut doomed).await;
+        let server = program.serve().await;
+        if !is_later {
+            canceling(coder).await;
+        }
+        settled(program).await;
+        assert_eq!(server.terminate().await, Some(0));
+    }
+
+    /// Waits until Coder cancels the build, and lets time pass there.
+    async fn canceling(coder: &CoderStub) {
+        eventually("the build is being canceled", async || {
+            let latest = coder.workspace("one")["latest_build"].clone();
+            // Coder cancels a build that has not begun at once, and then takes the delete.
+            let status = &latest["job"]["status"];
+            status == "canceling" || status == "canceled" || latest["transition"] == "delete"
+        })
+        .await;
+        coder.set_pace(Pace::PerRead);
+    }
+
+    async fn dead(point: &str, program: &Program, doomed: &mut ServerProcess) {
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(30), doomed.child.wait()).await;
+        let status = ended.unwrap_or_else(|_| panic!("the server did not die at {point}")).unwrap();
+        assert_eq!(status.code(), None, "{point}: killed, not ended: {}", program.log());
     }
 
     /// Waits until no operation is under way.
@@ -125,6 +169,56 @@ mod with_hooks {
             killed_at(point, &program, &["--json", "agents", "restart", "one"]).await;
             assert_eq!(listed(&program).await, row("one", "idle"), "restart {point}");
             assert_eq!(coder.workspaces()[0].builds, 5, "restart {point}");
+        }
+    }
+
+    /// The id of the one operation under way.
+    async fn under_way(program: &Program) -> String {
+        let list = program.json(&["--json", "operations", "list"]).await;
+        list["operations"][0]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Kind and state of the newest operation that is no delete.
+    async fn newest(program: &Program) -> (String, String) {
+        let server = program.serve().await;
+        let list = program.json(&["--json", "operations", "list", "--all"]).await;
+        server.terminate().await;
+        let operations = list["operations"].as_array().unwrap();
+        let found = operations.iter().find(|row| row["kind"] != "delete").unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        (text(&found["kind"]), text(&found["state"]))
+    }
+
+    #[tokio::test]
+    async fn the_cancel_of_a_stop_converges_from_every_point() {
+        for point in POINTS_OF_CANCEL {
+            let (coder, program) = with_agent().await;
+            coder.set_pace(Pace::Held);
+            let server = program.serve().await;
+            program.json(&["--json", "agents", "stop", "one"]).await;
+            eventually("the stop is sent", async || coder.workspaces()[0].builds == 2).await;
+            let id = under_way(&program).await;
+            server.terminate().await;
+            canceled_and_killed_at(point, &program, (&coder, &id)).await;
+            assert_eq!(newest(&program).await, ("stop".to_owned(), "canceled".to_owned()), "{point}");
+            assert_eq!(coder.workspaces()[0].builds, 2, "{point}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_cancel_of_a_create_leaves_nothing_from_every_point() {
+        for point in POINTS_OF_TAKING_BACK {
+            let coder = stub(Pace::Held).await;
+            let program = Program::on(&coder);
+            let server = program.serve().await;
+            let create = ["--json", "agents", "create", "--project", "setup", "--spec", "x", "--name", "one"];
+            program.json(&create).await;
+            eventually("Coder has the workspace", async || coder.workspaces().len() == 1).await;
+            let id = under_way(&program).await;
+            server.terminate().await;
+            canceled_and_killed_at(point, &program, (&coder, &id)).await;
+            assert_eq!(listed(&program).await, Vec::new(), "{point}");
+            assert_eq!(newest(&program).await, ("create".to_owned(), "canceled".to_owned()), "{point}");
         }
     }
 

@@ -1,7 +1,13 @@
 //! The program as its users run it: started, stopped, killed, and found by its clients.
 
 mod both_kills;
+#[cfg(feature = "test-hooks")]
+mod build_kills;
+mod doctor_locks;
+mod half_open;
+mod interrupts;
 mod kill_points;
+mod parked;
 mod serving;
 mod stdio;
 mod task_kills;

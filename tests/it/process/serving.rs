@@ -124,6 +124,26 @@ async fn what_prevents_a_start_is_said_in_one_line_with_the_remedy() {
 }
 
 #[tokio::test]
+async fn an_emptied_database_is_refused_with_the_command_that_begins_anew() {
+    let (_coder, program) = scene().await;
+    assert_eq!(program.serve().await.terminate().await, Some(0));
+    let database = program.data_dir().join("fleet.db");
+    std::fs::write(&database, "").unwrap();
+    let refused = program.run(&["serve", "--port", "0"]).await;
+    let (path, backups) = (database.display(), program.data_dir().join("backups"));
+    let expected = format!(
+        "{path} is empty, though this data directory was in use before; there is no backup in {}; to begin anew run \
+         'rm {path}'",
+        backups.display()
+    );
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains(&expected), "{}", stderr(&refused));
+    assert_eq!(std::fs::metadata(&database).unwrap().len(), 0);
+    std::fs::remove_file(&database).unwrap();
+    assert_eq!(program.serve().await.terminate().await, Some(0));
+}
+
+#[tokio::test]
 async fn a_server_killed_at_any_time_is_replaced_by_the_next_one() {
     let (coder, program) = scene().await;
     let server = program.serve().await;

@@ -95,7 +95,7 @@ async fn no_filter_of_the_users_changes_what_is_saved_but_what_they_ignore_is_ig
 }
 
 #[tokio::test]
-async fn in_a_worktree_of_somebody_elses_repository_only_the_agents_own_work_is_saved() {
+async fn in_a_clone_of_the_callers_repository_only_the_agents_own_work_is_saved() {
     let program = Program::without_coder();
     let host = program.repository();
     let noise: Vec<u8> =

@@ -1,11 +1,13 @@
 //! Restoring: a new branch of a repository, from the command line.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use super::{git, make_work};
-use crate::harness::{Program, Up};
+use crate::harness::{Program, Up, eventually};
 
 async fn rescued(up: &Up, name: &str) -> String {
     let deleted = up.delete(name, "").await;
@@ -27,7 +29,8 @@ async fn work_comes_back_as_a_branch_of_a_new_repository() {
     let restored = restore(&up, &id, &into).await;
     let commit = git(&into, &["rev-parse", "rescue/otter"]);
     let expected = json!({
-        "id": id, "agent_name": "otter", "repository": into, "branch": "rescue/otter", "commit": commit, "branches": []
+        "id": id, "agent_name": "otter", "repository": into, "branch": "rescue/otter", "commit": commit, "branches": [],
+        "left_out": 0
     });
     assert_eq!(restored, expected);
     assert_eq!(git(&into, &["show", "rescue/otter:untracked.txt"]), "new");
@@ -109,4 +112,107 @@ async fn what_cannot_be_restored_says_why() {
         told.contains("has nothing to restore: its work was not saved: the workspace is not running"),
         "{told}"
     );
+}
+
+/// Branches with a commit each, below `refs/` and this prefix.
+fn make_branches(repository: &Path, prefix: &str, n_branches: usize) {
+    for number in 1..=n_branches {
+        let commit =
+            git(repository, &["commit-tree", "-p", "HEAD", "-m", &number.to_string(), "HEAD^{tree}"]);
+        git(repository, &["update-ref", &format!("{prefix}/b{number:03}"), &commit]);
+    }
+}
+
+/// A directory with a `git` that runs this script first.
+fn with_own_git(directory: &Path, script: &str) -> String {
+    let path = std::env::var("PATH").unwrap();
+    let (own, file) = (directory.join("bin"), directory.join("bin/git"));
+    std::fs::create_dir(&own).unwrap();
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\nPATH='{path}' exec git \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{path}", own.display())
+}
+
+#[tokio::test]
+async fn of_very_many_branches_the_newest_are_saved_and_the_answer_says_so() {
+    let up = Up::start(&Program::without_coder()).await;
+    up.agent("otter").await;
+    let repository = up.workspace("otter").join("repo");
+    make_work(&repository);
+    make_branches(&repository, "refs/heads", 103);
+    let deleted = up.delete("otter", "").await;
+    // The branch on which the agent works is one more.
+    let message = "agent 'otter' is deleted; its work was saved, but only the newest 100 of its 104 branches";
+    assert_eq!(deleted["message"], message);
+    let directory = tempfile::tempdir().unwrap();
+    let id = deleted["rescued"]["id"].as_str().unwrap();
+    let restored = restore(&up, id, &directory.path().join("new")).await;
+    let n_branches = restored["branches"].as_array().unwrap().len();
+    assert!((99..=100).contains(&n_branches), "{restored}");
+    assert_eq!((&restored["branch"], &restored["left_out"]), (&json!("rescue/otter"), &json!(0)));
+}
+
+#[tokio::test]
+async fn very_many_branches_in_a_bundle_are_restored_by_one_fetch_and_within_a_bound() {
+    let up = Up::start(&Program::without_coder()).await;
+    up.agent("otter").await;
+    let repository = up.workspace("otter").join("repo");
+    make_work(&repository);
+    make_branches(&repository, "refs/heads", 99);
+    for number in 1..=51 {
+        let message = format!("stash {number}");
+        let commit = git(&repository, &["commit-tree", "-p", "HEAD", "-m", &message, "HEAD^{tree}"]);
+        git(&repository, &["update-ref", "--create-reflog", "-m", &message, "refs/stash", &commit]);
+    }
+    let id = rescued(&up, "otter").await;
+    let bundle = up.get("/api/v1/rescues").await["rescues"][0]["path"].as_str().unwrap().to_owned();
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let path = with_own_git(directory.path(), &format!("echo \"$*\" >> '{}'", log.display()));
+    let into = directory.path().join("new");
+    let program = up.program.clone().variable("PATH", &path);
+    let restored =
+        program.json(&["--json", "rescue", "restore", &id, "--into", into.to_str().unwrap()]).await;
+    let names: Vec<String> = (1..=99).map(|number| format!("rescue-branches/otter/b{number:03}")).collect();
+    // The branch on which the agent works is part of the work and needs no branch of its own.
+    assert_eq!((&restored["branches"], &restored["left_out"]), (&json!(names), &json!(51)));
+    let listed = git(&into, &["for-each-ref", "--format=%(refname:lstrip=2)"]);
+    let all: Vec<String> = std::iter::once("rescue/otter".to_owned()).chain(names).collect();
+    let mut listed: Vec<&str> = listed.lines().collect();
+    listed.sort_by_key(|name| !name.starts_with("rescue/"));
+    assert_eq!(listed, all);
+    let commands = std::fs::read_to_string(&log).unwrap();
+    let n_fetches = commands.lines().filter(|line| line.contains(" fetch ")).count();
+    assert_eq!((n_fetches, commands.lines().count() < 10), (1, true), "{commands}");
+
+    let told = program.run(&["rescue", "restore", &id, "--into", into.to_str().unwrap()]).await;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let left = format!("51 more branches and stashes are only in the bundle {bundle}");
+    assert_eq!(told.lines().last(), Some(left.as_str()), "{told}");
+}
+
+#[tokio::test]
+async fn an_interrupted_restore_leaves_neither_its_download_nor_a_repository() {
+    let up = Up::start(&Program::without_coder()).await;
+    up.agent("otter").await;
+    make_work(&up.workspace("otter").join("repo"));
+    let id = rescued(&up, "otter").await;
+    let directory = tempfile::tempdir().unwrap();
+    let (temporary, mark) = (directory.path().join("tmp"), directory.path().join("mark"));
+    std::fs::create_dir(&temporary).unwrap();
+    let hang = format!("case $* in *bundle*) touch '{}'; exec sleep 600 ;; esac", mark.display());
+    let path = with_own_git(directory.path(), &hang);
+    let into = directory.path().join("new");
+    let mut command = up.program.command(&["rescue", "restore", &id, "--into", into.to_str().unwrap()]);
+    command.env("PATH", path).env("TMPDIR", &temporary).stdin(Stdio::null()).stderr(Stdio::piped());
+    let child = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
+    eventually("git is at work", async || mark.exists()).await;
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1);
+    let pid = rustix::process::Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "error: the command was interrupted\n  next: Run the command again.\n";
+    assert_eq!((output.status.code(), told.as_str()), (Some(1), expected));
+    assert_eq!((std::fs::read_dir(&temporary).unwrap().count(), into.exists()), (0, false));
 }

@@ -62,6 +62,8 @@ fn routes() -> Vec<Route> {
         get(Action::RescueList, About::Fleet, "/rescues"),
         get(Action::RescueFetch, About::Fleet, "/rescues/7"),
         get(Action::RescueFetch, About::Fleet, "/rescues/7/bundle"),
+        get(Action::OperationList, About::Fleet, "/operations"),
+        route(Action::OperationCancel, About::Fleet, post("/operations/7/cancel"), json!({})),
         get(Action::TokenManage, About::Fleet, "/tokens"),
         get(Action::AuditRead, About::Fleet, "/audit"),
         get(Action::Doctor, About::Fleet, "/doctor"),
@@ -96,7 +98,7 @@ fn no_action_and_no_route_is_left_out() {
     assert_eq!(walked, Action::ALL.iter().copied().collect());
 
     let walked = routes().into_iter().map(|route| {
-        let path = route.path.replace("/7", "/{id}");
+        let path = route.path.replace("/operations/7", "/operations/{operation_id}").replace("/7", "/{id}");
         format!("{} /api/v1{path}", route.method)
     });
     let walked: BTreeSet<String> = walked.chain(ALIKE.map(str::to_owned)).collect();

@@ -162,6 +162,29 @@ async fn the_fleet_is_seen_in_one_look() {
 }
 
 #[tokio::test]
+async fn operations_are_listed_and_canceled() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    server.scene.coder.set_pace(Pace::Held);
+    server.post("/api/v1/agents/otter/restart", &json!({})).await;
+    eventually("Coder has the restart", async || {
+        let listed = server.get("/api/v1/operations").await.body;
+        listed["operations"][0]["step"] == "following"
+    })
+    .await;
+    let stop = server.post("/api/v1/agents/otter/stop", &json!({})).await.body;
+    let path = format!("/api/v1/operations/{}/cancel", stop["operation_id"].as_str().unwrap());
+    assert_reply!("cancel_operation", server.post(&path, &json!({ "wait_seconds": 45 })).await);
+    let again = server.post(&path, &json!({})).await;
+    assert_eq!((again.status, &again.body["code"]), (409, &json!("NO_TASK")));
+    let listed = server.get("/api/v1/operations?agent_filter=Otter&include_ended=true&page_size=1").await;
+    assert_reply!("list_operations", listed);
+    let newest = server.get("/api/v1/audit").await.body["entries"][1].clone();
+    let row = (&newest["action"], &newest["outcome"], &newest["operation_id"]);
+    assert_eq!(row, (&json!("cancel_operation"), &json!("allowed"), &stop["operation_id"]));
+}
+
+#[tokio::test]
 async fn a_token_is_made_listed_and_revoked() {
     let server = Server::start().await;
     let body = json!({ "kind": "manager", "name": "night shift", "projects": ["setup"] });

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::role::RoleKind;
+use fleet_mcp::serve::Limits;
 use fleet_mcp::web::{self, Access, Metrics, WebState};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) shutdown: CancellationToken,
     api: Api,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<()>,
     operator_token: String,
 }
 
@@ -133,7 +134,7 @@ impl Server {
 
     /// Returns when the server has answered all it had to.
     pub(crate) async fn stopped(self) {
-        self.serving.await.unwrap().unwrap();
+        self.serving.await.unwrap();
     }
 }
 
@@ -150,10 +151,7 @@ pub(crate) fn reply_text(reply: &Reply) -> String {
     format!("{}\n{}\n{body}", reply.status, headers.collect::<String>())
 }
 
-async fn serve(
-    running: &RunningFleet,
-    extra: Router,
-) -> (String, CancellationToken, JoinHandle<std::io::Result<()>>) {
+async fn serve(running: &RunningFleet, extra: Router) -> (String, CancellationToken, JoinHandle<()>) {
     let shutdown = running.stop.clone();
     let state = WebState {
         fleet: running.fleet.clone(),
@@ -169,8 +167,8 @@ async fn serve(
     let router = web::guard(web::router(state.clone()).merge(extra), &state);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let stop = shutdown.clone().cancelled_owned();
-    let serving = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(stop).into_future());
+    let serving =
+        tokio::spawn(fleet_mcp::serve::serve(listener, router, Limits::of_process(), shutdown.clone()));
     (url, shutdown, serving)
 }
 

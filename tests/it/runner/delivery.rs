@@ -131,7 +131,7 @@ async fn the_prompt_is_the_first_message_once_in_a_workspaces_life() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_the_run_keeps_the_queue_and_exits_cleanly() {
+async fn a_stop_parks_the_run_keeps_the_queue_and_exits_cleanly() {
     let workspace = Workspace::new();
     let runner = workspace.start().await;
     runner.task("first", "fork\nhang").await;
@@ -144,7 +144,7 @@ async fn a_stop_ends_the_run_keeps_the_queue_and_exits_cleanly() {
     assert_eq!(
         runner.outcomes().await,
         [
-            (json!("first"), json!({ "outcome": "interrupted", "by": "stop" })),
+            (json!("first"), json!({ "outcome": "interrupted", "by": "park" })),
             (json!("second"), json!({ "outcome": "complete", "text": "later" })),
         ]
     );

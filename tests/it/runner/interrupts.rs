@@ -101,6 +101,6 @@ async fn a_stop_hurries_an_engine_that_resists() {
     assert_eq!(runner.terminate().await, Some(0));
     assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
     let runner = workspace.start().await;
-    let stopped = json!({ "outcome": "interrupted", "by": "stop" });
-    assert_eq!(runner.outcomes().await, [(json!(null), stopped)]);
+    let parked = json!({ "outcome": "interrupted", "by": "park" });
+    assert_eq!(runner.outcomes().await, [(json!(null), parked)]);
 }

@@ -8,6 +8,7 @@ mod interrupts;
 mod locks;
 mod long_life;
 mod metadata;
+mod parked;
 mod queue;
 mod real;
 mod reports;

@@ -40,8 +40,10 @@ async fn a_task_can_be_taken_back_while_it_waits_and_while_it_runs() {
     let interrupted = json!({ "outcome": "interrupted", "by": "request" });
     let expected = [
         (json!("first"), interrupted.clone()),
-        (json!("second"), interrupted),
+        (json!("second"), interrupted.clone()),
         (json!("third"), json!({ "outcome": "complete", "text": "done" })),
+        // Noted, so that the task is not taken when it comes late.
+        (json!("unknown"), interrupted),
     ];
     assert_eq!(runner.outcomes().await, expected);
     runner.kill().await;

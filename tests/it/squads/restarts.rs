@@ -1,12 +1,23 @@
 //! Kill -9 in the middle of squads: every result is recovered, and no member runs twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{SecondsFormat, TimeDelta, Utc};
+use fleet_mcp::app::squads::{NewMember, StartSquad};
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::hosting::{Hosting, Isolation};
+use fleet_mcp::domain::squad::MemberStatus;
+use fleet_mcp::engine::EngineWord;
+use fleet_mcp::engine::member::MemberEngine;
+use fleet_mcp::engine::template::Values;
 use serde_json::{Value, json};
 
 use super::{SCRIPT, Squads, member};
-use crate::harness::{Up, eventually};
+use crate::harness::{
+    FalseAnswer, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, Up, When, client,
+    eventually, fleet_options, kill, operator, project, runners_under,
+};
 
 const MEMBERS: usize = 3;
 
@@ -140,4 +151,61 @@ mod kill_points {
             all_are_well(&next, &squad).await;
         }
     }
+}
+
+#[tokio::test]
+async fn a_member_whose_runner_is_killed_ends_with_its_reason_and_the_next_one_runs() {
+    let squads = Squads::scripted().await;
+    let began = squads.sign("began");
+    let task = format!("touch {}; sleep 600", began.display());
+    let squad = squads.begin(&json!([member("coder", &task)])).await;
+    eventually("the member runs", async || began.exists()).await;
+    runners_under(squads.up.program.directory.path()).into_iter().for_each(kill);
+    let done = squads.done(&squad).await;
+    let ended = &done["members"][0];
+    let reason = "it was ended from outside, by a stop of its workspace perhaps";
+    assert_eq!((&ended["status"], &ended["reason"]), (&json!("error"), &json!(reason)));
+    let next = squads.run_one(member("coder", "echo fine")).await;
+    assert_eq!((&next["status"], &next["rawStdout"]), (&json!("completed"), &json!("fine\n")));
+}
+
+/// A workspace that is being restarted has another agent than the one that was seen last.
+#[tokio::test]
+async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_does() {
+    let site = LocalSite::new().project(project("setup", None));
+    let local = site.start().await;
+    let proxy = FaultProxy::start(&local.url).await;
+    let mut options = fleet_options();
+    options.engine.word = EngineWord::Demo;
+    let demo = MemberEngine::shipped(EngineWord::Demo, &Values::new()).unwrap().unwrap();
+    options.squads.engines.insert(EngineWord::Demo, demo);
+    options.hosting = Hosting::Embedded(Isolation::Enforced);
+    let coder = client(&proxy.url(), &local.token);
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let running = RunningFleet::start_with(directory, coder, options).await.seen().await;
+    running.create("one").await.unwrap();
+    running.becomes("one", AgentStatus::Idle).await;
+    let body = r#"{"message":"Resource not found or you do not have access to this resource"}"#.to_owned();
+    let gone = FalseAnswer { status: 404, content_type: "application/json".to_owned(), body };
+    let refused = proxy.fault(Rule {
+        matches: Matches::path("/api/v2/workspaceagents/{agent}/pty"),
+        when: When::First(2),
+        kind: ProxyFault::AnswerBefore(gone),
+    });
+    let member = NewMember {
+        role: "coder".to_owned(),
+        task: "say hello".to_owned(),
+        cwd: None,
+        chat: None,
+        agent: Some("one".to_owned()),
+    };
+    let request = StartSquad { members: vec![member], metadata: None, request: None };
+    let squad = running.fleet.squad_start(&operator(), request).await.unwrap();
+    running.fleet.squad_over(&operator(), squad, Duration::from_secs(60)).await.unwrap();
+    let shown = running.fleet.squad_show(&operator(), squad, 1_000).await.unwrap();
+    let [member] = shown.squad.members.as_slice() else { panic!("{shown:?}") };
+    assert_eq!(member.status, MemberStatus::Completed, "{member:?}");
+    assert_eq!(proxy.fault_hits(refused), 2);
+    running.stop().await;
+    local.coder.stop().await;
 }

@@ -107,6 +107,37 @@ async fn a_damaged_database_is_refused_and_the_newest_backup_named() {
 }
 
 #[tokio::test]
+async fn an_empty_file_beside_backups_is_refused_and_the_newest_backup_named() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let options = options(&home.dir);
+    let backup = options.backups.join("fleet-1.db");
+    home.store.backup(&backup).await.unwrap();
+    home.store.close().await;
+    fs::write(&options.path, "").unwrap();
+    let refusal = Store::open(&options).await.unwrap_err();
+    let path = options.path.display();
+    let expected = format!(
+        "{path} is empty, though this data directory was in use before; stop fleet-mcp, remove {path}-wal and copy {} \
+         over {path}",
+        backup.display()
+    );
+    assert_eq!((refusal.to_string(), fs::read(&options.path).unwrap()), (expected, Vec::new()));
+
+    fs::copy(&backup, &options.path).unwrap();
+    let restored = Store::open(&options).await.unwrap();
+    assert_eq!(restored.agents_live().await.unwrap(), vec![agent], "the advice works");
+}
+
+#[tokio::test]
+async fn an_empty_file_of_a_first_start_that_was_cut_short_becomes_a_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = options(&dir);
+    fs::write(&options.path, "").unwrap();
+    assert_eq!(Store::open(&options).await.unwrap().agents_live().await.unwrap(), vec![]);
+}
+
+#[tokio::test]
 async fn operations_acknowledged_before_a_kill_are_there_after_it() {
     let home = Home::new().await;
     home.agent("survivor").await;

@@ -52,7 +52,7 @@ async fn progress_and_end_are_read_back_whole() {
 async fn an_ended_operation_never_reopens() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
-    for end in [OperationEnd::Done, OperationEnd::Canceled] {
+    for end in [OperationEnd::Done, OperationEnd::Canceled("nothing".into())] {
         let operation = operation(&agent, OperationKind::Start);
         home.store.operation_accept(&operation, None).await.unwrap();
         assert!(home.store.operation_end(operation.id, &end, at(2)).await.unwrap());
@@ -105,12 +105,13 @@ async fn a_delete_cancels_what_is_before_it_and_of_the_same_agent_only() {
         operation(&two, OperationKind::Stop),
         operation(&one, OperationKind::Restart),
         operation(&one, OperationKind::Delete),
-        operation(&one, OperationKind::Start),
     ];
     for operation in &operations {
         home.store.operation_accept(operation, None).await.unwrap();
     }
-    let [ended, running, foreign, waiting, delete, after] = operations.map(|operation| operation.id);
+    let after = home.store.operation_accept(&operation(&one, OperationKind::Start), None).await;
+    assert!(matches!(after, Err(StoreError::BeingDeleted)), "{after:?}");
+    let [ended, running, foreign, waiting, delete] = operations.map(|operation| operation.id);
     home.store.operation_end(ended, &OperationEnd::Done, at(2)).await.unwrap();
     home.store.operation_progress(running, Progress::Accepted, at(2)).await.unwrap();
 
@@ -118,7 +119,7 @@ async fn a_delete_cancels_what_is_before_it_and_of_the_same_agent_only() {
     assert_eq!(canceled, vec![running, waiting]);
     assert_eq!(home.store.operations_cancel_before(delete, one.id, at(4)).await.unwrap(), vec![]);
     let open: Vec<OperationId> = home.store.operations_open().await.unwrap().iter().map(|o| o.id).collect();
-    assert_eq!(open, vec![foreign, delete, after]);
+    assert_eq!(open, vec![foreign, delete]);
     let state = home.store.operation_by_id(waiting).await.unwrap().unwrap().state;
     assert_eq!(state, OperationState::Canceled);
 }

@@ -43,6 +43,25 @@ async fn metadata_set_last_wins_and_deleted_agents_are_left_out_of_the_live_ones
 }
 
 #[tokio::test]
+async fn metadata_has_bounds_that_what_the_fleet_counts_is_not_part_of() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let set = async |key: &str, value: &str| {
+        let key = MetadataKey::parse(&format!("fleet_mcp_{key}")).unwrap();
+        home.store.metadata_set(agent.id, &key, &dated(value, 1)).await.map_err(|error| error.to_string())
+    };
+    let full = Err(StoreError::MetadataFull.to_string());
+    for number in 0..100 {
+        assert_eq!(set(&format!("k{number}"), "x").await, Ok(()));
+    }
+    assert_eq!((set("more", "x").await, set("usage", "{}").await), (full.clone(), Ok(())));
+    assert_eq!((set("k1", " ").await, set("more", "x").await), (Ok(()), Ok(())));
+    // Bytes count, not characters.
+    assert_eq!(set("k2", &"ü".repeat(32_768)).await, full);
+    assert_eq!(home.store.metadata_of(agent.id).await.unwrap()["fleet_mcp_k2"], dated("x", 1));
+}
+
+#[tokio::test]
 async fn settings_keep_the_value_set_last() {
     let home = Home::new().await;
     assert_eq!(home.store.setting("review.max_iterations").await.unwrap(), None);

@@ -66,6 +66,28 @@ async fn a_rescue_only_moves_forward_and_its_end_is_told_in_the_history_once() {
 }
 
 #[tokio::test]
+async fn a_delete_that_overtakes_another_ends_its_rescue_and_keeps_its_own() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let mut rescues = Vec::new();
+    for second in [2, 3] {
+        let delete = operation(&agent, OperationKind::Delete);
+        let rescue = Rescue::of(delete.id, (agent.id, &agent.name), &agent.project, at(second));
+        home.store.delete_accept(&delete, Some(&rescue), None).await.unwrap();
+        rescues.push((delete.id, rescue));
+    }
+    let [(first, overtaken), (second, own)] = &rescues[..] else { panic!("two were accepted") };
+    let canceled = home.store.operations_cancel_before(*second, agent.id, at(4)).await.unwrap();
+    assert_eq!(canceled, [*first]);
+    let outcome = RescueOutcome::Failed { reason: "a later delete took its place".into() };
+    let ended = Rescue { outcome, ..overtaken.clone() };
+    assert_eq!(home.store.rescue_of(*first).await.unwrap(), Some(ended));
+    assert_eq!(home.store.rescue_of(*second).await.unwrap().as_ref(), Some(own));
+    let trying = RescueOutcome::Trying { since: at(5) };
+    assert!(!home.store.rescue_move(overtaken.id, &trying, None).await.unwrap());
+}
+
+#[tokio::test]
 async fn what_an_agent_was_given_last_replaces_what_it_had() {
     let home = Home::new().await;
     let agent = home.agent("one").await;

@@ -3,13 +3,13 @@
 use chrono::TimeDelta;
 use fleet_mcp::domain::history::HistoryEntry;
 use fleet_mcp::domain::task::{
-    Cancel, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskMove, TaskState, TaskWork, Verified,
-    WhenBusy, Word,
+    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskMove, TaskState, TaskWork,
+    Verified, WhenBusy, Word,
 };
+use fleet_mcp::domain::task_order::Admission;
+use fleet_mcp::domain::task_plan::Again;
 use fleet_mcp::domain::words::AppState;
-use fleet_mcp::store::{
-    Admission, CancelTaken, LatestTasks, Meaning, RequestKey, StoreError, TaskAccepted, Which,
-};
+use fleet_mcp::store::{CancelTaken, LatestTasks, Meaning, RequestKey, StoreError, TaskAccepted, Which};
 
 use super::{Home, at, given, missing, page, report};
 
@@ -19,7 +19,8 @@ const INTERRUPT: Admission = Admission { when_busy: WhenBusy::Interrupt, is_star
 
 impl Home {
     async fn queued(&self, task: &Task) {
-        assert_eq!(self.store.task_accept(task, QUEUE, None).await.unwrap(), TaskAccepted::New);
+        let accepted = self.store.task_accept(task, QUEUE, None).await.unwrap();
+        assert_eq!((&accepted.task, accepted.n_interrupted), (task, 0));
     }
 
     async fn moved(&self, task: &Task, to: TaskState, second: i64) -> Task {
@@ -41,7 +42,7 @@ async fn of_two_tasks_at_once_one_wins_and_the_other_finds_the_agent_busy() {
     assert_eq!(outcomes.iter().filter(|won| **won).count(), 1);
     let lost = [first, second].into_iter().find_map(Result::err).unwrap();
     assert!(matches!(lost, StoreError::Busy), "{lost}");
-    assert_eq!(home.store.tasks_open_count(agent.id).await.unwrap(), 1);
+    assert_eq!(home.store.tasks_queued(9).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -70,7 +71,7 @@ async fn the_same_key_is_the_same_task_and_other_arguments_are_refused() {
     let first = given(&agent, "a", 1);
     home.store.task_accept(&first, REJECT, Some(&key(1))).await.unwrap();
     let again = home.store.task_accept(&given(&agent, "a", 2), REJECT, Some(&key(1))).await.unwrap();
-    assert_eq!(again, TaskAccepted::Repeated(Box::new(first)));
+    assert_eq!(again, TaskAccepted { task: first, n_before: 0, n_interrupted: 0 });
     let other = home.store.task_accept(&given(&agent, "b", 2), REJECT, Some(&key(2))).await;
     assert!(matches!(other, Err(StoreError::KeyReused)), "{other:?}");
     assert_eq!(home.store.request_keys_prune(at(9)).await.unwrap(), 1);
@@ -125,7 +126,9 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
     task.work = TaskWork {
         delivery: Delivery::Taken { channel: Channel::AgentApi, at: at(2), base: Some(5) },
         attempt: 2,
+        is_continued: true,
         working_since: Some(at(2)),
+        worked: TimeDelta::seconds(3),
         last_sign: Some(at(3)),
         silent_since: Some(at(4)),
         parked_until: Some(at(5)),
@@ -142,7 +145,7 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
     assert!(home.store.task_save(&task, &[(TaskState::Working, "parked")], at(5)).await.unwrap());
     let expected = Task {
         work: TaskWork {
-            cancel: Some(Cancel { at: at(3), may_stop: true }),
+            cancel: Some(Cancel { cause: CancelCause::Request, at: at(3), may_stop: true }),
             claim: Some(claim),
             ..task.work.clone()
         },
@@ -184,7 +187,7 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
     say(Meaning::GoesOn(task.id)).await;
     assert_eq!(claimed().await, None);
     say(Meaning::Claim(task.id, &claim)).await;
-    begun.resume();
+    begun.resume(Again::Whole);
     assert!(home.store.task_save(&begun, &[(TaskState::Working, "again")], at(5)).await.unwrap());
     assert_eq!(claimed().await, None);
 }
@@ -213,33 +216,51 @@ async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves(
 }
 
 #[tokio::test]
-async fn what_is_begun_goes_first_then_what_is_urgent_then_what_is_oldest() {
+async fn tasks_are_done_in_the_order_accepted_whatever_the_clock_showed() {
     let home = Home::new().await;
     let (agent, other) = (home.agent("one").await, home.agent("two").await);
-    let (a, b) = (given(&agent, "a", 1), given(&agent, "b", 2));
-    let mut urgent = given(&agent, "urgent", 3);
-    urgent.work.is_urgent = true;
-    for task in [&b, &a] {
-        home.queued(task).await;
-    }
-    let open =
-        async || home.store.tasks_latest_of(agent.id).await.unwrap().open.map(|task| task.entry.message);
-    assert_eq!(open().await.as_deref(), Some("a"));
-    let a = home.moved(&a, TaskState::Working, 4).await;
-    home.store.task_accept(&urgent, INTERRUPT, None).await.unwrap();
-    let begun = home.store.task_by_id(a.id).await.unwrap().unwrap();
-    assert_eq!(begun.work.cancel, Some(Cancel { at: at(3), may_stop: false }), "what it does is to end");
-    assert_eq!(open().await.as_deref(), Some("a"));
-    let ended = home.moved(&begun, TaskState::Canceled, 5).await;
+    let b = given(&agent, "b", 2);
+    home.queued(&b).await;
+    let mut a = given(&agent, "a", 1);
+    let accepted = home.store.task_accept(&a, QUEUE, None).await.unwrap();
+    a.entry.created_at = at(2) + TimeDelta::microseconds(1);
+    assert_eq!(accepted, TaskAccepted { task: a.clone(), n_before: 1, n_interrupted: 0 });
+    let done = home.moved(&b, TaskState::Done, 4).await;
     let latest = home.store.tasks_latest_of(agent.id).await.unwrap();
     let version = latest.version;
     assert!(version > 0);
-    assert_eq!(
-        latest,
-        LatestTasks { open: Some(urgent), running: None, last: Some(ended), word: None, version }
-    );
+    assert_eq!(latest, LatestTasks { open: Some(a), running: None, last: Some(done), word: None, version });
     assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
     assert_eq!(home.store.tasks_latest_of(other.id).await.unwrap(), LatestTasks::default());
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_what_waits_marks_what_is_begun_and_counts_both() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let (begun, waiting, urgent) = (given(&agent, "a", 1), given(&agent, "b", 2), given(&agent, "c", 3));
+    for task in [&begun, &waiting] {
+        home.queued(task).await;
+    }
+    let begun = home.moved(&begun, TaskState::Working, 4).await;
+    let key = RequestKey {
+        principal: "ann".into(),
+        tool: "start_agent_task".into(),
+        key: "k".into(),
+        fingerprint: [1; 32],
+    };
+    let accepted = home.store.task_accept(&urgent, INTERRUPT, Some(&key)).await.unwrap();
+    assert_eq!(accepted, TaskAccepted { task: urgent.clone(), n_before: 0, n_interrupted: 2 });
+    let cancel = Some(Cancel { cause: CancelCause::Interrupt(urgent.id), at: at(3), may_stop: false });
+    let begun = home.store.task_by_id(begun.id).await.unwrap().unwrap();
+    assert_eq!((begun.state(), begun.work.cancel), (TaskState::Working, cancel));
+    let waiting = home.store.task_by_id(waiting.id).await.unwrap().unwrap();
+    let reason = format!("interrupted by task {}; the agent did not have it yet", urgent.id);
+    assert_eq!((waiting.state(), waiting.entry.outcome), (TaskState::Canceled, Some(reason)));
+    let open = home.store.tasks_latest_of(agent.id).await.unwrap().open;
+    assert_eq!(open.map(|task| task.id), Some(begun.id), "it ends first");
+    let again = home.store.task_accept(&given(&agent, "c", 9), INTERRUPT, Some(&key)).await.unwrap();
+    assert_eq!(again, TaskAccepted { task: urgent, n_before: 1, n_interrupted: 2 });
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
 
 use crate::harness::{
-    AgentScript, FalseAnswer, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When,
+    AgentScript, FalseAnswer, Fault, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When,
     eventually, operator, stub,
 };
 
@@ -176,4 +176,16 @@ async fn working_reported_for_ever_by_a_dead_process_is_not_believed() {
     scene.running.becomes("one", AgentStatus::Idle).await;
     let task = give(&scene.running, "Go on").await;
     assert_eq!(ended(&scene.running, task).await.state(), TaskState::Done);
+}
+
+#[tokio::test]
+async fn a_text_that_a_rate_limit_held_back_is_told_later_and_not_given_up() {
+    let scene = ready().await;
+    let kind = Fault::RateLimited { retry_after: 60, reset_after: 60 };
+    let hits =
+        scene.coder.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::First(1), kind });
+    let task = give(&scene.running, "Write a test").await;
+    let task = ended(&scene.running, task).await;
+    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done: Write a test")));
+    assert_eq!((scene.coder.fault_hits(hits), times_told(&scene.coder, "Write a test")), (1, 1));
 }

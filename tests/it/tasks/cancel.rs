@@ -21,10 +21,8 @@ fn told(canceled: &TaskCanceled) -> (Option<TaskState>, AgentStatus, Reached) {
     (canceled.task.as_ref().map(|task| task.state()), canceled.status, canceled.reached)
 }
 
-/// The runner itself, which has the lowest process id of its workspace.
 fn signal_runner(crew: &Crew, signal: Signal) {
-    let runner = crew.site.processes().into_iter().min().expect("a runner runs");
-    kill_process(Pid::from_raw(runner.cast_signed()).unwrap(), signal).unwrap();
+    kill_process(Pid::from_raw(crew.site.runner().cast_signed()).unwrap(), signal).unwrap();
 }
 
 /// The words of the agent's last report, once it is the one of an interruption; a failure would ask for attention.
@@ -56,7 +54,7 @@ async fn an_agent_that_ignores_pleas_is_idle_again_and_its_history_says_canceled
     crew.works("one").await;
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Interrupt));
-    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    crew.only_the_runner_is_left().await;
     let last = crew.tasks("one").await.pop().unwrap();
     assert_eq!((last.0.as_str(), last.1.as_str()), ("canceled", "hang"));
     let next = crew.give("one", "say fine again").await;
@@ -101,7 +99,7 @@ async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
     let ended = crew.ended(task).await;
     let outcome = "the agent did not react, so its processes were ended";
     assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Canceled, Some(outcome)));
-    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    crew.only_the_runner_is_left().await;
     reports_an_interruption(&crew).await;
     let next = crew.give("one", "say awake").await;
     assert_eq!(crew.ended(next).await.state(), TaskState::Done);
@@ -120,7 +118,7 @@ async fn work_that_is_no_task_is_ended_too_and_the_answer_says_what_helped() {
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (None, AgentStatus::Idle, Reached::Signals));
     assert_eq!(canceled.message, "agent 'one' did not react, so its processes were ended");
-    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    crew.only_the_runner_is_left().await;
     reports_an_interruption(&crew).await;
 }
 
@@ -146,6 +144,19 @@ async fn a_parked_task_is_canceled_without_a_doubt() {
     .await;
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(canceled.task.map(|task| task.state()), Some(TaskState::Canceled));
+    assert_eq!(canceled.message, "the task of agent 'one' is canceled");
+}
+
+#[tokio::test]
+async fn a_task_that_a_stop_parked_is_canceled_without_another_stop() {
+    let crew = Crew::with("one").await;
+    crew.give("one", "sleep 600").await;
+    crew.works("one").await;
+    crew.running.stop_agent("one").await.unwrap();
+    crew.running.becomes("one", AgentStatus::Stopped).await;
+    let canceled = crew.cancel("one").await.unwrap();
+    assert_eq!(canceled.task.as_ref().map(|task| task.state()), Some(TaskState::Canceled));
+    assert_eq!((canceled.status, canceled.reached), (AgentStatus::Stopped, Reached::None));
     assert_eq!(canceled.message, "the task of agent 'one' is canceled");
 }
 

@@ -91,6 +91,7 @@ async fn what_can_be_seen_of_a_claim_stands_beside_it_and_looking_starts_nothing
     let program = format!("touch {}; echo", sign.display());
     git(&repository, &["config", "core.fsmonitor", &program]);
     let hook = repository.join(".git/hooks/post-index-change");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     script(&hook, &format!("#!/bin/sh\n{program}\n"));
     let talk = crew.give("one", "say nothing was done").await;
     let talk = crew.ended(talk).await.work.verified.unwrap();

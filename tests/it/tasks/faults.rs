@@ -78,7 +78,7 @@ async fn a_message_that_arrives_after_its_task_was_canceled_is_ended_in_the_work
     let arrived = crew.ask_app("one", AppRequest::post("/message", body)).await;
     assert_eq!(arrived.status, 200);
     assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "sleep 601"]);
-    eventually("nothing runs for it", async || crew.site.processes().len() == 1).await;
+    crew.only_the_runner_is_left().await;
     crew.rests("one").await;
     assert_eq!(crew.ended(late).await.state(), TaskState::Canceled);
 }
@@ -120,8 +120,7 @@ async fn a_runner_that_is_killed_in_the_middle_fails_its_task_and_runs_it_no_sec
     let crew = Crew::with("one").await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
-    let runner = crew.site.processes().into_iter().min().unwrap();
-    kill_process(Pid::from_raw(runner.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_raw(crew.site.runner().cast_signed()).unwrap(), Signal::KILL).unwrap();
     eventually("it is known to be gone", async || {
         let snapshot = crew.running.fleet.board().now();
         let sighting = &snapshot.by_name("one").unwrap().agent.sighting;

@@ -1,5 +1,8 @@
 //! The course of a task: idle, busy, idle; over stops, deletion, restarts; many of them and many at once.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use fleet_mcp::app::error::Code;
 use fleet_mcp::app::logs::ShowLog;
 use fleet_mcp::coder::AppRequest;
@@ -56,7 +59,7 @@ async fn a_task_given_while_the_agent_starts_is_held_until_it_is_ready() {
     let crew = Crew::new().await;
     crew.create("one", "say spec").await;
     let held = crew.start("one", "say held", WhenBusy::Reject).await.unwrap();
-    assert_eq!(held.message, "the task is held until agent 'one' is ready");
+    assert_eq!(held.message, "the task is held until agent 'one' is ready; 1 before it");
     let refused = crew.start("one", "say too much", WhenBusy::Reject).await.unwrap_err();
     assert_eq!((refused.code(), refused.to_string()), (Code::AgentBusy, "agent 'one' is busy".to_owned()));
     crew.ended(held.task.id).await;
@@ -66,32 +69,45 @@ async fn a_task_given_while_the_agent_starts_is_held_until_it_is_ready() {
 }
 
 #[tokio::test]
-async fn a_stopped_agent_refuses_tasks_ends_what_it_did_and_keeps_what_waits() {
+async fn a_stopped_agent_refuses_tasks_and_goes_on_with_what_it_had_at_the_next_start() {
     let crew = Crew::with("one").await;
-    let busy = crew.give("one", "sleep 600").await;
+    let busy = crew.give("one", "say first half\nsleep 3\nsay second half").await;
     crew.works("one").await;
     let waiting = crew.start("one", "say later", WhenBusy::Queue).await.unwrap().task.id;
     crew.running.stop_agent("one").await.unwrap();
-    let stopped = crew.ended(busy).await;
-    assert_eq!(stopped.state(), TaskState::Canceled);
     crew.running.becomes("one", AgentStatus::Stopped).await;
     let refused = crew.start("one", "say no", WhenBusy::Queue).await.unwrap_err();
     let expected = (Code::AgentNotReady, "agent 'one' is not running (stopped)".to_owned());
     assert_eq!((refused.code(), refused.to_string()), expected);
+    let parked = crew.running.store.task_by_id(busy).await.unwrap().unwrap();
+    assert_eq!(parked.state(), TaskState::Working, "{parked:?}");
     crew.running.start_agent("one").await.unwrap();
     let later = crew.ended(waiting).await;
     assert_eq!((later.state(), later.entry.generation), (TaskState::Done, 3));
-    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say later"]);
+    let tasks = crew.tasks("one").await;
+    let done = [
+        row("done", "say ready", "ready"),
+        row("done", "say first half\nsleep 3\nsay second half", "second half"),
+        row("done", "say later", "later"),
+    ];
+    assert_eq!(tasks, done);
+    let taken = crew.taken("one");
+    assert_eq!(
+        [&taken[..2], &taken[3..]].concat(),
+        ["say ready", "say first half\nsleep 3\nsay second half", "say later"]
+    );
+    assert!(taken[2].starts_with("You were interrupted by a restart"), "{}", taken[2]);
 }
 
 #[tokio::test]
-async fn an_agent_that_is_stopped_during_its_first_task_is_idle_after_the_next_start() {
+async fn a_task_that_is_canceled_while_its_agent_is_stopped_does_not_go_on() {
     let crew = Crew::new().await;
     for name in ["one", "two", "three"] {
         crew.create(name, "sleep 600").await;
         crew.works(name).await;
         crew.running.stop_agent(name).await.unwrap();
         crew.running.becomes(name, AgentStatus::Stopped).await;
+        assert_eq!(crew.cancel(name).await.unwrap().task.unwrap().state(), TaskState::Canceled);
         crew.running.start_agent(name).await.unwrap();
         crew.rests(name).await;
         let states: Vec<String> = crew.tasks(name).await.into_iter().map(|(state, _, _)| state).collect();
@@ -228,4 +244,39 @@ async fn every_report_of_quick_tasks_belongs_to_its_task() {
         let (begun, ended) = (report.message.clone(), format!("say {}", report.message));
         assert!(text == Some(begun.as_str()) || text == Some(ended.as_str()), "{text:?}: {report:?}");
     }
+}
+
+/// Looks without a pause, as many clients at once would: a row speaks of one moment, in all its fields.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_row_ever_names_a_task_as_current_that_has_ended() {
+    let crew = Crew::with("one").await;
+    let (fleet, stop) = (crew.running.fleet.clone(), Arc::new(AtomicBool::new(false)));
+    let until = Arc::clone(&stop);
+    let looking = tokio::task::spawn_blocking(move || {
+        let (mut n_looks, mut wrong) = (0_u64, Vec::new());
+        while !until.load(Ordering::Relaxed) {
+            n_looks += 1;
+            let snapshot = fleet.board().now();
+            let Some(state) = snapshot.by_name("one") else { continue };
+            let last = state.tasks.last.as_ref().map(|task| task.entry.message.as_str());
+            let current = state.current_task();
+            if current.is_some() && current == last && !wrong.contains(&current.map(str::to_owned)) {
+                wrong.push(current.map(str::to_owned));
+            }
+        }
+        (n_looks, wrong)
+    });
+    let texts = ["say a", "say b", "say c", "say d", "say e", "say f"];
+    let mut given = Vec::new();
+    for text in texts {
+        given.push(crew.start("one", text, WhenBusy::Queue).await.unwrap().task.id);
+    }
+    for task in given {
+        crew.ended(task).await;
+    }
+    crew.rests("one").await;
+    stop.store(true, Ordering::Relaxed);
+    let (n_looks, wrong) = looking.await.unwrap();
+    assert!(n_looks > 1_000, "{n_looks} looks");
+    assert_eq!(wrong, Vec::<Option<String>>::new());
 }

@@ -2,10 +2,12 @@
 
 mod agent_api;
 mod cancel;
+mod dead_runners;
 mod engines;
 mod exec;
 mod exec_real;
 mod faults;
+mod interrupt;
 #[cfg(feature = "test-hooks")]
 mod kill_points;
 mod life;

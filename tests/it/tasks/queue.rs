@@ -36,21 +36,6 @@ async fn a_queued_task_starts_by_itself_when_the_one_before_has_ended() {
 }
 
 #[tokio::test]
-async fn an_urgent_task_ends_what_the_agent_does_and_goes_before_those_that_wait() {
-    let crew = Crew::with("one").await;
-    let first = crew.give("one", "sleep 600").await;
-    crew.works("one").await;
-    let waiting = crew.start("one", "say waiting", WhenBusy::Queue).await.unwrap().task.id;
-    let urgent = crew.start("one", "say urgent", WhenBusy::Interrupt).await.unwrap().task.id;
-    assert_eq!(crew.ended(urgent).await.state(), TaskState::Done);
-    assert_eq!(crew.ended(waiting).await.state(), TaskState::Done);
-    let first = crew.ended(first).await;
-    let expected = (TaskState::Canceled, Some("it was interrupted as asked"));
-    assert_eq!((first.state(), first.entry.outcome.as_deref()), expected);
-    assert_eq!(crew.taken("one"), ["say ready", "sleep 600", "say urgent", "say waiting"]);
-}
-
-#[tokio::test]
 async fn whoever_leads_squads_sees_every_task_that_waits() {
     let crew = Crew::with("one").await;
     crew.agent("two").await;

@@ -130,7 +130,7 @@ async fn an_agent_that_goes_on_long_after_its_claim_is_interrupted_and_then_veri
     crew.running.store.report_add(&entry, Meaning::Claim(task, &claim)).await.unwrap();
     let ended = crew.ended(task).await;
     assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("all done")));
-    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    crew.only_the_runner_is_left().await;
     let seen = ended.work.verified.unwrap();
     assert_eq!((seen.commit.is_some(), seen.is_new, seen.is_pushed), (true, Some(true), false));
     let next = crew.give("one", "say fine again").await;
@@ -146,7 +146,7 @@ async fn a_claimed_usage_limit_holds_the_task_back_once_and_only_when_its_run_is
     let limit = (ReportedState::Failure, "usage limit reached, try again in 2 seconds");
     say(&crew.running, &caller, limit, None).await;
     asks_for(&crew, Attention::Parked).await;
-    assert_eq!(crew.site.processes().len(), 1, "only the runner is left");
+    crew.only_the_runner_is_left().await;
     let ended = crew.ended(task).await;
     assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("did it")));
     assert_eq!(crew.taken("one").len(), 3, "its spec, and the task twice");

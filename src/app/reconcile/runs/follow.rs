@@ -126,7 +126,7 @@ impl Fleet {
             }
             ExecError::Coder(_) | ExecError::Cut { .. } | ExecError::Terminal { .. } | ExecError::Running => {
                 tracing::debug!(run.id = %run.id, %error, "a run's workspace is out of reach");
-                if run.is_overdue(chrono::Utc::now()) {
+                if run.is_overdue(&self.clock()) {
                     let reason = format!("its workspace stayed out of reach: {error}");
                     self.run_finish(run, RunEnd::Lost { reason }).await?;
                 }

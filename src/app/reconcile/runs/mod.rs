@@ -82,7 +82,7 @@ impl Fleet {
             if run.is_ended() {
                 return self.run_clear(&run).await;
             }
-            match run.judge(self.whereabouts(&run), Utc::now()) {
+            match run.judge(self.whereabouts(&run), &self.clock()) {
                 Verdict::Ask(agent) => self.run_follow(&run, agent).await?,
                 Verdict::Wait => {}
                 Verdict::End(end) => self.run_finish(&run, end).await?,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::app::Fleet;
 use crate::app::error::Error;
-use crate::app::ground::{Ground, Plot};
+use crate::app::ground::{Ground, GroundError, Plot};
 use crate::app::hooks::point;
 use crate::app::runs::NewRun;
 use crate::app::snapshot::AgentState;
@@ -31,6 +31,8 @@ const LONGEST_REASON: usize = 300;
 pub(super) enum Unbegun {
     /// It has ended without.
     Ended(MemberEnd),
+    /// Its workspace did not answer, and why: a restart passes, so it is asked again for a while.
+    Silent(String),
     /// For a reason of ours; it is tried again.
     Failed(Error),
 }
@@ -38,6 +40,15 @@ pub(super) enum Unbegun {
 impl Unbegun {
     pub(super) fn ended(note: impl Into<String>) -> Self {
         Self::Ended(MemberEnd::error(note))
+    }
+
+    /// What it means that the workspace could not be asked.
+    fn unasked(error: Error) -> Self {
+        match error {
+            Error::Store(_) => Self::Failed(error),
+            Error::CoderUnavailable(_) | Error::NotReady { .. } => Self::Silent(error.to_string()),
+            error => Self::ended(format!("{}: {error}", error.code().as_str())),
+        }
     }
 }
 
@@ -88,7 +99,7 @@ impl Fleet {
         member.engine = Some(engine.word.word().to_owned());
         let mut values = self.member_values(squad, member, &ground);
         if engine.is_shut_in() {
-            let sandbox = self.sandbox_in(state).await.map_err(|error| Unbegun::ended(error.to_string()))?;
+            let sandbox = self.sandbox_in(state).await.map_err(Unbegun::unasked)?;
             values.insert(SANDBOX.to_owned(), sandbox.word().to_owned());
         }
         self.member_open_chat(member, engine, state, &mut values).await?;
@@ -104,10 +115,7 @@ impl Fleet {
         };
         let word = match known {
             Some(word) => word,
-            None => self.engine_of(state).await.map_err(|error| match error {
-                Error::Store(_) => Unbegun::Failed(error),
-                error => Unbegun::ended(format!("{}: {error}", error.code().as_str())),
-            })?,
+            None => self.engine_of(state).await.map_err(Unbegun::unasked)?,
         };
         self.options().squads.engines.get(&word).ok_or_else(|| {
             Unbegun::ended(format!("ENGINE_UNAVAILABLE: set RUN_TEMPLATE_PATH to call the engine '{word}'"))
@@ -115,8 +123,7 @@ impl Fleet {
     }
 
     async fn member_ground(&self, member: &mut Member, state: &AgentState) -> Result<Ground, Unbegun> {
-        let workspace_agent =
-            state.live.workspace_agent.ok_or_else(|| Unbegun::ended("its workspace has no agent"))?;
+        let workspace_agent = state.workspace_agent().map_err(Unbegun::unasked)?;
         let plot = Plot { cwd: member.wanted_cwd.as_deref(), generation: None, notes: None };
         let looked = self.inside(workspace_agent, &state.agent.project).ground(plot).await;
         let place = match &looked {
@@ -124,7 +131,10 @@ impl Fleet {
             Err(error) => error.place(),
         };
         member.cwd = place.map(str::to_owned);
-        looked.map_err(|error| Unbegun::ended(error.to_string()))
+        looked.map_err(|error| match error {
+            GroundError::Silent(_) => Unbegun::Silent(error.to_string()),
+            error => Unbegun::ended(error.to_string()),
+        })
     }
 
     fn member_values(&self, squad: &Squad, member: &Member, ground: &Ground) -> Values {
@@ -180,8 +190,9 @@ impl Fleet {
         let failed = |said: &str| {
             Unbegun::ended(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
         };
-        let made = self.inside(state.workspace_agent()?, &state.agent.project).exec(command).await;
-        let output = made.map_err(|error| failed(&error.to_string()))?;
+        let workspace_agent = state.workspace_agent().map_err(Unbegun::unasked)?;
+        let made = self.inside(workspace_agent, &state.agent.project).exec(command).await;
+        let output = made.map_err(|error| Unbegun::Silent(format!("no chat could be made: {error}")))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.exit {
             Exit::Code(0) if !id.is_empty() => Ok(id),
@@ -213,9 +224,8 @@ impl Fleet {
             },
         );
         started.await.map_err(|error| match error {
-            Error::NotReady { .. } | Error::AgentNotFound(_) | Error::Invalid { .. } => {
-                Unbegun::ended(error.to_string())
-            }
+            Error::NotReady { .. } => Unbegun::Silent(error.to_string()),
+            Error::AgentNotFound(_) | Error::Invalid { .. } => Unbegun::ended(error.to_string()),
             error => Unbegun::Failed(error),
         })?;
         point("member.launched");

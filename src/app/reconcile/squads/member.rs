@@ -1,7 +1,10 @@
 //! One member from its beginning to its end: begun once, followed, written down.
 
+use std::time::Duration;
+
 use chrono::Utc;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::begin::Unbegun;
 use crate::app::Fleet;
@@ -19,11 +22,17 @@ const HEAD: u64 = 64 << 10;
 /// How much of the end of an output says in the history how it went.
 const TAIL: u64 = 2_000;
 
+/// How long a member waits for a workspace that is up and does not answer, and how often it asks. A workspace that is
+/// being restarted does not answer for a moment.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+const SILENCE_PAUSE: Duration = Duration::from_secs(1);
+
 impl Fleet {
     pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
         if member.status.is_ended() {
             return Ok(());
         }
+        let mut silent_since = None;
         let end = loop {
             if let Some(run) = self.member_run(&member).await?
                 && let Some(end) = self.member_follow(member.id, run).await?
@@ -31,8 +40,15 @@ impl Fleet {
                 break end;
             }
             match self.member_begin(squad, &mut member).await {
-                Ok(()) => {}
+                Ok(()) => silent_since = None,
                 Err(Unbegun::Ended(end)) => break end,
+                Err(Unbegun::Silent(reason)) => {
+                    let since = *silent_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= SILENCE_LIMIT {
+                        break MemberEnd::error(reason);
+                    }
+                    tokio::time::sleep(SILENCE_PAUSE).await;
+                }
                 Err(Unbegun::Failed(error)) => return Err(error),
             }
         };

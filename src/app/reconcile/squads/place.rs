@@ -64,25 +64,16 @@ impl Fleet {
             AgentStatus::Idle | AgentStatus::Busy if state.live.workspace_agent.is_some() => Stand::Ready,
             AgentStatus::Idle | AgentStatus::Busy => Stand::Coming,
             AgentStatus::Pending | AgentStatus::Starting => Stand::Coming,
-            AgentStatus::Stopping | AgentStatus::Stopped | AgentStatus::Failed => {
-                self.down_or_coming(state).await?
+            AgentStatus::Stopping
+            | AgentStatus::Stopped
+            | AgentStatus::Failed
+            | AgentStatus::Canceling
+            | AgentStatus::Canceled => {
+                let is_coming = self.is_being_started(state.agent.id).await?;
+                if is_coming { Stand::Coming } else { Stand::Down }
             }
-            AgentStatus::Canceling | AgentStatus::Canceled => self.down_or_coming(state).await?,
             AgentStatus::Deleting | AgentStatus::Deleted => Stand::Down,
         })
-    }
-
-    /// Something that is under way may bring it up.
-    async fn down_or_coming(&self, state: &AgentState) -> Result<Stand, Error> {
-        let newest = self.store().operations_of(state.agent.id, 1).await?;
-        let is_coming = newest.first().is_some_and(|operation| {
-            !operation.state.is_ended()
-                && matches!(
-                    operation.kind,
-                    OperationKind::Create | OperationKind::Start | OperationKind::Restart
-                )
-        });
-        Ok(if is_coming { Stand::Coming } else { Stand::Down })
     }
 
     async fn member_start_workspace(&self, agent: AgentId) -> Result<(), Error> {

@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     RateLimited { retry_after: u32, reset_after: i64 },
     /// 401, as for a token that expired.
     SignedOut,
+    /// 403, as for a user who may not do this.
+    Forbidden,
     /// 502 with a page of HTML, and nothing happened.
     BadGateway,
     /// The right status with no body at all.
@@ -36,6 +38,10 @@ pub(crate) enum Fault {
     UnknownWords,
     /// One row of a list cannot be decoded; the others can.
     BadRow,
+    /// Workspaces have no newest build.
+    NoBuild,
+    /// Every answer that holds the workspace of this name is larger than a client reads.
+    Huge { name: &'static str },
 }
 
 /// Answers a call, falsely if a rule says so.
@@ -46,6 +52,7 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
     match fault {
         Fault::ErrorBefore => internal_error("the stub was told to fail before the effect"),
         Fault::RateLimited { retry_after, reset_after } => rate_limited(retry_after, reset_after),
+        Fault::Forbidden => Reply::error(403, "Forbidden."),
         Fault::SignedOut => signed_out("API key is invalid."),
         Fault::BadGateway => Reply::html(502, "502 Bad Gateway"),
         Fault::ErrorAfter => {
@@ -61,6 +68,8 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
         Fault::WrongTypes => changed(honest_answer(state, call), swap_types),
         Fault::UnknownWords => changed(honest_answer(state, call), replace_words),
         Fault::BadRow => changed(honest_answer(state, call), spoil_first_row),
+        Fault::NoBuild => changed(honest_answer(state, call), take_builds_away),
+        Fault::Huge { name } => inflated(honest_answer(state, call), name),
     }
 }
 
@@ -93,6 +102,18 @@ fn changed(mut reply: Reply, change: fn(&mut Value)) -> Reply {
     reply
 }
 
+fn inflated(reply: Reply, name: &str) -> Reply {
+    let holds = |row: &Value| row["name"] == name;
+    let is_hit = match &reply.body {
+        Body::Json(body) => {
+            holds(body) || body["workspaces"].as_array().is_some_and(|rows| rows.iter().any(holds))
+        }
+        Body::Text(_) => false,
+    };
+    let huge = || Body::Text(" ".repeat((64 << 20) + 1));
+    if is_hit { Reply { body: huge(), ..reply } } else { reply }
+}
+
 fn swap_types(value: &mut Value) {
     match value {
         Value::String(_) => *value = json!(7),
@@ -114,6 +135,19 @@ fn replace_words(value: &mut Value) {
                 }
                 replace_words(field);
             }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn take_builds_away(body: &mut Value) {
+    match body {
+        Value::Array(rows) => rows.iter_mut().for_each(take_builds_away),
+        Value::Object(fields) => {
+            if let Some(build) = fields.get_mut("latest_build") {
+                *build = Value::Null;
+            }
+            fields.values_mut().for_each(take_builds_away);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }

@@ -1,6 +1,11 @@
 //! Checks of the running server: each says what is wrong and what to do about it.
 
+mod host;
+mod invariants;
+mod secrets;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::process::Command;
 
@@ -11,6 +16,11 @@ use super::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
 use crate::domain::hosting::{Hosting, Isolation};
 use crate::domain::provision::Callback;
+
+pub use host::{HostInspection, Inspection};
+
+/// A git that takes longer to say its version does not run.
+const GIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// One thing looked at; a remedy means it is not well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,15 +43,14 @@ impl Fleet {
         ];
         checks.extend(git(self.hosting()).await);
         checks.extend(isolation(self.hosting()));
+        checks.extend(self.check_invariants().await);
         Ok(checks)
     }
 
     async fn check_store(&self) -> Check {
-        let (finding, remedy) = match self.store().integrity().await {
-            Ok(problems) if problems.is_empty() => ("the database is whole".to_owned(), None),
-            Ok(problems) => {
-                (problems.join("; "), Some("Stop the server and put the newest backup in its place."))
-            }
+        let answers = self.store().ping().await.and_then(|()| self.store().room_for_new_work());
+        let (finding, remedy) = match answers {
+            Ok(()) => ("the database answers".to_owned(), None),
             Err(error) => {
                 (error.to_string(), Some("Free disk space and check the data directory's permissions."))
             }
@@ -115,11 +124,12 @@ async fn git(hosting: &Hosting) -> Option<Check> {
         Hosting::Deployment => return None,
         Hosting::Embedded(_) => {}
     }
-    let (finding, remedy) = match Command::new("git").arg("--version").output().await {
-        Ok(output) if output.status.success() => {
+    let asked = Command::new("git").arg("--version").kill_on_drop(true).output();
+    let (finding, remedy) = match tokio::time::timeout(GIT_LIMIT, asked).await {
+        Ok(Ok(output)) if output.status.success() => {
             (String::from_utf8_lossy(&output.stdout).trim().to_owned(), None)
         }
-        Ok(_) | Err(_) => (
+        Ok(Ok(_) | Err(_)) | Err(_) => (
             "the server finds no git that runs".to_owned(),
             Some(
                 "Install git where the server's PATH leads, or restart the server with another PATH."
@@ -137,8 +147,15 @@ fn isolation(hosting: &Hosting) -> Option<Check> {
         Hosting::Embedded(Isolation::Enforced) => {
             ("agents can reach your files, but not the fleet's data or each other's work".to_owned(), None)
         }
+        Hosting::Embedded(Isolation::SharedProcesses { reason }) => (
+            format!(
+                "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop: \
+                 {reason}"
+            ),
+            Some("Allow PID namespaces with a /proc of their own for this program.".to_owned()),
+        ),
         Hosting::Embedded(Isolation::Absent { reason }) => (
-            format!("agents are not isolated and can act as you: {reason}"),
+            format!("agents are not isolated and can act as you, also in your repositories: {reason}"),
             Some("Allow user namespaces for this program, or run agents on a Coder deployment.".to_owned()),
         ),
     };

@@ -1,0 +1,30 @@
+//! The clock by which the fleet measures: the wall clock beside one that never jumps.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use chrono::{TimeDelta, Utc};
+
+use crate::domain::clock::Clock;
+
+/// The last reading of both clocks.
+#[derive(Debug)]
+pub(super) struct FleetClock(Mutex<(Clock, Instant)>);
+
+impl Default for FleetClock {
+    fn default() -> Self {
+        Self(Mutex::new((Clock::at(Utc::now()), Instant::now())))
+    }
+}
+
+impl FleetClock {
+    /// Reads both clocks; what is read often sees every jump.
+    pub(super) fn read(&self) -> Clock {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wall, steady) = (Utc::now(), Instant::now());
+        let passed = TimeDelta::from_std(steady.saturating_duration_since(last.1)).unwrap_or_default();
+        last.0.read(wall, passed);
+        last.1 = steady;
+        last.0.clone()
+    }
+}

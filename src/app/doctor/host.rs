@@ -1,0 +1,37 @@
+//! What only the machine that hosts the workspaces can tell; a deployment elsewhere tells nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::hosting::HostFindings;
+
+/// A look takes milliseconds; a machine that cannot even do that has other troubles.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Looks at the directories and processes of workspaces. It may block.
+pub trait HostInspection: fmt::Debug + Send + Sync {
+    fn inspect(&self) -> Result<HostFindings, String>;
+}
+
+/// What `doctor` may look at beside the store and Coder.
+#[derive(Debug, Clone, Default)]
+pub struct Inspection {
+    /// None where workspaces live on other machines.
+    pub host: Option<Arc<dyn HostInspection>>,
+    /// Where this server's log may be.
+    pub logs: Vec<PathBuf>,
+}
+
+impl Inspection {
+    pub(super) async fn look(&self) -> Result<HostFindings, String> {
+        let Some(host) = self.host.clone() else { return Ok(HostFindings::default()) };
+        let look = tokio::task::spawn_blocking(move || host.inspect());
+        match tokio::time::timeout(LIMIT, look).await {
+            Ok(Ok(findings)) => findings,
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("looking at directories and processes took too long".to_owned()),
+        }
+    }
+}

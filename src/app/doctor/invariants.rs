@@ -1,0 +1,138 @@
+//! One check for each invariant, as far as it can be told from inside; each is bounded, and none asks Coder.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::secrets;
+use super::{Check, Fleet};
+use crate::app::error::Error;
+use crate::domain::hosting::HostFindings;
+use crate::domain::invariant::Invariant;
+use crate::domain::operation::{Operation, OperationState};
+use crate::store::Ages;
+
+/// The fleet converges within this time; younger contradictions may be changes under way.
+const SETTLING: TimeDelta = TimeDelta::seconds(60);
+/// Findings beyond this many are counted only.
+const SHOWN: usize = 3;
+
+/// What contradicts an invariant, in sentences.
+type Problems = Result<Vec<String>, String>;
+
+impl Fleet {
+    pub(super) async fn check_invariants(&self) -> Vec<Check> {
+        let host = self.options().inspection.look().await;
+        let mut checks = Vec::with_capacity(Invariant::ALL.len());
+        for invariant in Invariant::ALL {
+            checks.push(checked(invariant, self.problems(invariant, &host).await));
+        }
+        checks
+    }
+
+    async fn problems(&self, invariant: Invariant, host: &Result<HostFindings, String>) -> Problems {
+        let ages = self.ages(Utc::now());
+        let mut problems = self.store().contradictions(invariant, ages).await.map_err(told)?;
+        match invariant {
+            Invariant::NothingLost => problems.extend(self.operations_standing_still(ages.stale).await?),
+            Invariant::NoOrphans => {
+                problems.extend(host.as_ref().map_err(Clone::clone)?.leftovers.iter().cloned());
+                problems.extend(self.workspaces_of_deleted(ages.settled));
+            }
+            Invariant::NoZombieWork => {
+                let host = host.as_ref().map_err(Clone::clone)?;
+                problems.extend(host.strays.iter().chain(&host.lost).cloned());
+            }
+            Invariant::WithinBudget => problems.extend(self.overspent()),
+            Invariant::NoSecrets => problems.extend(self.secrets_lying_about().await?),
+            Invariant::Integrity => problems.extend(self.store().integrity().await.map_err(told)?),
+            Invariant::NoDuplicates | Invariant::LegalTransitions => {}
+            Invariant::Audited | Invariant::DeniedWithoutEffect => {}
+        }
+        Ok(problems)
+    }
+
+    /// No step of an operation takes longer than a build and the stop before it.
+    fn ages(&self, now: DateTime<Utc>) -> Ages {
+        let build = TimeDelta::from_std(self.options().build_timeout).unwrap_or(TimeDelta::MAX);
+        let settled = now - SETTLING;
+        let earlier = |at: DateTime<Utc>| at.checked_sub_signed(build);
+        Ages { settled, stale: earlier(settled).and_then(earlier).unwrap_or(settled) }
+    }
+
+    /// Those that wait for Coder, for a slot or for an earlier operation stand still by right.
+    async fn operations_standing_still(&self, stale: DateTime<Utc>) -> Problems {
+        if !self.health().now().is_reachable() {
+            return Ok(Vec::new());
+        }
+        let has_queue = self.0.slots.in_use().queued > 0;
+        let mut open = self.store().operations_open().await.map_err(told)?;
+        let mut seen = std::collections::HashSet::new();
+        open.retain(|operation| seen.insert(operation.agent_id));
+        let stands_still = |operation: &&Operation| {
+            let waits = operation.state == OperationState::Pending && has_queue;
+            operation.updated_at < stale && !waits
+        };
+        let say = |operation: &Operation| {
+            let Operation { id, kind, updated_at, .. } = operation;
+            format!("operation {id} ({kind}) has not moved since {}", updated_at.format("%FT%TZ"))
+        };
+        Ok(open.iter().filter(stands_still).map(say).collect())
+    }
+
+    /// Workspaces that the last look at Coder showed and whose agent is recorded as deleted.
+    fn workspaces_of_deleted(&self, settled: DateTime<Utc>) -> Vec<String> {
+        let snapshot = self.board().now();
+        let old = snapshot.orphans.iter().filter(|orphan| orphan.deleted_at < settled);
+        old.map(|orphan| format!("workspace '{}' is there though its agent is deleted", orphan.workspace))
+            .collect()
+    }
+
+    fn overspent(&self) -> Vec<String> {
+        let snapshot = self.board().now();
+        let say = |state: &std::sync::Arc<_>| self.spent_too_much(state);
+        snapshot.agents.values().filter_map(say).collect()
+    }
+
+    /// A token that no longer opens anything is no secret any more.
+    async fn secrets_lying_about(&self) -> Problems {
+        let (store, coder) = (self.store().clone(), self.coder().clone());
+        let logs = self.options().inspection.logs.clone();
+        let search = move || secrets::search(store.raw_files()?, &logs, &coder);
+        let searched = tokio::task::spawn_blocking(search).await;
+        let found = searched.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let mut problems = Vec::new();
+        for seen in found {
+            let file = seen.file.display();
+            if seen.has_coder_token {
+                problems.push(format!("{file} holds the token for Coder"));
+            }
+            for text in &seen.ours {
+                if let Ok(principal) = self.token_principal(text).await.map_err(told)? {
+                    let id = principal.token_id.map_or_else(String::new, |id| id.to_string());
+                    problems.push(format!("{file} holds token {id} of '{}'", principal.name));
+                }
+            }
+        }
+        Ok(problems)
+    }
+}
+
+fn told(error: impl Into<Error>) -> String {
+    error.into().to_string()
+}
+
+fn checked(invariant: Invariant, problems: Problems) -> Check {
+    let name = invariant.name();
+    let remedy = Some(invariant.remedy().to_owned());
+    match problems {
+        Ok(problems) if problems.is_empty() => {
+            Check { name, finding: invariant.statement().to_owned(), remedy: None }
+        }
+        Ok(problems) => {
+            let more = problems.len().saturating_sub(SHOWN);
+            let shown = problems.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ");
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            Check { name, finding: format!("{shown}{more}"), remedy }
+        }
+        Err(error) => Check { name, finding: format!("this could not be checked: {error}"), remedy },
+    }
+}

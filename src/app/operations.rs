@@ -1,0 +1,234 @@
+//! Operations as people and managers see them: what is under way, and the end of what should not be.
+
+use std::time::Duration;
+
+use chrono::Utc;
+
+use super::Fleet;
+use super::agents::{Work, deed};
+use super::caller::{Caller, Deed};
+use super::error::Error;
+use super::hooks::point;
+use crate::domain::access::{Action, AgentTarget, Target, authorize};
+use crate::domain::id::{AgentId, OperationId};
+use crate::domain::name::name_key;
+use crate::domain::operation::{CancelRequest, Operation, OperationKind, OperationState};
+use crate::domain::page::{Page, PageRequest};
+pub use crate::store::ListedOperation;
+use crate::store::StoreError;
+
+#[derive(Debug, Clone)]
+pub struct ListOperations {
+    /// Of one agent only.
+    pub agent: Option<String>,
+    pub ended: Ended,
+    pub page: PageRequest,
+}
+
+/// Are operations listed that have ended?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    LeftOut,
+    Included,
+}
+
+#[derive(Debug, Clone)]
+pub struct CancelOperation {
+    pub id: String,
+    pub wait: Duration,
+}
+
+/// An operation that was asked to end.
+#[derive(Debug, Clone)]
+pub struct Cancellation {
+    pub listed: ListedOperation,
+    pub message: String,
+    /// The delete that takes away what a create has made.
+    pub clean_up: Option<OperationId>,
+}
+
+impl Fleet {
+    /// Will what is under way bring the agent up?
+    pub(super) async fn is_being_started(&self, agent: AgentId) -> Result<bool, Error> {
+        let newest = self.store().operations_of(agent, 1).await?;
+        let is_start = |kind| match kind {
+            OperationKind::Create | OperationKind::Start | OperationKind::Restart => true,
+            OperationKind::Stop | OperationKind::Delete => false,
+        };
+        Ok(newest.first().is_some_and(|operation| !operation.state.is_ended() && is_start(operation.kind)))
+    }
+
+    /// Those of the agents that the caller may manage, newest first.
+    pub async fn operation_list(
+        &self,
+        caller: &Caller,
+        request: ListOperations,
+    ) -> Result<Page<ListedOperation>, Error> {
+        let deed = Deed { caller, action: Action::OperationList, target: None };
+        self.permit(&deed, Target::Fleet).await?;
+        let mut found = self.store().operations_listed_open().await?;
+        if request.ended == Ended::Included {
+            found.extend(self.store().operations_listed_ended().await?);
+        }
+        let is_of = |listed: &ListedOperation| {
+            request.agent.as_ref().is_none_or(|name| name_key(name) == name_key(&listed.agent_name))
+        };
+        let may = |listed: &ListedOperation| {
+            authorize(
+                &caller.principal,
+                Action::OperationCancel,
+                Target::Agent(self.target_of_listed(listed)),
+            )
+            .is_ok()
+        };
+        found.retain(|listed| is_of(listed) && may(listed));
+        Ok(request.page.of(&found))
+    }
+
+    pub async fn operation_cancel(
+        &self,
+        caller: &Caller,
+        request: CancelOperation,
+    ) -> Result<Cancellation, Error> {
+        let deed = deed(caller, Action::OperationCancel, &request.id);
+        let accepted = self.operation_cancel_accept(&deed, &request.id).await;
+        let (listed, awaited) =
+            self.audited(&deed, accepted, |(listed, _)| Some(listed.operation.id)).await?;
+        point("cancel.accepted");
+        self.nudge_operations();
+        let agent = listed.operation.agent_id;
+        let settled = self.await_operation(awaited, agent, request.wait);
+        self.while_admitted(caller, settled).await?;
+        let id = listed.operation.id;
+        let listed = self.store().operation_listed(id).await?.unwrap_or(listed);
+        let clean_up = (awaited != id).then_some(awaited);
+        Ok(Cancellation { message: told(&listed, clean_up), listed, clean_up })
+    }
+
+    /// Gives the operation and the one whose end ends it: a create is taken back by a delete.
+    async fn operation_cancel_accept(
+        &self,
+        deed: &Deed<'_>,
+        id: &str,
+    ) -> Result<(ListedOperation, OperationId), Error> {
+        let parsed = id.parse().map(OperationId).ok();
+        let found = match parsed {
+            Some(id) => self.store().operation_listed(id).await?,
+            None => None,
+        };
+        let Some(listed) = found else {
+            self.permit(deed, Target::Absent).await?;
+            return Err(Error::OperationNotFound(id.to_owned()));
+        };
+        self.permit(deed, Target::Agent(self.target_of_listed(&listed))).await?;
+        let operation = &listed.operation;
+        if operation.state.is_ended() {
+            return Err(ended(&listed, operation.state));
+        }
+        let awaited = match operation.kind {
+            OperationKind::Create => self.create_take_back(deed, operation).await?,
+            OperationKind::Delete if !self.has_workspace(operation).await? => {
+                return Err(Error::CleanUp(listed.agent_name));
+            }
+            OperationKind::Delete | OperationKind::Start | OperationKind::Stop | OperationKind::Restart => {
+                self.cancel_request(deed.caller, &listed).await?
+            }
+        };
+        Ok((listed, awaited))
+    }
+
+    async fn cancel_request(&self, caller: &Caller, listed: &ListedOperation) -> Result<OperationId, Error> {
+        let request = CancelRequest { by: caller.principal.name.clone(), at: Utc::now() };
+        match self.store().operation_cancel(listed.operation.id, &request).await {
+            Ok(operation) => Ok(operation.id),
+            Err(StoreError::Ended) => {
+                let now = self.store().operation_by_id(listed.operation.id).await?;
+                Err(ended(listed, now.map_or(OperationState::Done, |operation| operation.state)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What was made of it has no work yet that could be saved.
+    async fn create_take_back(&self, deed: &Deed<'_>, create: &Operation) -> Result<OperationId, Error> {
+        let state = self.state_of(create.agent_id).await?;
+        let target = Some(state.agent.name.to_string());
+        let taken_back = Deed { caller: deed.caller, action: Action::AgentDelete, target };
+        let no_key = None;
+        let delete = self.delete_begin(&state, deed.caller, Work::Discard, no_key).await;
+        Ok(self.audited(&taken_back, delete, |delete| Some(delete.id)).await?.id)
+    }
+
+    async fn has_workspace(&self, operation: &Operation) -> Result<bool, Error> {
+        let agent = self.store().agent_by_id(operation.agent_id).await?;
+        Ok(agent.is_some_and(|agent| agent.workspace_id.is_some()))
+    }
+
+    fn target_of_listed<'a>(&self, listed: &'a ListedOperation) -> AgentTarget<'a> {
+        AgentTarget {
+            id: listed.operation.agent_id,
+            project: &listed.project,
+            kind: self.role_kind_or_coding(&listed.role),
+            created_by: listed.created_by.as_deref(),
+        }
+    }
+}
+
+fn ended(listed: &ListedOperation, state: OperationState) -> Error {
+    Error::OperationEnded { id: listed.operation.id, agent: listed.agent_name.clone(), state }
+}
+
+/// What has become of it by now.
+fn told(listed: &ListedOperation, clean_up: Option<OperationId>) -> String {
+    let ListedOperation { operation, agent_name, .. } = listed;
+    let what = format!("the {} of agent '{agent_name}'", operation.kind);
+    match (operation.state, &operation.failure, clean_up) {
+        (state, _, Some(_)) => format!("{what} {}; what it has made is being removed", end_of(state)),
+        (OperationState::Canceled, Some(left), None) => format!("{what} is canceled: {}", left.message),
+        (state, _, None) => format!("{what} {}", end_of(state)),
+    }
+}
+
+fn end_of(state: OperationState) -> &'static str {
+    match state {
+        OperationState::Canceled => "is canceled",
+        OperationState::Done => "was done before it could be canceled",
+        OperationState::Failed => "failed before it could be canceled",
+        OperationState::Pending | OperationState::Running => "is being canceled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::AgentId;
+
+    #[test]
+    fn a_cancel_says_what_the_record_says() {
+        let mut operation =
+            Operation::accepted(AgentId(uuid::Uuid::nil()), OperationKind::Create, "ann", Utc::now());
+        let clean_up = Some(operation.id);
+        let mut said = |state| {
+            operation.state = state;
+            let listed = ListedOperation {
+                operation: operation.clone(),
+                agent_name: "one".to_owned(),
+                project: String::new(),
+                role: String::new(),
+                created_by: None,
+            };
+            told(&listed, clean_up)
+        };
+        let removed = "; what it has made is being removed";
+        let create = "the create of agent 'one'";
+        let expected = [
+            (OperationState::Canceled, format!("{create} is canceled{removed}")),
+            (OperationState::Done, format!("{create} was done before it could be canceled{removed}")),
+            (OperationState::Failed, format!("{create} failed before it could be canceled{removed}")),
+            (OperationState::Running, format!("{create} is being canceled{removed}")),
+        ];
+        for (state, words) in expected {
+            assert_eq!(said(state), words);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Takes in a workspace that was made outside: as the agent it is, in the state it is in.
+
+use std::sync::Arc;
+
+use super::absorb::Look;
+use super::observe::{metadata_values, resource_values};
+use crate::app::Fleet;
+use crate::app::discovery::ProjectInfo;
+use crate::app::error::Error;
+use crate::app::snapshot::AgentState;
+use crate::coder::wire::Workspace;
+use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
+use crate::domain::id::{AgentId, WorkspaceId};
+use crate::domain::metadata::{AGENT_SPEC, Metadata};
+use crate::domain::name::AgentName;
+use crate::store::{LatestTasks, StoreError};
+
+const ROLE: &str = "fleet_mcp_role";
+
+impl Fleet {
+    /// A workspace of a project that we do not know yet; one we are about to make is left to its operation.
+    pub(super) async fn adopt(
+        &self,
+        workspace: &Workspace,
+        look: Look<'_>,
+    ) -> Result<Option<Arc<AgentState>>, Error> {
+        let Ok(name) = AgentName::parse(&workspace.name) else { return Ok(None) };
+        if self.board().now().by_name(name.as_str()).is_some() {
+            return Ok(None);
+        }
+        let mut agent = adopted(workspace, look.info, name);
+        if let Some(role) = self.role_given(workspace).await {
+            agent.role = self.role_of_project(look.info, &role).map_or(role, |role| role.id);
+        }
+        agent.sighting = self.first_sighting(&agent, workspace, look).await?;
+        match self.store().agent_adopt(&agent).await {
+            Ok(agent) => self.board_refresh(agent.id).await,
+            Err(StoreError::NameTaken | StoreError::WorkspaceTaken) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The role that the template names, else the preset the workspace was made from. What an agent writes about itself
+    /// does not count, since a role carries rights. A preset that cannot be read now leaves the project's default role.
+    async fn role_given(&self, workspace: &Workspace) -> Option<String> {
+        if let Some(role) = resource_values(workspace).remove(ROLE) {
+            return Some(role);
+        }
+        let build = &workspace.latest_build;
+        let preset = build.template_version_preset_id?;
+        match self.preset_name(build.template_version_id, preset).await {
+            Ok(name) => name,
+            Err(error) => {
+                tracing::warn!(agent.name = workspace.name, %error, "the preset of a workspace could not be read");
+                None
+            }
+        }
+    }
+
+    /// An agent is listed from its first moment on in the state that was seen.
+    async fn first_sighting(
+        &self,
+        agent: &Agent,
+        workspace: &Workspace,
+        look: Look<'_>,
+    ) -> Result<Sighting, Error> {
+        let kind = self.role_kind_or_coding(&agent.role);
+        let state = AgentState::new(agent.clone(), kind, LatestTasks::default(), Metadata::new());
+        let seen = self.sight(&state, workspace, look).await?.seen;
+        Ok(Sighting {
+            status: seen.verdict.status,
+            reason: seen.verdict.reason,
+            attention: seen.verdict.attention,
+            generation: seen.generation,
+            observed_at: seen.observed_at,
+            ..agent.sighting.clone()
+        })
+    }
+}
+
+fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent {
+    let values = metadata_values(workspace);
+    let text = |key: &str| values.get(key).cloned();
+    Agent {
+        id: AgentId::fresh(),
+        name,
+        workspace_id: Some(WorkspaceId(workspace.id)),
+        project: info.project.name.clone(),
+        role: info.project.default_role.clone(),
+        spec: text(AGENT_SPEC).unwrap_or_default(),
+        pull_request_url: None,
+        directory: None,
+        created_by: None,
+        created_at: workspace.created_at,
+        updated_at: workspace.updated_at,
+        deleted_at: None,
+        sighting: Sighting {
+            status: AgentStatus::Pending,
+            previous_status: None,
+            reason: "was just found".into(),
+            attention: Attention::None,
+            generation: 0,
+            observed_at: None,
+            revision: 0,
+        },
+    }
+}

@@ -1,0 +1,105 @@
+//! Looks at the workspace of an operation: what Coder has now, and whether it is ours.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::perform::Work;
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::coder::wire::Workspace;
+use crate::coder::{CoderError, Deleted, ErrorKind};
+use crate::domain::id::WorkspaceId;
+use crate::domain::operation::{OperationKind, Progress};
+use crate::domain::plan::{BuildState, Seen};
+use crate::domain::status::Fitness;
+use crate::domain::words::{JobStatus, Transition};
+
+/// Clocks of Coder and ours may differ by this much when a workspace is told to be ours by its time.
+const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
+
+impl Fleet {
+    /// A create that was sent and never seen to arrive: its delete has to look for what may still come of it.
+    pub(super) async fn inherit_progress(&self, work: &mut Work) -> Result<(), Error> {
+        let is_first = work.operation.progress == Progress::Accepted && work.agent.workspace_id.is_none();
+        if work.operation.kind != OperationKind::Delete || !is_first {
+            return Ok(());
+        }
+        let earlier = self.store().operations_of(work.agent.id, u32::MAX).await?;
+        if let Some(create) = earlier.iter().find(|operation| operation.kind == OperationKind::Create) {
+            work.operation.progress = create.progress;
+        }
+        Ok(())
+    }
+
+    /// The workspace as Coder has it now: by id once we know it, by name before.
+    pub(super) async fn look(&self, work: &Work) -> Result<Option<Workspace>, CoderError> {
+        let nothing_sent = work.operation.progress == Progress::Accepted;
+        let found = match work.agent.workspace_id {
+            Some(id) => self.coder().workspace(id.0, Deleted::Include).await,
+            None if work.operation.kind == OperationKind::Delete && nothing_sent => return Ok(None),
+            None => self.coder().workspace_by_name("me", work.agent.name.as_str(), Deleted::Exclude).await,
+        };
+        match found {
+            Ok(workspace) => Ok(Some(workspace)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) async fn seen(&self, work: &mut Work, workspace: Option<&Workspace>) -> Result<Seen, Error> {
+        let Some(workspace) = workspace else { return Ok(Seen::Gone) };
+        if work.agent.workspace_id.is_none() {
+            let Progress::Sending { sent_at, .. } = work.operation.progress else { return Ok(Seen::Foreign) };
+            if !self.is_ours(work, workspace, sent_at).await? {
+                return Ok(Seen::Foreign);
+            }
+            self.own(work, workspace).await?;
+        }
+        Ok(Seen::Build(newest_build(workspace)))
+    }
+
+    /// After an unclear answer: template, prompt and time must be what we sent, else it is someone else's.
+    async fn is_ours(
+        &self,
+        work: &Work,
+        workspace: &Workspace,
+        sent_at: DateTime<Utc>,
+    ) -> Result<bool, Error> {
+        let found = self.found()?;
+        let Some(info) = found.project(&work.agent.project) else { return Ok(false) };
+        if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
+            return Ok(false);
+        }
+        let Some(prompt) = info.prompt_parameter() else { return Ok(true) };
+        let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
+        Ok(parameters
+            .iter()
+            .any(|parameter| parameter.name == prompt.name && parameter.value == work.agent.spec))
+    }
+
+    pub(super) async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {
+        let id = WorkspaceId(workspace.id);
+        self.store().agent_workspace_set(work.agent.id, id).await?;
+        work.agent.workspace_id = Some(id);
+        self.board_refresh(work.agent.id).await?;
+        point("create.owned");
+        Ok(())
+    }
+}
+
+/// A workspace without a build is one whose first build failed: it can be started or deleted.
+fn newest_build(workspace: &Workspace) -> BuildState {
+    let build = &workspace.latest_build;
+    let (job, error) = match workspace.has_build() {
+        true => (JobStatus::from_word(&build.job.status), build.job.error.clone()),
+        false => (JobStatus::Failed, Some("Coder shows no build".to_owned())),
+    };
+    BuildState {
+        number: build.build_number,
+        transition: Transition::from_word(&build.transition),
+        job,
+        error,
+        is_automatic: matches!(build.reason.as_str(), "autostart" | "autostop"),
+        fitness: Fitness::Well,
+    }
+}

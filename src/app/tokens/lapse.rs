@@ -1,0 +1,87 @@
+//! Ends a wait when the token of its caller is refused from now on: revoked, expired, or dead with its agent.
+
+use std::future::pending;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
+
+use crate::app::Fleet;
+use crate::app::caller::Caller;
+use crate::app::error::Error;
+use crate::domain::access::Principal;
+use crate::domain::id::TokenId;
+use crate::domain::token::Refusal;
+
+/// How a token stands.
+enum Standing {
+    Good { until: Option<DateTime<Utc>> },
+    Refused(Refusal),
+}
+
+impl Fleet {
+    /// Carries a wait on for as long as its caller's token is good. It may be dropped at any point, so it must have
+    /// no effect of its own.
+    pub(in crate::app) async fn while_admitted<T>(
+        &self,
+        caller: &Caller,
+        wait: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            done = wait => done,
+            refusal = self.token_lapse(&caller.principal) => Err(Error::TokenRefused(refusal)),
+        }
+    }
+
+    /// Returns once the principal's token is refused. Woken by revocations, by what becomes of the token's agent, and
+    /// at its expiry.
+    pub async fn token_lapse(&self, principal: &Principal) -> Refusal {
+        let Some(id) = principal.token_id else { return pending().await };
+        let mut revoked = self.0.tokens.subscribe();
+        let mut changes = self.board().changes();
+        loop {
+            revoked.mark_unchanged();
+            changes.mark_unchanged();
+            let until = match self.token_standing(id).await {
+                Ok(Standing::Refused(refusal)) => return refusal,
+                Ok(Standing::Good { until }) => until,
+                // A store that cannot be read refuses every other call; this one is looked at again with the next news.
+                Err(_) => None,
+            };
+            tokio::select! {
+                _ = revoked.changed() => {}
+                _ = changes.changed(), if principal.agent.is_some() => {}
+                () = sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// Is the principal's token still good?
+    pub async fn token_is_good(&self, principal: &Principal) -> bool {
+        match principal.token_id {
+            Some(id) => matches!(self.token_standing(id).await, Ok(Standing::Good { .. })),
+            None => true,
+        }
+    }
+
+    async fn token_standing(&self, id: TokenId) -> Result<Standing, Error> {
+        let Some(token) = self.store().token_by_id(id).await? else {
+            return Ok(Standing::Refused(Refusal::Unknown));
+        };
+        Ok(match self.life_of(&token).check(Utc::now()) {
+            Ok(()) => Standing::Good { until: token.expires_at },
+            Err(refusal) => Standing::Refused(refusal),
+        })
+    }
+}
+
+async fn sleep_until(at: Option<DateTime<Utc>>) {
+    match at.map(|at| (at - Utc::now()).to_std().unwrap_or(Duration::ZERO)) {
+        Some(left) => match Instant::now().checked_add(left) {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => pending().await,
+        },
+        None => pending().await,
+    }
+}

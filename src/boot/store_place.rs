@@ -1,0 +1,35 @@
+//! Where the database may lie while agents run on this machine: in a directory that can be hidden from them as a whole.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::BootError;
+use crate::config::Settings;
+
+/// The directory of a database outside of the data directory, which is to be hidden from agents. Hiding the files alone
+/// is not enough: SQLite makes and removes files beside its database, and takes in what it finds there.
+pub(super) fn hidden_directory(settings: &Settings) -> Result<Option<PathBuf>, BootError> {
+    let named = &std::path::absolute(&settings.database).map_err(BootError::Serve)?;
+    let database = named.canonicalize().unwrap_or_else(|_| named.clone());
+    // A directory that is missing is the store's to complain about.
+    let Some(directory) = database.parent().and_then(|parent| parent.canonicalize().ok()) else {
+        return Ok(None);
+    };
+    let is_inside = |data_dir: PathBuf| directory.starts_with(data_dir);
+    if settings.data_dir.canonicalize().is_ok_and(is_inside) {
+        return Ok(None);
+    }
+    match stranger(&directory, &[&database, named]) {
+        Some(stranger) => Err(BootError::StorePlace { directory, stranger }),
+        None => Ok(Some(directory)),
+    }
+}
+
+/// Something in the directory that is none of the database's files.
+fn stranger(directory: &Path, own: &[&Path]) -> Option<OsString> {
+    let entries = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.file_name());
+    let own: Vec<&[u8]> = own.iter().filter_map(|path| Some(path.file_name()?.as_bytes())).collect();
+    let is_own = |name: &OsString| own.iter().any(|own| name.as_bytes().starts_with(own));
+    entries.into_iter().find(|name| !is_own(name))
+}

@@ -1,0 +1,99 @@
+//! The invariants that hold under every fault; `doctor` has one check for each.
+
+/// What must always be true of a fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invariant {
+    NothingLost,
+    NoDuplicates,
+    NoOrphans,
+    NoZombieWork,
+    LegalTransitions,
+    Audited,
+    WithinBudget,
+    NoSecrets,
+    Integrity,
+    DeniedWithoutEffect,
+}
+
+impl Invariant {
+    pub const ALL: [Self; 10] = [
+        Self::NothingLost,
+        Self::NoDuplicates,
+        Self::NoOrphans,
+        Self::NoZombieWork,
+        Self::LegalTransitions,
+        Self::Audited,
+        Self::WithinBudget,
+        Self::NoSecrets,
+        Self::Integrity,
+        Self::DeniedWithoutEffect,
+    ];
+
+    /// The name of its check; programs rely on it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NothingLost => "invariant.i1",
+            Self::NoDuplicates => "invariant.i2",
+            Self::NoOrphans => "invariant.i3",
+            Self::NoZombieWork => "invariant.i4",
+            Self::LegalTransitions => "invariant.i5",
+            Self::Audited => "invariant.i6",
+            Self::WithinBudget => "invariant.i7",
+            Self::NoSecrets => "invariant.i8",
+            Self::Integrity => "invariant.i9",
+            Self::DeniedWithoutEffect => "invariant.i10",
+        }
+    }
+
+    /// What is true while it holds.
+    pub fn statement(self) -> &'static str {
+        match self {
+            Self::NothingLost => "accepted work is recorded and moves on",
+            Self::NoDuplicates => "no agent, task or member is done twice",
+            Self::NoOrphans => "every workspace and directory belongs to an agent",
+            Self::NoZombieWork => "every process belongs to work under way, and the other way round",
+            Self::LegalTransitions => "every record went through legal states only",
+            Self::Audited => "every operation has its row in the audit trail",
+            Self::WithinBudget => "no agent has spent more than its budget",
+            Self::NoSecrets => "no token lies in the database or the log",
+            Self::Integrity => "the database is whole",
+            Self::DeniedWithoutEffect => "no refused call had an effect",
+        }
+    }
+
+    /// The one thing to do when it does not hold.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::NothingLost => {
+                "Run doctor again in a minute. What stays: restart the server, then cancel it with \
+                 'fleet-mcp operations cancel'."
+            }
+            Self::NoDuplicates => "Delete the agent that is there twice, then create it anew.",
+            Self::NoOrphans => "Restart the server, then delete by hand what is still there.",
+            Self::NoZombieWork => "Run 'fleet-mcp agents restart' for the agent named.",
+            Self::LegalTransitions => {
+                "Stop the server, put the newest backup in its place and report the old file as a defect."
+            }
+            Self::Audited => "Restart the server: it writes the rows that are missing.",
+            Self::WithinBudget => "Stop the agent, or raise its budget.",
+            Self::NoSecrets => {
+                "Revoke that token ('fleet-mcp token revoke'); restart an agent to give it another one."
+            }
+            Self::Integrity => "Stop the server and put the newest backup in its place.",
+            Self::DeniedWithoutEffect => {
+                "Revoke the token that made the call and report the database as a defect."
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_numbers_of_the_invariants() {
+        let expected: Vec<String> = (1..=10).map(|number| format!("invariant.i{number}")).collect();
+        assert_eq!(Invariant::ALL.map(Invariant::name).to_vec(), expected);
+    }
+}

@@ -1,0 +1,161 @@
+//! The next step of an operation that is to end without its result, decided like any other from record and sight.
+//!
+//! A build of ours that runs is canceled; one that has succeeded cannot be taken back, so that the operation is done.
+//! A create is never ended this way: its delete takes away what came of it.
+
+use super::operation::{OperationKind, Progress};
+use super::plan::{BuildState, Left, Seen, Step};
+use super::words::{JobStatus, Transition};
+
+pub fn plan_cancel(kind: OperationKind, progress: Progress, seen: &Seen) -> Step {
+    let is_delete = kind == OperationKind::Delete;
+    let newest = match seen {
+        Seen::Gone | Seen::Foreign if is_delete => return Step::Finish,
+        Seen::Gone | Seen::Foreign => return Step::Cancel(Left::Gone),
+        Seen::Build(newest) => newest,
+    };
+    let is_deleted = newest.transition == Transition::Delete && newest.job == JobStatus::Succeeded;
+    match is_own(kind, progress, newest) {
+        _ if is_deleted && is_delete => Step::Finish,
+        _ if is_deleted => Step::Cancel(Left::Gone),
+        Own::Sent => end_of_own(kind, newest),
+        Own::NotYet => Step::Cancel(Left::Nothing),
+        Own::Overtaken => Step::Cancel(Left::OtherBuild),
+    }
+}
+
+/// Whose the newest build is.
+enum Own {
+    Sent,
+    /// Ours was not sent, or did not arrive.
+    NotYet,
+    Overtaken,
+}
+
+fn is_own(kind: OperationKind, progress: Progress, newest: &BuildState) -> Own {
+    match progress {
+        Progress::Accepted => Own::NotYet,
+        Progress::Sending { base_build, .. } if newest.number <= base_build => Own::NotYet,
+        Progress::Sending { .. } if !newest.is_automatic && leads_to(kind, &newest.transition) => Own::Sent,
+        // Coder itself queues the second build of a restart, and of a start that repairs.
+        Progress::Following { build, .. }
+            if newest.number > build && is_of_two(kind) && newest.transition == Transition::Start =>
+        {
+            Own::Sent
+        }
+        Progress::Following { build, .. } if newest.number == build => Own::Sent,
+        Progress::Sending { .. } | Progress::Following { .. } => Own::Overtaken,
+    }
+}
+
+/// A restart, and a start that repairs a broken agent, may be a stop build and a start build.
+fn is_of_two(kind: OperationKind) -> bool {
+    match kind {
+        OperationKind::Start | OperationKind::Restart => true,
+        OperationKind::Create | OperationKind::Stop | OperationKind::Delete => false,
+    }
+}
+
+/// Whether an operation of this kind sends such builds.
+fn leads_to(kind: OperationKind, transition: &Transition) -> bool {
+    match transition {
+        Transition::Start => is_of_two(kind) || kind == OperationKind::Create,
+        Transition::Stop => is_of_two(kind) || kind == OperationKind::Stop,
+        Transition::Delete => kind == OperationKind::Delete,
+        Transition::Unknown(_) => false,
+    }
+}
+
+fn end_of_own(kind: OperationKind, newest: &BuildState) -> Step {
+    let is_half = is_of_two(kind) && newest.transition == Transition::Stop;
+    match newest.job {
+        JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => Step::CancelBuild,
+        JobStatus::Canceling => Step::Watch,
+        JobStatus::Canceled => Step::Cancel(Left::CanceledBuild),
+        JobStatus::Failed => Step::Cancel(Left::FailedBuild),
+        JobStatus::Succeeded if is_half => Step::Cancel(Left::Stopped),
+        JobStatus::Succeeded => Step::Finish,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::Utc;
+
+    use super::*;
+    use crate::domain::status::Fitness;
+
+    fn build(number: i64, transition: Transition, job: &str) -> Seen {
+        Seen::Build(BuildState {
+            number,
+            transition,
+            job: JobStatus::from_word(job),
+            error: None,
+            is_automatic: false,
+            fitness: Fitness::Well,
+        })
+    }
+
+    fn stop(number: i64, job: &str) -> Seen {
+        build(number, Transition::Stop, job)
+    }
+
+    const OURS: Progress = Progress::Following { build: 3, ended_at: None };
+
+    #[test]
+    fn what_coder_was_not_asked_for_ends_at_once() {
+        let sending = Progress::Sending { sent_at: Utc::now(), base_build: 2 };
+        for progress in [Progress::Accepted, sending] {
+            let step = plan_cancel(OperationKind::Stop, progress, &build(2, Transition::Start, "running"));
+            assert_eq!(step, Step::Cancel(Left::Nothing));
+        }
+        assert_eq!(plan_cancel(OperationKind::Stop, sending, &stop(3, "running")), Step::CancelBuild);
+    }
+
+    #[test]
+    fn our_own_build_is_canceled_and_what_came_of_it_is_told() {
+        let steps = ["pending", "running", "canceling", "canceled", "failed", "succeeded"]
+            .map(|job| plan_cancel(OperationKind::Stop, OURS, &stop(3, job)));
+        let expected = [
+            Step::CancelBuild,
+            Step::CancelBuild,
+            Step::Watch,
+            Step::Cancel(Left::CanceledBuild),
+            Step::Cancel(Left::FailedBuild),
+            Step::Finish,
+        ];
+        assert_eq!(steps, expected);
+        assert_eq!(
+            plan_cancel(OperationKind::Restart, OURS, &stop(3, "succeeded")),
+            Step::Cancel(Left::Stopped)
+        );
+        let started = build(4, Transition::Start, "running");
+        assert_eq!(plan_cancel(OperationKind::Restart, OURS, &started), Step::CancelBuild);
+        assert_eq!(plan_cancel(OperationKind::Stop, OURS, &started), Step::Cancel(Left::OtherBuild));
+    }
+
+    #[test]
+    fn a_start_that_repairs_is_canceled_like_a_restart() {
+        let step = |seen: &Seen| plan_cancel(OperationKind::Start, OURS, seen);
+        assert_eq!(step(&stop(3, "succeeded")), Step::Cancel(Left::Stopped));
+        assert_eq!(step(&build(4, Transition::Start, "running")), Step::CancelBuild);
+    }
+
+    #[test]
+    fn a_build_that_the_operation_did_not_send_is_left_alone() {
+        let sending = Progress::Sending { sent_at: Utc::now(), base_build: 2 };
+        let step = |seen: &Seen| plan_cancel(OperationKind::Stop, sending, seen);
+        assert_eq!(step(&build(3, Transition::Start, "running")), Step::Cancel(Left::OtherBuild));
+        let Seen::Build(stopped) = stop(3, "running") else { return };
+        let automatic = Seen::Build(BuildState { is_automatic: true, ..stopped });
+        assert_eq!(step(&automatic), Step::Cancel(Left::OtherBuild));
+    }
+
+    #[test]
+    fn a_workspace_that_is_gone_ends_its_delete_as_done_and_everything_else_as_canceled() {
+        for seen in [Seen::Gone, build(4, Transition::Delete, "succeeded")] {
+            assert_eq!(plan_cancel(OperationKind::Delete, OURS, &seen), Step::Finish);
+            assert_eq!(plan_cancel(OperationKind::Stop, OURS, &seen), Step::Cancel(Left::Gone));
+        }
+    }
+}

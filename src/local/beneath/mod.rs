@@ -1,0 +1,159 @@
+//! Opens what lies beneath a directory that an agent can write to, without following anything the agent put there.
+//!
+//! Every step is one `openat` of one name with `O_NOFOLLOW` on the descriptor of the directory before it, so no
+//! link, no rename and no race leads out of the tree. Only regular files with one name are read, up to a limit.
+//! Everything here blocks on the disk: call it off the async threads.
+
+mod remove;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
+
+/// A directory held by its descriptor.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    handle: OwnedFd,
+}
+
+/// The beginning of a file, and how long the whole file is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) size: u64,
+}
+
+impl Directory {
+    /// `path` must be one that no agent can change.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        open_directory(CWD, path.as_os_str())
+    }
+
+    pub(crate) fn child(&self, name: &str) -> io::Result<Self> {
+        open_directory(self.handle.as_fd(), one_name(name)?)
+    }
+
+    /// The directory of this name, made anew in place of anything else that has the name.
+    pub(crate) fn make_child(&self, name: &str) -> io::Result<Self> {
+        let name = one_name(name)?;
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(known) if FileType::from_raw_mode(known.st_mode) != FileType::Directory => {
+                unlinkat(&self.handle, name, AtFlags::empty())?;
+            }
+            Ok(_) | Err(_) => {}
+        }
+        match mkdirat(&self.handle, name, DIRECTORY_MODE) {
+            Ok(()) | Err(Errno::EXIST) => self.own_child(name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// At most `limit` bytes of a regular file.
+    pub(crate) fn read(&self, name: &str, limit: u64) -> io::Result<Content> {
+        // A FIFO without a writer would block the open, and a device could do anything.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = File::from(openat(&self.handle, one_name(name)?, flags, Mode::empty())?);
+        let known = fstat(&file)?;
+        if FileType::from_raw_mode(known.st_mode) != FileType::RegularFile || known.st_nlink != 1 {
+            return Err(io::Error::other("it is not a regular file with one name"));
+        }
+        let mut bytes = Vec::new();
+        (&file).take(limit).read_to_end(&mut bytes)?;
+        Ok(Content { bytes, size: file.metadata()?.len() })
+    }
+
+    /// Puts a file in place of whatever has its name: a reader sees the old content or the new, never a half.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let name = one_name(name)?;
+        let fresh = fresh_name();
+        let placed = self.write_fresh(&fresh, bytes).and_then(|()| self.place(&fresh, name));
+        if placed.is_err() {
+            // Half a file is of no use; if it cannot be removed either, it goes with the directory.
+            let _gone = unlinkat(&self.handle, &fresh, AtFlags::empty());
+        }
+        placed
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        one_name(name).is_ok_and(|name| statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// The names in the directory, at most `limit` of them, in no order.
+    pub(crate) fn names(&self, limit: usize) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.handle)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+            if names.len() == limit {
+                break;
+            }
+        }
+        Ok(names)
+    }
+
+    fn write_fresh(&self, fresh: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.handle, fresh, flags, FILE_MODE)?);
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    fn place(&self, fresh: &OsStr, name: &OsStr) -> io::Result<()> {
+        match renameat(&self.handle, fresh, &self.handle, name) {
+            Err(Errno::ISDIR) => {
+                self.remove(name)?;
+                renameat(&self.handle, fresh, &self.handle, name)?;
+            }
+            placed => placed?,
+        }
+        Ok(rustix::fs::fsync(&self.handle)?)
+    }
+
+    /// A directory that we may change, whatever rights an agent left us.
+    pub(crate) fn own_child(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = openat(&self.handle, name, flags, Mode::empty())?;
+        if !Mode::from_raw_mode(fstat(&found)?.st_mode).contains(Mode::RWXU) {
+            // By its descriptor: its name may mean something else by now.
+            let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+            std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
+        }
+        open_directory(found.as_fd(), OsStr::new("."))
+    }
+}
+
+fn open_directory(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<Directory> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(Directory { handle: openat(at, name, flags, Mode::empty())? })
+}
+
+fn one_name(name: &str) -> io::Result<&OsStr> {
+    if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(OsStr::new(name))
+}
+
+/// A name that nothing in the directory has.
+fn fresh_name() -> OsString {
+    format!(".fleet-{}", Uuid::new_v4().simple()).into()
+}
+
+#[cfg(test)]
+mod tests;

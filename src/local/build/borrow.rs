@@ -1,0 +1,201 @@
+//! Makes an agent's own repository: it borrows the objects of the caller's and shares neither settings, hooks nor refs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::blocking;
+use super::branch::Branch;
+use super::copied::{self, Entry};
+use super::git::Git;
+use super::work::Work;
+use crate::domain::quiet_git::Reach;
+use crate::local::LocalError;
+use crate::local::beneath::Directory;
+use crate::local::record::Checkout;
+
+const NO_COMMIT: [&str; 2] = ["not a git repository", "Needed a single revision"];
+/// The remote by which an agent sees the caller's branches; it counts as no place to push to.
+const REMOTE: &str = "fleet-here";
+/// Files of the caller's that are longer are not copied.
+const LONGEST_FILE: u64 = 1024 * 1024;
+const LIST_SETTINGS: [&str; 4] = ["config", "--list", "--show-scope", "-z"];
+const LIST_REFS: [&str; 5] = [
+    "for-each-ref",
+    "--format=%(objectname) %(refname) %(symref)",
+    "refs/heads",
+    "refs/remotes",
+    "refs/tags",
+];
+
+/// The caller's repository as it was found.
+struct Caller {
+    /// Its git directory, the common one of all its worktrees.
+    store: PathBuf,
+    objects: PathBuf,
+    object_format: String,
+    refs: Vec<Ref>,
+    settings: Vec<Entry>,
+    head: String,
+}
+
+struct Ref {
+    commit: String,
+    name: String,
+    /// What a symbolic ref leads to; empty for others.
+    leads_to: String,
+}
+
+/// Makes the clone in the workspace's directory, on the workspace's branch.
+pub(super) async fn make(work: &Work, of: &Path) -> Result<Checkout, LocalError> {
+    let branch = Branch::of(&work.workspace);
+    let outside = Git::of(work, &[], Reach::Local);
+    let caller = look(&outside, of).await?;
+    let start = keep(&outside, of, &caller, &branch).await?;
+    let inside = Git::of(work, &[&work.place.root], Reach::Network);
+    let repo = OsString::from(&work.place.repo);
+    let arguments: [OsString; 7] = [
+        "init".into(),
+        "--quiet".into(),
+        "--template=".into(),
+        format!("--object-format={}", caller.object_format).into(),
+        format!("--initial-branch={}", branch.short).into(),
+        "--end-of-options".into(),
+        repo,
+    ];
+    inside.run(&work.place.root, &arguments, "make a repository").await?;
+    let (git_dir, store) = (work.place.repo.join(".git"), caller.store.clone());
+    blocking(move || furnish(&git_dir, &caller, &branch, &start)).await?;
+    let inside = inside.without_drivers(&work.place.repo).await?;
+    inside.run(&work.place.repo, &["reset", "--quiet", "--hard"], "check the files out").await?;
+    Ok(Checkout::Clone { of: of.to_owned(), store })
+}
+
+async fn look(git: &Git, of: &Path) -> Result<Caller, LocalError> {
+    let doing = format!("use {}", of.display());
+    let head = git.run(of, &["rev-parse", "--verify", "HEAD^{commit}"], &doing).await;
+    let head = head.map_err(|error| explained(error, of))?;
+    let asked = ["--git-common-dir", "--git-path", "objects"];
+    let asked =
+        ["rev-parse", "--path-format=absolute"].into_iter().chain(asked).chain(["--show-object-format"]);
+    let told = git.run(of, &asked.collect::<Vec<_>>(), &doing).await?;
+    let mut lines = told.lines().map(str::to_owned);
+    let mut next = || lines.next().unwrap_or_default();
+    let (store, objects) = (next().into(), next().into());
+    let object_format = next();
+    let refs = git.run(of, &LIST_REFS, "list the branches").await?;
+    let listing = git.run(of, &LIST_SETTINGS, "read the settings").await?;
+    // A bare repository has no working tree; there its own directory counts.
+    let top = git.run(of, &["rev-parse", "--show-toplevel"], &doing).await.map_or(of.to_owned(), Into::into);
+    let settings = copied::copied(&listing, &top);
+    let refs = refs.lines().filter_map(read_ref).collect();
+    Ok(Caller { store, objects, object_format, refs, settings, head })
+}
+
+fn read_ref(line: &str) -> Option<Ref> {
+    let mut words = line.splitn(3, ' ').map(str::to_owned);
+    Some(Ref { commit: words.next()?, name: words.next()?, leads_to: words.next().unwrap_or_default() })
+}
+
+/// Makes the branch, unless an earlier agent of that name left one: its work goes on. From here on the commit is
+/// reachable, whatever becomes of the caller's own branches.
+async fn keep(git: &Git, of: &Path, caller: &Caller, branch: &Branch) -> Result<String, LocalError> {
+    let known = caller.refs.iter().find(|known| known.name == branch.head);
+    let start = known.map_or(&caller.head, |known| &known.commit).clone();
+    let made = if known.is_none() { format!("create {} {start}\n", branch.head) } else { String::new() };
+    let kept = [&branch.agent, &branch.published].map(|name| format!("update {name} {start}\n")).concat();
+    git.feed(of, &["update-ref", "--stdin"], &format!("{made}{kept}"), "make the branch").await?;
+    Ok(start)
+}
+
+/// Git's words for a directory without a repository, and for one without a commit, become the remedy; anything
+/// else it says, such as that the directory is another user's, has its own.
+fn explained(error: LocalError, of: &Path) -> LocalError {
+    match error {
+        LocalError::GitRefused { output, .. } if NO_COMMIT.iter().any(|words| output.contains(words)) => {
+            LocalError::NotARepository { path: of.to_owned() }
+        }
+        other => other,
+    }
+}
+
+/// Fills the fresh repository, in which no other process works yet.
+fn furnish(git_dir: &Path, caller: &Caller, branch: &Branch, start: &str) -> Result<(), LocalError> {
+    let failed = |path: &Path| LocalError::directory(path.to_owned());
+    let write = |name: &str, text: String| {
+        let path = git_dir.join(name);
+        let folder = path.parent().unwrap_or(git_dir);
+        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text)).map_err(failed(&path))
+    };
+    write("objects/info/alternates", format!("{}\n", caller.objects.display()))?;
+    write("packed-refs", packed(caller, branch, start))?;
+    for found in caller.refs.iter().filter(|found| !found.leads_to.is_empty()) {
+        if let (Some(name), Some(leads_to)) = (seen_as(&found.name), seen_as(&found.leads_to)) {
+            write(&name, format!("ref: {leads_to}\n"))?;
+        }
+    }
+    for (folder, name) in [(None, "shallow"), (Some("info"), "exclude")] {
+        if let Some(text) = file_of(&caller.store, folder, name) {
+            write(&folder.map_or(name.to_owned(), |folder| format!("{folder}/{name}")), text)?;
+        }
+    }
+    let config = git_dir.join("config");
+    let own = std::fs::read_to_string(&config).map_err(failed(&config))?;
+    write("config", format!("{own}{}", copied::file_text(&settings(caller))))
+}
+
+/// A file of the caller's repository. Agents of the same user may have put anything there, so that no link is followed.
+fn file_of(store: &Path, folder: Option<&str>, name: &str) -> Option<String> {
+    let mut directory = Directory::open(store).ok()?;
+    if let Some(folder) = folder {
+        directory = directory.child(folder).ok()?;
+    }
+    let content = directory.read(name, LONGEST_FILE).ok()?;
+    let is_whole = content.size <= LONGEST_FILE;
+    String::from_utf8(content.bytes).ok().filter(|_| is_whole)
+}
+
+fn settings(caller: &Caller) -> Vec<Entry> {
+    let of_remote = |key: &str, value: &str| Entry::new(&format!("remote.{REMOTE}.{key}"), value);
+    let mut settings = caller.settings.clone();
+    settings.extend([
+        of_remote("url", &caller.store.display().to_string()),
+        of_remote("pushurl", "this-remote-is-read-only"),
+        of_remote("fetch", &format!("+refs/heads/*:refs/remotes/{REMOTE}/*")),
+        of_remote("tagopt", "--no-tags"),
+    ]);
+    settings
+}
+
+/// All refs in one file, however many there are.
+fn packed(caller: &Caller, branch: &Branch, start: &str) -> String {
+    let plain = caller.refs.iter().filter(|found| found.leads_to.is_empty());
+    let lines = plain.filter_map(|found| Some(format!("{} {}\n", found.commit, seen_as(&found.name)?)));
+    lines.chain([format!("{start} {}\n", branch.head)]).collect()
+}
+
+/// The name that a ref of the caller's has in the clone: its branches are those of a remote.
+fn seen_as(name: &str) -> Option<String> {
+    if let Some(branch) = name.strip_prefix("refs/heads/") {
+        return Some(format!("refs/remotes/{REMOTE}/{branch}"));
+    }
+    (name.starts_with("refs/remotes/") || name.starts_with("refs/tags/")).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_directory_without_a_commit_is_told_to_make_one() {
+        let told = |output: &str| {
+            let error = LocalError::GitRefused { doing: "use /a".to_owned(), output: output.to_owned() };
+            explained(error, Path::new("/a")).to_string()
+        };
+        let remedy = "/a is not a git repository: run 'git init' and make a first commit there";
+        assert_eq!(told("fatal: not a git repository (or any of the parent directories): .git"), remedy);
+        assert_eq!(told("fatal: Needed a single revision"), remedy);
+        let dubious = "fatal: detected dubious ownership in repository at '/a'; To add an exception for this \
+                       directory, call:; git config --global --add safe.directory /a";
+        assert_eq!(told(dubious), format!("git could not use /a: {dubious}"));
+    }
+}

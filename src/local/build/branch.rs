@@ -1,0 +1,37 @@
+//! The names under which an agent's work stands in the caller's repository.
+//!
+//! The branch is for people. Two refs of ours stand beside it: `refs/fleet/agents/` holds the agent's newest commit,
+//! so that nothing the agent builds on is pruned; `refs/fleet/published/` holds what the server last put on the
+//! branch, so that a commit of another author on it is noticed.
+
+use crate::local::record::Workspace;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Branch {
+    /// `fleet/otter`
+    pub(crate) short: String,
+    pub(crate) head: String,
+    pub(crate) agent: String,
+    pub(crate) published: String,
+}
+
+impl Branch {
+    pub(crate) fn of(workspace: &Workspace) -> Self {
+        Self::named(&workspace.name)
+    }
+
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            short: format!("fleet/{name}"),
+            head: format!("refs/heads/fleet/{name}"),
+            agent: format!("refs/fleet/agents/{name}"),
+            published: format!("refs/fleet/published/{name}"),
+        }
+    }
+
+    /// Where commits stay that could not be put on the branch when the agent was deleted.
+    pub(crate) fn kept(&self, commit: &str) -> String {
+        let short = commit.get(..12).unwrap_or(commit);
+        format!("{}/{short}", self.agent.replacen("agents", "kept", 1))
+    }
+}

@@ -1,0 +1,138 @@
+//! Which settings of the caller's repository an agent's own clone gets: addresses, names and ways to store files.
+//!
+//! Nothing that starts a program is here. An address through a helper program (`ext::…`) is left out as well.
+
+use std::path::Path;
+
+use super::git::is_reference;
+use crate::domain::quiet_git::is_match;
+
+/// `*` stands for any name; written as `git config --list` prints them.
+const COPIED: [&str; 24] = [
+    "user.name",
+    "user.email",
+    "remote.*.url",
+    "remote.*.pushurl",
+    "remote.*.fetch",
+    "remote.*.tagopt",
+    "remote.*.promisor",
+    "remote.*.partialclonefilter",
+    "remote.pushdefault",
+    "url.*.insteadof",
+    "url.*.pushinsteadof",
+    "http.extraheader",
+    "http.*.extraheader",
+    "credential.username",
+    "credential.*.username",
+    "push.default",
+    "push.autosetupremote",
+    "pull.rebase",
+    "pull.ff",
+    "core.autocrlf",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.symlinks",
+];
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+impl Entry {
+    pub(super) fn new(name: &str, value: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), value: value.into() }
+    }
+
+    /// As it stands in a configuration file.
+    fn line(&self) -> Option<String> {
+        let (section, rest) = self.name.split_once('.')?;
+        let value = escaped(&self.value).replace('\n', "\\n").replace('\t', "\\t");
+        Some(match rest.rsplit_once('.') {
+            Some((name, key)) => format!("[{section} \"{}\"]\n\t{key} = \"{value}\"\n", escaped(name)),
+            None => format!("[{section}]\n\t{rest} = \"{value}\"\n"),
+        })
+    }
+}
+
+/// The text of a configuration file with these settings.
+pub(super) fn file_text(entries: &[Entry]) -> String {
+    entries.iter().filter_map(Entry::line).collect()
+}
+
+/// What is copied of the answer to `git config --list --show-scope -z`, asked in a repository with this directory.
+pub(super) fn copied(listing: &str, directory: &Path) -> Vec<Entry> {
+    let mut words = listing.split('\0');
+    let mut entries = Vec::new();
+    while let (Some(scope), Some(pair)) = (words.next(), words.next()) {
+        // A setting without a value counts as true.
+        let (name, value) = pair.split_once('\n').unwrap_or((pair, "true"));
+        let entry = Entry::new(name, value);
+        if ["local", "worktree"].contains(&scope) && is_copied(&entry) {
+            entries.push(absolute(entry, directory));
+        }
+    }
+    entries
+}
+
+fn is_copied(entry: &Entry) -> bool {
+    let is_listed = COPIED.iter().any(|pattern| is_match(pattern, &entry.name));
+    let is_helper = is_address(&entry.name) && !is_reference(&entry.value) || entry.name.contains("::");
+    is_listed && !is_helper
+}
+
+fn is_address(name: &str) -> bool {
+    name.starts_with("remote.") && (name.ends_with(".url") || name.ends_with(".pushurl"))
+}
+
+/// A remote beside the caller's repository is not beside the clone.
+fn absolute(entry: Entry, directory: &Path) -> Entry {
+    let is_relative = !entry.value.starts_with('/') && !entry.value.contains(':') && !entry.value.is_empty();
+    if !is_address(&entry.name) || !is_relative {
+        return entry;
+    }
+    let value = directory.join(&entry.value).display().to_string();
+    Entry { value, ..entry }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_names_are_copied_and_nothing_that_starts_a_program() {
+        let listing = [
+            "global\0user.name\nElse",
+            "local\0user.name\nAnn",
+            "local\0core.hookspath\n/evil",
+            "local\0filter.x.smudge\nevil",
+            "local\0remote.origin.url\n../up stream",
+            "local\0remote.origin.uploadpack\nevil",
+            "local\0remote.evil.url\next::sh -c evil",
+            "local\0url.ext::sh -c evil .insteadof\nhttps://",
+            "local\0remote.o\"dd\\.url\nhttps://example.com/a",
+            "worktree\0core.symlinks",
+            "local\0alias.st\n!evil",
+            "local\0include.path\n/evil",
+        ]
+        .join("\0");
+        let entries = copied(&listing, Path::new("/caller"));
+        let expected = [
+            Entry::new("user.name", "Ann"),
+            Entry::new("remote.origin.url", "/caller/../up stream"),
+            Entry::new("remote.o\"dd\\.url", "https://example.com/a"),
+            Entry::new("core.symlinks", "true"),
+        ];
+        assert_eq!(entries, expected);
+        let text = "[user]\n\tname = \"Ann\"\n[remote \"origin\"]\n\turl = \"/caller/../up stream\"\n\
+            [remote \"o\\\"dd\\\\\"]\n\turl = \"https://example.com/a\"\n[core]\n\tsymlinks = \"true\"\n";
+        assert_eq!(file_text(&entries), text);
+    }
+}

@@ -1,0 +1,138 @@
+//! The directories that no workspace may see. Each is held open, so that it is found wherever an agent moves it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// A directory to be hidden, as the settings name it.
+#[derive(Debug)]
+pub(super) struct Hidden {
+    name: PathBuf,
+    /// The name without links, as it was at the start.
+    true_name: PathBuf,
+    /// The directory that was there at the start.
+    open: Option<File>,
+}
+
+/// Where a hidden directory lies now, and which one it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub path: PathBuf,
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl Hidden {
+    pub(super) fn new(name: PathBuf) -> Self {
+        let true_name = name.canonicalize().unwrap_or_else(|_| name.clone());
+        let open = open_directory(&true_name).ok();
+        Self { name, true_name, open }
+    }
+
+    /// Where the directory of the start lies now, and what has taken its name since.
+    pub(super) fn places(&self) -> Vec<Place> {
+        let moved = self.open.as_ref().and_then(Place::of);
+        let named = self.name.canonicalize().ok().and_then(|path| Place::of(&open_directory(&path).ok()?));
+        let mut places: Vec<Place> = moved.into_iter().chain(named).collect();
+        places.dedup();
+        places
+    }
+
+    /// The name from the root on, with the links that are in it.
+    pub(super) fn full_name(&self) -> Option<PathBuf> {
+        std::path::absolute(&self.name).ok()
+    }
+
+    /// Where something below it lies now; none if it lies elsewhere.
+    pub(super) fn below(&self, path: &Path) -> Option<PathBuf> {
+        let names = [&self.name, &self.true_name];
+        let rest = names.into_iter().find_map(|name| path.strip_prefix(name).ok())?;
+        Some(self.places().first()?.path.join(rest))
+    }
+}
+
+impl Place {
+    /// None for a directory that was removed.
+    fn of(open: &File) -> Option<Self> {
+        let found = open.metadata().ok().filter(|found| found.nlink() > 0)?;
+        let path = fs::read_link(link_to(open)).ok()?;
+        Some(Self { path, device: found.dev(), inode: found.ino() })
+    }
+
+    /// Opens exactly this directory.
+    pub(super) fn open(&self) -> io::Result<File> {
+        let open = open_directory(&self.path)?;
+        let is_same = |found: &Metadata| (found.dev(), found.ino()) == (self.device, self.inode);
+        if is_same(&open.metadata()?) {
+            return Ok(open);
+        }
+        Err(io::Error::other("it was moved in this moment; try again"))
+    }
+
+    /// As an argument of the hidden command.
+    pub(super) fn into_word(self) -> OsString {
+        let mut word = OsString::from(format!("{}:{}:", self.device, self.inode));
+        word.push(self.path);
+        word
+    }
+
+    pub fn from_word(word: &OsStr) -> Option<Self> {
+        let mut parts = word.as_bytes().splitn(3, |byte| *byte == b':');
+        let mut number = || str::from_utf8(parts.next()?).ok()?.parse().ok();
+        let (device, inode) = (number()?, number()?);
+        let path = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
+        Some(Self { path, device, inode })
+    }
+}
+
+/// A path that leads to exactly this open file.
+pub(super) fn link_to(open: &File) -> String {
+    format!("/proc/self/fd/{}", open.as_raw_fd())
+}
+
+fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_found_where_it_was_moved_and_so_is_another_one_in_its_place() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/data/own")).unwrap();
+        let hidden = Hidden::new(root.join("a/data"));
+        let paths = || hidden.places().into_iter().map(|place| place.path).collect::<Vec<_>>();
+        assert_eq!(paths(), [root.join("a/data")]);
+        fs::rename(root.join("a"), root.join("b")).unwrap();
+        assert_eq!(paths(), [root.join("b/data")]);
+        assert_eq!(hidden.below(&root.join("a/data/own")), Some(root.join("b/data/own")));
+        fs::create_dir_all(root.join("a/data")).unwrap();
+        assert_eq!(paths(), [root.join("b/data"), root.join("a/data")]);
+        fs::remove_dir_all(root.join("b")).unwrap();
+        assert_eq!(paths(), [root.join("a/data")]);
+    }
+
+    #[test]
+    fn a_place_survives_as_a_word_and_opens_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap().join("a:b");
+        fs::create_dir(&path).unwrap();
+        let place = Place::of(&open_directory(&path).unwrap()).unwrap();
+        assert_eq!(Place::from_word(&place.clone().into_word()), Some(place.clone()));
+        assert!(place.open().is_ok());
+        fs::rename(&path, path.with_file_name("c")).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(place.open().is_err());
+        assert_eq!(Place::from_word(OsStr::new("1:/a")), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! The first process of a PID namespace: starts the command, collects what ends, and takes the rest along at its end.
+//!
+//! The kernel kills every process of the namespace with it, whatever session, parent or environment a process has
+//! given itself. Processes inside cannot kill it; the process that started it takes it along when it dies.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::RawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process_group, set_parent_process_death_signal, setsid, wait,
+};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, timeout};
+
+use super::error::EncloseError;
+use super::outer::{exit_code, let_go_of_input};
+use super::{mounts, rights};
+
+/// How long the other processes have to end after the command has.
+const GRACE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Runs the command as the first process of a namespace; returns its exit code. The descriptor is the pipe by which we
+/// know that the process outside lives.
+pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
+    follow_parent(tether).map_err(EncloseError::Supervise)?;
+    mounts::own_processes().map_err(EncloseError::Processes)?;
+    mounts::protect_machine().map_err(EncloseError::Machine)?;
+    rights::give_up_mounting().and_then(|()| rights::forbid_tracing()).map_err(EncloseError::Rights)?;
+    let Some((program, arguments)) = command.split_first() else { return Ok(0) };
+    let main = Command::new(program).args(arguments).spawn();
+    let main = main.map_err(|source| EncloseError::Start { program: program.into(), source })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let code = runtime.and_then(|runtime| {
+        let_go_of_input()?;
+        runtime.block_on(outlive(Pid::from_child(&main)))
+    });
+    code.map_err(EncloseError::Supervise)
+}
+
+/// Dies with the process outside, also when that is killed. The pipe tells whether it died before the
+/// death signal was set.
+fn follow_parent(tether: RawFd) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = File::options().read(true).custom_flags(flags).open(format!("/proc/self/fd/{tether}"))?;
+    nix::unistd::close(tether)?;
+    match pipe.read(&mut [0]) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Ok(_) | Err(_) => return Err(io::Error::other("the process outside has ended")),
+    }
+    setsid()?;
+    Ok(())
+}
+
+async fn outlive(main: Pid) -> io::Result<u8> {
+    let mut ended = signal(SignalKind::child())?;
+    let mut asked = signal(SignalKind::terminate())?;
+    let mut is_asked = false;
+    let code = loop {
+        if let Some(code) = collect(main)? {
+            break code;
+        }
+        tokio::select! {
+            biased;
+            _ = asked.recv() => is_asked = true,
+            _ = ended.recv() => {}
+        }
+    };
+    let deadline = Instant::now() + GRACE;
+    // All processes of a workspace that is being stopped are asked together with us; a second request makes some drop
+    // everything.
+    if !is_asked {
+        // An error means that no process is left to ask.
+        let _alone = kill_process_group(Pid::INIT, Signal::TERM);
+    }
+    while Instant::now() < deadline && !is_alone()? {
+        let _pause = timeout(PAUSE, ended.recv()).await;
+        collect(main)?;
+    }
+    Ok(code)
+}
+
+/// Collects all that ended; tells the exit code of the command if it is among them.
+fn collect(main: Pid) -> io::Result<Option<u8>> {
+    let mut code = None;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == main => {
+                code = Some(exit_code(ExitStatus::from_raw(status.as_raw())));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) | Err(Errno::CHILD) => return Ok(code),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Some processes of the namespace are children of processes outside, so that only `/proc` shows all.
+fn is_alone() -> io::Result<bool> {
+    let names =
+        std::fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut pids = names.filter_map(|name| name.parse::<u32>().ok());
+    Ok(pids.all(|pid| pid == std::process::id()))
+}

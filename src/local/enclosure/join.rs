@@ -1,0 +1,102 @@
+//! Finds the namespaces of a workspace that runs, and enters them one by one.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::str::FromStr;
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::local::process::ProcessId;
+
+/// The process that made a workspace's namespaces and waits for the end of its init: by pid and start time, so that
+/// a pid that came round again is not mistaken for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encloser {
+    pub pid: u32,
+    /// In clock ticks since the machine booted.
+    pub start_time: u64,
+}
+
+impl Encloser {
+    /// The process of a workspace agent, if it has put the agent into a PID namespace. One that is gone counts as such:
+    /// joining it fails and says so.
+    pub(super) fn of(process: &ProcessId) -> Option<Self> {
+        let link = |path: String| fs::read_link(path).ok();
+        let children = link(format!("/proc/{}/ns/pid_for_children", process.pid));
+        let is_own = children.is_none() || children != link("/proc/self/ns/pid".to_owned());
+        is_own.then_some(Self { pid: process.pid, start_time: process.start_time })
+    }
+}
+
+impl std::fmt::Display for Encloser {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}", self.pid, self.start_time)
+    }
+}
+
+impl FromStr for Encloser {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers = text.split_once(':').and_then(|(pid, start_time)| {
+            Some(Self { pid: pid.parse().ok()?, start_time: start_time.parse().ok()? })
+        });
+        numbers.ok_or("not a pid and a start time with a colon between them")
+    }
+}
+
+/// Enters the namespaces of a workspace. Among its processes are only children that are started from now on.
+pub(super) fn enter(encloser: Encloser) -> io::Result<()> {
+    let process = open(encloser)?;
+    // The users come first: they give the right to enter the others.
+    let links = [
+        ("ns/user", LinkNameSpaceType::User),
+        ("ns/mnt", LinkNameSpaceType::Mount),
+        ("ns/pid_for_children", LinkNameSpaceType::ProcessID),
+    ];
+    let open = |(name, kind)| Ok((file(&process, name)?, kind));
+    let namespaces: Vec<(OwnedFd, LinkNameSpaceType)> =
+        links.into_iter().map(open).collect::<io::Result<_>>()?;
+    for (namespace, kind) in &namespaces {
+        move_into_link_name_space(namespace.as_fd(), Some(*kind))?;
+    }
+    Ok(())
+}
+
+/// The directory of exactly this process: it leads to no other, even if the pid is used again.
+fn open(encloser: Encloser) -> io::Result<File> {
+    let process = File::open(format!("/proc/{}", encloser.pid))?;
+    let mut stat = String::new();
+    File::from(file(&process, "stat")?).read_to_string(&mut stat)?;
+    // The twentieth field after the name, which is in parentheses and may hold anything.
+    let start_time =
+        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
+    if start_time == Some(encloser.start_time) {
+        return Ok(process);
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"))
+}
+
+fn file(process: &File, name: &str) -> io::Result<OwnedFd> {
+    Ok(openat(process, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encloser_is_named_by_its_pid_and_start_time() {
+        let encloser = Encloser { pid: 42, start_time: 7 };
+        assert_eq!(encloser.to_string().parse(), Ok(encloser));
+        assert!(["42", "42:", "a:7", "-1:7"].iter().all(|text| text.parse::<Encloser>().is_err()));
+    }
+
+    #[test]
+    fn a_process_that_took_the_pid_is_not_joined() {
+        let stranger = Encloser { pid: std::process::id(), start_time: 1 };
+        assert_eq!(open(stranger).err().map(|error| error.kind()), Some(io::ErrorKind::NotFound));
+    }
+}

@@ -1,0 +1,262 @@
+//! Brings one branch from an agent's clone into the caller's repository.
+//!
+//! The clone is the agent's, its settings and files may be anything. So the git that reads it has the rights of the
+//! agent and no more, and all that leaves it is a stream of objects. The git that writes sees the caller's
+//! repository alone and checks every object before it keeps it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStdin, ChildStdout};
+
+use crate::bounded;
+use crate::domain::quiet_git::Reach;
+use crate::local::build::{Branch, Git, Place, finished, marker, not_run};
+use crate::local::enclosure::Sight;
+use crate::local::record::Workspace;
+use crate::local::{Deployment, LocalError};
+
+/// Up to here objects become files of their own, as git does it itself; more of them stay together in a pack.
+const FEW_OBJECTS: u32 = 100;
+/// A git that takes longer to read one ref waits for something that the agent has put in its way.
+const TIP_LIMIT: Duration = Duration::from_secs(4);
+const PACK_HEADER: usize = 12;
+const PACK: [&str; 5] = ["pack-objects", "--revs", "--thin", "--stdout", "--quiet"];
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The branch in the caller's repository is the agent's.
+    Current,
+    /// The agent's commits are kept, but the branch there is not ours to move.
+    NotOurs(String),
+    /// The agent's clone gives nothing away.
+    Unreadable(String),
+}
+
+/// The caller's repository and what our names in it stand for.
+struct Store<'a> {
+    git: Git,
+    directory: &'a Path,
+    branch: Branch,
+    refs: HashMap<String, String>,
+    /// Where the branch is checked out.
+    checked_out: Option<String>,
+}
+
+/// Takes the agent's newest commit over.
+pub(super) async fn over(
+    deployment: &Deployment,
+    workspace: &Workspace,
+    store: &Path,
+) -> Result<Taken, LocalError> {
+    let place = Place::new(&deployment.layout, workspace);
+    let (visible, read_only) = ([place.root.clone()], [store.to_owned()]);
+    let sight = Sight { visible: &visible, read_only: &read_only };
+    let reader = Git::new(deployment, sight, Reach::Local).marked(marker(workspace.id));
+    let branch = Branch::of(workspace);
+    if !place.repo.is_dir() {
+        return Ok(Taken::Current);
+    }
+    let tip = match tip_of(&reader, &place.repo, &branch).await {
+        Ok(Some(tip)) => tip,
+        // An agent may have taken its branch away: then what was taken over last stays.
+        Ok(None) => return Ok(Taken::Current),
+        Err(error) => return Ok(Taken::Unreadable(error.chain())),
+    };
+    let mut store = Store::open(deployment, store, branch).await?;
+    if store.value(&store.branch.agent) != Some(&tip) {
+        let known: String = store.refs.values().map(|commit| format!("^{commit}\n")).collect();
+        if let Err(error) = bring(&reader, &place.repo, &store, &format!("{tip}\n{known}")).await? {
+            return Ok(Taken::Unreadable(error.chain()));
+        }
+        let arguments = ["rev-list", "--objects", "--quiet", tip.as_str(), "--not", "--all"];
+        store.run(&arguments, "check the agent's commits").await?;
+    }
+    store.move_to(&tip).await
+}
+
+/// Takes our names out of the caller's repository when the agent is gone; commits that are on no branch stay.
+pub(crate) async fn forget(
+    deployment: &Deployment,
+    workspace: &Workspace,
+    store: &Path,
+) -> Result<(), LocalError> {
+    let store = Store::open(deployment, store, Branch::of(workspace)).await?;
+    let branch = &store.branch;
+    let mut changes = String::new();
+    if let Some(commit) = store.value(&branch.agent)
+        && !store.has_on_branch(commit).await
+    {
+        changes.push_str(&format!("update {} {commit}\n", branch.kept(commit)));
+    }
+    for name in [&branch.agent, &branch.published] {
+        if let Some(commit) = store.value(name) {
+            changes.push_str(&format!("delete {name} {commit}\n"));
+        }
+    }
+    store.change(&changes).await
+}
+
+async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<String>, LocalError> {
+    // It succeeds without the branch too, so that a failure is never taken for a branch that is not there. The
+    // pattern also finds refs below the branch, any number of them; the branch itself comes first.
+    let command = ["for-each-ref", "--count=1", "--format=%(objectname) %(refname)", &branch.head];
+    let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(command.map(Into::into)).collect();
+    let doing = "read the agent's branch";
+    let Ok(told) = tokio::time::timeout(TIP_LIMIT, reader.run(repo, &arguments, doing)).await else {
+        let output = format!("no answer within {} s", TIP_LIMIT.as_secs());
+        return Err(LocalError::GitRefused { doing: doing.to_owned(), output });
+    };
+    let told = told?;
+    let tip = told.split_once(' ').filter(|(_, name)| *name == branch.head).map(|(id, _)| id);
+    Ok(tip.filter(|id| is_object_id(id)).map(str::to_owned))
+}
+
+/// Named, lest git finds another repository above one that the agent has taken away.
+fn own_git_dir(repo: &Path) -> PathBuf {
+    let mut option = std::ffi::OsString::from("--git-dir=");
+    option.push(repo.join(".git"));
+    option.into()
+}
+
+fn is_object_id(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Streams the objects of the wanted commits from the clone into the caller's repository. Says apart what the clone
+/// did not give and what the repository did not take.
+async fn bring(
+    reader: &Git,
+    repo: &Path,
+    store: &Store<'_>,
+    wanted: &str,
+) -> Result<Result<(), LocalError>, LocalError> {
+    let doing = "read the agent's commits";
+    let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(PACK.map(Into::into)).collect();
+    let mut packing = reader.command(repo, &arguments);
+    packing.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut packing = packing.spawn().map_err(not_run)?;
+    if let Some(mut stdin) = packing.stdin.take() {
+        // A git that does not read to the end fails, and that is noticed.
+        let _unread = stdin.write_all(wanted.as_bytes()).await;
+    }
+    let stream = packing.stdout.take();
+    let kept = match stream {
+        Some(stream) => keep(store, stream).await,
+        None => Ok(()),
+    };
+    let packed = finished(&packing.wait_with_output().await.map_err(not_run)?, doing);
+    // A reader whose objects were refused dies of the closed pipe, which tells nothing.
+    kept.map(|()| packed.map(drop))
+}
+
+async fn keep(store: &Store<'_>, mut stream: ChildStdout) -> Result<(), LocalError> {
+    let mut header = [0; PACK_HEADER];
+    // Without a header the reader has failed, and says so itself.
+    let Ok(_) = stream.read_exact(&mut header).await else { return Ok(()) };
+    let arguments: &[&str] = match header {
+        [.., a, b, c, d] if u32::from_be_bytes([a, b, c, d]) <= FEW_OBJECTS => {
+            &["unpack-objects", "-q", "--strict"]
+        }
+        _ => &["index-pack", "--stdin", "--fix-thin", "--strict"],
+    };
+    let mut keeping = store.git.command(store.directory, &[&["--git-dir=."], arguments].concat());
+    keeping.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut keeping = keeping.spawn().map_err(not_run)?;
+    let stdin = keeping.stdin.take();
+    let passed = async {
+        // One that refuses an object does not read the rest, and says why.
+        let _refused = match stdin {
+            Some(stdin) => pass_on(&header, stream, stdin).await,
+            None => Ok(()),
+        };
+    };
+    // What it says is read meanwhile: it would stand still with a full pipe.
+    let ((), output) = tokio::join!(passed, bounded::output_of(keeping));
+    finished(&output.map_err(not_run)?, "keep the agent's commits").map(drop)
+}
+
+async fn pass_on(header: &[u8], mut stream: ChildStdout, mut stdin: ChildStdin) -> std::io::Result<()> {
+    stdin.write_all(header).await?;
+    tokio::io::copy(&mut stream, &mut stdin).await.map(drop)
+}
+
+impl<'a> Store<'a> {
+    async fn open(deployment: &Deployment, directory: &'a Path, branch: Branch) -> Result<Self, LocalError> {
+        let git = Git::new(deployment, Sight::default(), Reach::Local);
+        let mut store = Self { git, directory, branch, refs: HashMap::new(), checked_out: None };
+        let Branch { head, agent, published, .. } = &store.branch;
+        let format = "--format=%(objectname) %(refname) %(worktreepath)";
+        let listing = store.run(&["for-each-ref", format, head, agent, published], "read the branch").await?;
+        for line in listing.lines() {
+            let mut words = line.splitn(3, ' ');
+            let (Some(commit), Some(name)) = (words.next(), words.next()) else { continue };
+            if name == store.branch.head {
+                store.checked_out = words.next().filter(|path| !path.is_empty()).map(str::to_owned);
+            }
+            store.refs.insert(name.to_owned(), commit.to_owned());
+        }
+        Ok(store)
+    }
+
+    fn value(&self, name: &str) -> Option<&String> {
+        self.refs.get(name)
+    }
+
+    async fn run(&self, arguments: &[&str], doing: &str) -> Result<String, LocalError> {
+        self.git.run(self.directory, &[&["--git-dir=."], arguments].concat(), doing).await
+    }
+
+    /// All of it or nothing, and only if each ref is still what it was when we looked.
+    async fn change(&self, changes: &str) -> Result<(), LocalError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let arguments = ["--git-dir=.", "update-ref", "--stdin"];
+        self.git.feed(self.directory, &arguments, changes, "move the branch").await.map(drop)
+    }
+
+    /// Notes the agent's commit, and moves the branch to it unless that would lose another author's commit or pull
+    /// a checked-out branch away from under its files.
+    async fn move_to(&mut self, tip: &str) -> Result<Taken, LocalError> {
+        let refusal = self.refusal(tip).await;
+        let Branch { head, agent, published, .. } = &self.branch;
+        let moved: &[&String] = if refusal.is_none() { &[head, published, agent] } else { &[agent] };
+        let moved = moved.iter().filter(|name| self.value(name).is_none_or(|value| value != tip));
+        let zero = "0".repeat(tip.len());
+        let changes: String = moved
+            .map(|name| format!("update {name} {tip} {}\n", self.value(name).unwrap_or(&zero)))
+            .collect();
+        self.change(&changes).await?;
+        Ok(refusal.map_or(Taken::Current, Taken::NotOurs))
+    }
+
+    async fn refusal(&self, tip: &str) -> Option<String> {
+        let Branch { short, head, agent, published } = &self.branch;
+        let value = self.value(head)?;
+        if value == tip {
+            return None;
+        }
+        if let Some(path) = &self.checked_out {
+            return Some(format!("{short} is checked out in {path}; the agent's commits are in {agent}"));
+        }
+        let is_ours = self.value(published) == Some(value) || self.is_part_of(value, tip).await;
+        let diverged = || format!("{short} has commits that are not the agent's; the agent's are in {agent}");
+        (!is_ours).then(diverged)
+    }
+
+    async fn has_on_branch(&self, commit: &str) -> bool {
+        match self.value(&self.branch.head) {
+            Some(value) => self.is_part_of(commit, value).await,
+            None => false,
+        }
+    }
+
+    async fn is_part_of(&self, commit: &str, of: &str) -> bool {
+        self.run(&["merge-base", "--is-ancestor", commit, of], "compare commits").await.is_ok()
+    }
+}

@@ -1,0 +1,53 @@
+//! Reads files that an engine may have replaced: only regular ones, and never more than a limit into memory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// No file that a runner reads as a whole is meant to be longer.
+const LONGEST: u64 = 4 * 1024 * 1024;
+
+/// Opens a regular file. A FIFO would hold the runner up, and a device may never end.
+pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+pub(super) fn text(path: &Path) -> io::Result<String> {
+    let file = open(OpenOptions::new().read(true), path)?;
+    let bytes = bytes(&file, LONGEST)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// All bytes of a file, unless there are more than the limit.
+pub(super) fn bytes(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("it is longer than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_ends_or_holds_up_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::os::unix::fs::symlink("/dev/zero", path("zero")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("fifo"), rustix::fs::Mode::RWXU).unwrap();
+        File::create(path("sparse")).unwrap().set_len(1 << 40).unwrap();
+        std::fs::write(path("small"), "text").unwrap();
+        for name in ["zero", "fifo", "sparse", "missing"] {
+            assert!(text(&path(name)).is_err(), "{name}");
+        }
+        assert_eq!(text(&path("small")).unwrap(), "text");
+        assert_eq!(text(&path("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

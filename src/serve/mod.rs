@@ -1,0 +1,142 @@
+//! Answers the connections of a listener within bounds: how many are open, and how long each takes to send its request.
+
+mod seats;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::serve::Listener;
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use rustix::process::{Resource, getrlimit};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower_http::timeout::RequestBodyTimeoutLayer;
+
+use seats::{Busy, Seat, Seats};
+
+/// For the whole head of a request, and between two requests of one connection.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// Between two pieces of a request's body.
+const BODY_PAUSE: Duration = Duration::from_secs(30);
+/// The end of an answer may still be on its way when its connection is closed.
+const FLUSH_TIME: Duration = Duration::from_millis(50);
+const MOST_CONNECTIONS: u64 = 4_096;
+const FEWEST_CONNECTIONS: u64 = 16;
+/// Each of the two servers of a process gets this part of its descriptors: half of them stay for git, terminals and
+/// files.
+const PART_OF_DESCRIPTORS: u64 = 4;
+
+/// What the connections of one server may take up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub connections: usize,
+    pub head_time: Duration,
+}
+
+impl Limits {
+    /// By the number of descriptors that this process may have.
+    pub fn of_process() -> Self {
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let connections = (descriptors / PART_OF_DESCRIPTORS).clamp(FEWEST_CONNECTIONS, MOST_CONNECTIONS);
+        Self { connections: usize::try_from(connections).unwrap_or(usize::MAX), head_time: HEAD_TIME }
+    }
+}
+
+/// Serves until told to stop; returns when the requests that were open then have their answers. When there are as many
+/// connections as there may be, the one that has waited longest without a request gives way to a new one.
+pub async fn serve<L: Listener>(mut listener: L, router: Router, limits: Limits, stop: CancellationToken) {
+    let router = router.layer(RequestBodyTimeoutLayer::new(BODY_PAUSE));
+    let seats = Seats::new(limits.connections);
+    let connections = TaskTracker::new();
+    while let Some((io, seat)) = stop.run_until_cancelled(next(&mut listener, &seats)).await {
+        connections.spawn(answer(io, seat, router.clone(), (limits.head_time, stop.clone())));
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+async fn next<L: Listener>(listener: &mut L, seats: &Arc<Seats>) -> (L::Io, Arc<Seat>) {
+    let (io, _address) = listener.accept().await;
+    (io, seats.take().await)
+}
+
+/// Answers the requests of one connection. One that is upgraded is no longer counted: that takes the user's own token.
+async fn answer<I>(io: I, seat: Arc<Seat>, router: Router, (head_time, stop): (Duration, CancellationToken))
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request: Request<Incoming>| {
+        let busy = Busy::begin(&seat);
+        let answering = router.call(request);
+        async move { held(answering.await, busy) }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(head_time);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(io), service).with_upgrades());
+    tokio::select! {
+        ended = connection.as_mut() => return note(ended),
+        () = seat.closing.cancelled() => {}
+        () = stop.cancelled() => {}
+    }
+    if !seat.has_had_requests() {
+        return;
+    }
+    connection.as_mut().graceful_shutdown();
+    if seat.is_busy() {
+        note(connection.await);
+    } else if let Ok(ended) = tokio::time::timeout(FLUSH_TIME, connection).await {
+        note(ended);
+    }
+}
+
+fn held(answered: Result<Response<Body>, Infallible>, busy: Busy) -> Result<Response<Held>, Infallible> {
+    answered.map(|response| response.map(|body| Held { body, _busy: busy }))
+}
+
+/// A client may end its connection in any way it likes.
+fn note(ended: Result<(), hyper::Error>) {
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a connection ended");
+    }
+}
+
+/// The body of a response; its connection is busy until all of it is sent.
+struct Held {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,133 @@
+//! A server with few seats: connections that never ask give way, and those that ask are answered.
+
+use std::net::SocketAddr;
+
+use axum::routing::get;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const HALF: &[u8] = b"GET /now HTTP/1.1\r\nhost: x\r\n";
+const REST: &[u8] = b"connection: close\r\n\r\n";
+const LONG: Duration = Duration::from_hours(1);
+
+struct Server {
+    address: SocketAddr,
+    /// Each permit lets one request to `/later` end.
+    gate: Arc<Semaphore>,
+    /// One permit for each request that has come to `/later`.
+    arrived: Arc<Semaphore>,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (gate, stop) = (Arc::new(Semaphore::new(0)), CancellationToken::new());
+        let arrived = Arc::new(Semaphore::new(0));
+        let signals = (Arc::clone(&gate), Arc::clone(&arrived));
+        let later = move || async move {
+            signals.1.add_permits(1);
+            signals.0.acquire().await.unwrap().forget();
+            "later"
+        };
+        let router = Router::new().route("/now", get(|| async { "now" })).route("/later", get(later));
+        let serving = tokio::spawn(serve(listener, router, limits, stop.clone()));
+        Self { address, gate, arrived, stop, serving }
+    }
+
+    /// Waits until so many requests have come to `/later`.
+    async fn has_taken(&self, n_requests: u32) {
+        self.arrived.acquire_many(n_requests).await.unwrap().forget();
+    }
+
+    async fn send(&self, text: &[u8]) -> TcpStream {
+        let mut connection = TcpStream::connect(self.address).await.unwrap();
+        connection.write_all(text).await.unwrap();
+        connection
+    }
+}
+
+/// All that the server still sends, as its last line; a connection that was closed without an answer gives none.
+async fn last_line(mut connection: TcpStream) -> Option<String> {
+    let mut text = String::new();
+    // Closing a connection with unread bytes resets it.
+    let _read = connection.read_to_string(&mut text).await;
+    text.lines().last().map(str::to_owned)
+}
+
+async fn ask(server: &Server, path: &str) -> TcpStream {
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    server.send(head.as_bytes()).await
+}
+
+fn now() -> Option<String> {
+    Some("now".to_owned())
+}
+
+#[tokio::test]
+async fn of_the_connections_that_never_ask_the_oldest_give_way_to_a_request() {
+    let server = Server::start(Limits { connections: 4, head_time: LONG }).await;
+    let mut half_open = Vec::new();
+    for _ in 0..8 {
+        half_open.push(server.send(HALF).await);
+    }
+    assert_eq!(last_line(ask(&server, "/now").await).await, now());
+    let mut newest = half_open.split_off(5);
+    for given_way in half_open {
+        assert_eq!(last_line(given_way).await, None);
+    }
+    for connection in &mut newest {
+        connection.write_all(REST).await.unwrap();
+    }
+    for connection in newest {
+        assert_eq!(last_line(connection).await, now());
+    }
+}
+
+#[tokio::test]
+async fn an_open_request_keeps_its_connection_and_a_connection_at_rest_does_not() {
+    let server = Server::start(Limits { connections: 2, head_time: LONG }).await;
+    let mut at_rest = server.send(b"GET /now HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"now") {
+        answer.push(at_rest.read_u8().await.unwrap());
+    }
+    let first = ask(&server, "/later").await;
+    let second = ask(&server, "/later").await;
+    assert_eq!(last_line(at_rest).await, None);
+    server.has_taken(2).await;
+    let third = tokio::spawn(last_line(ask(&server, "/now").await));
+    server.gate.add_permits(1);
+    assert_eq!(third.await.unwrap(), now());
+    server.gate.add_permits(1);
+    let later = Some("later".to_owned());
+    assert_eq!((last_line(first).await, last_line(second).await), (later.clone(), later));
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_in_time_ends_its_connection() {
+    let server = Server::start(Limits { connections: 2, head_time: Duration::from_millis(20) }).await;
+    assert_eq!(last_line(server.send(HALF).await).await, None);
+    assert_eq!(last_line(server.send(b"").await).await, None);
+    assert_eq!(last_line(ask(&server, "/now").await).await, now());
+}
+
+#[tokio::test]
+async fn a_stop_closes_what_never_asked_and_waits_for_open_requests() {
+    let server = Server::start(Limits { connections: 4, head_time: LONG }).await;
+    let half_open = server.send(HALF).await;
+    let open = ask(&server, "/later").await;
+    server.has_taken(1).await;
+    server.stop.cancel();
+    assert_eq!(last_line(half_open).await, None);
+    assert!(!server.serving.is_finished());
+    server.gate.add_permits(1);
+    assert_eq!(last_line(open).await, Some("later".to_owned()));
+    server.serving.await.unwrap();
+}

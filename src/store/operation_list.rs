@@ -1,0 +1,66 @@
+//! Operations with the agents they are about, for people and managers to look through.
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{FromRow, Row};
+
+use super::Store;
+use super::error::StoreError;
+use crate::domain::id::OperationId;
+use crate::domain::operation::Operation;
+
+/// Ended operations that a list goes back.
+const ENDED: i64 = 1_000;
+
+/// An operation, and what decides who may see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedOperation {
+    pub operation: Operation,
+    pub agent_name: String,
+    pub project: String,
+    pub role: String,
+    pub created_by: Option<String>,
+}
+
+macro_rules! select_listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT o.id, o.agent_id, o.kind, o.state, o.step, o.sent_at, o.base_build, o.build, o.build_ended_at, ",
+            "o.principal, o.failure_code, o.failure_message, o.cancel_by, o.cancel_at, o.created_at, o.updated_at, ",
+            "a.name AS agent_name, a.project, a.role, a.created_by ",
+            "FROM operations o JOIN agents a ON a.id = o.agent_id ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// What has not ended, newest first.
+    pub async fn operations_listed_open(&self) -> Result<Vec<ListedOperation>, StoreError> {
+        let query = sqlx::query_as(select_listed!("WHERE o.ended_at IS NULL ORDER BY o.sequence DESC"));
+        Ok(query.fetch_all(&self.read).await?)
+    }
+
+    /// What has ended, newest first, as far as anyone pages through.
+    pub async fn operations_listed_ended(&self) -> Result<Vec<ListedOperation>, StoreError> {
+        let query =
+            sqlx::query_as(select_listed!("WHERE o.ended_at IS NOT NULL ORDER BY o.sequence DESC LIMIT $1"));
+        Ok(query.bind(ENDED).fetch_all(&self.read).await?)
+    }
+
+    pub async fn operation_listed(&self, id: OperationId) -> Result<Option<ListedOperation>, StoreError> {
+        let query = sqlx::query_as(select_listed!("WHERE o.id = $1")).bind(id.0);
+        Ok(query.fetch_optional(&self.read).await?)
+    }
+}
+
+impl FromRow<'_, SqliteRow> for ListedOperation {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            operation: Operation::from_row(row)?,
+            agent_name: row.try_get("agent_name")?,
+            project: row.try_get("project")?,
+            role: row.try_get("role")?,
+            created_by: row.try_get("created_by")?,
+        })
+    }
+}

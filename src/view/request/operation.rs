@@ -1,0 +1,53 @@
+//! What callers send to list and cancel operations.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::check::{filled, page_of, wait_of};
+use super::defaults::{first_page, list_size};
+use crate::app::error::Error;
+use crate::app::operations::{CancelOperation, Ended, ListOperations};
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListOperationsInput {
+    /// Only those of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_filter: Option<String>,
+    /// Also the newest of those that have ended.
+    #[serde(default)]
+    pub include_ended: bool,
+    #[serde(default = "first_page")]
+    pub page: i64,
+    /// 1 to 100, 50 if left out.
+    #[serde(default = "list_size")]
+    pub page_size: i64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelOperationInput {
+    /// As list_operations and the call that started it tell it.
+    pub operation_id: String,
+    /// Wait at most so long for its end, up to 45.
+    #[serde(default)]
+    pub wait_seconds: i64,
+}
+
+impl ListOperationsInput {
+    pub fn into_command(self) -> Result<ListOperations, Error> {
+        let ended = if self.include_ended { Ended::Included } else { Ended::LeftOut };
+        Ok(ListOperations { agent: self.agent_filter, ended, page: page_of(self.page, self.page_size)? })
+    }
+}
+
+impl CancelOperationInput {
+    pub fn into_command(self) -> Result<CancelOperation, Error> {
+        Ok(CancelOperation {
+            id: filled("operation_id", &self.operation_id)?,
+            wait: wait_of(self.wait_seconds)?,
+        })
+    }
+}

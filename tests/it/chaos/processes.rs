@@ -1,0 +1,59 @@
+//! The processes of one data directory, as the kernel shows them.
+
+use std::path::Path;
+
+/// A process that belongs to the data directory, by its environment or its command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) kind: Kind,
+    /// The id of the workspace that its environment names.
+    pub(super) workspace: Option<String>,
+    pub(super) arguments: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Server,
+    Runner,
+    Engine,
+    Other,
+}
+
+/// All of them, zombies left out: what has died is no orphan.
+pub(super) fn processes(directory: &Path) -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| process(directory, pid)).collect()
+}
+
+fn process(directory: &Path, pid: u32) -> Option<Process> {
+    let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let (line, environment) = (read("cmdline"), read("environ"));
+    let place = directory.to_str()?;
+    let is_named = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(place);
+    if pid == std::process::id() || !(is_named(&environment) || is_named(&line)) {
+        return None;
+    }
+    let variable = |name: &[u8]| {
+        let mut variables = environment.split(|byte| *byte == 0);
+        let value = variables.find_map(|variable| variable.strip_prefix(name))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    };
+    let workspace = variable(b"FLEET_WORKSPACE=");
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let has = |word: &str| words.contains(&word.as_bytes());
+    let kind = match &workspace {
+        None if has("up") => Kind::Server,
+        // What encloses a runner has its words behind others of its own.
+        Some(_) if words.get(1) == Some(&&b"agent"[..]) => Kind::Runner,
+        Some(_) if has("demo-engine") || is_script(&words) => Kind::Engine,
+        None | Some(_) => Kind::Other,
+    };
+    let arguments = words.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ");
+    Some(Process { pid, kind, workspace, arguments })
+}
+
+fn is_script(words: &[&[u8]]) -> bool {
+    words.iter().any(|word| word.ends_with(b"/engine.sh"))
+}

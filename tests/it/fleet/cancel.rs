@@ -1,0 +1,222 @@
+//! Operations as people see them: listed, canceled at any point, and never half.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet_mcp::app::FleetOptions;
+use fleet_mcp::app::caller::Caller;
+use fleet_mcp::app::error::{Code, Error};
+use fleet_mcp::app::operations::{CancelOperation, Cancellation, Ended, ListOperations};
+use fleet_mcp::domain::access::AllowedProjects;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::id::OperationId;
+use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::role::RoleKind;
+
+use crate::harness::{
+    Crew, Fault, FaultProxy, Matches, Pace, Rule, RunningFleet, Scene, When, caller, client, eventually,
+    fleet_options, operator, stub,
+};
+
+const CANCEL: &str = "/api/v2/workspacebuilds/{id}/cancel";
+
+async fn cancel(running: &RunningFleet, id: OperationId, wait: Duration) -> Result<Cancellation, Error> {
+    running.fleet.operation_cancel(&operator(), CancelOperation { id: id.to_string(), wait }).await
+}
+
+/// Kind and state of all operations that a caller is shown, oldest first.
+async fn listed(running: &RunningFleet, caller: &Caller, ended: Ended) -> Vec<(String, String)> {
+    let request = ListOperations { agent: None, ended, page: PageRequest::parse(1, 100).unwrap() };
+    let page = running.fleet.operation_list(caller, request).await.unwrap();
+    let row = |listed: &fleet_mcp::app::operations::ListedOperation| {
+        (listed.operation.kind.to_string(), listed.operation.state.to_string())
+    };
+    page.items.iter().rev().map(row).collect()
+}
+
+async fn settled(running: &RunningFleet) {
+    eventually("no operation is open", async || running.store.operations_open().await.unwrap().is_empty())
+        .await;
+}
+
+fn rows(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(kind, state)| ((*kind).to_owned(), (*state).to_owned())).collect()
+}
+
+async fn ready() -> Scene {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    settled(&scene.running).await;
+    scene
+}
+
+const NOT_AT_ALL: Duration = Duration::ZERO;
+const LONG: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn what_waits_in_line_is_canceled_at_once_and_readers_of_changes_are_told() {
+    let scene = ready().await;
+    scene.coder.set_pace(Pace::Held);
+    scene.running.restart_agent("one").await.unwrap();
+    let stop = scene.running.stop_agent("one").await.unwrap().operation.unwrap();
+    let before = scene.running.fleet.board().revision();
+    let canceled = cancel(&scene.running, stop, LONG).await.unwrap();
+    let left = "the stop of agent 'one' is canceled: it was canceled before anything was done";
+    assert_eq!(canceled.message, left);
+    let changed = scene.running.fleet.changes_after(before).await.unwrap();
+    assert!(changed.iter().any(|change| change.agent.agent.name.as_str() == "one"));
+    scene.coder.set_pace(Pace::PerRead);
+    settled(&scene.running).await;
+    let expected = rows(&[("create", "done"), ("restart", "done"), ("stop", "canceled")]);
+    assert_eq!(listed(&scene.running, &operator(), Ended::Included).await, expected);
+    assert_eq!(listed(&scene.running, &operator(), Ended::LeftOut).await, rows(&[]));
+}
+
+#[tokio::test]
+async fn a_build_that_runs_is_canceled_at_coder() {
+    let scene = ready().await;
+    scene.coder.set_pace(Pace::Held);
+    let stop = scene.running.stop_agent("one").await.unwrap().operation.unwrap();
+    eventually("the stop is sent", async || scene.coder.workspaces()[0].builds == 2).await;
+    let canceled = cancel(&scene.running, stop, NOT_AT_ALL).await.unwrap();
+    assert_eq!(canceled.message, "the stop of agent 'one' is being canceled");
+    // A build that goes on before Coder was asked could still succeed.
+    eventually("Coder cancels the build", async || {
+        let status = scene.coder.workspace("one")["latest_build"]["job"]["status"].clone();
+        status == "canceling" || status == "canceled"
+    })
+    .await;
+    scene.coder.set_pace(Pace::PerRead);
+    scene.running.becomes("one", AgentStatus::Canceled).await;
+    settled(&scene.running).await;
+    let stop = scene.running.store.operation_by_id(stop).await.unwrap().unwrap();
+    assert_eq!(stop.failure.unwrap().message, "its build was canceled");
+    scene.running.start_agent("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+}
+
+#[tokio::test]
+async fn where_coder_cancels_no_build_the_operation_ends_and_says_so() {
+    let scene = ready().await;
+    scene.coder.set_pace(Pace::Held);
+    let stop = scene.running.stop_agent("one").await.unwrap().operation.unwrap();
+    eventually("the stop is sent", async || scene.coder.workspaces()[0].builds == 2).await;
+    scene.coder.fault(Rule {
+        matches: Matches::call("PATCH", CANCEL),
+        when: When::Always,
+        kind: Fault::Forbidden,
+    });
+    let canceled = cancel(&scene.running, stop, LONG).await.unwrap();
+    let left = "the stop of agent 'one' is canceled: Coder did not cancel its build, which goes on";
+    assert_eq!(canceled.message, left);
+    scene.coder.set_pace(Pace::PerRead);
+    scene.running.becomes("one", AgentStatus::Stopped).await;
+}
+
+#[tokio::test]
+async fn a_canceled_create_leaves_no_workspace_and_frees_its_name() {
+    let scene = Scene::new(Pace::Held).await;
+    let create = scene.running.create("one").await.unwrap().operation.unwrap();
+    eventually("Coder has the workspace", async || scene.coder.workspaces().len() == 1).await;
+    let canceled = cancel(&scene.running, create, NOT_AT_ALL).await.unwrap();
+    assert_eq!(canceled.message, "the create of agent 'one' is canceled; what it has made is being removed");
+    assert!(canceled.clean_up.is_some());
+    scene.coder.set_pace(Pace::PerRead);
+    scene.running.is_gone("one").await;
+    settled(&scene.running).await;
+    let expected = rows(&[("create", "canceled"), ("delete", "done")]);
+    assert_eq!(listed(&scene.running, &operator(), Ended::Included).await, expected);
+    let create = scene.running.store.operation_by_id(create).await.unwrap().unwrap();
+    assert_eq!(create.cancel.map(|cancel| cancel.by), Some(operator().principal.name));
+    scene.running.create("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    assert_eq!(scene.coder.workspaces().iter().filter(|found| found.status != "deleted").count(), 1);
+}
+
+#[tokio::test]
+async fn a_create_that_waits_for_its_turn_is_canceled_without_a_word_to_coder() {
+    let coder = stub(Pace::Held).await;
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let options = FleetOptions { parallel_builds: NonZeroUsize::MIN, ..fleet_options() };
+    let running =
+        RunningFleet::start_with(directory, client(coder.url(), &coder.token()), options).await.seen().await;
+    running.create("one").await.unwrap();
+    eventually("the first is being built", async || coder.workspaces().len() == 1).await;
+    let create = running.create("two").await.unwrap().operation.unwrap();
+    cancel(&running, create, LONG).await.unwrap();
+    running.is_gone("two").await;
+    coder.set_pace(Pace::PerRead);
+    running.becomes("one", AgentStatus::Idle).await;
+    settled(&running).await;
+    let names: Vec<String> = coder.workspaces().into_iter().map(|found| found.name).collect();
+    assert_eq!(names, ["one"]);
+}
+
+#[tokio::test]
+async fn a_delete_that_was_not_sent_can_be_taken_back() {
+    let coder = stub(Pace::Instant).await;
+    let mut proxy = FaultProxy::start(coder.url()).await;
+    let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
+    running.create("one").await.unwrap();
+    running.becomes("one", AgentStatus::Idle).await;
+    settled(&running).await;
+    proxy.down().await;
+    eventually("the outage is noticed", async || !running.fleet.health().now().is_reachable()).await;
+    running.delete("one").await.unwrap();
+    let delete = running.store.operations_open().await.unwrap()[0].id;
+    let canceled = cancel(&running, delete, LONG).await.unwrap();
+    let left = "the delete of agent 'one' is canceled: it was canceled before anything was done";
+    assert_eq!(canceled.message, left);
+    proxy.up().await;
+    running.becomes("one", AgentStatus::Idle).await;
+    assert_eq!(coder.workspaces()[0].builds, 1);
+}
+
+#[tokio::test]
+async fn only_what_is_under_way_and_ones_own_can_be_canceled() {
+    let scene = ready().await;
+    let create =
+        scene.running.store.operations_of(scene.running.show("one").await.unwrap().agent.id, 1).await;
+    let create = create.unwrap()[0].id;
+    let ended = cancel(&scene.running, create, NOT_AT_ALL).await.unwrap_err();
+    let absent = cancel(&scene.running, OperationId::fresh(), NOT_AT_ALL).await.unwrap_err();
+    assert_eq!(
+        (ended.code(), ended.to_string(), ended.next_action()),
+        (
+            Code::NoTask,
+            format!("operation '{create}' of agent 'one' has ended (done); there is nothing to cancel"),
+            "Call show_agent for 'one' to see the state it is in.".to_owned()
+        )
+    );
+    assert_eq!(
+        (absent.code(), absent.next_action()),
+        (Code::NotFound, "Call list_operations to see the operations there are.".to_owned())
+    );
+    let mut elsewhere = caller(RoleKind::Manager, "manager");
+    elsewhere.principal.projects = AllowedProjects::Only(vec!["dataone".to_owned()]);
+    let request = CancelOperation { id: create.to_string(), wait: NOT_AT_ALL };
+    let refused = scene.running.fleet.operation_cancel(&elsewhere, request).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Forbidden);
+    assert_eq!(listed(&scene.running, &elsewhere, Ended::Included).await, rows(&[]));
+    let here = caller(RoleKind::Manager, "manager");
+    assert_eq!(listed(&scene.running, &here, Ended::Included).await, rows(&[("create", "done")]));
+}
+
+#[tokio::test]
+async fn a_create_is_canceled_on_the_embedded_coder_with_its_directory_and_processes() {
+    let crew = Crew::new().await;
+    crew.create("one", "sleep 60").await;
+    let create = crew.running.store.operations_open().await.unwrap();
+    if let Some(create) = create.first() {
+        cancel(&crew.running, create.id, NOT_AT_ALL).await.ok();
+    }
+    if crew.running.status("one").is_some_and(|status| status != AgentStatus::Deleting) {
+        // It was ready before it could be canceled.
+        crew.running.delete("one").await.unwrap();
+    }
+    crew.running.is_gone("one").await;
+    settled(&crew.running).await;
+    assert_eq!((crew.site.workspace_names(), crew.site.engines()), (Vec::new(), Vec::new()));
+}
