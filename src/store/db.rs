@@ -152,10 +152,12 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT)
 }
 
-/// A local file does not go away: connections are neither tested before use nor replaced with age.
+/// A local file does not go away: connections are neither tested before use nor replaced with age. All are opened at
+/// the start, so that a directory above the file can be renamed while the server runs.
 fn pool(size: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(size)
+        .min_connections(size)
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)

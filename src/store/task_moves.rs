@@ -96,17 +96,28 @@ impl Store {
         Ok(taken)
     }
 
-    /// Adds a report with what it means. Only a task that the agent has can be claimed.
-    pub async fn report_add(&self, report: &HistoryEntry, meaning: Meaning<'_>) -> Result<(), StoreError> {
+    /// Adds a report with what it means. Only a task that the agent is working on can be claimed: if it ended before
+    /// the report arrived, the report is about the agent itself. The entry comes back as it was added.
+    pub async fn report_add(
+        &self,
+        report: &HistoryEntry,
+        meaning: Meaning<'_>,
+    ) -> Result<HistoryEntry, StoreError> {
         let mut tx = self.begin().await?;
-        journal::insert(&mut tx, std::slice::from_ref(report)).await?;
-        match meaning {
+        let is_about_task = match meaning {
             Meaning::Claim(task, claim) => claim_as(&mut tx, task, Some(claim)).await?,
             Meaning::GoesOn(task) => claim_as(&mut tx, task, None).await?,
-            Meaning::Word => words::keep(&mut tx, report).await?,
-            Meaning::Nothing => {}
+            Meaning::Word => false,
+            Meaning::Nothing => true,
+        };
+        let task_id = report.task_id.filter(|_| is_about_task);
+        let report = HistoryEntry { task_id, ..report.clone() };
+        journal::insert(&mut tx, std::slice::from_ref(&report)).await?;
+        if !is_about_task {
+            words::keep(&mut tx, &report).await?;
         }
-        Ok(tx.commit().await?)
+        tx.commit().await?;
+        Ok(report)
     }
 
     /// What could be seen of these tasks' work, for those where anything was.
@@ -149,22 +160,24 @@ impl Store {
     }
 }
 
+/// False when the agent is not working on the task.
 async fn claim_as(
     connection: &mut SqliteConnection,
     task: TaskId,
     claim: Option<&Claim>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(
+) -> Result<bool, sqlx::Error> {
+    let claimed = sqlx::query(
         "UPDATE task_deliveries SET claim = $1, claim_text = $2, claim_at = $3 \
-         WHERE task_id = $4 AND working_since IS NOT NULL",
+         WHERE task_id = $4 AND working_since IS NOT NULL \
+         AND EXISTS (SELECT 1 FROM journal WHERE id = $4 AND ended_at IS NULL)",
     )
     .bind(claim.map(|claim| claim.kind.word()))
     .bind(claim.map(|claim| claim.text.as_str()))
     .bind(claim.map(|claim| micros(claim.at)))
     .bind(task.0)
     .execute(connection)
-    .await
-    .map(drop)
+    .await?;
+    Ok(claimed.rows_affected() == 1)
 }
 
 /// Ends what an agent that is no more was to do.

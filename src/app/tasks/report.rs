@@ -48,11 +48,13 @@ impl Fleet {
             (Some(_), None) => Meaning::Nothing,
             (None, _) => Meaning::Word,
         };
-        self.store().report_add(&entry(&state, task.as_ref(), &request, now), meaning).await?;
+        let added =
+            self.store().report_add(&entry(&state, task.as_ref(), &request, now), meaning).await?;
         self.tasks_publish(state.agent.id).await?;
+        let task = task.filter(|task| added.task_id == Some(task.id));
         let message = match meaning {
-            Meaning::Claim(..) => "noted; it ends the task you are working on".to_owned(),
-            Meaning::GoesOn(_) | Meaning::Word | Meaning::Nothing => "noted".to_owned(),
+            Meaning::Claim(..) if task.is_some() => "noted; it ends the task you are working on".to_owned(),
+            Meaning::Claim(..) | Meaning::GoesOn(_) | Meaning::Word | Meaning::Nothing => "noted".to_owned(),
         };
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;
         Ok(Reported { name, task, status, message })

@@ -65,8 +65,11 @@ async fn what_waits_in_line_is_canceled_at_once_and_readers_of_changes_are_told(
     let canceled = cancel(&scene.running, stop, LONG).await.unwrap();
     let left = "the stop of agent 'one' is canceled: it was canceled before anything was done";
     assert_eq!(canceled.message, left);
-    let changed = scene.running.fleet.changes_after(before).await.unwrap();
-    assert!(changed.iter().any(|change| change.agent.agent.name.as_str() == "one"));
+    eventually("readers of changes are told", async || {
+        let changed = scene.running.fleet.changes_after(before).await.unwrap();
+        changed.iter().any(|change| change.agent.agent.name.as_str() == "one")
+    })
+    .await;
     scene.coder.set_pace(Pace::PerRead);
     settled(&scene.running).await;
     let expected = rows(&[("create", "done"), ("restart", "done"), ("stop", "canceled")]);

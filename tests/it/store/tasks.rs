@@ -193,6 +193,25 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
 }
 
 #[tokio::test]
+async fn a_report_on_a_task_that_has_ended_meanwhile_is_the_agents_own_word() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let mut task = given(&agent, "all of it", 1);
+    home.queued(&task).await;
+    task.work.working_since = Some(at(2));
+    let mut task = home.moved(&task, TaskState::Working, 2).await;
+    task.entry.state = TaskState::Done.word().to_owned();
+    assert!(home.store.task_save(&task, &[(TaskState::Done, "it said so")], at(3)).await.unwrap());
+    let late = HistoryEntry { task_id: Some(task.id), ..report(&agent, "which one?", 4) };
+    let claim = Claim { kind: ClaimKind::Question, text: "which one?".into(), at: at(4) };
+    let added = home.store.report_add(&late, Meaning::Claim(task.id, &claim)).await.unwrap();
+    assert_eq!(added, HistoryEntry { task_id: None, ..late });
+    let word = home.store.tasks_latest_of(agent.id).await.unwrap().word;
+    assert_eq!(word.map(|word| word.text).as_deref(), Some("which one?"));
+    assert_eq!(home.store.task_by_id(task.id).await.unwrap().unwrap().work.claim, None);
+}
+
+#[tokio::test]
 async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
