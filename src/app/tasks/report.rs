@@ -48,8 +48,7 @@ impl Fleet {
             (Some(_), None) => Meaning::Nothing,
             (None, _) => Meaning::Word,
         };
-        let added =
-            self.store().report_add(&entry(&state, task.as_ref(), &request, now), meaning).await?;
+        let added = self.store().report_add(&entry(&state, task.as_ref(), &request, now), meaning).await?;
         self.tasks_publish(state.agent.id).await?;
         let task = task.filter(|task| added.task_id == Some(task.id));
         let message = match meaning {

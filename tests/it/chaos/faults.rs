@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::processes::{Kind, processes};
+use super::processes::{Kind, lasting, processes};
 use super::world::World;
 use crate::harness::{Up, kill};
 
@@ -129,7 +129,7 @@ pub(super) async fn stop(world: &World, mut up: Up, counts: &mut FaultCounts) {
         Ok(status) if status.as_ref().is_ok_and(|status| status.success()) => {}
         Ok(status) => counts.complaints.push(format!("a server that was stopped ended with {status:?}")),
     }
-    for left in processes(world.program.directory.path()) {
+    for left in lasting(processes(world.program.directory.path())) {
         counts.complaints.push(format!("left by a clean stop: {left:?}"));
     }
 }

@@ -1,6 +1,7 @@
 //! The processes of one data directory, as the kernel shows them.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A process that belongs to the data directory, by its environment or its command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,31 @@ pub(super) fn processes(directory: &Path) -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| process(directory, pid)).collect()
+}
+
+/// Those that are still there after a while: what the server runs for a moment is no orphan, and neither is a child
+/// that it has forked and that has not become its command yet.
+pub(super) fn lasting(suspects: Vec<Process>) -> Vec<Process> {
+    let begun: Vec<Option<String>> = suspects.iter().map(|process| start_time(process.pid)).collect();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let is_there =
+        |(process, begun): &(Process, Option<String>)| begun.is_some() && start_time(process.pid) == *begun;
+    let mut left: Vec<_> = suspects.into_iter().zip(begun).filter(is_there).collect();
+    while !left.is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(100));
+        left.retain(is_there);
+    }
+    left.into_iter().map(|(process, _)| process).collect()
+}
+
+/// None once the process has died.
+fn start_time(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    if words.next()? == "Z" {
+        return None;
+    }
+    words.nth(18).map(str::to_owned)
 }
 
 fn process(directory: &Path, pid: u32) -> Option<Process> {

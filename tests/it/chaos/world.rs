@@ -1,6 +1,5 @@
 //! One data directory under test: its program, its repository, its engine and the address of the server of the moment.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +10,7 @@ use super::actions::NAMES;
 use super::faults::FaultCounts;
 use super::ledger::Ledger;
 use super::report::keep;
-use crate::harness::{Api, Program, Up};
+use crate::harness::{Api, Program, Up, script};
 
 /// A secret of the operator's environment that no agent may get.
 pub(super) const CANARY: &str = "ghp_canary0canary0canary0canary0canary00";
@@ -122,7 +121,7 @@ fn file(program: &Program, name: &str) -> String {
 /// The demo engine behind a script that writes down each run of it, outside of every workspace: what is written
 /// there outlives the agent, and nothing of ours takes part in it.
 fn engine(directory: &Path) -> PathBuf {
-    let (script, template) = (directory.join("engine.sh"), directory.join("run.template"));
+    let (engine, template) = (directory.join("engine.sh"), directory.join("run.template"));
     let text = format!(
         "#!/bin/sh\nmark=${{1#*mark-}}\n\
          case $1 in *mark-*) printf '%s\\n' \"${{mark%%[!0-9a-z-]*}}\" >>'{marks}';; esac\n\
@@ -130,8 +129,7 @@ fn engine(directory: &Path) -> PathBuf {
         marks = directory.join("marks").display(),
         program = env!("CARGO_BIN_EXE_fleet-mcp"),
     );
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
-    std::fs::write(&template, format!("{}\n<% task %>\n", script.display())).unwrap();
+    script(&engine, &text);
+    std::fs::write(&template, format!("{}\n<% task %>\n", engine.display())).unwrap();
     template
 }

@@ -75,11 +75,11 @@ async fn input_in_a_text_frame_ends_the_connection_and_not_the_command() {
         let agent = agent_id(&subject.create_ready().await);
         let options = options("echo begun; cat");
         let mut socket = subject.client.pty_connect(agent, &options).await.unwrap();
-        read_until(&mut socket, "begun").await;
+        read_until(&mut socket, "begun\r\n").await;
         socket.send(Message::Text(r#"{"data":"more\n"}"#.into())).await.unwrap();
         assert_eq!(read_until(&mut socket, "more").await, (String::new(), Some(CloseCode::Unsupported)));
         let mut socket = subject.client.pty_connect(agent, &options).await.unwrap();
-        assert_eq!(read_until(&mut socket, "begun").await, ("begun\r\n".to_owned(), None));
+        assert_eq!(read_until(&mut socket, "begun\r\n").await, ("begun\r\n".to_owned(), None));
     })
     .await;
 }

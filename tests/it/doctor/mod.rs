@@ -19,7 +19,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 
-use crate::harness::{CoderStub, Pace, RunningFleet, client, fleet_options, operator, stub};
+use crate::harness::{CoderStub, Pace, RunningFleet, client, eventually, fleet_options, operator, stub};
 
 /// Longer ago than any change may take.
 const AGE_EVERYTHING: &str = "UPDATE operations SET created_at = created_at - 3600000000; \
@@ -42,6 +42,12 @@ impl Patient {
         let running = start(&coder, directory, options).await;
         running.create("heron").await.unwrap();
         running.becomes("heron", AgentStatus::Idle).await;
+        // An agent may rest before its create has ended.
+        eventually("the create has ended", async || {
+            running.store.operations_open().await.unwrap().is_empty()
+                && running.fleet.fleet_status(&operator()).await.unwrap().slots.used == 0
+        })
+        .await;
         Self { coder, running }
     }
 

@@ -215,8 +215,8 @@ async fn a_run_outlives_the_server_and_is_followed_on_by_the_next_one() {
     let id = home.fleet().start_run(new_run(home.agent, &script)).await.unwrap();
     written(home.fleet(), id, 7).await;
     let home = home.restarted().await;
-    std::fs::write(&marker, "").unwrap();
     eventually("the run is followed again", async || home.fleet().run_progress(id).is_some()).await;
+    std::fs::write(&marker, "").unwrap();
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
     assert_eq!(run.state, RunState::Ended(RunEnd::Exited { code: 0 }));
     assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"before\nafter\n");

@@ -88,7 +88,7 @@ async fn a_timeout_ends_all_descendants_also_those_in_sessions_of_their_own() {
     on_every_coder(async |subject: &Subject| {
         let agent = agent_id(&subject.create_ready().await);
         let mut command = sh(STUBBORN);
-        command.timeout = Duration::from_secs(1);
+        command.timeout = Duration::from_secs(5);
         let got = subject.client.exec(agent, &command).await.unwrap();
         assert_eq!(got.exit, Exit::TimedOut);
         let said = String::from_utf8_lossy(&got.stdout).into_owned();

@@ -58,9 +58,12 @@ async fn a_run_starts_once_however_often_it_is_asked_for_and_never_again_once_re
     on_every_coder(async |subject: &Subject| {
         let (client, agent) = (&subject.client, agent_id(&subject.create_ready().await));
         let at = address(agent);
-        let command = sh(&format!("echo ran >>/tmp/{0}; sleep 1; cat /tmp/{0}", at.run));
+        let wait = "until [ -e /tmp/$0.go ]; do sleep 0.05; done";
+        let script = format!("echo ran >>/tmp/$0; {wait}; rm /tmp/$0.go; cat /tmp/$0");
+        let command = Command::new(["sh", "-c", &script, &at.run.to_string()]);
         let starts = join_all((0..4).map(|_| client.run_start(agent, at.run, &command))).await;
         assert!(starts.into_iter().all(|start| start.unwrap() == RunState::Running));
+        client.exec(agent, &sh(&format!("touch /tmp/{}.go", at.run))).await.unwrap();
         let (stdout, _, end) = whole(client, &at, Offsets::default()).await;
         assert_eq!((stdout.as_ref(), end), (b"ran\n".as_slice(), RunEnd::Exited(Exit::Code(0))));
         let ended = RunState::Ended(end);

@@ -61,10 +61,11 @@ async fn one_row_that_cannot_be_read_spoils_no_other_and_its_agent_stays() {
         when: crate::harness::When::Always,
         kind: crate::harness::Fault::BadRow,
     };
-    scene.coder.fault(rule);
+    let fault = scene.coder.fault(rule);
     scene.running.create("two").await.unwrap();
-    eventually("the fleet still sees Coder", async || scene.running.fleet.health().now().is_reachable())
-        .await;
+    // The second list is asked for once the first one is taken in.
+    eventually("a list with the row was read", async || scene.coder.fault_hits(fault) >= 2).await;
+    assert!(scene.running.fleet.health().now().is_reachable());
     scene.running.fleet.fleet_status(&operator()).await.unwrap();
     assert!(scene.running.status("one").is_some());
 }

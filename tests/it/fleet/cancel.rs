@@ -15,8 +15,8 @@ use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
 
 use crate::harness::{
-    Crew, Fault, FaultProxy, Matches, Pace, Rule, RunningFleet, Scene, When, caller, client, eventually,
-    fleet_options, operator, stub,
+    Crew, Fault, FaultProxy, LocalSite, Matches, Pace, Rule, RunningFleet, Scene, When, caller, client,
+    eventually, fleet_options, operator, stub,
 };
 
 const CANCEL: &str = "/api/v2/workspacebuilds/{id}/cancel";
@@ -209,17 +209,13 @@ async fn only_what_is_under_way_and_ones_own_can_be_canceled() {
 
 #[tokio::test]
 async fn a_create_is_canceled_on_the_embedded_coder_with_its_directory_and_processes() {
-    let crew = Crew::new().await;
+    // An agent that never answers keeps its create under way.
+    let crew = Crew::on(LocalSite::new().with_silent_agents()).await;
     crew.create("one", "sleep 60").await;
-    let create = crew.running.store.operations_open().await.unwrap();
-    if let Some(create) = create.first() {
-        cancel(&crew.running, create.id, NOT_AT_ALL).await.ok();
-    }
-    if crew.running.status("one").is_some_and(|status| status != AgentStatus::Deleting) {
-        // It was ready before it could be canceled.
-        crew.running.delete("one").await.unwrap();
-    }
+    eventually("the agent's process runs", async || !crew.site.processes().is_empty()).await;
+    let create = crew.running.store.operations_open().await.unwrap()[0].id;
+    cancel(&crew.running, create, NOT_AT_ALL).await.unwrap();
     crew.running.is_gone("one").await;
     settled(&crew.running).await;
-    assert_eq!((crew.site.workspace_names(), crew.site.engines()), (Vec::new(), Vec::new()));
+    assert_eq!((crew.site.workspace_names(), crew.site.processes()), (Vec::new(), Vec::new()));
 }

@@ -171,7 +171,7 @@ async fn a_workspace_deleted_outside_ends_what_was_asked_of_it() {
 async fn a_request_that_coder_never_carries_out_ends_with_the_reason_and_holds_up_no_other() {
     let coder = stub(Pace::Instant).await;
     let directory = Arc::new(tempfile::tempdir().unwrap());
-    let running = narrow(directory, &coder, Duration::from_secs(2)).await;
+    let running = narrow(directory, &coder, Duration::from_secs(10)).await;
     let id = ready(&running, "one").await;
     coder.fault(Rule { matches: Matches::call("POST", BUILD), when: When::Always, kind: Fault::ErrorBefore });
     running.stop_agent("one").await.unwrap();

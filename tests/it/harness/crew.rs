@@ -103,6 +103,16 @@ impl Crew {
         self.local.client().app_request(&app, request).await.unwrap()
     }
 
+    /// Waits until the agent's words in this conversation begin so.
+    pub(crate) async fn says(&self, name: &str, words: &str) {
+        let wanted = format!(r#""content":"{words}"#);
+        eventually("the words are said", async || {
+            let shown = self.ask_app(name, AppRequest::get("/messages")).await.body;
+            String::from_utf8_lossy(&shown).contains(&wanted)
+        })
+        .await;
+    }
+
     /// The task once it has ended.
     pub(crate) async fn ended(&self, task: TaskId) -> Task {
         let ended = async {

@@ -165,6 +165,11 @@ impl LocalSite {
         runners_under(self.directory.path())
     }
 
+    /// Waits for an engine that obeys `hang`: it catches INT and TERM.
+    pub(crate) async fn has_deaf_engine(&self) {
+        super::eventually("the engine is deaf", async || self.engines().into_iter().any(is_deaf)).await;
+    }
+
     /// The runner of the only workspace that runs.
     pub(crate) fn runner(&self) -> u32 {
         let runners = self.runners();
@@ -297,10 +302,22 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
 /// Where the server keeps what it trusts of a workspace: the socket and the log of its agent.
 pub(crate) fn trusted_directory(data_dir: &Path, name: &str) -> PathBuf {
     let states = std::fs::read_dir(data_dir.join("coder/workspaces")).unwrap();
-    let states = states.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    // Others are being written and get their name afterwards.
+    let states = states
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let states = states.map(|path| std::fs::read_to_string(path).unwrap());
     let mut states = states.map(|text| serde_json::from_str::<Value>(&text).unwrap()["content"].clone());
     let of_name = states.find(|state| state["name"] == name && state["is_deleted"] == false);
     data_dir.join("coder/agents").join(of_name.expect("the workspace is known")["id"].as_str().unwrap())
+}
+
+fn is_deaf(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default();
+    let both = [Signal::INT, Signal::TERM].map(|signal| 1 << (signal.as_raw() - 1));
+    both.into_iter().all(|bit: u64| caught & bit != 0)
 }
 
 fn encloses(pid: u32) -> bool {

@@ -265,7 +265,8 @@ async fn a_runner_that_outlived_a_killed_server_is_reached_again() {
         let up = two_agents(&program).await;
         let runners = runners_under(program.directory.path());
         let up = Up::start(&up.killed().await).await;
-        let task = json!({ "task_description": "say still here" });
+        // A new server believes the agent's last report until it has asked the agent itself.
+        let task = json!({ "task_description": "say still here", "when_busy": "queue" });
         up.post("/api/v1/agents/mallory/tasks", &task).await;
         eventually("the task is done", async || {
             up.show("mallory").await["last_task"]["message"] == "say still here"
@@ -285,7 +286,8 @@ async fn an_agent_that_puts_a_fifo_in_place_of_its_journal_starts_again() {
             .await;
         up.change("mallory", "restart").await;
         up.provisioned("mallory").await;
-        let task = json!({ "task_description": "say still here" });
+        // A new server believes the agent's last report until it has asked the agent itself.
+        let task = json!({ "task_description": "say still here", "when_busy": "queue" });
         up.post("/api/v1/agents/mallory/tasks", &task).await;
         eventually("the task is done", async || {
             up.show("mallory").await["last_task"]["message"] == "say still here"

@@ -75,7 +75,10 @@ async fn what_one_agent_sets_in_git_never_runs_for_another_and_the_callers_repos
         for name in ["victim", "mallory"] {
             let repo = up.workspace(name).join("repo");
             let last = program.git(&repo, &["rev-parse", "HEAD"]);
-            eventually("both branches are there", async || tip(&format!("fleet/{name}")) == last).await;
+            // All of these are written together, one file after another.
+            let refs = ["heads/fleet", "fleet/published", "fleet/agents"]
+                .map(|folder| format!("refs/{folder}/{name}"));
+            eventually("the branch is there", async || refs.iter().all(|name| tip(name) == last)).await;
         }
         let before = snapshot(&caller.join(".git"));
         let mark = program.directory.path().join("mark");

@@ -140,7 +140,7 @@ async fn the_process_that_joins_a_workspace_cannot_be_traced_from_inside() {
         up.agent("mallory").await;
         let mark = format!("5{}", Uuid::new_v4().as_u128() % 1_000_000_000_000);
         let mut socket = terminal(&up, "mallory", &format!("echo ready; exec sleep {mark}")).await;
-        assert_eq!(output(&mut socket).await.as_deref(), Some("ready\r\n"));
+        assert_eq!(line(&mut socket).await, "ready\r\n");
         let find = |line: &str| all_processes().into_iter().find(|pid| words(*pid).starts_with(line));
         eventually("the command runs", async || find(&format!("sleep {mark} ")).is_some()).await;
         let command = find(&format!("sleep {mark} ")).unwrap();
@@ -190,10 +190,7 @@ async fn a_terminal_in_a_workspace_has_a_session_of_its_own_and_takes_interrupts
         let up = Up::start(&program).await;
         up.agent("mallory").await;
         let mut socket = terminal(&up, "mallory", LEAD).await;
-        let mut printed = String::new();
-        while !printed.contains('\n') {
-            printed.push_str(&output(&mut socket).await.unwrap());
-        }
+        let printed = line(&mut socket).await;
         let ids: Vec<u32> = printed.split_whitespace().map(|id| id.parse().unwrap()).collect();
         assert_eq!(ids, [ids[0]; 4]);
         let interrupt = json!({ "data": "\u{3}" }).to_string().into_bytes();
@@ -218,6 +215,15 @@ async fn terminal(up: &Up, name: &str, command: &str) -> Socket {
     let command = command.to_owned();
     let options = PtyOptions { reconnect: Uuid::new_v4(), width: 80, height: 24, command, container: None };
     coder.pty_connect(agent, &options).await.unwrap()
+}
+
+/// The first line, which may come in pieces.
+async fn line(socket: &mut Socket) -> String {
+    let mut printed = String::new();
+    while !printed.contains('\n') {
+        printed.push_str(&output(socket).await.unwrap());
+    }
+    printed
 }
 
 async fn output(socket: &mut Socket) -> Option<String> {

@@ -56,7 +56,7 @@ async fn a_first_start_that_clones_leaves_nothing_in_the_callers_repository() {
 async fn deaf(site: &LocalSite, local: &RunningLocal) -> Value {
     let made = local.create(TEMPLATE, "deaf", "hang").await.body;
     local.until(&made["id"], is_ready).await;
-    eventually("the engine runs", async || !site.engines().is_empty()).await;
+    site.has_deaf_engine().await;
     made["id"].clone()
 }
 

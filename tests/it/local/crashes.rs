@@ -276,7 +276,7 @@ async fn an_agent_that_ignores_every_plea_is_stopped_all_the_same() {
     let local = site.start().await;
     let created = local.create(crate::harness::TEMPLATE, "stubborn", "fork\nhang").await.body;
     local.until(&created["id"], is_ready).await;
-    eventually("the engine runs", async || !site.engines().is_empty()).await;
+    site.has_deaf_engine().await;
     local.build(&created["id"], &json!({ "transition": "stop" })).await;
     assert_eq!(local.until(&created["id"], is_over).await.latest_build.status, "stopped");
     assert_eq!(site.processes(), Vec::<u32>::new());

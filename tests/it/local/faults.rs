@@ -1,11 +1,10 @@
 //! What cannot work says so clearly and leaves nothing half made.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Api, LocalSite, TEMPLATE, client, eventually, is_over, project, watched};
+use crate::harness::{Api, LocalSite, TEMPLATE, client, eventually, is_over, project, script, watched};
 
 /// The error of a start, with paths of this run taken out.
 async fn refusal(site: &LocalSite) -> String {
@@ -188,9 +187,7 @@ async fn without_git_a_build_fails_and_says_so() {
 #[tokio::test]
 async fn a_git_that_is_killed_fails_the_build_with_how_it_ended() {
     let (site, programs) = (LocalSite::new(), tempfile::tempdir().unwrap());
-    let git = programs.path().join("git");
-    std::fs::write(&git, "#!/bin/sh\nkill -9 $$\n").unwrap();
-    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    script(&programs.path().join("git"), "#!/bin/sh\nkill -9 $$\n");
     let expected = "git could not make an empty repository: it ended with signal: 9 (SIGKILL)";
     assert_eq!(failure_with_path(&site, programs.path()).await, expected);
 }

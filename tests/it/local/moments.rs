@@ -53,7 +53,7 @@ async fn a_stopping_server_answers_and_begins_nothing_new() {
     // Deaf to pleas, so that the stop takes a while.
     let created = local.create(TEMPLATE, "deaf", "hang").await.body;
     local.until(&created["id"], is_ready).await;
-    eventually("the engine runs", async || !site.engines().is_empty()).await;
+    site.has_deaf_engine().await;
     let (api, id) = (local.api(), created["id"].as_str().unwrap().to_owned());
     let stopping = tokio::spawn(local.coder.stop());
     // What no server would take is refused for its own sake only as long as the server is not stopping.

@@ -100,7 +100,7 @@ async fn what_was_committed_last_is_there_after_a_stop_and_after_a_delete() {
     let helper = Helper::start().await;
     let last = helper.commit("one").await;
     helper.build("stop").await;
-    assert_eq!(helper.in_caller(BRANCH), last);
+    helper.is_followed(BRANCH, &last).await;
     git(&helper.repo(), &["commit", "--quiet", "--allow-empty", "--message=later"]);
     let later = git(&helper.repo(), &["rev-parse", "HEAD"]);
     helper.build("delete").await;
@@ -149,7 +149,7 @@ async fn a_branch_that_is_checked_out_stays_and_moves_once_it_is_not() {
     let amended = helper.run("git commit -q --amend -m other; git rev-parse HEAD").await;
     git(helper.caller.path(), &["checkout", "--quiet", "main"]);
     helper.build("stop").await;
-    assert_eq!(helper.in_caller(BRANCH), amended);
+    helper.is_followed(BRANCH, &amended).await;
     helper.local.coder.stop().await;
 }
 

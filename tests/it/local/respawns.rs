@@ -86,7 +86,7 @@ async fn an_agent_that_keeps_ending_stays_failed_also_over_crashes_until_it_is_s
 async fn a_stop_before_the_agent_is_started_again_stays_a_stop() {
     let mut site = LocalSite::new();
     // Enough for the stop to arrive before it on a loaded machine.
-    site.options.respawn_delay = Duration::from_secs(2);
+    site.options.respawn_delay = Duration::from_secs(5);
     let local = site.start().await;
     let id = json!(local.create_ready("agent").await.id);
     kill_agent(&site).await;
@@ -94,7 +94,7 @@ async fn a_stop_before_the_agent_is_started_again_stays_a_stop() {
     assert_eq!(local.build(&id, &json!({ "transition": "stop" })).await.status, 201);
     local.until(&id, is_over).await;
     // Longer than the delay; that nothing happens announces itself by nothing.
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    tokio::time::sleep(Duration::from_millis(5_500)).await;
     let stopped = ("stopped".to_owned(), "initiator".to_owned(), None);
     assert_eq!(after(&local, &id, 2).await, stopped);
     local.coder.stop().await;

@@ -169,10 +169,12 @@ async fn a_command_that_nobody_watches_is_ended_after_the_idle_limit() {
 async fn a_command_outlives_the_idle_limit_while_somebody_watches() {
     let scene = Scene::new(Duration::from_millis(1));
     let reconnect = Uuid::new_v4();
-    let mut first = scene.attach(reconnect, "printf ready; sleep 0.3; printf done");
+    let script = "printf ready; until [ -e second ]; do sleep 0.01; done; sleep 0.3; printf done";
+    let mut first = scene.attach(reconnect, script);
     until(&mut first, "ready").await;
     let mut second = scene.attach(reconnect, "exit");
     drop(first);
+    std::fs::write(scene.workspace.path("second"), "").unwrap();
     assert_eq!(until(&mut second, "done").await, "readydone");
 }
 

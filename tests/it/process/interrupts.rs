@@ -41,7 +41,10 @@ async fn an_interrupt_is_the_same_over_rest_mcp_and_the_command_line() {
             let row = |row: &Value| (row["id"].clone(), row["state"].clone(), row["outcome"].clone());
             page["tasks"].as_array().unwrap().iter().rev().map(row).collect::<Vec<_>>()
         };
-        eventually("the interrupt is done", async || rows().await[2].1 == "done").await;
+        eventually("the interrupt is done", async || {
+            rows().await[2].1 == "done" && up.show("one").await["status"] == "idle"
+        })
+        .await;
         let by = format!("interrupted by task {urgent}");
         let dropped = format!("{by}; the agent did not have it yet");
         let rows = rows().await;

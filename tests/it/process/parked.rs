@@ -37,16 +37,16 @@ async fn a_clean_stop_of_the_server_parks_the_running_task_and_the_next_start_go
     let program = Program::without_coder().variable("ENGINE", "demo");
     let up = Up::start_here(&program).await;
     up.agent("one").await;
-    let long = "say first half\nsleep 4\nsay second half";
+    let long = "say first half\nsleep 10\nsay second half";
     up.start_task(long, "reject").await;
     up.start_task("say later", "queue").await;
     eventually("half of it is said", async || {
-        up.show("one").await["current_task"] == json!(long)
-            && up
-                .tasks()
-                .await
-                .iter()
-                .any(|(text, state, _)| (text.as_str(), state.as_str()) == (long, "working"))
+        let log = up.get("/api/v1/agents/one/log?page_size=100").await;
+        let said = |row: &Value| {
+            row["type"] == "output"
+                && row["content"].as_str().is_some_and(|text| text.starts_with("first half"))
+        };
+        log["logs"].as_array().unwrap().iter().any(said)
     })
     .await;
     let (program, code) = up.terminated().await;

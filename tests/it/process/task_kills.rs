@@ -200,7 +200,7 @@ mod with_hooks {
         let mut expected = vec!["say ready".to_owned()];
         for point in POINTS_OF_START {
             // It takes a moment, so that it is seen at work before it is seen to have ended.
-            let text = format!("sleep 1\nsay {point}");
+            let text = format!("sleep 3\nsay {point}");
             // A new server believes the agent's last report until it has asked the agent itself: it may look busy.
             let start = ["--json", "tasks", "start", "one", &text, "--when-busy", "queue"];
             killed_at(&plant, point, &start).await;

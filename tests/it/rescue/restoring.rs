@@ -1,13 +1,12 @@
 //! Restoring: a new branch of a repository, from the command line.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use super::{git, make_work};
-use crate::harness::{Program, Up, eventually};
+use crate::harness::{Program, Up, eventually, script};
 
 async fn rescued(up: &Up, name: &str) -> String {
     let deleted = up.delete(name, "").await;
@@ -124,12 +123,11 @@ fn make_branches(repository: &Path, prefix: &str, n_branches: usize) {
 }
 
 /// A directory with a `git` that runs this script first.
-fn with_own_git(directory: &Path, script: &str) -> String {
+fn with_own_git(directory: &Path, first: &str) -> String {
     let path = std::env::var("PATH").unwrap();
     let (own, file) = (directory.join("bin"), directory.join("bin/git"));
     std::fs::create_dir(&own).unwrap();
-    std::fs::write(&file, format!("#!/bin/sh\n{script}\nPATH='{path}' exec git \"$@\"\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    script(&file, &format!("#!/bin/sh\n{first}\nPATH='{path}' exec git \"$@\"\n"));
     format!("{}:{path}", own.display())
 }
 

@@ -110,7 +110,7 @@ async fn a_workspace_that_hangs_is_given_up_and_deleted() {
     let began = std::time::Instant::now();
     let deleted = up.delete("otter", "").await;
     let took = began.elapsed();
-    assert!((LIMIT..LIMIT * 2).contains(&took), "{took:?}");
+    assert!((LIMIT..LIMIT * 4).contains(&took), "{took:?}");
     let message = "agent 'otter' is deleted; its work was not saved: the workspace took too long";
     assert_eq!((&deleted["message"], &deleted["rescued"]), (&json!(message), &Value::Null));
     let left: Vec<_> = std::fs::read_dir(program.data_dir().join("rescued")).unwrap().collect();

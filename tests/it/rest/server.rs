@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{Api, Pace, Reply, RunningFleet, Scene, operator, read};
+use crate::harness::{Api, Pace, Reply, RunningFleet, Scene, eventually, operator, read};
 
 /// What differs from run to run.
 pub(super) const FILTERS: [(&str, &str); 6] = [
@@ -114,6 +114,14 @@ impl Server {
         let reply = self.post("/api/v1/agents", &body).await;
         assert_eq!(reply.status, 201, "{}", reply.body);
         self.scene.running.rests(name).await;
+    }
+
+    /// Waits until no build holds a slot.
+    pub(crate) async fn has_free_slots(&self) {
+        eventually("the build's slot is given back", async || {
+            self.get("/api/v1/status").await.body["capacity"]["used"] == 0
+        })
+        .await;
     }
 
     /// A token of this kind, without an agent.

@@ -10,8 +10,10 @@ use crate::harness::{eventually, kill};
 /// Lets a run go as far as its first commit, puts locks there as a killed git would leave them, and kills all.
 async fn leave_locks(workspace: &Workspace, names: &[&str]) {
     let runner = workspace.start().await;
-    runner.task("first", "commit first\nsleep 600").await;
-    eventually("the first commit is there", async || workspace.commits() == ["first"]).await;
+    runner.task("first", "commit first\nsay after it\nsleep 600").await;
+    // Git itself writes locks until its commit is over.
+    runner.says("after it").await;
+    assert_eq!(workspace.commits(), ["first"]);
     put(workspace, names);
     runner.kill().await;
     workspace.processes_of_runs().into_iter().for_each(kill);

@@ -219,6 +219,16 @@ impl Runner {
         eventually("the agent is stable", async || self.get("/status").await["status"] == "stable").await;
     }
 
+    /// Waits until the agent's last words begin so.
+    pub(super) async fn says(&self, words: &str) {
+        eventually("the words are said", async || {
+            let messages = self.get("/messages").await;
+            let last = messages["messages"].as_array().unwrap().last().unwrap();
+            last["role"] == "agent" && last["content"].as_str().is_some_and(|text| text.contains(words))
+        })
+        .await;
+    }
+
     pub(super) async fn state(&self) -> Value {
         self.get("/fleet/state").await
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{Squads, member};
-use crate::harness::{Program, script};
+use crate::harness::{Program, script, skipped};
 
 /// A program in whose PATH this engine is that script.
 fn with_cli(engine: &str, text: &str) -> Program {
@@ -104,7 +104,7 @@ async fn without_any_cli_a_member_says_what_to_install_or_choose() {
     if std::env::split_paths(bare)
         .any(|folder| folder.join("claude").exists() || folder.join("codex").exists())
     {
-        return;
+        return skipped("a machine without any CLI: one is installed where every program is found");
     }
     let program = Program::without_coder().variable("ENGINE", "auto").variable("PATH", bare);
     let squads = Squads::on(program).await;

@@ -45,6 +45,7 @@ async fn tell_past_the_fleet(crew: &Crew, text: &str) {
     let body = json!({ "content": text, "type": "user" });
     assert_eq!(crew.ask_app("one", AppRequest::post("/message", body)).await.status, 200);
     crew.running.becomes("one", AgentStatus::Busy).await;
+    eventually("the engine runs", async || crew.site.engines().len() == 1).await;
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ async fn a_task_by_exec_is_done_once_and_verified_from_every_point() {
         let doomed = Up::start(&up.killed().await.variable("FLEET_KILL_POINT", point)).await;
         eventually("the agent rests", async || doomed.show("one").await["status"] == "idle").await;
         // It takes a moment, so that it is seen at work before it is seen to have ended.
-        let text = format!("sleep 1\ncommit {point}");
+        let text = format!("sleep 3\ncommit {point}");
         let task = json!({ "task_description": text });
         let path = "/api/v1/agents/one/tasks";
         doomed.call_or_nothing(&doomed.operator_token(), path, &task).await;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::Context;
 use crate::chaos::facts::Workspace;
-use crate::chaos::processes::{Kind, Process};
+use crate::chaos::processes::{Kind, Process, lasting};
 
 pub(super) fn one_workspace(context: &Context<'_>) -> Vec<String> {
     let mut found = Vec::new();
@@ -17,9 +17,13 @@ pub(super) fn one_workspace(context: &Context<'_>) -> Vec<String> {
         if context.facts.rows.workspaces.get(name) != Some(id) {
             found.push(format!("workspace {name} {id} ({status}) has no agent of that id"));
         }
-        let runners: Vec<&Process> = of(context, id).filter(|process| process.kind == Kind::Runner).collect();
+        let runners = of(context, id).filter(|process| process.kind == Kind::Runner);
+        let runners: Vec<Process> = runners.cloned().collect();
         if runners.len() > 1 {
-            found.push(format!("workspace {name} has {} runners: {runners:?}", runners.len()));
+            let runners = lasting(runners);
+            if runners.len() > 1 {
+                found.push(format!("workspace {name} has {} runners: {runners:?}", runners.len()));
+            }
         }
     }
     for (name, id) in &context.facts.rows.workspaces {
@@ -40,11 +44,12 @@ pub(super) fn processes(context: &Context<'_>) -> Vec<String> {
     let is_running = |id: &str| {
         context.facts.workspaces.iter().any(|workspace| workspace.id == id && workspace.status == "running")
     };
-    let orphans = context.facts.processes.iter().filter(|process| match &process.workspace {
+    let suspects = context.facts.processes.iter().filter(|process| match &process.workspace {
         Some(workspace) => !is_running(workspace),
         None => Some(process.pid) != context.facts.server,
     });
-    orphans.map(|process| format!("orphan: {process:?}")).collect()
+    let orphans = lasting(suspects.cloned().collect());
+    orphans.iter().map(|process| format!("orphan: {process:?}")).collect()
 }
 
 pub(super) fn directories(context: &Context<'_>) -> Vec<String> {
