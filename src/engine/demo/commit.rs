@@ -31,23 +31,29 @@ pub(super) async fn is_repository(directory: &Path) -> bool {
     git(directory, &["rev-parse", "--git-dir"]).await.is_ok()
 }
 
-/// Writes the text down and commits it; tells the commit and its subject.
-pub(super) async fn commit(directory: &Path, work: &str) -> Result<String, CommitError> {
-    let name = format!("{FOLDER}/{}.md", Uuid::now_v7().simple());
+/// Writes the text down and commits it; tells the commit and its subject. What this step has committed before a stop
+/// is not committed again.
+pub(super) async fn commit(directory: &Path, work: &str, step: Uuid) -> Result<String, CommitError> {
+    let (name, subject) = (format!("{FOLDER}/{}.md", step.simple()), subject(work));
+    if git(directory, &["cat-file", "-e", &format!("HEAD:{name}")]).await.is_err() {
+        commit_file(directory, &name, (work, &subject)).await?;
+    }
+    let head = git(directory, &["rev-parse", "--short", "HEAD"]).await?;
+    Ok(format!("{} {subject}", head.trim()))
+}
+
+async fn commit_file(directory: &Path, name: &str, (work, subject): (&str, &str)) -> Result<(), CommitError> {
     let write = || {
         std::fs::create_dir_all(directory.join(FOLDER))?;
-        std::fs::write(directory.join(&name), format!("{}\n", work.trim_end()))
+        std::fs::write(directory.join(name), format!("{}\n", work.trim_end()))
     };
     write().map_err(CommitError::Write)?;
-    let subject = subject(work);
-    patiently(directory, &["add", "--force", "--", &name]).await?;
+    patiently(directory, &["add", "--force", "--", name]).await?;
     let message = format!("--message={subject}");
     let mut arguments = AUTHOR.to_vec();
     arguments.extend(["commit", "--quiet", "--no-verify", "--cleanup=verbatim", &message, "--only", "--"]);
-    arguments.push(&name);
-    patiently(directory, &arguments).await?;
-    let head = git(directory, &["rev-parse", "--short", "HEAD"]).await?;
-    Ok(format!("{} {subject}", head.trim()))
+    arguments.push(name);
+    Ok(patiently(directory, &arguments).await?)
 }
 
 fn subject(work: &str) -> String {
@@ -71,6 +77,18 @@ async fn patiently(directory: &Path, arguments: &[&str]) -> Result<(), GitError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_step_that_is_taken_again_commits_nothing_more() {
+        let directory = tempfile::tempdir().unwrap();
+        git(directory.path(), &["init", "--quiet"]).await.unwrap();
+        let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
+        let told = commit(directory.path(), "same", first).await.unwrap();
+        assert_eq!(commit(directory.path(), "same", first).await.unwrap(), told);
+        commit(directory.path(), "same", second).await.unwrap();
+        let count = git(directory.path(), &["rev-list", "--count", "HEAD"]).await.unwrap();
+        assert_eq!(count.trim(), "2");
+    }
 
     #[test]
     fn the_subject_is_the_first_line_that_says_something() {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::SESSION;
 
@@ -25,8 +26,30 @@ struct Place {
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     session: String,
-    message: String,
-    n_done: usize,
+    #[serde(flatten)]
+    progress: Progress,
+}
+
+/// How far a message has been obeyed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) message: String,
+    pub(super) n_done: usize,
+    /// Names what the directive in hand does, so that it is not done a second time.
+    #[serde(default = "Uuid::now_v7")]
+    pub(super) step: Uuid,
+}
+
+impl Progress {
+    pub(super) fn begin(message: &str) -> Self {
+        Self { message: message.to_owned(), n_done: 0, step: Uuid::now_v7() }
+    }
+
+    /// The directive in hand is done.
+    pub(super) fn advance(&mut self) {
+        self.n_done += 1;
+        self.step = Uuid::now_v7();
+    }
 }
 
 impl Memory {
@@ -42,18 +65,18 @@ impl Memory {
         self.place.as_ref().map(|place| place.session.as_str())
     }
 
-    /// The message that was cut short, and how many of its directives are done.
-    pub(super) fn unfinished(&self) -> Option<(String, usize)> {
+    /// Of the message that was cut short.
+    pub(super) fn unfinished(&self) -> Option<Progress> {
         let place = self.place.as_ref()?;
         let text = std::fs::read_to_string(place.directory.join(FILE)).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;
-        (kept.session == place.session).then_some((kept.message, kept.n_done))
+        (kept.session == place.session).then_some(kept.progress)
     }
 
-    pub(super) fn keep(&self, message: &str, n_done: usize) -> io::Result<()> {
+    pub(super) fn keep(&self, progress: &Progress) -> io::Result<()> {
         let Some(place) = &self.place else { return Ok(()) };
-        let (session, message) = (place.session.clone(), message.to_owned());
-        let text = serde_json::to_string(&Kept { session, message, n_done })?;
+        let kept = Kept { session: place.session.clone(), progress: progress.clone() };
+        let text = serde_json::to_string(&kept)?;
         std::fs::write(place.directory.join(FRESH), text)?;
         std::fs::rename(place.directory.join(FRESH), place.directory.join(FILE))
     }

@@ -6,9 +6,10 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use uuid::Uuid;
 
 use super::commit::{commit, is_repository};
-use super::memory::Memory;
+use super::memory::{Memory, Progress};
 use super::said::Said;
 use super::script::{Directive, directives};
 use super::{COMMAND, MEMBER, REVIEWER};
@@ -84,30 +85,29 @@ impl<W: Write> Stage<W> {
         if let Some(id) = self.memory.session().map(str::to_owned) {
             self.tell(&Said::Session { id })?;
         }
-        match self.memory.unfinished().filter(|_| message.trim_end() == GO_ON) {
-            Some((message, n_done)) => self.play_from(&message, n_done).await,
-            None => self.play_from(message, 0).await,
-        }
+        let unfinished = self.memory.unfinished().filter(|_| message.trim_end() == GO_ON);
+        self.play_from(unfinished.unwrap_or_else(|| Progress::begin(message))).await
     }
 
-    async fn play_from(&mut self, message: &str, n_done: usize) -> io::Result<u8> {
-        let mut last = String::new();
-        for (number, directive) in script(message).into_iter().enumerate().skip(n_done) {
+    async fn play_from(&mut self, mut progress: Progress) -> io::Result<u8> {
+        let (message, mut last) = (progress.message.clone(), String::new());
+        for directive in script(&message).into_iter().skip(progress.n_done) {
             // On a full disk the work goes on; after a stop it cannot be taken up again.
-            let _forgotten = self.memory.keep(message, number);
-            match self.obey(directive).await? {
+            let _forgotten = self.memory.keep(&progress);
+            match self.obey(directive, progress.step).await? {
                 Step::Next(told) => {
                     last = told;
-                    self.account(message)?;
+                    self.account(&message)?;
                 }
-                Step::End(said) => return self.end(message, &said),
+                Step::End(said) => return self.end(&message, &said),
                 Step::Exit(code) => return Ok(code),
             }
+            progress.advance();
         }
-        self.end(message, &Said::Complete { text: last })
+        self.end(&message, &Said::Complete { text: last })
     }
 
-    async fn obey(&mut self, directive: Directive) -> io::Result<Step> {
+    async fn obey(&mut self, directive: Directive, step: Uuid) -> io::Result<Step> {
         Ok(match directive {
             Directive::Sleep(time) => {
                 tokio::time::sleep(time).await;
@@ -124,7 +124,7 @@ impl<W: Write> Stage<W> {
             }
             Directive::Fork => fork()?,
             Directive::Exit(code) => Step::Exit(code),
-            Directive::Commit(work) => work_on(Path::new("."), &work).await,
+            Directive::Commit(work) => work_on(Path::new("."), &work, step).await,
             Directive::Say(text) => {
                 self.say(&Said::Text { text: text.clone() })?;
                 Step::Next(text)
@@ -199,11 +199,11 @@ fn script(message: &str) -> Vec<Directive> {
     }
 }
 
-async fn work_on(directory: &Path, work: &str) -> Step {
+async fn work_on(directory: &Path, work: &str, step: Uuid) -> Step {
     if !is_repository(directory).await {
         return Step::Next("there is no git repository here, so nothing was committed".to_owned());
     }
-    match commit(directory, work).await {
+    match commit(directory, work, step).await {
         Ok(committed) => Step::Next(format!("committed {committed}")),
         Err(error) => {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
