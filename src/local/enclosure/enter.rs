@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::thread::UnshareFlags;
 
+use super::aliases::Mounts;
 use super::error::EncloseError;
 use super::hidden::Place;
 use super::users::Users;
@@ -83,6 +84,7 @@ fn enclose(order: &Order, more: UnshareFlags) -> Result<(), EncloseError> {
 
 fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
     mounts::detach().map_err(EncloseError::Namespaces)?;
+    let order = &with_aliases(order)?;
     for path in names_above(order) {
         mounts::pin(path).map_err(|source| EncloseError::Pin { path: path.to_owned(), source })?;
     }
@@ -97,6 +99,26 @@ fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
         Terminals::Own => mounts::own_terminals().map_err(EncloseError::Namespaces),
         Terminals::Shared => Ok(()),
     }
+}
+
+/// What is hidden or read-only under one path is so under every other one that another mount gives it, innermost first:
+/// what was hidden already could not be found any more.
+fn with_aliases(order: &Order) -> Result<Order, EncloseError> {
+    let mounts = Mounts::read().map_err(EncloseError::Namespaces)?;
+    let mut order = order.clone();
+    for place in order.hide.clone() {
+        let aliases = mounts.aliases(&place.path, &order.keep);
+        let aliases = aliases.map_err(|source| EncloseError::Hide { path: place.path, source })?;
+        order.hide.extend(aliases);
+    }
+    for path in order.read_only.clone() {
+        let aliases = mounts.aliases(&path, &[]);
+        let aliases = aliases.map_err(|source| EncloseError::Protect { path: path.clone(), source })?;
+        order.read_only.extend(aliases.into_iter().map(|place| place.path));
+    }
+    order.hide.sort_by(|one, other| other.path.cmp(&one.path));
+    order.hide.dedup();
+    Ok(order)
 }
 
 /// The directories above the hidden and the read-only places, and the links on the way there, outermost first. A command

@@ -59,17 +59,21 @@ impl Hidden {
 
 impl Place {
     /// None for a directory that was removed.
-    fn of(open: &File) -> Option<Self> {
+    pub(super) fn of(open: &File) -> Option<Self> {
         let found = open.metadata().ok().filter(|found| found.nlink() > 0)?;
         let path = fs::read_link(link_to(open)).ok()?;
         Some(Self { path, device: found.dev(), inode: found.ino() })
     }
 
+    /// Whether this metadata is that of exactly this directory, by whatever path it was found.
+    pub(super) fn is(&self, found: &Metadata) -> bool {
+        (found.dev(), found.ino()) == (self.device, self.inode)
+    }
+
     /// Opens exactly this directory.
     pub(super) fn open(&self) -> io::Result<File> {
         let open = open_directory(&self.path)?;
-        let is_same = |found: &Metadata| (found.dev(), found.ino()) == (self.device, self.inode);
-        if is_same(&open.metadata()?) {
+        if self.is(&open.metadata()?) {
             return Ok(open);
         }
         Err(io::Error::other("it was moved in this moment; try again"))
@@ -97,8 +101,16 @@ pub(super) fn link_to(open: &File) -> String {
 }
 
 fn open_directory(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
-    File::options().read(true).custom_flags(flags).open(path)
+    open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)
+}
+
+/// Opens whatever is there, only to tell what it is.
+pub(super) fn open_path(path: &Path) -> io::Result<File> {
+    open(path, OFlags::PATH | OFlags::NOFOLLOW)
+}
+
+fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 #[cfg(test)]

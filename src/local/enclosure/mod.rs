@@ -12,6 +12,7 @@
 //! It keeps agents from reading, by accident or by injected words. It is no sandbox: whatever runs commands for
 //! this user elsewhere (a container daemon, a session's service manager, ssh to this machine) is still there.
 
+mod aliases;
 mod enter;
 mod error;
 mod hidden;
@@ -98,8 +99,11 @@ impl Enclosure {
 
     /// Is this among what no workspace may see? Then none may be given it either.
     pub(crate) fn hides(&self, path: &Path) -> bool {
-        let is_below = |path: PathBuf| self.places().iter().any(|place| path.starts_with(&place.path));
-        path.canonicalize().is_ok_and(is_below)
+        let places = self.places();
+        // By what each directory is: a second mount leads there by another path.
+        let is_hidden =
+            |path: &Path| path.metadata().is_ok_and(|found| places.iter().any(|place| place.is(&found)));
+        path.canonicalize().is_ok_and(|path| path.ancestors().any(is_hidden))
     }
 
     /// For a command that begins something of its own with this sight: an agent, or git for one that is still to come.

@@ -10,6 +10,7 @@
 //! .await;
 //! ```
 
+mod aliases;
 mod bounds;
 mod files;
 mod git;
