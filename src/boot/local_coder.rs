@@ -63,6 +63,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         // By this name it stays the same file, also after an agent of the same user has replaced the one it came from.
         encloser: "/proc/self/exe".into(),
         hidden: store_place::hidden_directory(settings)?.into_iter().collect(),
+        allows_less_isolation: settings.fleet.allows_less_isolation,
         build_deadline: settings.fleet.build_timeout,
         silence_limit: SILENCE_LIMIT,
         respawn_delay: RESPAWN_DELAY,
@@ -93,13 +94,18 @@ fn tell(isolation: &Isolation) {
         }
         Isolation::SharedProcesses { reason } => tracing::warn!(
             reason,
-            "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop; allow \
-             PID namespaces with a /proc of their own for this program"
+            "agents cannot reach the fleet's data, but they can signal this server and each other, and a process that \
+             hides from its parent can outlive a stop; allow PID namespaces with a /proc of their own for this program"
         ),
         Isolation::Absent { reason } => tracing::warn!(
             reason,
             "agents are not isolated and can act as you: they can read your tokens, each other's work \
              and change your repositories; allow user namespaces for this program, or run agents on a Coder deployment"
+        ),
+        Isolation::Withheld { reason } => tracing::error!(
+            reason,
+            "agents were isolated here before and cannot be now, so none is started; allow namespaces for this program \
+             again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the server to start agents with less"
         ),
     }
 }

@@ -131,6 +131,7 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
         stuck_after: TimeDelta::minutes(i64::from(fleet.stuck_after_minutes.max(1))),
         max_cost_usd: agents.max_cost_usd,
         max_tokens: agents.max_tokens,
+        allows_less_isolation: agents.allow_less_isolation,
         role_dirs: dirs("roles", named("fleet.roles_dir", roles_dir.as_deref())?),
         project_dirs: dirs("projects", named("fleet.projects_dir", projects_dir.as_deref())?),
     })

@@ -51,12 +51,14 @@ pub(super) struct Fleet {
     pub(super) projects_dir: Option<PathBuf>,
 }
 
-/// What each agent may spend.
+/// What each agent may spend and reach.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Agents {
     pub(super) max_cost_usd: Option<f64>,
     pub(super) max_tokens: Option<u64>,
+    /// Embedded agents start also where they can be isolated less than before.
+    pub(super) allow_less_isolation: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -121,6 +123,7 @@ build_timeout_seconds = 900
 stuck_after_minutes = 30
 
 [agents]
+allow_less_isolation = false
 
 [log]
 level = "info"

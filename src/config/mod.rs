@@ -62,6 +62,8 @@ pub struct FleetSettings {
     pub max_tokens: Option<u64>,
     pub role_dirs: Vec<PathBuf>,
     pub project_dirs: Vec<PathBuf>,
+    /// Embedded agents may start with less isolation than they had before.
+    pub allows_less_isolation: bool,
 }
 
 #[derive(Debug, Clone)]

@@ -32,6 +32,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("FLEET_CODER_TOKEN_FILE", "coder.token_file"),
     ("FLEET_PARALLEL_BUILDS", "coder.parallel_builds"),
     ("FLEET_POLL_INTERVAL_MS", "coder.poll_interval_ms"),
+    ("FLEET_ALLOW_LESS_ISOLATION", "agents.allow_less_isolation"),
     ("FLEET_BIND", "server.bind"),
     ("MCP_SERVER_PORT", "server.port"),
     ("FLEET_PUBLIC_URL", "server.public_url"),

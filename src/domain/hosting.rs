@@ -25,9 +25,12 @@ pub struct HostFindings {
 pub enum Isolation {
     /// They see nothing of the fleet's data but their own workspace, and no process but those of it.
     Enforced,
-    /// They see nothing of the fleet's data either, but this machine lets us have no PID namespaces: a process that
-    /// hides where it comes from outlives its workspace.
+    /// They see nothing of the fleet's data either, but this machine lets us have no PID namespaces: they can signal
+    /// every process of the user, and one that hides where it comes from outlives its workspace.
     SharedProcesses { reason: String },
     /// This machine does not let us; they can read whatever the user can, the operator's token included.
     Absent { reason: String },
+    /// They were isolated better before than they can be now: none starts until they can be again, or until the
+    /// operator allows less.
+    Withheld { reason: String },
 }

@@ -43,6 +43,10 @@ pub enum LocalError {
     NotARepository { path: PathBuf },
     #[error("{path} belongs to the fleet's own data: work in a repository elsewhere")]
     OwnData { path: PathBuf },
+    #[error(
+        "agents cannot be isolated as before; run 'fleet-mcp doctor' to see why and what to do: {reason}"
+    )]
+    Withheld { reason: String },
     #[error("template '{0}' is not there any more")]
     NoTemplate(String),
     #[error("cannot start {program}")]

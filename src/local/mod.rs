@@ -47,7 +47,7 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use deployment::{Deployment, Parts};
-use enclosure::Enclosure;
+use enclosure::{Enclosure, Level};
 pub use error::LocalError;
 pub use inspect::Inspector;
 use memory::Memory;
@@ -87,6 +87,8 @@ pub struct LocalOptions {
     pub encloser: PathBuf,
     /// Directories that no workspace may see beside the data directory.
     pub hidden: Vec<PathBuf>,
+    /// The operator lets agents start with less isolation than they had before.
+    pub allows_less_isolation: bool,
     pub build_deadline: Duration,
     /// How long an agent's process may be silent before it counts as disconnected.
     pub silence_limit: Duration,
@@ -135,7 +137,8 @@ impl LocalCoder {
         writing.spawn(writing_work);
         let mut hidden = vec![layout.root().to_owned()];
         hidden.extend(options.hidden.iter().cloned());
-        let enclosure = Enclosure::probe(&options.encloser, hidden).await;
+        let floor = if options.allows_less_isolation { Level::None } else { kept.isolation };
+        let enclosure = Enclosure::probe(&options.encloser, hidden, floor).await;
         let memory = Memory::new(kept, workspaces);
         let deployment = Deployment::new(Parts { options, layout, site, enclosure, memory, writer });
         let coder = Self { deployment, serving: TaskTracker::new(), writing, writer_closing };
@@ -181,6 +184,7 @@ impl LocalCoder {
         let deployment = &self.deployment;
         let ((), saving) = deployment.change_kept(|kept| {
             kept.port = Some(bound.port());
+            kept.isolation = kept.isolation.max(deployment.enclosure.level);
             Ok::<_, LocalError>(())
         })?;
         saving.done().await?;

@@ -67,6 +67,7 @@ mod tests {
     use super::*;
     use crate::coder::wire::Transition;
     use crate::local::build::BuildRequest;
+    use crate::local::enclosure::Level;
     use crate::local::record::{Checkout, Outcome, Reason, TemplateName};
     use crate::local::site::Kept;
 
@@ -115,6 +116,7 @@ mod tests {
             created_at: chrono::DateTime::UNIX_EPOCH,
             port: None,
             tokens: Vec::new(),
+            isolation: Level::None,
         };
         let gone = too_many_deleted(&Memory::new(kept, workspaces));
         assert_eq!(gone, [Uuid::from_u128(1), Uuid::from_u128(2)]);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use uuid::Uuid;
 
+use super::enclosure::Level;
 use super::files;
 use super::id::named;
 use super::token::{self, StoredToken};
@@ -43,6 +44,9 @@ pub(crate) struct Kept {
     /// Agents that outlive a killed server go on knocking at this port.
     pub(crate) port: Option<u16>,
     pub(crate) tokens: Vec<StoredToken>,
+    /// The best that was ever reached. Agents are not started with less: one of them may have used up what it takes.
+    #[serde(default)]
+    pub(crate) isolation: Level,
 }
 
 /// Where everything of one data directory lies.
@@ -137,6 +141,7 @@ impl Kept {
             created_at: Utc::now(),
             port: None,
             tokens: Vec::new(),
+            isolation: Level::None,
         }))
     }
 }

@@ -149,14 +149,22 @@ fn isolation(hosting: &Hosting) -> Option<Check> {
         }
         Hosting::Embedded(Isolation::SharedProcesses { reason }) => (
             format!(
-                "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop: \
-                 {reason}"
+                "agents cannot reach the fleet's data, but they can signal this server and each other, and a process \
+                 that hides from its parent can outlive a stop: {reason}"
             ),
             Some("Allow PID namespaces with a /proc of their own for this program.".to_owned()),
         ),
         Hosting::Embedded(Isolation::Absent { reason }) => (
             format!("agents are not isolated and can act as you, also in your repositories: {reason}"),
             Some("Allow user namespaces for this program, or run agents on a Coder deployment.".to_owned()),
+        ),
+        Hosting::Embedded(Isolation::Withheld { reason }) => (
+            format!("agents were isolated here before and could not be when the server started, so none is started: {reason}"),
+            Some(
+                "Allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the server \
+                 to start agents with less."
+                    .to_owned(),
+            ),
         ),
     };
     Some(Check { name: "isolation", finding, remedy })

@@ -34,6 +34,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     {
         return show_metadata(work).await;
     }
+    work.deployment.enclosure.check().await?;
     let template = version(work)?;
     // What an agent that is gone, or a start without a stop, has left running.
     work.step("Ending processes", work.end_processes()).await?;

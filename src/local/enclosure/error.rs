@@ -3,7 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use thiserror::Error;
+
+/// The exit code for what may work a moment later, as in `sysexits.h`.
+pub(super) const TRY_AGAIN: u8 = 75;
 
 #[derive(Debug, Error)]
 pub enum EncloseError {
@@ -79,7 +83,31 @@ impl EncloseError {
             | Self::Descriptors(_)
             | Self::Directory { .. }
             | Self::Supervise(_)
-            | Self::Terminal(_) => 125,
+            | Self::Terminal(_) => {
+                if self.is_transient() {
+                    TRY_AGAIN
+                } else {
+                    125
+                }
+            }
         }
+    }
+
+    /// Whether the machine ran out of something, which may be there again a moment later.
+    fn is_transient(&self) -> bool {
+        let cause = std::error::Error::source(self).and_then(|cause| cause.downcast_ref::<io::Error>());
+        let scarce = [Errno::NOSPC, Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::USERS];
+        cause.and_then(Errno::from_io_error).is_some_and(|error| scarce.contains(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_ran_out_of_is_told_from_what_it_forbids() {
+        let code = |errno: Errno| EncloseError::Namespaces(errno.into()).exit_code();
+        assert_eq!([Errno::NOSPC, Errno::AGAIN, Errno::PERM, Errno::INVAL].map(code), [75, 75, 125, 125]);
     }
 }

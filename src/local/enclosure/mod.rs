@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 pub use enter::{Order, Processes, enter};
@@ -40,8 +41,10 @@ pub use leader::lead_terminal;
 pub(crate) use outer::true_end;
 pub use users::map_users;
 
+use error::TRY_AGAIN;
 use hidden::Hidden;
 
+use super::LocalError;
 use super::process::ProcessId;
 use super::pty::Lead;
 use crate::domain::hosting::Isolation;
@@ -49,13 +52,36 @@ use crate::domain::hosting::Isolation;
 /// The hidden command of our program.
 const COMMAND: &str = "enclose";
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
+/// A machine that is short of something for a moment is asked so many times.
+const PROBES: u32 = 3;
+const PROBE_PAUSE: Duration = Duration::from_millis(500);
 
 /// Walls around workspaces, if this machine lets us have them.
 #[derive(Debug)]
 pub(crate) struct Enclosure {
     program: PathBuf,
     hidden: Vec<Hidden>,
+    /// Nothing is started with less.
+    pub(crate) level: Level,
     pub(crate) isolation: Isolation,
+}
+
+/// How far processes are enclosed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    #[default]
+    None,
+    SharedProcesses,
+    Enforced,
+}
+
+/// Why processes could not be enclosed.
+#[derive(Debug)]
+struct Failure {
+    reason: String,
+    /// It may work a moment later.
+    is_transient: bool,
 }
 
 /// What an enclosed process may do with which directories.
@@ -85,16 +111,30 @@ pub(crate) struct Walls {
 }
 
 impl Enclosure {
-    /// Tries how far processes can be enclosed here.
-    pub(crate) async fn probe(program: &Path, hidden: Vec<PathBuf>) -> Self {
+    /// Tries how far processes can be enclosed here. Where that is less than the floor, they still start at the floor
+    /// or not at all.
+    pub(crate) async fn probe(program: &Path, hidden: Vec<PathBuf>, floor: Level) -> Self {
         let hidden = hidden.into_iter().map(Hidden::new).collect();
-        let mut enclosure = Self { program: program.to_owned(), hidden, isolation: Isolation::Enforced };
-        let Err(reason) = enclosure.attempt().await else { return enclosure };
-        enclosure.isolation = Isolation::SharedProcesses { reason };
-        if let Err(reason) = enclosure.attempt().await {
-            enclosure.isolation = Isolation::Absent { reason };
+        let isolation = Isolation::Enforced;
+        let mut enclosure = Self { program: program.to_owned(), hidden, level: Level::Enforced, isolation };
+        while let Err(reason) = enclosure.attempt().await {
+            if enclosure.level <= floor {
+                enclosure.isolation = Isolation::Withheld { reason };
+                break;
+            }
+            enclosure.lower(reason);
         }
         enclosure
+    }
+
+    /// Whether agents may start; one that could not a moment ago may be able to now.
+    pub(crate) async fn check(&self) -> Result<(), LocalError> {
+        match self.isolation {
+            Isolation::Withheld { .. } => {
+                self.attempt().await.map_err(|reason| LocalError::Withheld { reason })
+            }
+            Isolation::Enforced | Isolation::SharedProcesses { .. } | Isolation::Absent { .. } => Ok(()),
+        }
     }
 
     /// Is this among what no workspace may see? Then none may be given it either.
@@ -109,23 +149,21 @@ impl Enclosure {
     /// For a command that begins something of its own with this sight: an agent, or git for one that is still to come.
     /// What it starts ends with it.
     pub(crate) fn prefix(&self, sight: Sight<'_>) -> Vec<OsString> {
-        match self.isolation {
-            Isolation::Enforced => self.words(sight, Terminals::Own, Processes::Own),
-            Isolation::SharedProcesses { .. } => self.words(sight, Terminals::Own, Processes::Shared),
-            Isolation::Absent { .. } => Vec::new(),
+        match self.level {
+            Level::Enforced => self.words(sight, Terminals::Own, Processes::Own),
+            Level::SharedProcesses => self.words(sight, Terminals::Own, Processes::Shared),
+            Level::None => Vec::new(),
         }
     }
 
     /// For a terminal in the workspace of an agent whose process this is. What a command leaves behind ends with the
     /// workspace. A person's shell sees the machine's terminals and processes, so that it stays outside.
     pub(crate) fn inside(&self, agent: Option<&ProcessId>, sight: Sight<'_>, terminals: Terminals) -> Walls {
-        let encloser = match (&self.isolation, terminals) {
-            (Isolation::Absent { .. }, _) => return Walls { prefix: Vec::new(), lead: Lead::Started },
-            (Isolation::Enforced | Isolation::SharedProcesses { .. }, Terminals::Shared) => None,
+        let encloser = match (self.level, terminals) {
+            (Level::None, _) => return Walls { prefix: Vec::new(), lead: Lead::Started },
+            (Level::Enforced | Level::SharedProcesses, Terminals::Shared) => None,
             // An agent may have been started where more was allowed than now, or less.
-            (Isolation::Enforced | Isolation::SharedProcesses { .. }, Terminals::Own) => {
-                agent.and_then(Encloser::of)
-            }
+            (Level::Enforced | Level::SharedProcesses, Terminals::Own) => agent.and_then(Encloser::of),
         };
         match encloser {
             Some(encloser) => {
@@ -173,8 +211,24 @@ impl Enclosure {
         self.hidden.iter().find_map(|hidden| hidden.below(path))
     }
 
+    /// Without any walls there is nothing that could fail.
+    fn lower(&mut self, reason: String) {
+        (self.level, self.isolation) = match self.level {
+            Level::Enforced => (Level::SharedProcesses, Isolation::SharedProcesses { reason }),
+            Level::SharedProcesses | Level::None => (Level::None, Isolation::Absent { reason }),
+        };
+    }
+
     async fn attempt(&self) -> Result<(), String> {
-        attempt(&self.prefix(Sight::default())).await
+        let prefix = self.prefix(Sight::default());
+        for _ in 1..PROBES {
+            match attempt(&prefix).await {
+                Ok(()) => return Ok(()),
+                Err(Failure { is_transient: true, .. }) => tokio::time::sleep(PROBE_PAUSE).await,
+                Err(Failure { reason, is_transient: false }) => return Err(reason),
+            }
+        }
+        attempt(&prefix).await.map_err(|failure| failure.reason)
     }
 }
 
@@ -186,16 +240,20 @@ fn outermost(places: &[Place]) -> Vec<Place> {
 }
 
 /// Enclosed without a command, the program tells whether it could be.
-async fn attempt(prefix: &[OsString]) -> Result<(), String> {
-    let (program, arguments) = prefix.split_first().ok_or("there is nothing to try")?;
+async fn attempt(prefix: &[OsString]) -> Result<(), Failure> {
+    let failure = |is_transient| move |reason: String| Failure { reason, is_transient };
+    let Some((program, arguments)) = prefix.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(arguments).env_clear().stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PROBE_LIMIT, command.output()).await;
-    let output = output.map_err(|_| "it takes too long")?.map_err(|error| error.to_string())?;
+    let output = output.map_err(|_| "it takes too long".to_owned()).map_err(failure(true))?;
+    let output = output.map_err(|error| error.to_string()).map_err(failure(true))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
-    Err(last.map_or_else(|| output.status.to_string(), |line| line.trim_start_matches("error: ").to_owned()))
+    let reason =
+        last.map_or_else(|| output.status.to_string(), |line| line.trim_start_matches("error: ").to_owned());
+    Err(failure(output.status.code() == Some(TRY_AGAIN.into()))(reason))
 }

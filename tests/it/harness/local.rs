@@ -91,6 +91,7 @@ impl LocalSite {
             },
             encloser: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
             hidden: Vec::new(),
+            allows_less_isolation: false,
             build_deadline: Duration::from_secs(60),
             silence_limit: SILENCE_LIMIT,
             respawn_delay: RESPAWN_DELAY,

@@ -115,7 +115,9 @@ async fn two_workspaces(site: &LocalSite, local: &RunningLocal) -> Uuid {
 pub(super) fn is_skipped(isolation: &Isolation) -> bool {
     match isolation {
         Isolation::Enforced => false,
-        Isolation::SharedProcesses { reason } | Isolation::Absent { reason } => {
+        Isolation::SharedProcesses { reason }
+        | Isolation::Absent { reason }
+        | Isolation::Withheld { reason } => {
             skipped(&format!("processes cannot be enclosed on this machine: {reason}"));
             true
         }
@@ -181,6 +183,73 @@ async fn without_pid_namespaces_the_fleets_data_is_hidden_all_the_same_and_the_s
     assert_eq!(site.processes(), Vec::<u32>::new());
 }
 
+/// An encloser that fails like this while its file `forbidden` is there.
+fn forbidden(site: &LocalSite, failure: &str) -> PathBuf {
+    let program = env!("CARGO_BIN_EXE_fleet-mcp");
+    let (path, file) = (site.directory.path().join("encloser"), site.directory.path().join("forbidden"));
+    let text =
+        format!("#!/bin/sh\nif [ -e '{}' ]; then {failure}; fi\nexec '{program}' \"$@\"\n", file.display());
+    crate::harness::script(&path, &text);
+    path
+}
+
+/// The end of a build of a new workspace: its status, and what it says.
+async fn built(local: &RunningLocal, name: &str) -> (String, String) {
+    let created = local.create(TEMPLATE, name, "").await.body;
+    let ended = local.until(&created["id"], is_over).await.latest_build;
+    (ended.status, ended.job.error.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn agents_that_were_isolated_once_start_isolated_or_not_at_all_unless_the_operator_allows_less() {
+    let mut site = LocalSite::new();
+    site.options.encloser = forbidden(&site, "echo 'error: not here' >&2; exit 125");
+    let local = site.start().await;
+    if is_skipped(local.coder.isolation()) {
+        return local.coder.stop().await;
+    }
+    local.coder.stop().await;
+    let file = site.directory.path().join("forbidden");
+    std::fs::write(&file, "").unwrap();
+    let local = site.start().await;
+    assert_eq!(*local.coder.isolation(), Isolation::Withheld { reason: "not here".to_owned() });
+    let refused =
+        "agents cannot be isolated as before; run 'fleet-mcp doctor' to see why and what to do: not here";
+    assert_eq!(built(&local, "refused").await, ("failed".to_owned(), refused.to_owned()));
+    // No restart is needed once it works again.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(built(&local, "again").await.0, "running");
+    local.coder.stop().await;
+
+    std::fs::write(&file, "").unwrap();
+    site.options.allows_less_isolation = true;
+    let local = site.start().await;
+    assert_eq!(*local.coder.isolation(), Isolation::Absent { reason: "not here".to_owned() });
+    assert_eq!(built(&local, "allowed").await.0, "running");
+    local.coder.stop().await;
+    // What was allowed once is not allowed for ever.
+    site.options.allows_less_isolation = false;
+    let local = site.start().await;
+    assert_eq!(*local.coder.isolation(), Isolation::Withheld { reason: "not here".to_owned() });
+    local.coder.stop().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_is_short_of_namespaces_for_a_moment_is_asked_again() {
+    let mut site = LocalSite::new();
+    let file = site.directory.path().join("forbidden");
+    site.options.encloser = forbidden(&site, &format!("rm '{}'; exit 75", file.display()));
+    let local = site.start().await;
+    if is_skipped(local.coder.isolation()) {
+        return local.coder.stop().await;
+    }
+    local.coder.stop().await;
+    std::fs::write(&file, "").unwrap();
+    let local = site.start().await;
+    assert_eq!((local.coder.isolation(), file.exists()), (&Isolation::Enforced, false));
+    local.coder.stop().await;
+}
+
 #[test]
 fn the_end_of_a_command_in_a_pid_namespace_is_told_as_shells_do() {
     let enclosed = |command: &[&str]| {
@@ -188,7 +257,7 @@ fn the_end_of_a_command_in_a_pid_namespace_is_told_as_shells_do() {
         enclosed.args(["enclose", "--own-processes", "--"]).args(command).stdin(Stdio::null());
         enclosed.output().unwrap().status.code()
     };
-    if enclosed(&["true"]) == Some(125) {
+    if matches!(enclosed(&["true"]), Some(75 | 125)) {
         return skipped("processes cannot have a PID namespace on this machine");
     }
     let commands: [&[&str]; 5] =
@@ -261,7 +330,7 @@ const OPEN: &str = r#"exec 7</dev/null 9</etc/passwd; exec "$0" enclose -- ls /p
 fn what_was_open_where_the_server_was_started_is_closed_in_a_workspace() {
     let program = env!("CARGO_BIN_EXE_fleet-mcp");
     let output = Command::new("sh").args(["-c", OPEN, program]).stdin(Stdio::null()).output().unwrap();
-    if output.status.code() == Some(125) {
+    if matches!(output.status.code(), Some(75 | 125)) {
         return skipped("processes cannot be enclosed on this machine");
     }
     // The fourth is that of the listing.

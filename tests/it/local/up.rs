@@ -156,8 +156,8 @@ const USERS: Forbidden = Forbidden {
 
 const PROCESSES: Forbidden = Forbidden {
     limit: "max_pid_namespaces",
-    warning: "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop",
-    finding: "agents cannot reach the fleet's data, but a process that hides from its parent can outlive a stop",
+    warning: "agents cannot reach the fleet's data, but they can signal this server and each other, and a process that hides from its parent can outlive a stop",
+    finding: "agents cannot reach the fleet's data, but they can signal this server and each other, and a process that hides from its parent can outlive a stop",
     remedy: "Allow PID namespaces with a /proc of their own for this program.",
 };
 
@@ -218,6 +218,43 @@ async fn works_without(forbidden: Forbidden) {
     assert!(program.run(&["down"]).await.status.success());
     assert!(server.wait().await.unwrap().success());
     assert_eq!(processes_under(program.directory.path()), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn after_a_kill_a_server_that_cannot_isolate_starts_no_agent_and_says_so() {
+    if !USERS.can_be() {
+        return;
+    }
+    let program = Program::without_coder();
+    let _left = Left(&program);
+    let mut server = up_by(&program, program.command(&["up", "--port", "0"])).await;
+    server.kill().await.unwrap();
+    let mut server = up_by(&program, USERS.to(&program.command(&["up", "--port", "0"]))).await;
+    let create =
+        ["agents", "create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
+    let refused = program.run(&create).await;
+    let reason = "cannot make namespaces: No space left on device (os error 28)";
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let expected = "agents cannot be isolated as before; run 'fleet-mcp doctor' to see why and what to do";
+    assert!(!refused.status.success() && told.contains(expected), "{told}");
+    let warning = "agents were isolated here before and cannot be now, so none is started";
+    assert!(program.log().lines().any(|line| line.contains(warning) && line.contains(reason)));
+    let report = program.run(&["--json", "doctor"]).await;
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let check =
+        report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "isolation").unwrap();
+    let expected = serde_json::json!({
+        "name": "isolation",
+        "ok": false,
+        "finding": format!(
+            "agents were isolated here before and could not be when the server started, so none is started: {reason}"
+        ),
+        "remedy": "Allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the \
+                   server to start agents with less.",
+    });
+    assert_eq!(check, &expected);
+    assert!(program.run(&["down"]).await.status.success());
+    assert!(server.wait().await.unwrap().success());
 }
 
 #[tokio::test]
