@@ -29,7 +29,7 @@ use crate::domain::role::RoleKind;
 use crate::engine::EngineWord;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
-use crate::serve::{self, Limits};
+use crate::serve::{self, Limits, OpenRequests};
 use crate::store::{Store, StoreOptions};
 use crate::web::{self, Access, Metrics, WebState};
 
@@ -257,6 +257,7 @@ fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router 
         shutdown: running.stop.clone(),
         tasks: running.tasks.clone(),
         metrics: Metrics::new(),
+        open_requests: OpenRequests::default(),
         version: VERSION,
     };
     let hosts = LOOPBACK_NAMES.iter().map(|name| (*name).to_owned()).chain(server.allowed_hosts.clone());

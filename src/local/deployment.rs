@@ -20,6 +20,7 @@ use super::site::{Kept, Layout, Site};
 use super::template::{Catalog, Template};
 use super::writer::{Saving, Writer};
 use super::{LocalOptions, TemplateSources};
+use crate::serve::OpenRequests;
 
 /// A watcher that falls further behind looks at the whole state again.
 const CHANGES_KEPT: usize = 1_024;
@@ -36,6 +37,8 @@ pub(crate) struct Deployment {
     pub(crate) ptys: PtySessions,
     pub(crate) apps: AppProxy,
     pub(crate) limit: RateLimit,
+    /// Those of agents.
+    pub(crate) open_requests: OpenRequests,
     pub(crate) publishing: Publishing,
     /// Ends streams, supervision and collecting.
     pub(crate) stop: CancellationToken,
@@ -71,6 +74,7 @@ impl Deployment {
             ptys: PtySessions::new(IDLE_LIMIT),
             apps: AppProxy::default(),
             limit: RateLimit::default(),
+            open_requests: OpenRequests::default(),
             publishing: Publishing::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),

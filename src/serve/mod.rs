@@ -1,21 +1,23 @@
-//! Answers the connections of a listener within bounds: how many are open, and how long each takes to send its request.
+//! Answers the connections of a listener within bounds: how many are open, and how long each takes to send its request
+//! and to take its answer.
 
+mod body;
+mod open;
+mod progress;
 mod seats;
 #[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::serve::Listener;
-use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,14 +25,24 @@ use hyper_util::service::TowerToHyperService;
 use rustix::process::{Resource, getrlimit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower_http::timeout::RequestBodyTimeoutLayer;
 
+pub use body::Held;
+pub use open::{OpenRequest, OpenRequests};
+
+use body::Timed;
+use progress::Progress;
 use seats::{Busy, Seat, Seats};
 
 /// For the whole head of a request, and between two requests of one connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Between two pieces of a request's body.
-const BODY_PAUSE: Duration = Duration::from_secs(30);
+/// For the whole body of a request.
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// For a piece of an answer that the client does not take.
+const WRITE_TIME: Duration = Duration::from_secs(60);
+/// The open requests of one agent, which are few unless it means harm.
+pub const MOST_OF_AGENT: usize = 16;
+/// An agent that manages others calls for all of them.
+pub const MOST_OF_MANAGING_AGENT: usize = 64;
 /// The end of an answer may still be on its way when its connection is closed.
 const FLUSH_TIME: Duration = Duration::from_millis(50);
 const MOST_CONNECTIONS: u64 = 4_096;
@@ -44,6 +56,8 @@ const PART_OF_DESCRIPTORS: u64 = 4;
 pub struct Limits {
     pub connections: usize,
     pub head_time: Duration,
+    pub body_time: Duration,
+    pub write_time: Duration,
 }
 
 impl Limits {
@@ -51,18 +65,22 @@ impl Limits {
     pub fn of_process() -> Self {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let connections = (descriptors / PART_OF_DESCRIPTORS).clamp(FEWEST_CONNECTIONS, MOST_CONNECTIONS);
-        Self { connections: usize::try_from(connections).unwrap_or(usize::MAX), head_time: HEAD_TIME }
+        Self {
+            connections: usize::try_from(connections).unwrap_or(usize::MAX),
+            head_time: HEAD_TIME,
+            body_time: BODY_TIME,
+            write_time: WRITE_TIME,
+        }
     }
 }
 
 /// Serves until told to stop; returns when the requests that were open then have their answers. When there are as many
 /// connections as there may be, the one that has waited longest without a request gives way to a new one.
 pub async fn serve<L: Listener>(mut listener: L, router: Router, limits: Limits, stop: CancellationToken) {
-    let router = router.layer(RequestBodyTimeoutLayer::new(BODY_PAUSE));
     let seats = Seats::new(limits.connections);
     let connections = TaskTracker::new();
     while let Some((io, seat)) = stop.run_until_cancelled(next(&mut listener, &seats)).await {
-        connections.spawn(answer(io, seat, router.clone(), (limits.head_time, stop.clone())));
+        connections.spawn(answer(io, seat, router.clone(), (limits, stop.clone())));
     }
     drop(listener);
     connections.close();
@@ -75,19 +93,21 @@ async fn next<L: Listener>(listener: &mut L, seats: &Arc<Seats>) -> (L::Io, Arc<
 }
 
 /// Answers the requests of one connection. One that is upgraded is no longer counted: that takes the user's own token.
-async fn answer<I>(io: I, seat: Arc<Seat>, router: Router, (head_time, stop): (Duration, CancellationToken))
+async fn answer<I>(io: I, seat: Arc<Seat>, router: Router, (limits, stop): (Limits, CancellationToken))
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request: Request<Incoming>| {
         let busy = Busy::begin(&seat);
-        let answering = router.call(request);
+        let answering = router.call(request.map(|body| Timed::new(body, limits.body_time)));
         async move { held(answering.await, busy) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head_time);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(io), service).with_upgrades());
+    http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
+    let mut connection = pin!(
+        http.serve_connection(TokioIo::new(Progress::new(io, limits.write_time)), service).with_upgrades()
+    );
     tokio::select! {
         ended = connection.as_mut() => return note(ended),
         () = seat.closing.cancelled() => {}
@@ -104,39 +124,17 @@ where
     }
 }
 
-fn held(answered: Result<Response<Body>, Infallible>, busy: Busy) -> Result<Response<Held>, Infallible> {
-    answered.map(|response| response.map(|body| Held { body, _busy: busy }))
+/// The connection is busy until all of the answer is sent.
+fn held(
+    answered: Result<Response<Body>, Infallible>,
+    busy: Busy,
+) -> Result<Response<Held<Busy>>, Infallible> {
+    answered.map(|response| response.map(|body| Held::new(body, busy)))
 }
 
 /// A client may end its connection in any way it likes.
 fn note(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
         tracing::trace!(%error, "a connection ended");
-    }
-}
-
-/// The body of a response; its connection is busy until all of it is sent.
-struct Held {
-    body: Body,
-    _busy: Busy,
-}
-
-impl hyper::body::Body for Held {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

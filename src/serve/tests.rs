@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use axum::routing::get;
+use axum::body::to_bytes;
+use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -13,6 +14,9 @@ use super::*;
 const HALF: &[u8] = b"GET /now HTTP/1.1\r\nhost: x\r\n";
 const REST: &[u8] = b"connection: close\r\n\r\n";
 const LONG: Duration = Duration::from_hours(1);
+const SHORT: Duration = Duration::from_millis(20);
+/// More than the buffers of a connection hold.
+const BIG: usize = 32 * 1024 * 1024;
 
 struct Server {
     address: SocketAddr,
@@ -36,7 +40,9 @@ impl Server {
             signals.0.acquire().await.unwrap().forget();
             "later"
         };
+        let read = |body: Body| async { to_bytes(body, BIG).await.map_or("cut", |_| "whole") };
         let router = Router::new().route("/now", get(|| async { "now" })).route("/later", get(later));
+        let router = router.route("/big", get(|| async { vec![b'x'; BIG] })).route("/read", post(read));
         let serving = tokio::spawn(serve(listener, router, limits, stop.clone()));
         Self { address, gate, arrived, stop, serving }
     }
@@ -66,13 +72,18 @@ async fn ask(server: &Server, path: &str) -> TcpStream {
     server.send(head.as_bytes()).await
 }
 
+/// No bounds on time.
+fn within(connections: usize) -> Limits {
+    Limits { connections, head_time: LONG, body_time: LONG, write_time: LONG }
+}
+
 fn now() -> Option<String> {
     Some("now".to_owned())
 }
 
 #[tokio::test]
 async fn of_the_connections_that_never_ask_the_oldest_give_way_to_a_request() {
-    let server = Server::start(Limits { connections: 4, head_time: LONG }).await;
+    let server = Server::start(within(4)).await;
     let mut half_open = Vec::new();
     for _ in 0..8 {
         half_open.push(server.send(HALF).await);
@@ -92,7 +103,7 @@ async fn of_the_connections_that_never_ask_the_oldest_give_way_to_a_request() {
 
 #[tokio::test]
 async fn an_open_request_keeps_its_connection_and_a_connection_at_rest_does_not() {
-    let server = Server::start(Limits { connections: 2, head_time: LONG }).await;
+    let server = Server::start(within(2)).await;
     let mut at_rest = server.send(b"GET /now HTTP/1.1\r\nhost: x\r\n\r\n").await;
     let mut answer = Vec::new();
     while !answer.ends_with(b"now") {
@@ -112,15 +123,46 @@ async fn an_open_request_keeps_its_connection_and_a_connection_at_rest_does_not(
 
 #[tokio::test]
 async fn a_head_that_does_not_come_in_time_ends_its_connection() {
-    let server = Server::start(Limits { connections: 2, head_time: Duration::from_millis(20) }).await;
+    let server = Server::start(Limits { head_time: SHORT, ..within(2) }).await;
     assert_eq!(last_line(server.send(HALF).await).await, None);
     assert_eq!(last_line(server.send(b"").await).await, None);
     assert_eq!(last_line(ask(&server, "/now").await).await, now());
 }
 
 #[tokio::test]
+async fn a_body_that_comes_byte_by_byte_ends_in_time() {
+    let server = Server::start(Limits { body_time: SHORT, ..within(1) }).await;
+    let mut slow = server.send(b"POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n").await;
+    let (mut answer, mut sending) = slow.split();
+    let drip = async {
+        while sending.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(SHORT / 10).await;
+        }
+    };
+    let mut text = String::new();
+    let ended = async {
+        tokio::select! {
+            read = answer.read_to_string(&mut text) => drop(read),
+            () = drip => {}
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.unwrap();
+    assert_eq!(text.lines().last(), Some("cut"));
+    assert_eq!(last_line(ask(&server, "/now").await).await, now());
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_take_its_answer_gives_up_its_seat() {
+    let server = Server::start(Limits { write_time: SHORT, ..within(1) }).await;
+    let untaken = ask(&server, "/big").await;
+    let answer = tokio::time::timeout(Duration::from_secs(10), last_line(ask(&server, "/now").await)).await;
+    assert_eq!(answer.unwrap(), now());
+    drop(untaken);
+}
+
+#[tokio::test]
 async fn a_stop_closes_what_never_asked_and_waits_for_open_requests() {
-    let server = Server::start(Limits { connections: 4, head_time: LONG }).await;
+    let server = Server::start(within(4)).await;
     let half_open = server.send(HALF).await;
     let open = ask(&server, "/later").await;
     server.has_taken(1).await;

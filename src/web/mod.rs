@@ -26,6 +26,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Fleet;
+use crate::serve::OpenRequests;
 
 pub use metrics::Metrics;
 pub use openapi::openapi;
@@ -41,6 +42,8 @@ pub struct WebState {
     /// Awaited at shutdown.
     pub tasks: TaskTracker,
     pub metrics: Metrics,
+    /// Those of agents.
+    pub open_requests: OpenRequests,
     pub version: &'static str,
 }
 

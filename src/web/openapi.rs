@@ -32,7 +32,11 @@ const FAILURES: [Failure; 12] = [
     Failure(413, "TooLarge", "The body is larger than 1 MiB."),
     Failure(415, "UnsupportedType", "The body is not of type application/json."),
     Failure(422, "CoderRejected", "Coder refused what was asked of it."),
-    Failure(429, "RateLimited", "Coder limits our requests; `Retry-After` says how long."),
+    Failure(
+        429,
+        "RateLimited",
+        "Coder limits our requests, or an agent has too many open; `Retry-After` says how long.",
+    ),
     Failure(500, "Internal", "A mistake of the server or a failure of its store."),
     Failure(503, "CoderUnavailable", "Coder cannot be reached; `Retry-After` says when to try again."),
     Failure(504, "Timeout", "Coder took too long."),

@@ -21,6 +21,8 @@ use crate::view::json::JsonError;
 const CODER_RETRY_SECONDS: &str = "5";
 /// Coder counts requests by the minute.
 const LIMIT_RETRY_SECONDS: &str = "60";
+/// A request of the caller's own has to end.
+const OPEN_RETRY_SECONDS: &str = "1";
 
 /// A failure ready to be sent. Its tool is named by the layer that knows the route.
 #[derive(Debug, Clone)]
@@ -79,6 +81,20 @@ impl Problem {
             ..blank()
         };
         Self::plain(StatusCode::FORBIDDEN, body)
+    }
+
+    /// An agent has as many requests open as it may have.
+    pub(super) fn too_many_open(most: usize) -> Self {
+        let body = ErrorBody {
+            code: Code::RateLimited.as_str().to_owned(),
+            message: format!("this agent has {most} requests open, which is the most it may have at once"),
+            retryable: true,
+            next_action: "Let one of them end, then call again.".to_owned(),
+            ..blank()
+        };
+        let mut problem = Self::plain(StatusCode::TOO_MANY_REQUESTS, body);
+        problem.0.header = Some((RETRY_AFTER, HeaderValue::from_static(OPEN_RETRY_SECONDS)));
+        problem
     }
 
     pub(super) fn with_tool(mut self, tool: &str) -> Self {

@@ -17,7 +17,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("local", &["bounded", "coder", "domain", "hooks", "serve"]),
     ("view", &["domain", "app"]),
     ("mcp", &["app", "view", "domain"]),
-    ("web", &["app", "view", "domain"]),
+    ("web", &["app", "view", "domain", "serve"]),
     ("cli", &["bounded", "view", "domain"]),
     ("config", &["domain"]),
     ("telemetry", &["config"]),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,6 +15,7 @@ use super::answer::{Refusal, set_header};
 use super::auth;
 use crate::local::Deployment;
 use crate::local::site::VERSION;
+use crate::serve::{Held, MOST_OF_AGENT, OpenRequest, OpenRequests};
 
 const LIMIT: u32 = 512;
 const WINDOW_SECONDS: i64 = 60;
@@ -73,7 +75,11 @@ pub(crate) async fn count(State(state): State<Arc<Deployment>>, request: Request
     } else {
         state.limit.take(Key::of(caller, &request), now())
     };
-    let mut response = if count.is_over { too_many() } else { next.run(request).await };
+    let mut response = match begin(&state.open_requests, caller) {
+        _ if count.is_over => too_many(),
+        Ok(open) => next.run(request).await.map(|body| Body::new(Held::new(body, open))),
+        Err(refusal) => refusal.into_response(),
+    };
     set_header(&mut response, "x-coder-build-version", VERSION);
     set_header(&mut response, "x-ratelimit-limit", &LIMIT.to_string());
     set_header(&mut response, "x-ratelimit-remaining", &count.remaining.to_string());
@@ -129,6 +135,14 @@ impl RateLimit {
             resets_at: window_of(now) + WINDOW_SECONDS,
         }
     }
+}
+
+/// An agent must not keep the user and other agents out by taking every connection.
+fn begin(all: &OpenRequests, caller: Caller) -> Result<Option<OpenRequest>, Refusal> {
+    let Caller::Agent(agent) = caller else { return Ok(None) };
+    let message = "This agent has too many requests open at once.";
+    let refused = || Refusal::new(StatusCode::TOO_MANY_REQUESTS, message);
+    all.begin(agent.to_string(), MOST_OF_AGENT).map(Some).ok_or_else(refused)
 }
 
 fn too_many() -> Response {

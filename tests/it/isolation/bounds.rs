@@ -3,7 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Program, Up, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::{Program, Up, eventually, runners_under};
 
 async fn set(up: &Up, key: &str, value: &str) -> (u16, Value) {
     let body = json!({ "key": key, "value": value });
@@ -92,4 +95,71 @@ async fn an_agent_that_is_refused_in_a_loop_leaves_a_hundred_rows_a_minute() {
     let mut expected = vec![format!("{reason}; its further refused calls of this minute are not recorded")];
     expected.resize(100, (*reason).to_owned());
     assert_eq!(reasons, expected);
+}
+
+/// The status of the answer to a request that stays open; none if there is no answer yet.
+async fn opened(address: &str, request: &str) -> (TcpStream, Option<u16>) {
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    let read = connection.read_exact(&mut head);
+    let is_read = tokio::time::timeout(std::time::Duration::from_millis(300), read).await.is_ok();
+    let status = is_read.then(|| String::from_utf8_lossy(&head[9..]).parse().unwrap());
+    (connection, status)
+}
+
+#[tokio::test]
+async fn an_agent_with_sixteen_open_requests_is_refused_more_and_keeps_nobody_out() {
+    let up = Up::start(&Program::without_coder().with_descriptors(160)).await;
+    up.agent("mallory").await;
+    let (token, address) = (up.token_of("mallory"), up.url.trim_start_matches("http://").to_owned());
+    let events =
+        format!("GET /api/v1/events HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
+    let mut streams = Vec::new();
+    for _ in 0..40 {
+        streams.push(opened(&address, &events).await);
+    }
+    let n_open = streams.iter().filter(|(_, status)| *status == Some(200)).count();
+    assert!((14..=16).contains(&n_open), "{n_open}");
+    assert!(streams.iter().all(|(_, status)| matches!(status, Some(200 | 429))));
+    let refused = up.get_as(&token, "/api/v1/agents").await;
+    let told = json!([
+        refused.body["code"],
+        refused.body["retryable"],
+        refused.body["message"],
+        refused.body["next_action"]
+    ]);
+    let message = "this agent has 16 requests open, which is the most it may have at once";
+    let expected = json!(["RATE_LIMITED", true, message, "Let one of them end, then call again."]);
+    assert_eq!((refused.status, told), (429, expected));
+    assert_eq!(up.show("mallory").await["name"], "mallory");
+    drop(streams);
+    eventually("the agent is let in again", async || up.get_as(&token, "/api/v1/agents").await.status == 200)
+        .await;
+}
+
+#[tokio::test]
+async fn an_agent_that_sends_its_reports_slowly_keeps_nobody_out_of_the_embedded_coder() {
+    let up = Up::start(&Program::without_coder().with_descriptors(160)).await;
+    up.agent("mallory").await;
+    let runner = runners_under(up.program.directory.path())[0];
+    let environment = std::fs::read(format!("/proc/{runner}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let value =
+        |name: &str| environment.split('\0').find_map(|variable| variable.strip_prefix(name)).unwrap();
+    let (token, url) = (value("CODER_AGENT_TOKEN="), value("CODER_AGENT_URL="));
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let report = format!(
+        "PATCH /api/v2/workspaceagents/me/app-status HTTP/1.1\r\nhost: {address}\r\n\
+         coder-session-token: {token}\r\ncontent-type: application/json\r\ncontent-length: 16000\r\n\r\n{{"
+    );
+    let mut reports = Vec::new();
+    for _ in 0..40 {
+        reports.push(opened(address, &report).await);
+    }
+    let refused = reports.iter().filter(|(_, status)| *status == Some(429)).count();
+    let waiting = reports.iter().filter(|(_, status)| status.is_none()).count();
+    assert_eq!((waiting <= 16, refused + waiting), (true, 40));
+    // The server itself is a client of the embedded Coder.
+    assert_eq!(up.exec("mallory", "echo served").await.stdout.as_ref(), b"served\n");
 }

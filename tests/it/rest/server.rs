@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::role::RoleKind;
-use fleet_mcp::serve::Limits;
+use fleet_mcp::serve::{Limits, OpenRequests};
 use fleet_mcp::web::{self, Access, Metrics, WebState};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -170,6 +170,7 @@ async fn serve(running: &RunningFleet, extra: Router) -> (String, CancellationTo
         shutdown: shutdown.clone(),
         tasks: running.tasks.clone(),
         metrics: Metrics::new(),
+        open_requests: OpenRequests::default(),
         version: "0.0.0-test",
     };
     let router = web::guard(web::router(state.clone()).merge(extra), &state);
