@@ -70,17 +70,21 @@ fn enclose(arguments: EncloseArgs) -> ExitCode {
 }
 
 fn order(arguments: EncloseArgs) -> anyhow::Result<Order> {
-    let EncloseArgs { hide, keep, read_only, pin, own_terminals, own_processes, join, command, .. } =
-        arguments;
-    let processes = match (join, own_processes) {
-        (Some(encloser), _) => Processes::Of(encloser.parse().map_err(anyhow::Error::msg)?),
-        (None, true) => Processes::Own,
-        (None, false) => Processes::Shared,
-    };
+    let processes = processes(&arguments)?;
+    let EncloseArgs { hide, keep, read_only, pin, own_terminals, directory, command, .. } = arguments;
     let terminals = if own_terminals { Terminals::Own } else { Terminals::Shared };
     let hide: Option<Vec<Place>> = hide.iter().map(|word| Place::from_word(word)).collect();
     let hide = hide.context("--hide takes a device, an inode and a directory with colons between them")?;
-    Ok(Order { hide, keep, read_only, pin, terminals, processes, command })
+    Ok(Order { hide, keep, read_only, pin, terminals, processes, directory, command })
+}
+
+fn processes(arguments: &EncloseArgs) -> anyhow::Result<Processes> {
+    Ok(match &arguments.join {
+        Some(encloser) => Processes::Of(encloser.parse().map_err(anyhow::Error::msg)?),
+        None if arguments.own_processes => Processes::Own,
+        None if arguments.no_walls => Processes::Unenclosed,
+        None => Processes::Shared,
+    })
 }
 
 async fn serve(globals: &Globals, arguments: &DeployedArgs) -> anyhow::Result<()> {

@@ -42,6 +42,12 @@ pub struct EncloseArgs {
     /// Start the command among the processes of the workspace that this process encloses
     #[arg(long, value_name = "PID:START", conflicts_with = "own_processes")]
     pub join: Option<String>,
+    /// Hide nothing and only enter the directory
+    #[arg(long, conflicts_with_all = ["hide", "own_terminals", "own_processes", "join"])]
+    pub no_walls: bool,
+    /// Work in this directory, as it is found behind the walls
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
     /// Be the first process of a PID namespace as long as this pipe has a writer
     #[arg(long, value_name = "FD", conflicts_with_all = ["own_processes", "join", "lead_terminal"])]
     pub init: Option<i32>,

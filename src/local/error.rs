@@ -47,6 +47,8 @@ pub enum LocalError {
         "agents cannot be isolated as before; run 'fleet-mcp doctor' to see why and what to do: {reason}"
     )]
     Withheld { reason: String },
+    #[error("{path} gave no answer within {seconds} s; it may lie on a mount that hangs")]
+    NoAnswer { path: PathBuf, seconds: u64 },
     #[error("template '{0}' is not there any more")]
     NoTemplate(String),
     #[error("cannot start {program}")]

@@ -36,6 +36,14 @@ pub(crate) struct Content {
     pub(crate) size: u64,
 }
 
+/// What tells one version of a file from another without opening it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State {
+    inode: u64,
+    size: i64,
+    changed_at: (i64, u64),
+}
+
 impl Directory {
     /// `path` must be one that no agent can change.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
@@ -89,6 +97,16 @@ impl Directory {
 
     pub(crate) fn has(&self, name: &str) -> bool {
         one_name(name).is_ok_and(|name| statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// What is at the end of these names, if anything; no name but the last may be other than a directory.
+    pub(crate) fn state_of(&self, path: &str) -> Option<State> {
+        let Some((first, rest)) = path.split_once('/') else {
+            let found = statat(&self.handle, one_name(path).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let changed_at = (found.st_mtime, found.st_mtime_nsec);
+            return Some(State { inode: found.st_ino, size: found.st_size, changed_at });
+        };
+        self.child(first).ok()?.state_of(rest)
     }
 
     /// The names in the directory, at most `limit` of them, in no order.

@@ -1,13 +1,14 @@
 //! The repository of a workspace: cloned, begun afresh, borrowing from the caller's, or the caller's itself.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::address::Address;
 use super::branch::Branch;
 use super::git::{Git, check_branch};
 use super::work::Work;
-use super::{blocking, borrow, worktree};
+use super::{answered, blocking, borrow, worktree};
 use crate::domain::name::AgentName;
 use crate::domain::quiet_git::Reach;
 use crate::hooks::point;
@@ -23,7 +24,7 @@ const CREDENTIALS: &str = "git-credentials";
 pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
     let place = work.place.clone();
     work.whole_step("Making the directory", blocking(move || place.claim())).await?;
-    match planned(work, template)? {
+    match planned(work, template).await? {
         Plan::Foreign(directory) => Ok(Checkout::Foreign { directory }),
         Plan::Clone(of) => work.step("Cloning the repository", borrow::make(work, &of)).await,
         Plan::Own => {
@@ -53,14 +54,17 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
 }
 
 /// What the agent's processes may read and not change: the repository that they borrow objects from.
-pub(super) fn read_only(checkout: &Checkout) -> Vec<PathBuf> {
+pub(super) async fn read_only(checkout: &Checkout) -> Result<Vec<PathBuf>, LocalError> {
     match checkout {
         Checkout::Clone { of, store } => {
             // In a linked worktree of the caller's, this file says where the repository is.
-            let link = Some(of.join(".git")).filter(|path| path.is_file());
-            [store.clone()].into_iter().chain(link).collect()
+            let link = of.join(".git");
+            let link = answered(of, move || Ok(Some(link).filter(|path| path.is_file()))).await?;
+            Ok([store.clone()].into_iter().chain(link).collect())
         }
-        Checkout::None | Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. } => Vec::new(),
+        Checkout::None | Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. } => {
+            Ok(Vec::new())
+        }
     }
 }
 
@@ -70,7 +74,7 @@ pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     blocking(move || place.remove()).await?;
     point("place.removed");
     // The project file may have changed since; the directory that was asked for has not.
-    if let Ok(Plan::Clone(of)) = in_directory(work) {
+    if let Ok(Plan::Clone(of)) = in_directory(work).await {
         let (git, branch) = (Git::of(work, &[], Reach::Local), Branch::of(&work.workspace));
         // Only a branch without work of its own goes; git keeps any other.
         let arguments = ["branch", "--quiet", "--delete", "--end-of-options", &branch.short];
@@ -87,16 +91,26 @@ pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
     blocking(move || place.remove()).await?;
     point("place.removed");
     match &work.workspace.checkout {
-        Checkout::Worktree { of } if of.is_dir() => tolerate(work, worktree::forget(work, of).await),
-        Checkout::Clone { store, .. } if store.is_dir() => {
-            tolerate(work, publish::forget(&work.deployment, &work.workspace, store).await)
+        Checkout::Worktree { of } => tolerate(work, in_repository(of, worktree::forget(work, of)).await),
+        Checkout::Clone { store, .. } => {
+            let forgetting = publish::forget(&work.deployment, &work.workspace, store);
+            tolerate(work, in_repository(store, forgetting).await)
         }
-        Checkout::None
-        | Checkout::Own
-        | Checkout::Worktree { .. }
-        | Checkout::Clone { .. }
-        | Checkout::Foreign { .. } => Ok(()),
+        Checkout::None | Checkout::Own | Checkout::Foreign { .. } => Ok(()),
     }
+}
+
+/// A repository that its owner has removed has nothing to be forgotten in it.
+async fn in_repository(
+    path: &Path,
+    act: impl Future<Output = Result<(), LocalError>>,
+) -> Result<(), LocalError> {
+    if is_directory(path).await? { act.await } else { Ok(()) }
+}
+
+async fn is_directory(path: &Path) -> Result<bool, LocalError> {
+    let asked = path.to_owned();
+    answered(path, move || Ok(asked.is_dir())).await
 }
 
 /// Keeps the files for whoever asked to forget the workspace only.
@@ -118,7 +132,7 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
 /// A directory that is no repository any more holds nothing of ours, and must not keep a workspace alive.
 fn tolerate(work: &Work, forgotten: Result<(), LocalError>) -> Result<(), LocalError> {
     match forgotten {
-        Err(error @ LocalError::GitRefused { .. }) => {
+        Err(error @ (LocalError::GitRefused { .. } | LocalError::NoAnswer { .. })) => {
             work.log("warn", "Forgetting the repository", &error.chain());
             Ok(())
         }
@@ -127,20 +141,21 @@ fn tolerate(work: &Work, forgotten: Result<(), LocalError>) -> Result<(), LocalE
 }
 
 /// What the template and the parameters ask for.
-fn planned(work: &Work, template: &Template) -> Result<Plan, LocalError> {
+async fn planned(work: &Work, template: &Template) -> Result<Plan, LocalError> {
     if template.source != Source::Here {
         return Ok(Plan::Own);
     }
-    in_directory(work)
+    in_directory(work).await
 }
 
 /// Beside the directory that was asked for, or in it.
-fn in_directory(work: &Work) -> Result<Plan, LocalError> {
+async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
     let directory = PathBuf::from(value_of(&work.build.values, DIRECTORY).unwrap_or_default());
-    if !directory.is_absolute() || !directory.is_dir() {
+    if !directory.is_absolute() || !is_directory(&directory).await? {
         return Err(LocalError::NotARepository { path: directory });
     }
-    if work.deployment.enclosure.hides(&directory) {
+    let (deployment, asked) = (Arc::clone(&work.deployment), directory.clone());
+    if answered(&directory, move || Ok(deployment.enclosure.hides(&asked))).await? {
         return Err(LocalError::OwnData { path: directory });
     }
     // Runs share the caller's own directory; they have no branch to keep apart.

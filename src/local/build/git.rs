@@ -37,7 +37,7 @@ impl Git {
     /// Enclosed like all that runs in a workspace; a cancel finds it by the workspace's marker.
     pub(super) fn of(work: &Work, visible: &[&Path], reach: Reach) -> Self {
         let visible: Vec<_> = visible.iter().map(|path| (*path).to_owned()).collect();
-        let sight = Sight { visible: &visible, read_only: &[] };
+        let sight = Sight { visible: &visible, ..Sight::default() };
         Self::new(&work.deployment, sight, reach).marked(marker(work.workspace.id))
     }
 
@@ -113,8 +113,9 @@ impl Git {
     pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
         let mut words = self.prefix.iter().map(OsString::as_os_str).chain([OsStr::new("git")]);
         let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words).current_dir(directory).env_clear().envs(&self.environment).kill_on_drop(true);
-        command.args(arguments);
+        // Git enters the directory itself: the thread that starts a process waits until it is where it should start.
+        command.args(words).current_dir("/").env_clear().envs(&self.environment).kill_on_drop(true);
+        command.arg("-C").arg(directory).args(arguments);
         command
     }
 }

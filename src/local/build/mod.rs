@@ -13,7 +13,9 @@ mod stop;
 mod work;
 mod worktree;
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::Utc;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +33,8 @@ use super::{Deployment, LocalError};
 use crate::coder::wire::{ParameterValue, Transition};
 
 pub(crate) const SETTING_UP: &str = "Setting up";
+/// How long a path of a caller or an agent may take to be resolved.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// The variable by which the processes of workspaces are known.
 pub(crate) const MARKER: &str = "FLEET_WORKSPACE";
 
@@ -149,9 +153,18 @@ pub(crate) async fn order(
 }
 
 /// Work on files, away from the threads that answer requests.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
 ) -> Result<T, LocalError> {
     let failed = |error| LocalError::Git(std::io::Error::other(error));
     tokio::task::spawn_blocking(act).await.map_err(failed)?
+}
+
+/// The same on paths of a caller or an agent, where a mount may never answer.
+pub(crate) async fn answered<T: Send + 'static>(
+    path: &Path,
+    act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
+) -> Result<T, LocalError> {
+    let no_answer = |_| LocalError::NoAnswer { path: path.to_owned(), seconds: ANSWER_LIMIT.as_secs() };
+    tokio::time::timeout(ANSWER_LIMIT, blocking(act)).await.map_err(no_answer)?
 }

@@ -21,6 +21,7 @@ pub(crate) const ON_THE_WAY: &str = ".moving-";
 /// In the names of directories that a delete left behind on purpose.
 pub(crate) const ORPHAN: &str = ".orphan-";
 const FLEET: &str = "fleet";
+const REPO: &str = "repo";
 const METADATA: &str = "metadata";
 /// Where an earlier layout said whose directory it is, and the length of what it said.
 const EARLIER_OWNER: &str = "workspace";
@@ -39,7 +40,7 @@ impl Place {
     pub(crate) fn new(layout: &Layout, workspace: &Workspace) -> Self {
         let root = layout.workspace(&workspace.name);
         let trusted = layout.agents().join(workspace.id.to_string());
-        Self { repo: root.join("repo"), fleet: root.join(FLEET), root, id: workspace.id, trusted }
+        Self { repo: root.join(REPO), fleet: root.join(FLEET), root, id: workspace.id, trusted }
     }
 
     /// Makes the directories for this workspace, in place of what an unfinished build of it left.
@@ -89,6 +90,11 @@ impl Place {
     /// Where the agent's metadata lies, unless the agent has put something else there.
     pub(crate) fn metadata(&self) -> io::Result<Directory> {
         Directory::open(&self.root)?.child(FLEET)?.child(METADATA)
+    }
+
+    /// The agent's repository, unless the agent has put something else there.
+    pub(crate) fn repository(&self) -> io::Result<Directory> {
+        Directory::open(&self.root)?.child(REPO)
     }
 
     /// Removes everything that is this workspace's. Half of it is never found under its name, unless something

@@ -1,5 +1,6 @@
 //! A start build: the repository, the files for the agent, its process, and the wait until that answers.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use chrono::Utc;
 use uuid::Uuid;
 
 use super::work::Work;
-use super::{blocking, checkout};
+use super::{answered, blocking, checkout};
 use crate::hooks::point;
 use crate::local::agent_files::{self, Briefing};
 use crate::local::enclosure::{Sight, true_end};
@@ -47,7 +48,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     let visible = vec![work.place.root.clone()];
     brief(work).await?;
     let engine = template.engine.clone().unwrap_or_else(|| work.deployment.options.engine.clone());
-    let read_only = checkout::read_only(&checkout);
+    let read_only = checkout::read_only(&checkout).await?;
     let port = work.deployment.site.port();
     let launch = Launch { checkout, directory, visible, read_only, engine, port };
     bring_up(work, &launch).await
@@ -57,7 +58,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
 async fn bring_up(work: &Work, launch: &Launch) -> Result<(), LocalError> {
     let mut n_killed = 0;
     loop {
-        let mut started = work.step("Starting the agent", spawn_agent(work, launch)).await?;
+        let mut started = work.whole_step("Starting the agent", spawn_agent(work, launch)).await?;
         match work.step("Waiting for the agent", answer_of(work, &mut started)).await {
             Err(LocalError::RunnerKilled { .. }) if n_killed < MOST_RESPAWNS => n_killed += 1,
             outcome => return outcome,
@@ -137,12 +138,10 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError
     prune::turn_log(&work.place)?;
     let log = work.place.log();
     let log_start = std::fs::metadata(&log).map_or(0, |known| known.len());
-    let sight = Sight { visible: &launch.visible, read_only: &launch.read_only };
     let spec = ProcessSpec {
-        prefix: work.deployment.enclosure.prefix(sight),
+        prefix: prefix(work, launch).await?,
         program: options.runner.program.clone(),
         arguments: options.runner.arguments.iter().map(Into::into).collect(),
-        directory: launch.directory.clone(),
         environment: environment::of_agent(&AgentEnvironment {
             site: &work.deployment.site,
             workspace: &work.workspace,
@@ -158,10 +157,22 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError
     let program = options.runner.program.clone();
     // The process alone holds it from here on: with its end the socket refuses.
     let listener = Stdio::from(OwnedFd::from(socket::listen(&work.place.socket())?));
-    let process = spawn(&spec, listener).map_err(|source| LocalError::Runner { program, source })?;
+    let failed = |source| LocalError::Runner { program, source };
+    let process = blocking(move || spawn(&spec, listener).map_err(failed)).await?;
     point("agent.spawned");
     record_process(work, &process.id);
     Ok(Started { process, log_start })
+}
+
+/// What encloses the process and lets it work in its directory.
+async fn prefix(work: &Work, launch: &Launch) -> Result<Vec<OsString>, LocalError> {
+    let (deployment, directory) = (Arc::clone(&work.deployment), launch.directory.clone());
+    let (visible, read_only) = (launch.visible.clone(), launch.read_only.clone());
+    let look = move || {
+        let sight = Sight { visible: &visible, read_only: &read_only, directory: Some(&directory) };
+        Ok(deployment.enclosure.prefix(sight))
+    };
+    answered(&launch.directory, look).await
 }
 
 fn agent(launch: &Launch, socket: PathBuf, token: &str, log_start: u64) -> Agent {

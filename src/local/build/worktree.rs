@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::answered;
 use super::branch::Branch;
 use super::git::Git;
 use super::work::Work;
@@ -19,13 +20,22 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
     let branch = Branch::of(&work.workspace).head;
     let own = own_path(work);
     let is_ours = |entry: &Entry| entry.path == own || entry.branch.as_ref() == Some(&branch);
-    for entry in entries(&listing).into_iter().filter(|entry| is_ours(entry) && !entry.path.exists()) {
+    for entry in entries(&listing).into_iter().filter(is_ours) {
+        if is_there(&entry.path).await? {
+            continue;
+        }
         // Once for the missing directory, once for the lock.
         let arguments = ["worktree", "remove", "--force", "--force", "--end-of-options"].map(OsString::from);
         let arguments = [arguments.as_slice(), &[entry.path.into()]].concat();
         git.run(of, &arguments, "forget the worktree").await?;
     }
     Ok(())
+}
+
+/// Agents of that time could write any path there.
+async fn is_there(path: &Path) -> Result<bool, LocalError> {
+    let asked = path.to_owned();
+    answered(path, move || Ok(asked.symlink_metadata().is_ok())).await
 }
 
 /// As git writes it down: without symbolic links on the way.

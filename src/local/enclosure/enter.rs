@@ -30,6 +30,8 @@ pub struct Order {
     pub pin: Vec<PathBuf>,
     pub terminals: Terminals,
     pub processes: Processes,
+    /// Where the command works; without one, where this process was started.
+    pub directory: Option<PathBuf>,
     /// Nothing: the walls are put up for a try, and taken down by our end.
     pub command: Vec<OsString>,
 }
@@ -37,6 +39,8 @@ pub struct Order {
 /// Which processes the command sees, can signal and leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processes {
+    /// Those of the machine, and nothing is hidden: only the directory is entered.
+    Unenclosed,
     /// Those of the machine. The command replaces this process.
     Shared,
     /// Only those that it starts, in a PID namespace that ends with it or with this process.
@@ -49,8 +53,15 @@ pub enum Processes {
 /// is started: the kernel gives new users to a process of one thread only.
 pub fn enter(order: &Order) -> Result<u8, EncloseError> {
     close_inherited().map_err(EncloseError::Descriptors)?;
-    let directory = std::env::current_dir().map_err(EncloseError::Namespaces)?;
+    let directory = match &order.directory {
+        Some(directory) => directory.clone(),
+        None => std::env::current_dir().map_err(EncloseError::Namespaces)?,
+    };
     match order.processes {
+        Processes::Unenclosed => {
+            work_in(directory)?;
+            leader::become_command(&order.command)
+        }
         Processes::Shared => {
             enclose(order, UnshareFlags::empty())?;
             mounts::protect_machine().map_err(EncloseError::Machine)?;
@@ -133,7 +144,7 @@ fn names_above(order: &Order) -> BTreeSet<&Path> {
     above.chain(named).filter(|path| path.parent().is_some() && !is_within(path)).collect()
 }
 
-/// The directory we came with leads, step by step upwards, past what hides the rest: it is entered anew.
+/// Entered behind the walls: the directory we came with leads, step by step upwards, past what hides the rest.
 fn work_in(directory: PathBuf) -> Result<(), EncloseError> {
     std::env::set_current_dir(&directory)
         .map_err(|source| EncloseError::Directory { path: directory, source })
@@ -170,6 +181,7 @@ mod tests {
             pin: vec!["/home/u/.local/share/fleet".into(), "/home/u/link/fleet".into()],
             terminals: Terminals::Own,
             processes: Processes::Own,
+            directory: None,
             command: Vec::new(),
         };
         let above: Vec<&Path> = names_above(&order).into_iter().collect();

@@ -91,6 +91,9 @@ pub(crate) struct Sight<'a> {
     pub(crate) visible: &'a [PathBuf],
     /// Seen and not changed.
     pub(crate) read_only: &'a [PathBuf],
+    /// Where the command works. The server itself never enters it: an agent may have put a link there that leads to a
+    /// mount which never answers.
+    pub(crate) directory: Option<&'a Path>,
 }
 
 /// Which terminals a process may open.
@@ -102,7 +105,7 @@ pub enum Terminals {
     Shared,
 }
 
-/// What stands before a command so that it runs enclosed; nothing where there are no walls.
+/// What stands before a command so that it runs enclosed, and in its directory.
 #[derive(Debug)]
 pub(crate) struct Walls {
     pub(crate) prefix: Vec<OsString>,
@@ -137,7 +140,7 @@ impl Enclosure {
         }
     }
 
-    /// Is this among what no workspace may see? Then none may be given it either.
+    /// Is this among what no workspace may see? Then none may be given it either. Blocks on the disk.
     pub(crate) fn hides(&self, path: &Path) -> bool {
         let places = self.places();
         // By what each directory is: a second mount leads there by another path.
@@ -147,20 +150,22 @@ impl Enclosure {
     }
 
     /// For a command that begins something of its own with this sight: an agent, or git for one that is still to come.
-    /// What it starts ends with it.
+    /// What it starts ends with it. Blocks on the disk where something is read-only.
     pub(crate) fn prefix(&self, sight: Sight<'_>) -> Vec<OsString> {
         match self.level {
             Level::Enforced => self.words(sight, Terminals::Own, Processes::Own),
             Level::SharedProcesses => self.words(sight, Terminals::Own, Processes::Shared),
-            Level::None => Vec::new(),
+            Level::None => self.without_walls(sight),
         }
     }
 
     /// For a terminal in the workspace of an agent whose process this is. What a command leaves behind ends with the
-    /// workspace. A person's shell sees the machine's terminals and processes, so that it stays outside.
+    /// workspace. A person's shell sees the machine's terminals and processes, so that it stays outside. Blocks on the disk.
     pub(crate) fn inside(&self, agent: Option<&ProcessId>, sight: Sight<'_>, terminals: Terminals) -> Walls {
         let encloser = match (self.level, terminals) {
-            (Level::None, _) => return Walls { prefix: Vec::new(), lead: Lead::Started },
+            (Level::None, _) => {
+                return Walls { prefix: self.without_walls(sight), lead: Lead::Started };
+            }
             (Level::Enforced | Level::SharedProcesses, Terminals::Shared) => None,
             // An agent may have been started where more was allowed than now, or less.
             (Level::Enforced | Level::SharedProcesses, Terminals::Own) => agent.and_then(Encloser::of),
@@ -177,6 +182,7 @@ impl Enclosure {
         let mut prefix: Vec<OsString> = vec![self.program.clone().into(), COMMAND.into()];
         prefix.extend((terminals == Terminals::Own).then(|| "--own-terminals".into()));
         match processes {
+            Processes::Unenclosed => prefix.push("--no-walls".into()),
             Processes::Shared => prefix.extend(self.view(sight)),
             Processes::Own => {
                 prefix.extend(self.view(sight));
@@ -185,8 +191,18 @@ impl Enclosure {
             // Its mounts hide what they should already.
             Processes::Of(encloser) => prefix.extend(["--join".into(), encloser.to_string().into()]),
         }
+        let directory = sight.directory.into_iter();
+        prefix.extend(directory.flat_map(|path| ["--directory".into(), path.into()]));
         prefix.push("--".into());
         prefix
+    }
+
+    /// The directory is entered by a process of its own here too.
+    fn without_walls(&self, sight: Sight<'_>) -> Vec<OsString> {
+        match sight.directory {
+            Some(_) => self.words(sight, Terminals::Shared, Processes::Unenclosed),
+            None => Vec::new(),
+        }
     }
 
     /// What is hidden under which names, what stays of it, and what may not be changed.

@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::agents::find;
 use super::answer::{Answer, Refusal, Validation};
 use super::auth::SignedIn;
-use crate::local::build::Place;
+use crate::local::build::{Place, answered};
 use crate::local::enclosure::{Sight, Terminals, Walls};
 use crate::local::id::named;
 use crate::local::pty::{Lead, PtyCommand, PtySpec, serve_socket};
-use crate::local::record::Connection;
+use crate::local::record::{Agent, Connection};
 use crate::local::{Deployment, environment};
 
 const WIDTH: u16 = 80;
@@ -30,7 +30,7 @@ pub(super) async fn connect(
 ) -> Answer {
     let (agent, reconnect) = (agent_id(&id)?, reconnect(&query)?);
     no_container(&query)?;
-    let spec = spec(&state, agent, &query)?;
+    let spec = spec(&state, agent, &query).await?;
     let upgrade = upgrade?;
     // A reconnect id counts for one agent only.
     let session = named(agent, &reconnect.to_string());
@@ -74,29 +74,48 @@ fn no_container(query: &HashMap<String, String>) -> Result<(), Refusal> {
     }
 }
 
-fn spec(state: &Deployment, id: Uuid, query: &HashMap<String, String>) -> Result<PtySpec, Refusal> {
+async fn spec(
+    state: &Arc<Deployment>,
+    id: Uuid,
+    query: &HashMap<String, String>,
+) -> Result<PtySpec, Refusal> {
     let number = |name: &str| query.get(name).and_then(|text| text.parse().ok()).filter(|size| *size > 0);
     let command = query.get("command").filter(|command| !command.is_empty());
-    let (mut spec, process, visible, read_only) = state.read(|memory| {
+    let (mut spec, agent) = state.read(|memory| {
         let (workspace, agent) = find(memory, id).map_err(|_| absent())?;
         if agent.connection != Connection::Connected {
-            return Err(Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway"));
+            return Err(bad_gateway());
         }
         let place = Place::new(&state.layout, workspace);
         let spec = PtySpec {
             prefix: Vec::new(),
             lead: Lead::Started,
             command: command.map_or(PtyCommand::LoginShell, |script| PtyCommand::Script(script.clone())),
-            directory: agent.directory.clone(),
             environment: environment::of_terminal(&state.site, workspace, &place.fleet),
             width: number("width").unwrap_or(WIDTH),
             height: number("height").unwrap_or(HEIGHT),
         };
-        Ok((spec, agent.process, agent.visible.clone(), agent.read_only.clone()))
+        Ok((spec, agent.clone()))
     })?;
     let terminals = if command.is_some() { Terminals::Own } else { Terminals::Shared };
-    let sight = Sight { visible: &visible, read_only: &read_only };
-    Walls { prefix: spec.prefix, lead: spec.lead } =
-        state.enclosure.inside(process.as_ref(), sight, terminals);
+    Walls { prefix: spec.prefix, lead: spec.lead } = walls(state, agent, terminals).await?;
     Ok(spec)
+}
+
+/// Looks at paths of the agent's caller, which may be slow to answer.
+async fn walls(state: &Arc<Deployment>, agent: Agent, terminals: Terminals) -> Result<Walls, Refusal> {
+    let (state, directory) = (Arc::clone(state), agent.directory.clone());
+    let look = move || {
+        let Agent { visible, read_only, directory, process, .. } = &agent;
+        let sight = Sight { visible, read_only, directory: Some(directory) };
+        Ok(state.enclosure.inside(process.as_ref(), sight, terminals))
+    };
+    answered(&directory, look).await.map_err(|error| {
+        tracing::warn!(error = error.chain(), "cannot open a terminal");
+        bad_gateway()
+    })
+}
+
+fn bad_gateway() -> Refusal {
+    Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway")
 }

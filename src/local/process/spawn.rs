@@ -16,11 +16,10 @@ use super::ProcessId;
 /// What to start.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
-    /// A command that becomes the program after it has done its part; empty for none.
+    /// A command that becomes the program after it has done its part, such as to enter a directory; empty for none.
     pub prefix: Vec<OsString>,
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    pub directory: PathBuf,
     /// All of it: nothing of our own environment is inherited.
     pub environment: BTreeMap<String, String>,
     /// Standard output and error are appended here.
@@ -50,7 +49,8 @@ pub fn spawn(spec: &ProcessSpec, stdin: Stdio) -> io::Result<Spawned> {
     command
         .args(words)
         .args(&spec.arguments)
-        .current_dir(&spec.directory)
+        // The thread that starts a process waits until it has entered its directory.
+        .current_dir("/")
         .env_clear()
         .envs(&spec.environment);
     command.stdin(stdin).stdout(log.try_clone()?).stderr(log);

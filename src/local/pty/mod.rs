@@ -9,7 +9,6 @@ mod socket;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 pub use input::PtyInput;
 pub use sessions::{IDLE_LIMIT, PtySessions};
@@ -19,11 +18,10 @@ pub use socket::serve_socket;
 /// What to run in a new terminal; an attachment to one that already runs takes only its size from here.
 #[derive(Debug, Clone)]
 pub struct PtySpec {
-    /// A command that becomes ours after it has done its part; empty for none.
+    /// A command that becomes ours after it has done its part, such as to enter a directory; empty for none.
     pub prefix: Vec<OsString>,
     pub lead: Lead,
     pub command: PtyCommand,
-    pub directory: PathBuf,
     /// All of it: nothing of our own environment is inherited. `TERM` is set on top.
     pub environment: BTreeMap<String, String>,
     pub width: u16,

@@ -21,6 +21,8 @@ use crate::local::process::{EndLimits, child_of, end_session, kill};
 const INPUT_QUEUE: usize = 16;
 const READ_SIZE: usize = 16 * 1024;
 const TERMINAL: &str = "xterm-256color";
+/// The thread that starts a process waits until it has entered its directory, so that this is never an agent's.
+const DIRECTORY: &str = "/";
 
 /// The kernel hangs up when the terminal closes; who ignores that, or is just moving to a session of its own,
 /// gets this long before it is killed.
@@ -28,6 +30,19 @@ const END_LIMITS: EndLimits = EndLimits { term: Duration::from_secs(1), kill: Du
 
 /// A leader that goes on after its terminal has ended gets this long.
 const FOLLOW_LIMIT: Duration = Duration::from_millis(200);
+
+/// A terminal that clients can attach to before its command runs.
+pub(super) struct Terminal {
+    pub(super) shared: Arc<Shared>,
+    input: mpsc::Receiver<PtyInput>,
+}
+
+impl Terminal {
+    pub(super) fn new() -> Self {
+        let (sender, input) = mpsc::channel(INPUT_QUEUE);
+        Self { shared: Arc::new(Shared::new(sender)), input }
+    }
+}
 
 /// A command that runs in a terminal.
 pub(super) struct Session {
@@ -40,7 +55,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn start(spec: &PtySpec) -> io::Result<Self> {
+    pub(super) fn start(spec: &PtySpec, Terminal { shared, input }: Terminal) -> io::Result<Self> {
         let (pty, pts) = pty_process::open().map_err(plain)?;
         pty.resize(Size::new(spec.height, spec.width)).map_err(plain)?;
         let child = match spec.lead {
@@ -48,8 +63,7 @@ impl Session {
             Lead::ItsChild => without_terminal(spec, &pts)?,
         };
         let (reader, writer) = pty.into_split();
-        let (sender, input) = mpsc::channel(INPUT_QUEUE);
-        Ok(Self { shared: Arc::new(Shared::new(sender)), child, lead: spec.lead, reader, writer, input })
+        Ok(Self { shared, child, lead: spec.lead, reader, writer, input })
     }
 
     /// Runs until the command ends, nobody has been attached for `idle`, or we are stopped.
@@ -72,19 +86,14 @@ impl Session {
 fn command(spec: &PtySpec) -> Command {
     let mut words = words(spec).into_iter();
     let command = Command::new(words.next().unwrap_or_default()).args(words);
-    command.current_dir(&spec.directory).env_clear().envs(&spec.environment).env("TERM", TERMINAL)
+    command.current_dir(DIRECTORY).env_clear().envs(&spec.environment).env("TERM", TERMINAL)
 }
 
 /// Started on the terminal, which is left to its child to take.
 fn without_terminal(spec: &PtySpec, pts: &impl AsFd) -> io::Result<Child> {
     let mut words = words(spec).into_iter();
     let mut command = tokio::process::Command::new(words.next().unwrap_or_default());
-    command
-        .args(words)
-        .current_dir(&spec.directory)
-        .env_clear()
-        .envs(&spec.environment)
-        .env("TERM", TERMINAL);
+    command.args(words).current_dir(DIRECTORY).env_clear().envs(&spec.environment).env("TERM", TERMINAL);
     let stream = || pts.as_fd().try_clone_to_owned();
     command.stdin(stream()?).stdout(stream()?).stderr(stream()?).spawn()
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::session::Session;
+use super::session::{Session, Terminal};
 use super::shared::{Attachment, Shared};
 use super::{PtyInput, PtySpec};
 
@@ -40,21 +40,42 @@ impl PtySessions {
 
     /// Attaches to the terminal of this id, or starts one. Needs a tokio runtime.
     pub fn attach(&self, reconnect: Uuid, spec: &PtySpec) -> io::Result<Attachment> {
-        let mut sessions = lock(&self.sessions);
-        if let Some(attachment) = sessions.get(&reconnect).and_then(Shared::attach) {
+        // Taken before the question whether they are closed: closing waits for it.
+        let _starting = self.tasks.token();
+        let (attachment, fresh) = self.find_or_reserve(reconnect)?;
+        let Some(terminal) = fresh else {
             resize(&attachment, spec);
             return Ok(attachment);
+        };
+        let shared = Arc::clone(&terminal.shared);
+        match Session::start(spec, terminal) {
+            Ok(session) => {
+                self.tasks.spawn(self.lifetime(reconnect, session));
+                Ok(attachment)
+            }
+            Err(error) => {
+                shared.end();
+                forget(&self.sessions, reconnect, &shared);
+                Err(error)
+            }
+        }
+    }
+
+    /// The terminal of this id, or a new one whose command is still to be started: without the lock, for which the
+    /// terminals of all agents would wait.
+    fn find_or_reserve(&self, reconnect: Uuid) -> io::Result<(Attachment, Option<Terminal>)> {
+        let mut sessions = lock(&self.sessions);
+        if let Some(attachment) = sessions.get(&reconnect).and_then(Shared::attach) {
+            return Ok((attachment, None));
         }
         if self.stop.is_cancelled() {
             return Err(io::Error::other("the terminals of this agent are closed"));
         }
-        let session = Session::start(spec)?;
-        let shared = Arc::clone(&session.shared);
+        let terminal = Terminal::new();
         let ended = || io::Error::other("a terminal ended before it began");
-        let attachment = shared.attach().ok_or_else(ended)?;
-        sessions.insert(reconnect, Arc::clone(&shared));
-        self.tasks.spawn(self.lifetime(reconnect, session));
-        Ok(attachment)
+        let attachment = terminal.shared.attach().ok_or_else(ended)?;
+        sessions.insert(reconnect, Arc::clone(&terminal.shared));
+        Ok((attachment, Some(terminal)))
     }
 
     /// Ends every terminal with all of its session, and waits for it.
@@ -69,12 +90,16 @@ impl PtySessions {
         let shared = Arc::clone(&session.shared);
         async move {
             session.run(idle, stop).await;
-            let mut sessions = lock(&sessions);
-            // By now another terminal may have taken the id.
-            if sessions.get(&reconnect).is_some_and(|current| Arc::ptr_eq(current, &shared)) {
-                sessions.remove(&reconnect);
-            }
+            forget(&sessions, reconnect, &shared);
         }
+    }
+}
+
+/// By now another terminal may have taken the id.
+fn forget(sessions: &Sessions, reconnect: Uuid, ended: &Arc<Shared>) {
+    let mut sessions = lock(sessions);
+    if sessions.get(&reconnect).is_some_and(|current| Arc::ptr_eq(current, ended)) {
+        sessions.remove(&reconnect);
     }
 }
 

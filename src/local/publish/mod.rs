@@ -5,22 +5,22 @@
 mod take;
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::{Instant, MissedTickBehavior, timeout_at};
 use uuid::Uuid;
 
 use take::Taken;
 pub(crate) use take::forget;
 
-use super::Deployment;
-use super::build::{Branch, Place};
+use super::beneath::State;
+use super::build::{Branch, Place, answered};
 use super::record::{Checkout, Workspace};
+use super::{Deployment, LocalError};
 use crate::coder::wire::Transition;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -58,6 +58,13 @@ struct Known {
     is_queued: bool,
 }
 
+impl Known {
+    /// Longer after each failure.
+    fn pause(&self) -> Duration {
+        RETRY_AFTER * 2_u32.pow(self.n_failures.saturating_sub(1).min(MOST_DOUBLINGS))
+    }
+}
+
 /// Whether another try could bring more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
@@ -65,8 +72,8 @@ enum Retry {
     Worthwhile,
 }
 
-/// The watched files: identity, size and time of each that is there.
-type Signature = Vec<Option<(u64, u64, i64, i64)>>;
+/// The watched files, each that is there.
+type Signature = Vec<Option<State>>;
 
 impl Default for Publishing {
     fn default() -> Self {
@@ -119,7 +126,7 @@ async fn publish_in_turn(deployment: Arc<Deployment>, workspace: Uuid) {
 }
 
 /// Takes the branch over before its clone goes. The caller's repository may be locked or full for a moment.
-pub(crate) async fn publish_last(deployment: &Deployment, workspace: &Workspace) {
+pub(crate) async fn publish_last(deployment: &Arc<Deployment>, workspace: &Workspace) {
     let deadline = Instant::now() + DELETE_LIMIT;
     while publish(deployment, workspace, deadline - Instant::now()).await == Retry::Worthwhile
         && Instant::now() + LOOK_EVERY < deadline
@@ -129,40 +136,49 @@ pub(crate) async fn publish_last(deployment: &Deployment, workspace: &Workspace)
 }
 
 /// Takes the branch over of a workspace that stops.
-pub(crate) async fn publish_stopped(deployment: &Deployment, workspace: &Workspace) {
+pub(crate) async fn publish_stopped(deployment: &Arc<Deployment>, workspace: &Workspace) {
     // What could not be taken over now is tried again while the workspace is stopped.
     let _retry = publish(deployment, workspace, STOP_LIMIT).await;
 }
 
 /// Takes the branch over if it has moved. What keeps us from it is told in the log of the newest build.
-async fn publish(deployment: &Deployment, workspace: &Workspace, limit: Duration) -> Retry {
+async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Duration) -> Retry {
     let Checkout::Clone { store, .. } = &workspace.checkout else { return Retry::Useless };
     let known = deployment.publishing.of(workspace.id);
-    let Ok(mut known) = tokio::time::timeout(limit, known.lock()).await else { return Retry::Worthwhile };
+    let deadline = Instant::now() + limit;
+    let Ok(mut known) = timeout_at(deadline, known.lock()).await else { return Retry::Worthwhile };
     let place = Place::new(&deployment.layout, workspace);
-    let signature = signature(&place, &Branch::of(workspace)).await;
-    if known.signature.is_some() && known.signature == signature {
-        return Retry::Useless;
-    }
-    let taken = tokio::time::timeout(limit, take::over(deployment, workspace, store)).await;
-    let (problem, retry) = match taken {
-        Ok(Ok(Taken::Current)) => (None, Retry::Useless),
-        Ok(Ok(Taken::NotOurs(reason) | Taken::Unreadable(reason))) => (Some(reason), Retry::Useless),
-        Ok(Err(error)) => (Some(error.chain()), Retry::Worthwhile),
-        Err(_) => {
-            let reason = format!("the agent's repository gave no answer within {} s", limit.as_secs());
-            (Some(reason), Retry::Worthwhile)
+    let taken = timeout_at(deadline, take_moved(deployment, (workspace, &place, store), &known.signature));
+    let no_answer = || LocalError::NoAnswer { path: place.repo.clone(), seconds: limit.as_secs() };
+    let (signature, problem, retry) = match taken.await.unwrap_or_else(|_| Err(no_answer())) {
+        Ok(None) => return Retry::Useless,
+        Ok(Some((signature, Taken::Current))) => (Some(signature), None, Retry::Useless),
+        Ok(Some((_, Taken::NotOurs(reason) | Taken::Unreadable(reason)))) => {
+            (None, Some(reason), Retry::Useless)
         }
+        Err(error) => (None, Some(error.chain()), Retry::Worthwhile),
     };
-    known.signature = if problem.is_none() { signature } else { None };
+    known.signature = signature;
     known.n_failures = if retry == Retry::Worthwhile { known.n_failures + 1 } else { 0 };
-    let pause = RETRY_AFTER * 2_u32.pow(known.n_failures.saturating_sub(1).min(MOST_DOUBLINGS));
-    known.retry_at = problem.is_some().then(|| Instant::now() + pause);
+    known.retry_at = problem.is_some().then(|| Instant::now() + known.pause());
     if known.told != problem {
         known.told.clone_from(&problem);
         tell(deployment, workspace, problem);
     }
     retry
+}
+
+/// None where the branch has not moved.
+async fn take_moved(
+    deployment: &Arc<Deployment>,
+    (workspace, place, store): (&Workspace, &Place, &Path),
+    known: &Option<Signature>,
+) -> Result<Option<(Signature, Taken)>, LocalError> {
+    let signature = signature(place, &Branch::of(workspace)).await?;
+    if known.as_ref() == Some(&signature) {
+        return Ok(None);
+    }
+    Ok(Some((signature, take::over(deployment, workspace, store).await?)))
 }
 
 fn tell(deployment: &Deployment, workspace: &Workspace, problem: Option<String>) {
@@ -193,7 +209,8 @@ async fn changed(deployment: &Arc<Deployment>, only: Option<Uuid>) -> Vec<Uuid> 
         if known.is_queued || known.retry_at.is_some_and(|at| at > Instant::now()) {
             continue;
         }
-        let signature = signature(&place, &branch).await;
+        // One that cannot be looked at takes its turn, is told of there and then waits longer each time.
+        let signature = signature(&place, &branch).await.ok();
         if known.signature.is_none() || known.signature != signature {
             known.is_queued = true;
             changed.push(workspace);
@@ -208,18 +225,13 @@ fn is_followed(workspace: &Workspace) -> bool {
     !workspace.is_deleted && !is_going && matches!(workspace.checkout, Checkout::Clone { .. })
 }
 
-/// None if the files could not be looked at.
-async fn signature(place: &Place, branch: &Branch) -> Option<Signature> {
-    let (git_dir, branch) = (place.repo.join(".git"), branch.head.clone());
+/// Nothing is opened but directories, and no link is followed: what an agent puts there may be anything.
+async fn signature(place: &Place, branch: &Branch) -> Result<Signature, LocalError> {
+    let (look_at, branch) = (place.clone(), branch.head.clone());
     let look = move || {
+        let git_dir = look_at.repository().and_then(|repo| repo.child(".git")).ok();
         let names = WATCHED.into_iter().chain([branch.as_str()]);
-        names.map(|name| state_of(&git_dir.join(name))).collect::<Signature>()
+        Ok(names.map(|name| git_dir.as_ref()?.state_of(name)).collect())
     };
-    tokio::task::spawn_blocking(look).await.ok()
-}
-
-/// Nothing is opened: what an agent puts there may be anything.
-fn state_of(path: &Path) -> Option<(u64, u64, i64, i64)> {
-    let found = path.symlink_metadata().ok()?;
-    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+    answered(&place.repo, look).await
 }

@@ -5,8 +5,10 @@
 //! repository alone and checks every object before it keeps it.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +16,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::bounded;
 use crate::domain::quiet_git::Reach;
-use crate::local::build::{Branch, Git, Place, finished, marker, not_run};
+use crate::local::build::{Branch, Git, Place, answered, finished, marker, not_run};
 use crate::local::enclosure::Sight;
 use crate::local::record::Workspace;
 use crate::local::{Deployment, LocalError};
@@ -49,18 +51,17 @@ struct Store<'a> {
 
 /// Takes the agent's newest commit over.
 pub(super) async fn over(
-    deployment: &Deployment,
+    deployment: &Arc<Deployment>,
     workspace: &Workspace,
     store: &Path,
 ) -> Result<Taken, LocalError> {
     let place = Place::new(&deployment.layout, workspace);
-    let (visible, read_only) = ([place.root.clone()], [store.to_owned()]);
-    let sight = Sight { visible: &visible, read_only: &read_only };
-    let reader = Git::new(deployment, sight, Reach::Local).marked(marker(workspace.id));
+    let reader = match reader(deployment, &place, store).await? {
+        Ok(reader) => reader.marked(marker(workspace.id)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Current),
+        Err(error) => return Ok(Taken::Unreadable(LocalError::directory(&place.repo)(error).chain())),
+    };
     let branch = Branch::of(workspace);
-    if !place.repo.is_dir() {
-        return Ok(Taken::Current);
-    }
     let tip = match tip_of(&reader, &place.repo, &branch).await {
         Ok(Some(tip)) => tip,
         // An agent may have taken its branch away: then what was taken over last stays.
@@ -99,6 +100,21 @@ pub(crate) async fn forget(
         }
     }
     store.change(&changes).await
+}
+
+/// A git that reads the agent's clone, or why there is no directory to read.
+async fn reader(
+    deployment: &Arc<Deployment>,
+    place: &Place,
+    store: &Path,
+) -> Result<io::Result<Git>, LocalError> {
+    let (deployment, place, read_only) = (Arc::clone(deployment), place.clone(), [store.to_owned()]);
+    let look = move || {
+        let visible = [place.root.clone()];
+        let sight = Sight { visible: &visible, read_only: &read_only, ..Sight::default() };
+        Ok(place.repository().map(|_| Git::new(&deployment, sight, Reach::Local)))
+    };
+    answered(store, look).await
 }
 
 async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<String>, LocalError> {

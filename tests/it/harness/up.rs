@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use fleet_mcp::coder::exec::{Command, Output};
+use fleet_mcp::coder::Client;
+use fleet_mcp::coder::exec::{Command, ExecError, Output};
+use fleet_mcp::coder::wire::Workspace;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Child;
@@ -195,17 +197,55 @@ impl Up {
         std::fs::read_to_string(self.program.data_dir().join("coder.token")).unwrap().trim().to_owned()
     }
 
-    /// Runs a script inside an agent's workspace.
-    pub(crate) async fn exec(&self, name: &str, script: &str) -> Output {
+    /// The address of its embedded Coder.
+    fn coder_url(&self) -> String {
         let file = std::fs::read_to_string(self.program.data_dir().join("coder.json")).unwrap();
         let file: Value = serde_json::from_str(&file).unwrap();
-        let coder = client(file["url"].as_str().unwrap(), &self.coder_token());
-        let workspace =
-            coder.workspace_by_name("me", name, fleet_mcp::coder::Deleted::Exclude).await.unwrap();
+        file["url"].as_str().unwrap().trim_end_matches('/').to_owned()
+    }
+
+    fn coder(&self) -> Client {
+        client(&self.coder_url(), &self.coder_token())
+    }
+
+    async fn coder_workspace(&self, name: &str) -> Workspace {
+        self.coder().workspace_by_name("me", name, fleet_mcp::coder::Deleted::Exclude).await.unwrap()
+    }
+
+    /// A build that its Coder is asked for, past the fleet.
+    pub(crate) async fn build(
+        &self,
+        name: &str,
+        transition: &str,
+        wanted: fn(&Workspace) -> bool,
+    ) -> Workspace {
+        let id = self.coder_workspace(name).await.id;
+        let api = Api::new(&self.coder_url(), &self.coder_token());
+        let body = json!({ "transition": transition });
+        let reply = api.post(&format!("/api/v2/workspaces/{id}/builds"), &body).await;
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        super::watched(&self.coder(), id, wanted).await
+    }
+
+    /// The log of the newest build.
+    pub(crate) async fn build_log(&self, name: &str) -> String {
+        let build = self.coder_workspace(name).await.latest_build.id;
+        let api = Api::new(&self.coder_url(), &self.coder_token());
+        api.get(&format!("/api/v2/workspacebuilds/{build}/logs")).await.body.to_string()
+    }
+
+    /// Runs a script inside an agent's workspace.
+    pub(crate) async fn exec(&self, name: &str, script: &str) -> Output {
+        self.try_exec(name, script).await.unwrap()
+    }
+
+    pub(crate) async fn try_exec(&self, name: &str, script: &str) -> Result<Output, ExecError> {
+        let coder = self.coder();
+        let workspace = self.coder_workspace(name).await;
         let mut agents = workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents);
         let agent = agents.next().expect("the workspace runs").id;
         let command = Command { output_limit: 64 << 20, ..Command::new(["sh", "-c", script]) };
-        coder.exec(agent, &command).await.unwrap()
+        coder.exec(agent, &command).await
     }
 }
 

@@ -14,6 +14,7 @@ mod aliases;
 mod bounds;
 mod files;
 mod git;
+mod hanging;
 mod hiding;
 mod machine;
 mod processes;

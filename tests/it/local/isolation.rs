@@ -144,9 +144,10 @@ async fn a_command_in_a_terminal_sees_its_own_workspace_and_nothing_of_the_fleet
 #[tokio::test]
 async fn without_walls_everything_is_seen_and_the_server_says_so() {
     let mut site = LocalSite::new();
-    site.options.encloser = PathBuf::from("/bin/false");
+    site.options.encloser =
+        encloser(&site, "*' --no-walls '*) ;; *) echo 'error: not here' >&2; exit 125 ;;");
     let local = site.start().await;
-    let reason = "exit status: 1".to_owned();
+    let reason = "not here".to_owned();
     assert_eq!(*local.coder.isolation(), Isolation::Absent { reason });
     let agent = two_workspaces(&site, &local).await;
     let seen = dumped_in_terminal(&site, &local, agent).await;
@@ -156,10 +157,10 @@ async fn without_walls_everything_is_seen_and_the_server_says_so() {
     local.coder.stop().await;
 }
 
-/// An encloser for a machine that lets nobody have PID namespaces.
-fn without_pid_namespaces(site: &LocalSite) -> PathBuf {
+/// An encloser for a machine that allows less: these branches of a shell's `case` see its arguments first.
+fn encloser(site: &LocalSite, branches: &str) -> PathBuf {
     let program = env!("CARGO_BIN_EXE_fleet-mcp");
-    let refuse = "case \" $* \" in *' --own-processes '*) echo 'error: not here' >&2; exit 125 ;; esac";
+    let refuse = format!("case \" $* \" in {branches} esac");
     let path = site.directory.path().join("encloser");
     crate::harness::script(&path, &format!("#!/bin/sh\n{refuse}\nexec '{program}' \"$@\"\n"));
     path
@@ -168,7 +169,7 @@ fn without_pid_namespaces(site: &LocalSite) -> PathBuf {
 #[tokio::test]
 async fn without_pid_namespaces_the_fleets_data_is_hidden_all_the_same_and_the_server_says_so() {
     let mut site = LocalSite::new();
-    site.options.encloser = without_pid_namespaces(&site);
+    site.options.encloser = encloser(&site, "*' --own-processes '*) echo 'error: not here' >&2; exit 125 ;;");
     let local = site.start().await;
     if let Isolation::Absent { reason } = local.coder.isolation() {
         skipped(&format!("processes cannot be enclosed on this machine: {reason}"));
@@ -263,6 +264,23 @@ fn the_end_of_a_command_in_a_pid_namespace_is_told_as_shells_do() {
     let commands: [&[&str]; 5] =
         [&["true"], &["sh", "-c", "exit 7"], &["sh", "-c", "kill -9 $$"], &["/"], &["/nowhere/to/be/found"]];
     assert_eq!(commands.map(enclosed), [Some(0), Some(7), Some(137), Some(126), Some(127)]);
+}
+
+#[test]
+fn a_command_works_in_its_directory_with_walls_and_without() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap();
+    for mode in ["--no-walls", "--own-processes", "--own-terminals"] {
+        let mut enclosed = Command::new(env!("CARGO_BIN_EXE_fleet-mcp"));
+        enclosed.args(["enclose", mode, "--directory"]).arg(&path).args(["--", "pwd"]).current_dir("/");
+        let output = enclosed.stdin(Stdio::null()).output().unwrap();
+        if mode != "--no-walls" && output.status.code() == Some(125) {
+            skipped(&format!("processes cannot be enclosed with {mode} on this machine"));
+            continue;
+        }
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(told, format!("{}\n", path.display()), "{mode}: {output:?}");
+    }
 }
 
 #[tokio::test]

@@ -229,10 +229,10 @@ async fn closing_ends_every_terminal_and_refuses_new_ones() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_an_error() {
+async fn a_program_that_is_not_there_is_an_error() {
     let scene = Scene::new(IDLE_LIMIT);
     let mut spec = scene.workspace.terminal("true");
-    spec.directory = scene.workspace.path("absent");
+    spec.prefix = vec![scene.workspace.path("absent").into()];
     let error = scene.sessions.attach(Uuid::new_v4(), &spec).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 }

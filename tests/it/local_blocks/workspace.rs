@@ -41,12 +41,16 @@ impl Workspace {
         BTreeMap::from([("PATH".to_owned(), path), (self.marker.key.clone(), self.marker.value.clone())])
     }
 
+    /// What is started begins in `/`.
+    fn here(&self, script: &str) -> String {
+        format!("cd '{}'\n{script}", self.folder.path().display())
+    }
+
     pub(super) fn spec(&self, script: &str) -> ProcessSpec {
         ProcessSpec {
             prefix: Vec::new(),
             program: "/bin/sh".into(),
-            arguments: ["-c", script].map(Into::into).into(),
-            directory: self.folder.path().into(),
+            arguments: ["-c", &self.here(script)].map(Into::into).into(),
             environment: self.environment(),
             log: self.path("log"),
         }
@@ -84,8 +88,7 @@ impl Workspace {
         PtySpec {
             lead: Lead::Started,
             prefix: Vec::new(),
-            command: PtyCommand::Script(script.to_owned()),
-            directory: self.folder.path().into(),
+            command: PtyCommand::Script(self.here(script)),
             environment: self.environment(),
             width: 80,
             height: 24,

@@ -1,0 +1,111 @@
+//! An agent that lets its workspace lead to a mount which never answers, or elsewhere: it holds up only itself.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::harness::{Program, Up, as_each_user, eventually, is_over, skipped};
+
+/// More than a small machine has threads to serve with.
+const N_TERMINALS: usize = 8;
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+const MOUNT: &str = r#"
+exec 3<> /dev/fuse
+mount -i -n -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 fuse "$1" || exit 1
+echo ready
+exec sleep 600
+"#;
+
+/// A FUSE file system that answers nothing, in a mount namespace of its own. What waits for it fails at its end.
+struct HangingMount {
+    _server: Child,
+    link: PathBuf,
+}
+
+impl HangingMount {
+    async fn make(directory: &Path) -> Option<Self> {
+        let path = directory.join("hanging");
+        std::fs::create_dir(&path).unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", MOUNT, "sh"]).arg(&path);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut server = command.spawn().unwrap();
+        let line = BufReader::new(server.stdout.take().unwrap()).lines().next_line().await.unwrap();
+        if line.as_deref() != Some("ready") {
+            skipped("a mount that never answers: this needs root and /dev/fuse");
+            return None;
+        }
+        let root = PathBuf::from(format!("/proc/{}/root", server.id().unwrap()));
+        let link = root.join(path.strip_prefix("/").unwrap()).join("inside");
+        Some(Self { _server: server, link })
+    }
+}
+
+fn here(name: &str) -> serde_json::Value {
+    json!({ "project": "here", "spec": "commit of the agent", "name": name })
+}
+
+/// Commits in the agent's own repository; says which commit it is.
+const COMMIT: &str =
+    "git -c user.name=A -c user.email=a@b commit --quiet --allow-empty -m more && git rev-parse HEAD";
+
+async fn commit(up: &Up, name: &str, script: &str) -> String {
+    let output = timeout(ANSWER_LIMIT, up.exec(name, script)).await.expect("the server answers");
+    let commit = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    assert_eq!(commit.len(), 40, "{output:?}");
+    commit
+}
+
+#[tokio::test]
+async fn a_mount_that_never_answers_stops_no_other_agent_no_stop_and_no_delete() {
+    let program = Program::without_coder();
+    let Some(mount) = HangingMount::make(program.directory.path()).await else { return };
+    let caller = program.repository();
+    let up = Up::start(&program.within(&caller)).await;
+    for name in ["mallory", "alice"] {
+        up.agent_with(here(name)).await;
+    }
+    let swap = format!("cd .. && mv repo away && ln -s '{}' repo && echo swapped", mount.link.display());
+    assert_eq!(up.exec("mallory", &swap).await.stdout, "swapped\n");
+    let terminals = (0..N_TERMINALS).map(|_| timeout(Duration::from_secs(2), up.try_exec("mallory", "true")));
+    join_all(terminals).await;
+    let last = commit(&up, "alice", COMMIT).await;
+    eventually("the other agent's branch is published", async || {
+        program.git(&caller, &["rev-parse", "fleet/alice"]) == last
+    })
+    .await;
+    for transition in ["stop", "delete"] {
+        let built = timeout(ANSWER_LIMIT, up.build("mallory", transition, is_over)).await;
+        assert_eq!(built.expect("the build ends").latest_build.job.status, "succeeded", "{transition}");
+    }
+    assert!(!up.workspace("mallory").exists());
+}
+
+#[tokio::test]
+async fn nothing_is_published_of_a_directory_that_the_repository_leads_to() {
+    as_each_user(async |program| {
+        let caller = program.repository();
+        let up = Up::start(&program.within(&caller)).await;
+        up.agent_with(here("mallory")).await;
+        let tip = || program.git(&caller, &["rev-parse", "fleet/mallory"]);
+        let own = program.git(&up.workspace("mallory").join("repo"), &["rev-parse", "HEAD"]);
+        eventually("the agent's branch is published", async || tip() == own).await;
+        let swap = format!(
+            "cp -r . ../elsewhere; cd ..; mv repo away; ln -s elsewhere repo; cd elsewhere; {COMMIT}"
+        );
+        let foreign = commit(&up, "mallory", &swap).await;
+        eventually("the build's log says why", async || {
+            up.build_log("mallory").await.contains("/mallory/repo: Not a directory")
+        })
+        .await;
+        up.build("mallory", "stop", is_over).await;
+        assert_eq!(tip(), own, "{foreign}");
+    })
+    .await;
+}
