@@ -1,9 +1,12 @@
 //! The files between the server and an agent: what it is told, what it prints, and its metadata.
 
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use rustix::fs::OFlags;
 use serde_json::json;
 
 use super::beneath::{Content, Directory};
@@ -131,6 +134,16 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
+/// Begins the log of a start and puts the one before aside. It is a file that no process has open yet: one that an
+/// earlier agent's process still holds could be leased, and opening it would wait for that process.
+pub(crate) fn begin_log(log: &Path) -> std::io::Result<File> {
+    match std::fs::rename(log, log.with_added_extension("old")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    File::options().append(true).create_new(true).mode(0o600).open(log)
+}
+
 /// The end of what an agent printed since its start.
 pub(crate) fn read_log(log: &Path, start: u64) -> String {
     let bytes = end_of(log, start).and_then(|from| read_from(log, from)).unwrap_or_default();
@@ -163,7 +176,9 @@ fn end_of(log: &Path, start: u64) -> std::io::Result<u64> {
 }
 
 fn read_from(log: &Path, from: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = std::fs::File::open(log)?;
+    // A file with a lease on it refuses then, instead of waiting for its holder.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = File::options().read(true).custom_flags(flags).open(log)?;
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(LONGEST_LOG).read_to_end(&mut bytes)?;
@@ -233,6 +248,48 @@ mod tests {
         assert_eq!(ids, (0..=n_lines).map(|number| 18 + 100 * number).collect::<Vec<_>>());
         let last = read_lines(&log, 20, 0);
         assert_eq!((last.last(), last.len() as u64), (rest.last(), LONGEST_LOG / 100));
+    }
+
+    /// A process that holds a lease on the file and does not give it back; none where there is no perl.
+    fn leased(log: &Path) -> Option<std::process::Child> {
+        let script = "open F, '+<', $ARGV[0]; $SIG{IO} = 'IGNORE'; fcntl(F, 1024, 1) or exit 3; \
+                      $| = 1; print \"held\\n\"; sleep 100";
+        let mut command = std::process::Command::new("perl");
+        command.args(["-e", script]).arg(log).stdout(std::process::Stdio::piped());
+        let mut holder = command.spawn().ok()?;
+        let mut line = [0; 5];
+        holder.stdout.take().unwrap().read_exact(&mut line).unwrap();
+        Some(holder)
+    }
+
+    #[test]
+    fn a_lease_on_a_log_holds_up_neither_its_reader_nor_the_next_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        std::fs::write(&log, "earlier\n").unwrap();
+        let Some(mut holder) = leased(&log) else { return };
+        let begun_at = std::time::Instant::now();
+        let read = read_log(&log, 0);
+        let mut fresh = begin_log(&log).unwrap();
+        std::io::Write::write_all(&mut fresh, b"fresh\n").unwrap();
+        let is_soon = begun_at.elapsed() < std::time::Duration::from_secs(10);
+        holder.kill().and_then(|()| holder.wait()).unwrap();
+        let texts = (read_log(&log, 0), read_log(&log.with_added_extension("old"), 0));
+        let expected = ("fresh\n".to_owned(), "earlier\n".to_owned());
+        assert_eq!((read.as_str(), texts, is_soon), ("", expected, true));
+    }
+
+    #[test]
+    fn each_start_begins_a_log_that_only_its_owner_reads_and_keeps_the_one_before() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        for text in ["one", "two", "three"] {
+            std::io::Write::write_all(&mut begin_log(&log).unwrap(), text.as_bytes()).unwrap();
+        }
+        let mode = log.metadata().unwrap().permissions().mode() & 0o777;
+        let texts = (read_log(&log, 0), read_log(&log.with_added_extension("old"), 0));
+        assert_eq!((texts, mode), (("three".to_owned(), "two".to_owned()), 0o600));
     }
 
     #[test]

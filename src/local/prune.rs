@@ -1,13 +1,12 @@
-//! Keeps what is remembered within bounds: old builds, old reports, long deleted workspaces and long logs go.
+//! Keeps what is remembered within bounds: old builds, old reports and long deleted workspaces go.
 
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::build::Place;
+use super::Deployment;
 use super::memory::Memory;
 use super::record::{Agent, Workspace};
-use super::{Deployment, LocalError};
 
 /// A real server keeps all; whoever reads history by pages sees this much of it.
 const BUILDS_KEPT: usize = 100;
@@ -15,8 +14,6 @@ const BUILDS_KEPT: usize = 100;
 /// still fit into one.
 const REPORTS_KEPT: usize = 100;
 const DELETED_KEPT: usize = 500;
-/// An agent that starts with a longer log begins another one.
-const LONGEST_LOG: u64 = 8 * 1024 * 1024;
 
 /// Forgets the oldest builds, and what agents of builds before the newest had reported.
 pub(crate) fn trim_builds(workspace: &mut Workspace) {
@@ -36,17 +33,6 @@ pub(crate) fn trim_reports(agent: &mut Agent) {
 pub(crate) async fn forget_deleted(deployment: &Arc<Deployment>) {
     for workspace in deployment.read(too_many_deleted) {
         deployment.forget(workspace).logged().await;
-    }
-}
-
-/// Puts a log that has grown too long aside, in place of an earlier one.
-pub(crate) fn turn_log(place: &Place) -> Result<(), LocalError> {
-    let log = place.log();
-    match std::fs::metadata(&log) {
-        Ok(known) if known.len() > LONGEST_LOG => {
-            std::fs::rename(&log, log.with_added_extension("old")).map_err(LocalError::directory(log))
-        }
-        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -120,21 +106,5 @@ mod tests {
         };
         let gone = too_many_deleted(&Memory::new(kept, workspaces));
         assert_eq!(gone, [Uuid::from_u128(1), Uuid::from_u128(2)]);
-    }
-
-    #[test]
-    fn a_log_that_has_grown_too_long_is_put_aside_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let layout = crate::local::site::Layout::make(directory.path()).unwrap();
-        let place = Place::new(&layout, &workspace(1, 1));
-        place.claim().unwrap();
-        let long = std::fs::File::create(place.log()).unwrap();
-        long.set_len(LONGEST_LOG).unwrap();
-        turn_log(&place).unwrap();
-        assert!(place.log().exists());
-        long.set_len(LONGEST_LOG + 1).unwrap();
-        turn_log(&place).unwrap();
-        let old = place.log().with_added_extension("old");
-        assert_eq!((place.log().exists(), old.metadata().unwrap().len()), (false, LONGEST_LOG + 1));
     }
 }

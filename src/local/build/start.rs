@@ -11,7 +11,7 @@ use chrono::Utc;
 use uuid::Uuid;
 
 use super::work::Work;
-use super::{answered, blocking, checkout};
+use super::{Place, answered, blocking, checkout};
 use crate::hooks::point;
 use crate::local::agent_files::{self, Briefing};
 use crate::local::enclosure::{Sight, true_end};
@@ -20,10 +20,13 @@ use crate::local::process::{ProcessId, ProcessSpec, Spawned, exited, is_alive, s
 use crate::local::record::{Agent, AppHealth, Checkout, Connection, Lifecycle, RESPAWN_WINDOW, Reason};
 use crate::local::site::is_out_of_reach;
 use crate::local::template::Template;
-use crate::local::{LocalError, probe, prune, socket, token};
+use crate::local::{LocalError, probe, socket, token};
 
 /// How much of the end of the process's output tells why it ended.
 const LAST_OUTPUT: usize = 2_000;
+
+/// Each start has a log of its own; agents of an earlier version appended to one.
+const LOG_START: u64 = 0;
 
 /// The server starts an agent again by itself so many times within a while.
 const MOST_RESPAWNS: usize = 3;
@@ -125,19 +128,10 @@ struct Launch {
     port: u16,
 }
 
-/// A process that has just been started.
-struct Started {
-    /// Kept so that the process is reaped when it ends under our eyes.
-    process: Spawned,
-    log_start: u64,
-}
-
-async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError> {
+/// The answer is kept so that the process is reaped when it ends under our eyes.
+async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Spawned, LocalError> {
     let token = Uuid::new_v4().to_string();
     let options = &work.deployment.options;
-    prune::turn_log(&work.place)?;
-    let log = work.place.log();
-    let log_start = std::fs::metadata(&log).map_or(0, |known| known.len());
     let spec = ProcessSpec {
         prefix: prefix(work, launch).await?,
         program: options.runner.program.clone(),
@@ -151,17 +145,21 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Started, LocalError
             engine: &launch.engine,
             files: &options.agent_files,
         }),
-        log,
     };
-    record_agent(work, launch, agent(launch, work.place.socket(), &token, log_start)).await?;
-    let program = options.runner.program.clone();
-    // The process alone holds it from here on: with its end the socket refuses.
-    let listener = Stdio::from(OwnedFd::from(socket::listen(&work.place.socket())?));
-    let failed = |source| LocalError::Runner { program, source };
-    let process = blocking(move || spawn(&spec, listener).map_err(failed)).await?;
+    record_agent(work, launch, agent(launch, work.place.socket(), &token)).await?;
+    let place = work.place.clone();
+    let process = blocking(move || spawn_in(&place, &spec)).await?;
     point("agent.spawned");
     record_process(work, &process.id);
-    Ok(Started { process, log_start })
+    Ok(process)
+}
+
+fn spawn_in(place: &Place, spec: &ProcessSpec) -> Result<Spawned, LocalError> {
+    let log = agent_files::begin_log(&place.log()).map_err(LocalError::directory(place.log()))?;
+    // The process alone holds it from here on: with its end the socket refuses.
+    let listener = Stdio::from(OwnedFd::from(socket::listen(&place.socket())?));
+    let failed = |source| LocalError::Runner { program: spec.program.clone(), source };
+    spawn(spec, listener, log).map_err(failed)
 }
 
 /// What encloses the process and lets it work in its directory.
@@ -175,7 +173,7 @@ async fn prefix(work: &Work, launch: &Launch) -> Result<Vec<OsString>, LocalErro
     answered(&launch.directory, look).await
 }
 
-fn agent(launch: &Launch, socket: PathBuf, token: &str, log_start: u64) -> Agent {
+fn agent(launch: &Launch, socket: PathBuf, token: &str) -> Agent {
     Agent {
         id: Uuid::new_v4(),
         resource_id: Uuid::new_v4(),
@@ -188,7 +186,7 @@ fn agent(launch: &Launch, socket: PathBuf, token: &str, log_start: u64) -> Agent
         visible: launch.visible.clone(),
         read_only: launch.read_only.clone(),
         process: None,
-        log_start,
+        log_start: LOG_START,
         connection: Connection::Connecting,
         first_connected_at: None,
         last_connected_at: None,
@@ -227,15 +225,16 @@ fn record_process(work: &Work, process: &ProcessId) {
 }
 
 /// Waits until the agent answers; one that ends by itself before has said why in its log.
-async fn answer_of(work: &Work, started: &mut Started) -> Result<(), LocalError> {
-    if answers(&started.process.id, &work.place.socket()).await? {
+async fn answer_of(work: &Work, process: &mut Spawned) -> Result<(), LocalError> {
+    if answers(&process.id, &work.place.socket()).await? {
         return Ok(());
     }
-    let ended = started.process.wait().await.ok();
+    let ended = process.wait().await.ok();
     if let Some(signal) = ended.and_then(|status| true_end(status).signal()) {
         return Err(LocalError::RunnerKilled { signal });
     }
-    Err(LocalError::RunnerEnded { output: last_output(&work.place.log(), started.log_start) })
+    let log = work.place.log();
+    Err(LocalError::RunnerEnded { output: blocking(move || Ok(last_output(&log))).await? })
 }
 
 /// Waits until the process answers; false when it ends before.
@@ -247,8 +246,8 @@ async fn answers(process: &ProcessId, socket: &Path) -> Result<bool, LocalError>
     }
 }
 
-fn last_output(log: &Path, start: u64) -> String {
-    let text = agent_files::read_log(log, start);
+fn last_output(log: &Path) -> String {
+    let text = agent_files::read_log(log, LOG_START);
     let text = text.trim();
     let from = text.ceil_char_boundary(text.len().saturating_sub(LAST_OUTPUT));
     match text.get(from..) {

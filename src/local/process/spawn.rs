@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
@@ -22,8 +21,6 @@ pub struct ProcessSpec {
     pub arguments: Vec<OsString>,
     /// All of it: nothing of our own environment is inherited.
     pub environment: BTreeMap<String, String>,
-    /// Standard output and error are appended here.
-    pub log: PathBuf,
 }
 
 /// A process we started. Dropping this leaves it running; its end is still noticed, so no zombie stays.
@@ -41,9 +38,8 @@ impl Spawned {
 }
 
 /// Starts it as the leader of a new session, so that no signal to our terminal or group reaches it. Needs a
-/// tokio runtime.
-pub fn spawn(spec: &ProcessSpec, stdin: Stdio) -> io::Result<Spawned> {
-    let log = open_log(&spec.log)?;
+/// tokio runtime. Standard output and error go to the log.
+pub fn spawn(spec: &ProcessSpec, stdin: Stdio, log: File) -> io::Result<Spawned> {
     let mut words = spec.prefix.iter().map(OsString::as_os_str).chain([spec.program.as_os_str()]);
     let mut command = Command::new(words.next().unwrap_or(spec.program.as_os_str()));
     command
@@ -58,8 +54,4 @@ pub fn spawn(spec: &ProcessSpec, stdin: Stdio) -> io::Result<Spawned> {
     let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
     let pid = child.id().ok_or_else(|| io::Error::other("a process that just started has no pid"))?;
     Ok(Spawned { id: ProcessId::of(pid)?, child })
-}
-
-fn open_log(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }

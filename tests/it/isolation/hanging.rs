@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::harness::{Program, Up, as_each_user, eventually, is_over, skipped};
+use crate::harness::{Program, Up, as_each_user, eventually, is_over, skipped, trusted_directory};
 
 /// More than a small machine has threads to serve with.
 const N_TERMINALS: usize = 8;
@@ -108,4 +108,24 @@ async fn nothing_is_published_of_a_directory_that_the_repository_leads_to() {
         assert_eq!(tip(), own, "{foreign}");
     })
     .await;
+}
+
+/// Holds a lease on a file and does not give it back when another process wants to open the file.
+const LEASE: &str = "open F, '+<', $ARGV[0]; $SIG{IO} = 'IGNORE'; fcntl(F, 1024, 1) or exit 3; $| = 1; print \"held\\n\"; \
+                     sleep 600";
+
+#[tokio::test]
+async fn a_lease_on_the_log_of_an_agent_does_not_hold_its_next_start_up() {
+    let program = Program::without_coder();
+    let up = Up::start(&program).await;
+    up.agent("mallory").await;
+    up.build("mallory", "stop", is_over).await;
+    let log = trusted_directory(&program.data_dir(), "mallory").join("agent.log");
+    let mut command = Command::new("perl");
+    command.args(["-e", LEASE]).arg(&log).stdout(Stdio::piped()).kill_on_drop(true);
+    let Ok(mut holder) = command.spawn() else { return skipped("a lease on a file: this needs perl") };
+    let line = BufReader::new(holder.stdout.take().unwrap()).lines().next_line().await.unwrap();
+    assert_eq!(line.as_deref(), Some("held"));
+    let started = timeout(ANSWER_LIMIT, up.build("mallory", "start", is_over)).await;
+    assert_eq!(started.expect("the agent starts").latest_build.job.status, "succeeded");
 }

@@ -93,7 +93,7 @@ async fn nobody_elses_processes_are_touched() {
     let neighbour = other.spawn("sleep 1000 & wait").id;
     let mut unmarked = other.spec("exec sleep 1000");
     unmarked.environment.remove("FLEET_WORKSPACE");
-    let bystander = spawn(&unmarked, Stdio::null()).unwrap();
+    let bystander = spawn(&unmarked, Stdio::null(), workspace.open_log()).unwrap();
     workspace.spawn("exec sleep 1000");
     assert_eq!(workspace.end().await, 1);
     assert_eq!([neighbour, bystander.id].map(|process| is_alive(&process).unwrap()), [true, true]);

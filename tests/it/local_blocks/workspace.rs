@@ -52,12 +52,15 @@ impl Workspace {
             program: "/bin/sh".into(),
             arguments: ["-c", &self.here(script)].map(Into::into).into(),
             environment: self.environment(),
-            log: self.path("log"),
         }
     }
 
     pub(super) fn spawn(&self, script: &str) -> Spawned {
-        spawn(&self.spec(script), Stdio::null()).unwrap()
+        spawn(&self.spec(script), Stdio::null(), self.open_log()).unwrap()
+    }
+
+    pub(super) fn open_log(&self) -> fs::File {
+        fs::File::options().append(true).create(true).open(self.path("log")).unwrap()
     }
 
     pub(super) fn log(&self) -> String {
