@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat,
@@ -20,6 +21,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use uuid::Uuid;
 
+/// How long a tree in the place of a file may take to go.
+const REPLACE_LIMIT: Duration = Duration::from_secs(10);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 
@@ -135,7 +138,7 @@ impl Directory {
     fn place(&self, fresh: &OsStr, name: &OsStr) -> io::Result<()> {
         match renameat(&self.handle, fresh, &self.handle, name) {
             Err(Errno::ISDIR) => {
-                self.remove(name)?;
+                self.remove(name, Instant::now() + REPLACE_LIMIT)?;
                 renameat(&self.handle, fresh, &self.handle, name)?;
             }
             placed => placed?,

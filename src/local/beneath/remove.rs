@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
@@ -12,42 +13,63 @@ use super::{Directory, fresh_name};
 const BATCH: usize = 1_024;
 
 impl Directory {
-    /// Removes a file, a link or a whole tree.
-    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+    /// Removes a file, a link or a whole tree. What is not gone at the deadline stays: a process that holds a directory
+    /// of the tree open can fill it for ever.
+    pub(crate) fn remove(&self, name: &OsStr, deadline: Instant) -> io::Result<()> {
         if self.unlink(name)? == Unlinked::Gone {
             return Ok(());
         }
         let tree = self.own_child(name)?;
-        tree.for_each_name(|inner| tree.dissolve(inner))?;
-        Ok(unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
+        self.remove_emptied(name, deadline, || {
+            tree.for_each_name(deadline, |inner| tree.dissolve(inner, deadline))
+        })
     }
 
     /// Removes a file or a directory. The directories inside move up beside it first: so a tree of any depth
     /// needs three descriptors.
-    fn dissolve(&self, name: &OsStr) -> io::Result<()> {
+    fn dissolve(&self, name: &OsStr, deadline: Instant) -> io::Result<()> {
         if self.unlink(name)? == Unlinked::Gone {
             return Ok(());
         }
         let directory = self.own_child(name)?;
-        directory.for_each_name(|inner| {
+        let take_out = |inner: &OsStr| {
             if directory.unlink(inner)? == Unlinked::Gone {
                 return Ok(());
             }
             // A directory moves only if it may be written to, since its parent's name is in it.
             directory.own_child(inner)?;
             Ok(renameat(&directory.handle, inner, &self.handle, fresh_name())?)
-        })?;
-        Ok(unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
+        };
+        self.remove_emptied(name, deadline, || directory.for_each_name(deadline, take_out))
     }
 
-    /// Each act takes its name out of the directory, so this ends.
-    fn for_each_name(&self, act: impl Fn(&OsStr) -> io::Result<()>) -> io::Result<()> {
+    /// A directory that has got another entry since it was emptied is emptied again.
+    fn remove_emptied(
+        &self,
+        name: &OsStr,
+        deadline: Instant,
+        empty: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
+        loop {
+            empty()?;
+            if self.unlink(name)? == Unlinked::Gone {
+                return Ok(());
+            }
+            check(deadline)?;
+        }
+    }
+
+    /// Each act takes its name out of the directory, so this ends unless others keep adding names.
+    fn for_each_name(&self, deadline: Instant, act: impl Fn(&OsStr) -> io::Result<()>) -> io::Result<()> {
         loop {
             let names = self.names(BATCH)?;
+            for name in &names {
+                act(name)?;
+            }
             if names.is_empty() {
                 return Ok(());
             }
-            names.iter().try_for_each(|name| act(name))?;
+            check(deadline)?;
         }
     }
 
@@ -64,6 +86,13 @@ impl Directory {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn check(deadline: Instant) -> io::Result<()> {
+    if Instant::now() < deadline {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "something still writes there"))
 }
 
 /// What became of a name.

@@ -124,6 +124,19 @@ fn a_tree_goes_however_deep_wide_or_locked_and_what_links_lead_to_stays() {
     for locked in ["tree/locked/inner", "tree/locked", "tree"] {
         std::fs::set_permissions(scene.path(locked), Permissions::from_mode(0o000)).unwrap();
     }
-    scene.agent.remove(OsStr::new("tree")).unwrap();
+    scene.agent.remove(OsStr::new("tree"), Instant::now() + Duration::from_secs(60)).unwrap();
+    assert_eq!(scene.left(), (Vec::new(), untouched()));
+}
+
+/// A deadline that is over shows the same as a process that fills the tree for ever, without the race.
+#[test]
+fn a_tree_that_is_not_gone_at_the_deadline_is_given_up_and_goes_later() {
+    let scene = Scene::new();
+    std::fs::create_dir_all(scene.path("tree/inner")).unwrap();
+    std::fs::write(scene.path("tree/inner/file"), "").unwrap();
+    let remove = |deadline| scene.agent.remove(OsStr::new("tree"), deadline);
+    let refused = remove(Instant::now()).map_err(|error| (error.kind(), error.to_string()));
+    assert_eq!(refused, Err((io::ErrorKind::TimedOut, "something still writes there".to_owned())));
+    remove(Instant::now() + Duration::from_secs(60)).unwrap();
     assert_eq!(scene.left(), (Vec::new(), untouched()));
 }

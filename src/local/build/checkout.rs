@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::address::Address;
 use super::branch::Branch;
@@ -19,6 +20,11 @@ use crate::local::{LocalError, publish};
 
 /// What signs in where the repository comes from, in the form of git's credential store.
 const CREDENTIALS: &str = "git-credentials";
+
+/// Files have this long to go, also where builds have less.
+const LEAST_REMOVAL: Duration = Duration::from_secs(2);
+/// A process that got hold of a directory could keep a delete and its slot for ever.
+const LONGEST_REMOVAL: Duration = Duration::from_secs(120);
 
 /// Makes the directory and its repository, step by step.
 pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
@@ -70,8 +76,7 @@ pub(super) async fn read_only(checkout: &Checkout) -> Result<Vec<PathBuf>, Local
 
 /// Takes away what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
-    let place = work.place.clone();
-    blocking(move || place.remove()).await?;
+    remove_files(work).await?;
     point("place.removed");
     // The project file may have changed since; the directory that was asked for has not.
     if let Ok(Plan::Clone(of)) = in_directory(work).await {
@@ -87,8 +92,7 @@ pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
 
 /// Takes away everything made for the workspace; a branch in somebody's repository stays.
 pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
-    let place = work.place.clone();
-    blocking(move || place.remove()).await?;
+    remove_files(work).await?;
     point("place.removed");
     match &work.workspace.checkout {
         Checkout::Worktree { of } => tolerate(work, in_repository(of, worktree::forget(work, of)).await),
@@ -106,6 +110,12 @@ async fn in_repository(
     act: impl Future<Output = Result<(), LocalError>>,
 ) -> Result<(), LocalError> {
     if is_directory(path).await? { act.await } else { Ok(()) }
+}
+
+async fn remove_files(work: &Work) -> Result<(), LocalError> {
+    let limit = work.deployment.options.build_deadline.clamp(LEAST_REMOVAL, LONGEST_REMOVAL);
+    let place = work.place.clone();
+    blocking(move || place.remove(limit)).await
 }
 
 async fn is_directory(path: &Path) -> Result<bool, LocalError> {

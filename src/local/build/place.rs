@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -20,6 +21,10 @@ use crate::local::{LocalError, files};
 pub(crate) const ON_THE_WAY: &str = ".moving-";
 /// In the names of directories that a delete left behind on purpose.
 pub(crate) const ORPHAN: &str = ".orphan-";
+/// How long what an unfinished build left may take to go before its place is taken.
+const CLAIM_LIMIT: Duration = Duration::from_secs(60);
+/// How long a server that starts removes what a crash left; the rest is removed by a later one.
+const SWEEP_LIMIT: Duration = Duration::from_secs(60);
 const FLEET: &str = "fleet";
 const REPO: &str = "repo";
 const METADATA: &str = "metadata";
@@ -45,7 +50,7 @@ impl Place {
 
     /// Makes the directories for this workspace, in place of what an unfinished build of it left.
     pub(crate) fn claim(&self) -> Result<(), LocalError> {
-        self.remove()?;
+        self.remove(CLAIM_LIMIT)?;
         if self.is_there() {
             return Err(LocalError::Occupied { path: self.root.clone() });
         }
@@ -56,7 +61,7 @@ impl Place {
         });
         if made.is_err() {
             // The next start of the server sweeps up what could not be removed now.
-            let _gone = (remove_tree(&fresh), std::fs::remove_dir(&self.trusted));
+            let _gone = (remove_tree(&fresh, within(CLAIM_LIMIT)), std::fs::remove_dir(&self.trusted));
         }
         made
     }
@@ -98,15 +103,15 @@ impl Place {
     }
 
     /// Removes everything that is this workspace's. Half of it is never found under its name, unless something
-    /// cannot be removed at all: that stays, and a repeated delete is told again.
-    pub(crate) fn remove(&self) -> Result<(), LocalError> {
+    /// cannot be removed at all, or not within the limit: that stays, and a repeated delete tries again.
+    pub(crate) fn remove(&self, limit: Duration) -> Result<(), LocalError> {
         if !self.is_claimed() {
             return Ok(());
         }
         let gone = self.on_the_way();
         if self.moved_to(&gone)? {
             point("place.moved");
-            let removed = remove_tree(&gone);
+            let removed = remove_tree(&gone, within(limit));
             if removed.is_err() {
                 // What does not come back is swept up by the next start of the server.
                 let _back = std::fs::rename(&gone, &self.root);
@@ -178,17 +183,22 @@ pub(crate) fn sweep(layout: &Layout) -> Result<(), LocalError> {
     let workspaces = layout.workspaces();
     let entries = std::fs::read_dir(&workspaces).map_err(LocalError::directory(&workspaces))?;
     let is_left = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(ON_THE_WAY);
+    let deadline = within(SWEEP_LIMIT);
     for path in entries.flatten().filter(is_left).map(|entry| entry.path()) {
-        if let Err(error) = remove_tree(&path) {
+        if let Err(error) = remove_tree(&path, deadline) {
             tracing::warn!(path = %path.display(), %error, "what is left of a workspace cannot be removed");
         }
     }
     Ok(())
 }
 
-fn remove_tree(path: &Path) -> io::Result<()> {
+fn remove_tree(path: &Path, deadline: Instant) -> io::Result<()> {
     let (parent, name) = parts(path)?;
-    Directory::open(parent)?.remove(name)
+    Directory::open(parent)?.remove(name, deadline)
+}
+
+fn within(limit: Duration) -> Instant {
+    Instant::now() + limit
 }
 
 fn parts(path: &Path) -> io::Result<(&Path, &OsStr)> {
@@ -261,7 +271,7 @@ mod tests {
         locked(&place.repo.join("outer"));
         std::os::unix::fs::symlink(elsewhere.path(), place.repo.join("link")).unwrap();
         std::fs::set_permissions(elsewhere.path(), Permissions::from_mode(0o550)).unwrap();
-        place.remove().unwrap();
+        place.remove(CLAIM_LIMIT).unwrap();
         let mode = elsewhere.path().metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((names(&layout), mode), (Vec::new(), 0o550));
     }
@@ -277,7 +287,7 @@ mod tests {
         std::os::unix::fs::chown(&place.repo, Some(65_534), None).unwrap();
         become_plain();
         for _ in 0..2 {
-            let error = place.remove().unwrap_err().chain();
+            let error = place.remove(CLAIM_LIMIT).unwrap_err().chain();
             let expected =
                 format!("cannot use {}: Operation not permitted (os error 1)", place.root.display());
             assert_eq!(
@@ -285,6 +295,17 @@ mod tests {
                 (expected, vec!["agent".to_owned()], true)
             );
         }
+    }
+
+    #[test]
+    fn what_is_still_written_to_stays_under_its_name_and_a_later_delete_removes_it() {
+        let data = tempfile::tempdir().unwrap();
+        let (layout, place) = place(data.path());
+        let error = place.remove(Duration::ZERO).unwrap_err().chain();
+        let expected = format!("cannot use {}: something still writes there", place.root.display());
+        assert_eq!((error, names(&layout), place.is_claimed()), (expected, vec!["agent".to_owned()], true));
+        place.remove(CLAIM_LIMIT).unwrap();
+        assert_eq!((names(&layout), place.is_claimed()), (Vec::new(), false));
     }
 
     #[test]
@@ -316,7 +337,7 @@ mod tests {
             std::fs::write(place.fleet.join("workspace"), owner).unwrap();
             adopt(&layout, &[workspace]).unwrap();
             let is_claimed = place.is_claimed();
-            place.remove().unwrap();
+            place.remove(CLAIM_LIMIT).unwrap();
             (is_claimed, names(&layout))
         };
         let (ours, other) = (Uuid::from_u128(7).to_string(), Uuid::from_u128(8).to_string());
