@@ -12,6 +12,7 @@ use super::process::{is_alive, marked};
 use super::record::{Agent, Connection, Workspace};
 use super::{Deployment, LocalCoder};
 use crate::domain::hosting::HostFindings;
+use crate::domain::name::AgentName;
 
 /// The variable that leads the processes of a workspace to its files.
 const DIRECTORY: &str = "FLEET_AGENT_DIR";
@@ -60,12 +61,15 @@ impl Inspector {
 
     /// Workspaces of this data directory in which a process runs.
     fn processes_of(&self, root: &Path) -> std::io::Result<HashSet<String>> {
-        let inside = |value: String| {
-            let name = Path::new(&value).strip_prefix(root).ok()?.components().next()?;
-            Some(name.as_os_str().to_string_lossy().into_owned())
-        };
-        Ok(marked(DIRECTORY)?.into_iter().filter_map(inside).collect())
+        Ok(marked(DIRECTORY)?.iter().filter_map(|value| workspace_in(root, value)).collect())
     }
+}
+
+/// The name of the workspace whose process was told this directory. A process can put anything into its environment, so
+/// that only a name counts that a workspace can have.
+fn workspace_in(root: &Path, value: &str) -> Option<String> {
+    let name = Path::new(value).strip_prefix(root).ok()?.components().next()?;
+    Some(AgentName::parse(name.as_os_str().to_str()?).ok()?.to_string())
 }
 
 /// Names of directories that are neither on their way nor left behind on purpose.
@@ -125,6 +129,18 @@ mod tests {
             "app_status": null,
         });
         serde_json::from_value(workspace).unwrap()
+    }
+
+    #[test]
+    fn only_a_name_that_a_workspace_can_have_is_taken_from_a_process() {
+        let named = |value: &str| workspace_in(Path::new("/data/workspaces"), value);
+        assert_eq!(named("/data/workspaces/heron/fleet"), Some("heron".to_owned()));
+        let long = format!("/data/workspaces/{}/fleet", "x".repeat(200));
+        for value in
+            ["/data/workspaces/a b/fleet", "/data/workspaces/x'\n/fleet", "/elsewhere/heron/fleet", &long]
+        {
+            assert_eq!(named(value), None, "{value}");
+        }
     }
 
     #[test]

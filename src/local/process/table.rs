@@ -1,6 +1,7 @@
 //! The process table with the mark of everybody in it, read once for all who ask at the same time.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -9,6 +10,10 @@ use std::{fs, io, process};
 use rustix::process::geteuid;
 
 use super::stat::{Listing, Stat, is_out_of_sight};
+
+const LONGEST_ENVIRONMENT: u64 = 8 * 1024 * 1024;
+/// A path is the longest value that is looked for.
+const LONGEST_VALUE: usize = 4 * 1024;
 
 static LATEST: Mutex<Option<Arc<Table>>> = Mutex::new(None);
 
@@ -110,7 +115,7 @@ fn mark(pid: u32, key: &str) -> io::Result<Mark> {
         Err(error) if is_out_of_sight(&error) => return Ok(Mark::Unclear),
         Err(error) => return Err(error),
     }
-    match fs::read(format!("{folder}/environ")) {
+    match environment_of(&folder) {
         Ok(environment) if environment.is_empty() => Ok(Mark::Unclear),
         Ok(environment) => Ok(value(&environment, key).map_or(Mark::Absent, Mark::Value)),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Mark::Absent),
@@ -119,10 +124,19 @@ fn mark(pid: u32, key: &str) -> io::Result<Mark> {
     }
 }
 
+/// What the kernel lets a program be started with fits; a process can show more of its memory as its environment.
+fn environment_of(folder: &str) -> io::Result<Vec<u8>> {
+    let mut environment = Vec::new();
+    fs::File::open(format!("{folder}/environ"))?.take(LONGEST_ENVIRONMENT).read_to_end(&mut environment)?;
+    Ok(environment)
+}
+
+/// A value that is longer than any marker counts as absent: an agent decides how long it is, and it is kept.
 fn value(environment: &[u8], key: &str) -> Option<String> {
     let entries = environment.split(|byte| *byte == 0);
     let mut values = entries.filter_map(|entry| entry.strip_prefix(key.as_bytes())?.strip_prefix(b"="));
-    values.next().map(|value| String::from_utf8_lossy(value).into_owned())
+    let value = values.next().filter(|value| value.len() <= LONGEST_VALUE)?;
+    Some(String::from_utf8_lossy(value).into_owned())
 }
 
 #[cfg(test)]
@@ -143,5 +157,13 @@ mod tests {
         let environment = b"PATH=/bin\0AFLEET=0\0FLEET_MORE=1\0FLEET=2\0FLEET=3\0";
         assert_eq!(value(environment, "FLEET"), Some("2".to_owned()));
         assert_eq!(value(environment, "FLEE"), None);
+    }
+
+    #[test]
+    fn a_mark_that_is_longer_than_any_path_is_none() {
+        let of_length =
+            |length: usize| value(format!("A=1\0FLEET={}\0", "x".repeat(length)).as_bytes(), "FLEET");
+        assert_eq!(of_length(4_096).map(|value| value.len()), Some(4_096));
+        assert_eq!(of_length(4_097), None);
     }
 }
