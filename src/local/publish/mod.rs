@@ -52,7 +52,7 @@ struct Known {
     signature: Option<Signature>,
     retry_at: Option<Instant>,
     n_failures: u32,
-    /// What was told last, so that it is told once.
+    /// The kind of problem that was told last, so that it is told once: an agent can vary the words of git at will.
     told: Option<String>,
     /// Is it among those that wait for their turn?
     is_queued: bool,
@@ -153,19 +153,39 @@ async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Dur
     let (signature, problem, retry) = match taken.await.unwrap_or_else(|_| Err(no_answer())) {
         Ok(None) => return Retry::Useless,
         Ok(Some((signature, Taken::Current))) => (Some(signature), None, Retry::Useless),
-        Ok(Some((_, Taken::NotOurs(reason) | Taken::Unreadable(reason)))) => {
-            (None, Some(reason), Retry::Useless)
-        }
-        Err(error) => (None, Some(error.chain()), Retry::Worthwhile),
+        Ok(Some((_, Taken::NotOurs(reason)))) => (None, Some(Problem::of_branch(reason)), Retry::Useless),
+        Ok(Some((_, Taken::Unreadable(error)))) => (None, Some(Problem::of(&error)), Retry::Useless),
+        Err(error) => (None, Some(Problem::of(&error)), Retry::Worthwhile),
     };
     known.signature = signature;
     known.n_failures = if retry == Retry::Worthwhile { known.n_failures + 1 } else { 0 };
     known.retry_at = problem.is_some().then(|| Instant::now() + known.pause());
-    if known.told != problem {
-        known.told.clone_from(&problem);
-        tell(deployment, workspace, problem);
+    if let Some(problem) = problem.as_ref().filter(|problem| known.told.as_ref() != Some(&problem.kind)) {
+        tell(deployment, workspace, &problem.text);
     }
+    known.told = problem.map(|problem| problem.kind);
     retry
+}
+
+/// What keeps a branch from being taken over.
+struct Problem {
+    /// The same for all problems that differ only in what the agent's repository makes git say.
+    kind: String,
+    text: String,
+}
+
+impl Problem {
+    fn of_branch(reason: String) -> Self {
+        Self { kind: reason.clone(), text: reason }
+    }
+
+    fn of(error: &LocalError) -> Self {
+        let kind = match error {
+            LocalError::GitRefused { doing, .. } => doing.clone(),
+            other => other.to_string(),
+        };
+        Self { kind, text: error.chain() }
+    }
 }
 
 /// None where the branch has not moved.
@@ -181,12 +201,11 @@ async fn take_moved(
     Ok(Some((signature, take::over(deployment, workspace, store).await?)))
 }
 
-fn tell(deployment: &Deployment, workspace: &Workspace, problem: Option<String>) {
-    let Some(problem) = problem else { return };
+fn tell(deployment: &Deployment, workspace: &Workspace, problem: &str) {
     tracing::warn!(workspace.name = workspace.name, problem, "a branch was not published");
     let amended = deployment.amend(workspace.id, |workspace| {
         if let Some(build) = workspace.latest_mut() {
-            build.log("warn", STAGE, &problem);
+            build.log("warn", STAGE, problem);
         }
     });
     if let Some(saving) = amended {

@@ -29,14 +29,14 @@ const PACK_HEADER: usize = 12;
 const PACK: [&str; 5] = ["pack-objects", "--revs", "--thin", "--stdout", "--quiet"];
 
 /// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Taken {
     /// The branch in the caller's repository is the agent's.
     Current,
     /// The agent's commits are kept, but the branch there is not ours to move.
     NotOurs(String),
     /// The agent's clone gives nothing away.
-    Unreadable(String),
+    Unreadable(LocalError),
 }
 
 /// The caller's repository and what our names in it stand for.
@@ -59,20 +59,20 @@ pub(super) async fn over(
     let reader = match reader(deployment, &place, store).await? {
         Ok(reader) => reader.marked(marker(workspace.id)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Current),
-        Err(error) => return Ok(Taken::Unreadable(LocalError::directory(&place.repo)(error).chain())),
+        Err(error) => return Ok(Taken::Unreadable(LocalError::directory(&place.repo)(error))),
     };
     let branch = Branch::of(workspace);
     let tip = match tip_of(&reader, &place.repo, &branch).await {
         Ok(Some(tip)) => tip,
         // An agent may have taken its branch away: then what was taken over last stays.
         Ok(None) => return Ok(Taken::Current),
-        Err(error) => return Ok(Taken::Unreadable(error.chain())),
+        Err(error) => return Ok(Taken::Unreadable(error)),
     };
     let mut store = Store::open(deployment, store, branch).await?;
     if store.value(&store.branch.agent) != Some(&tip) {
         let known: String = store.refs.values().map(|commit| format!("^{commit}\n")).collect();
         if let Err(error) = bring(&reader, &place.repo, &store, &format!("{tip}\n{known}")).await? {
-            return Ok(Taken::Unreadable(error.chain()));
+            return Ok(Taken::Unreadable(error));
         }
         let arguments = ["rev-list", "--objects", "--quiet", tip.as_str(), "--not", "--all"];
         store.run(&arguments, "check the agent's commits").await?;

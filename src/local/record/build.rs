@@ -7,6 +7,9 @@ use uuid::Uuid;
 use super::agent::Agent;
 use crate::coder::wire::{ParameterValue, Transition};
 
+/// An agent can have lines added for as long as its build is the newest one.
+const MOST_LINES: usize = 500;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Build {
@@ -99,8 +102,12 @@ impl Build {
         }
     }
 
+    /// The first lines tell what was asked, the last what came of it: of too many those between go.
     pub(crate) fn log(&mut self, level: &str, stage: &str, output: &str) {
         let id = self.logs.last().map_or(1, |last| last.id + 1);
+        if self.logs.len() >= MOST_LINES {
+            self.logs.drain(MOST_LINES / 2..=self.logs.len() - MOST_LINES / 2);
+        }
         self.logs.push(LogLine {
             id,
             created_at: Utc::now(),
@@ -178,5 +185,30 @@ impl Reason {
             Self::Autostart | Self::Respawn => "autostart",
             Self::Autostop => "autostop",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::build::BuildRequest;
+
+    #[test]
+    fn a_build_keeps_its_first_and_its_last_lines() {
+        let request = BuildRequest {
+            transition: Transition::Start,
+            reason: Reason::Initiator,
+            version_id: Uuid::nil(),
+            preset_id: None,
+            values: Vec::new(),
+            then_start: false,
+            is_orphan: false,
+        };
+        let mut build = request.into_build(1);
+        for _ in 0..2_000 {
+            build.log("info", "Starting", "");
+        }
+        let ids: Vec<i64> = build.logs.iter().map(|line| line.id).collect();
+        assert_eq!(ids, (1..=250).chain(1_751..=2_000).collect::<Vec<_>>());
     }
 }
