@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::address::Address;
 use super::branch::Branch;
 use super::git::{Git, check_branch};
@@ -25,6 +27,10 @@ const CREDENTIALS: &str = "git-credentials";
 const LEAST_REMOVAL: Duration = Duration::from_secs(2);
 /// A process that got hold of a directory could keep a delete and its slot for ever.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(120);
+
+/// How long git is tried to be started once the files are gone.
+const FORGET_LIMIT: Duration = Duration::from_secs(10);
+const FORGET_AGAIN: Duration = Duration::from_millis(500);
 
 /// Makes the directory and its repository, step by step.
 pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
@@ -94,22 +100,38 @@ pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
 pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
     remove_files(work).await?;
     point("place.removed");
-    match &work.workspace.checkout {
-        Checkout::Worktree { of } => tolerate(work, in_repository(of, worktree::forget(work, of)).await),
-        Checkout::Clone { store, .. } => {
-            let forgetting = publish::forget(&work.deployment, &work.workspace, store);
-            tolerate(work, in_repository(store, forgetting).await)
+    forget(work).await;
+    Ok(())
+}
+
+/// The files are gone by now, so that nothing here fails the delete; what stays in the repository does no harm. A
+/// machine that cannot start a process at this moment is asked again.
+async fn forget(work: &Work) {
+    let deadline = Instant::now() + FORGET_LIMIT;
+    let forgotten = loop {
+        match forget_once(work).await {
+            Err(LocalError::Git(_)) if Instant::now() < deadline => tokio::time::sleep(FORGET_AGAIN).await,
+            forgotten => break forgotten,
         }
-        Checkout::None | Checkout::Own | Checkout::Foreign { .. } => Ok(()),
+    };
+    if let Err(error) = forgotten {
+        work.log("warn", "Forgetting the repository", &error.chain());
     }
 }
 
 /// A repository that its owner has removed has nothing to be forgotten in it.
-async fn in_repository(
-    path: &Path,
-    act: impl Future<Output = Result<(), LocalError>>,
-) -> Result<(), LocalError> {
-    if is_directory(path).await? { act.await } else { Ok(()) }
+async fn forget_once(work: &Work) -> Result<(), LocalError> {
+    match &work.workspace.checkout {
+        Checkout::Worktree { of } if is_directory(of).await? => worktree::forget(work, of).await,
+        Checkout::Clone { store, .. } if is_directory(store).await? => {
+            publish::forget(&work.deployment, &work.workspace, store).await
+        }
+        Checkout::None
+        | Checkout::Own
+        | Checkout::Worktree { .. }
+        | Checkout::Clone { .. }
+        | Checkout::Foreign { .. } => Ok(()),
+    }
 }
 
 async fn remove_files(work: &Work) -> Result<(), LocalError> {
@@ -137,17 +159,6 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
         }
     }
     Ok(())
-}
-
-/// A directory that is no repository any more holds nothing of ours, and must not keep a workspace alive.
-fn tolerate(work: &Work, forgotten: Result<(), LocalError>) -> Result<(), LocalError> {
-    match forgotten {
-        Err(error @ (LocalError::GitRefused { .. } | LocalError::NoAnswer { .. })) => {
-            work.log("warn", "Forgetting the repository", &error.chain());
-            Ok(())
-        }
-        other => other,
-    }
 }
 
 /// What the template and the parameters ask for.

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Api, LocalSite, TEMPLATE, client, eventually, is_over, project, script, watched};
+use super::here::repository;
+use crate::harness::{
+    Api, LocalSite, TEMPLATE, client, eventually, is_over, is_ready, project, script, watched,
+};
 
 /// The error of a start, with paths of this run taken out.
 async fn refusal(site: &LocalSite) -> String {
@@ -182,6 +185,30 @@ async fn without_git_a_build_fails_and_says_so() {
     let (site, empty) = (LocalSite::new(), tempfile::tempdir().unwrap());
     let expected = "git was not found on the PATH: install git and start the workspace again";
     assert_eq!(failure_with_path(&site, empty.path()).await, expected);
+}
+
+#[tokio::test]
+async fn a_delete_ends_although_git_is_gone_and_says_what_it_leaves() {
+    let (site, programs, caller) = (LocalSite::new(), tempfile::tempdir().unwrap(), repository());
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path).map(|path| path.join("git")).find(|git| git.exists()).unwrap();
+    let git = programs.path().join("git");
+    std::os::unix::fs::symlink(found, &git).unwrap();
+    let script = format!("cd '{}';", caller.path().display());
+    let (_child, api, url) = with_shell(&site, &script, programs.path()).await;
+    let created = api.workspace_create("here", "helper").await.body;
+    let id = created["id"].as_str().unwrap().parse().unwrap();
+    let client = client(&url, &std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap());
+    watched(&client, id, is_ready).await;
+    std::fs::remove_file(git).unwrap();
+    api.post(&format!("/api/v2/workspaces/{id}/builds"), &json!({ "transition": "delete" })).await;
+    let deleted = watched(&client, id, is_over).await.latest_build;
+    assert_eq!((deleted.job.error, deleted.status.as_str()), (None, "deleted"));
+    let logs = client.build_logs(deleted.id, None).await.unwrap();
+    let warned = logs.iter().filter(|line| line.stage == "Forgetting the repository");
+    let expected = "git was not found on the PATH: install git and start the workspace again";
+    assert_eq!(warned.map(|line| line.output.as_str()).collect::<Vec<_>>(), [expected]);
+    assert_eq!(site.workspace_names(), Vec::<String>::new());
 }
 
 #[tokio::test]
