@@ -19,7 +19,7 @@ const fn setting(name: &'static str, off: &'static str) -> Setting {
 
 /// Names are written as `git config --list` prints them. What only redirects reading (`include.path`) is not here:
 /// the settings of an included file are listed and overridden like all others.
-pub const SETTINGS: [Setting; 62] = [
+pub const SETTINGS: [Setting; 63] = [
     setting("core.hookspath", "/dev/null"),
     setting("hook.*.command", "true"),
     setting("hook.*.enabled", "false"),
@@ -56,6 +56,8 @@ pub const SETTINGS: [Setting; 62] = [
     setting("gpg.ssh.defaultkeycommand", "false"),
     setting("protocol.ext.allow", "never"),
     setting("transfer.bundleuri", "false"),
+    // An empty value would be run as well; this one runs git as it is.
+    setting("uploadpack.packobjectshook", "env"),
     setting("remote.*.uploadpack", "git-upload-pack"),
     setting("remote.*.receivepack", "git-receive-pack"),
     setting("remote.*.vcs", ""),
@@ -119,12 +121,20 @@ const ALONE: [(&str, &str); 11] = [
     ("LC_ALL", "C"),
 ];
 
-/// Whether a command may speak to other machines.
+/// Where a command may get objects from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
+    /// Nowhere.
     Local,
+    /// From files of this machine: another repository or a bundle. Such a command needs `UPLOAD_PACK`.
+    Files,
+    /// From other machines.
     Network,
 }
+
+/// The option for a command that reads another repository of this machine. The git that it starts there is given none of
+/// our overrides.
+pub const UPLOAD_PACK: &str = "--upload-pack=git -c uploadpack.packObjectsHook=env upload-pack";
 
 /// Lists the settings in force; a command that runs filters or drivers needs the answer.
 pub const LIST: [&str; 4] = ["config", "--list", "--name-only", "-z"];
@@ -178,7 +188,7 @@ NAMES
 
 fn table(reach: Reach) -> impl Iterator<Item = Setting> {
     let helpers: &[Setting] = match reach {
-        Reach::Local => &HELPERS,
+        Reach::Local | Reach::Files => &HELPERS,
         Reach::Network => &[],
     };
     SETTINGS.iter().chain(helpers).copied()
@@ -187,8 +197,9 @@ fn table(reach: Reach) -> impl Iterator<Item = Setting> {
 /// Which transports may be used. Missing objects of a partial clone are fetched only by commands that may fetch.
 fn transports(reach: Reach) -> Vec<(&'static str, &'static str)> {
     match reach {
-        Reach::Local => vec![("GIT_ALLOW_PROTOCOL", "file"), ("GIT_NO_LAZY_FETCH", "1")],
-        Reach::Network => vec![("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")],
+        Reach::Local => vec![("GIT_ALLOW_PROTOCOL", ""), ("GIT_NO_LAZY_FETCH", "1")],
+        Reach::Files => vec![("GIT_ALLOW_PROTOCOL", "file"), ("GIT_NO_LAZY_FETCH", "1")],
+        Reach::Network => vec![("GIT_ALLOW_PROTOCOL", "git:http:https:ssh")],
     }
 }
 

@@ -8,13 +8,20 @@ use tokio::process::Command;
 
 use crate::bounded;
 use crate::cli::error::CliError;
-use crate::domain::quiet_git::{self, FOREIGN, Reach};
+use crate::domain::quiet_git::{self, FOREIGN, Reach, UPLOAD_PACK};
 use crate::domain::text::{cut, one_line};
 
 /// A bundle comes from an agent: its objects are checked before they are kept.
 const CHECKED: [&str; 2] = ["-c", "fetch.fsckObjects=true"];
-const FETCH: [&str; 6] =
-    ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options"];
+const FETCH: [&str; 7] = [
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-recurse-submodules",
+    UPLOAD_PACK,
+    "--end-of-options",
+];
 const LONGEST_COMPLAINT: usize = 300;
 const MISSING_BASE: &str =
     "Clone the project's repository, or fetch its newest commits, and restore into that with --into.";
@@ -139,7 +146,7 @@ async fn run(directory: &Path, arguments: &[&str], doing: &'static str) -> Resul
         command.env_remove(variable);
     }
     command.current_dir(directory).kill_on_drop(true);
-    command.envs(quiet_git::environment(Reach::Local)).args(CHECKED).args(arguments);
+    command.envs(quiet_git::environment(Reach::Files)).args(CHECKED).args(arguments);
     let failed = |said: &str, next: &str| CliError::Git {
         doing,
         said: cut(&one_line(said), LONGEST_COMPLAINT),

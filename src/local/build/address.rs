@@ -31,6 +31,14 @@ impl Address {
         if is_reference(text) { Ok(address) } else { Err(LocalError::BadReference(address.shown)) }
     }
 
+    /// By git's own rule: a colon makes it an address of another machine unless a slash comes before it.
+    pub(super) fn is_local(&self) -> bool {
+        match self.given.split_once("://") {
+            Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
+            None => self.given.split_once(':').is_none_or(|(before, _)| before.contains('/')),
+        }
+    }
+
     fn split(text: &str) -> Self {
         let plain = |text: &str| Self { given: text.to_owned(), shown: text.to_owned(), login: None };
         let Some((scheme, rest)) = text.split_once("://") else { return plain(text) };
@@ -94,6 +102,15 @@ mod tests {
         }
         let text = "ssh://me:secret@example.com/a";
         assert_eq!(parts(text), (text.to_owned(), "ssh://example.com/a".to_owned(), None));
+    }
+
+    #[test]
+    fn a_path_and_a_file_address_are_of_this_machine() {
+        let is_local = |text: &str| Address::split(text).is_local();
+        let local = ["/some/where", "../a", "a", "./a:b", "/a:b", "file:///a", "FILE:///a"];
+        assert_eq!(local.map(is_local), [true; 7]);
+        let elsewhere = ["git@example.com:a/b", "host:/a", "ssh://host/a", "https://host/a", "git://host/a"];
+        assert_eq!(elsewhere.map(is_local), [false; 5]);
     }
 
     #[test]

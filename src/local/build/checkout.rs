@@ -13,7 +13,7 @@ use super::git::{Git, check_branch};
 use super::work::Work;
 use super::{answered, blocking, borrow, worktree};
 use crate::domain::name::AgentName;
-use crate::domain::quiet_git::Reach;
+use crate::domain::quiet_git::{Reach, UPLOAD_PACK};
 use crate::hooks::point;
 use crate::local::parameters::value_of;
 use crate::local::record::Checkout;
@@ -187,19 +187,26 @@ async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
 }
 
 async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
-    let git = Git::of(work, &[&work.place.root], Reach::Network);
-    let (root, repo) = (&work.place.root, OsString::from(&work.place.repo));
-    let Source::Clone { repo: address, branch } = source else {
-        let arguments: [OsString; 6] = [
-            "init".into(),
-            "--quiet".into(),
-            "--template=".into(),
-            "--initial-branch=main".into(),
-            "--end-of-options".into(),
-            repo,
-        ];
-        return git.run(root, &arguments, "make an empty repository").await.map(drop);
-    };
+    match source {
+        Source::Clone { repo, branch } => clone(work, repo, branch.as_deref()).await,
+        Source::Empty | Source::Here => begin(work).await,
+    }
+}
+
+async fn begin(work: &Work) -> Result<(), LocalError> {
+    let arguments: [OsString; 6] = [
+        "init".into(),
+        "--quiet".into(),
+        "--template=".into(),
+        "--initial-branch=main".into(),
+        "--end-of-options".into(),
+        OsString::from(&work.place.repo),
+    ];
+    let git = Git::of(work, &[&work.place.root], Reach::Local);
+    git.run(&work.place.root, &arguments, "make an empty repository").await.map(drop)
+}
+
+async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<(), LocalError> {
     let mut arguments: Vec<OsString> = vec!["clone".into(), "--quiet".into(), "--template=".into()];
     if let Some(branch) = branch {
         arguments.extend(["--branch".into(), check_branch(branch)?.into()]);
@@ -211,8 +218,11 @@ async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
         blocking(move || place.write(&[(CREDENTIALS, &line)])).await?;
         arguments.extend(settings.into_iter().flat_map(|setting| ["--config".into(), setting.into()]));
     }
-    arguments.extend(["--end-of-options".into(), address.given.clone().into(), repo]);
-    let git = git.without_drivers(root).await?;
+    let reach = if address.is_local() { Reach::Files } else { Reach::Network };
+    arguments.extend((reach == Reach::Files).then(|| UPLOAD_PACK.into()));
+    arguments.extend(["--end-of-options".into(), address.given.clone().into(), (&work.place.repo).into()]);
+    let root = &work.place.root;
+    let git = Git::of(work, &[root], reach).without_drivers(root).await?;
     let cloned = git.run(root, &arguments, &format!("clone {}", address.shown)).await;
     cloned.map(drop).map_err(|error| without_secrets(error, &address))
 }

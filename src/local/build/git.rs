@@ -90,7 +90,7 @@ impl Git {
         finished(&self.limited(output, doing).await?, doing)
     }
 
-    /// What goes over the network takes its time; a build's deadline or a cancel ends that.
+    /// What is fetched takes its time; a build's deadline or a cancel ends that.
     async fn limited(
         &self,
         output: impl Future<Output = std::io::Result<Output>>,
@@ -98,7 +98,7 @@ impl Git {
     ) -> Result<Output, LocalError> {
         let refused = |output| LocalError::GitRefused { doing: doing.to_owned(), output };
         let output = match self.reach {
-            Reach::Network => output.await,
+            Reach::Network | Reach::Files => output.await,
             Reach::Local => tokio::time::timeout(LOCAL_LIMIT, output)
                 .await
                 .map_err(|_| refused(format!("no answer within {} s", LOCAL_LIMIT.as_secs())))?,

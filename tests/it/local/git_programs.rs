@@ -207,3 +207,20 @@ async fn no_git_command_of_ours_starts_a_program_that_a_setting_names() {
     }
     assert_eq!(traps.sprung(), Vec::<String>::new());
 }
+
+/// Git starts another one to read a repository of this machine, and gives it none of our overrides.
+#[tokio::test]
+async fn a_clone_of_a_repository_on_this_machine_starts_no_program_that_a_setting_names() {
+    let program = Program::without_coder();
+    let host = repository(&program);
+    let mut traps = Traps::set(program.directory.path());
+    traps.config =
+        ["uploadpack.packobjectshook", "remote.*.uploadpack"].map(|name| traps.line(name)).concat();
+    traps.add_to(&program.directory.path().join(".gitconfig"));
+    let projects = program.data_dir().join("projects");
+    std::fs::create_dir_all(&projects).unwrap();
+    std::fs::write(projects.join("copy.toml"), format!("repo = \"file://{}\"\n", host.display())).unwrap();
+    let up = Up::start(&program).await;
+    up.agent_with(json!({ "project": "copy", "spec": "say hello", "name": "crane" })).await;
+    assert_eq!(traps.sprung(), Vec::<String>::new());
+}
