@@ -1,4 +1,4 @@
-//! Time as the rules see it: a wall clock that jumps makes nothing older, and no age is negative.
+//! Time as the rules see it: a jump of the wall clock makes nothing older or younger, and no age is negative.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -11,20 +11,22 @@ const MOST_JUMPS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
     now: DateTime<Utc>,
-    jumps: Vec<Jump>,
+    /// What the clock showed between the jumps, the oldest first; that one has no beginning.
+    before: Vec<Stretch>,
+    /// Since the last jump.
+    began: DateTime<Utc>,
 }
 
-/// The wall clock went forward by more than the time that passed.
+/// The wall clock ran from one reading to another without a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Jump {
-    /// What the clock showed right after it.
+struct Stretch {
+    from: DateTime<Utc>,
     to: DateTime<Utc>,
-    by: TimeDelta,
 }
 
 impl Clock {
     pub fn at(now: DateTime<Utc>) -> Self {
-        Self { now, jumps: Vec::new() }
+        Self { now, before: Vec::new(), began: DateTime::<Utc>::MIN_UTC }
     }
 
     /// What people call now.
@@ -35,17 +37,32 @@ impl Clock {
     /// Takes the next reading of the wall clock, and how much time really passed since the one before.
     pub fn read(&mut self, now: DateTime<Utc>, passed: TimeDelta) {
         let by = now - self.now - passed;
-        if by > TOLERANCE {
-            self.jumps.push(Jump { to: now, by });
-            self.jumps.drain(..self.jumps.len().saturating_sub(MOST_JUMPS));
+        if by.abs() > TOLERANCE {
+            self.before.push(Stretch { from: self.began, to: self.now });
+            self.before.drain(..self.before.len().saturating_sub(MOST_JUMPS));
+            self.before[0].from = DateTime::<Utc>::MIN_UTC;
+            // Stamps taken between the jump and this reading belong to the new stretch.
+            self.began = now - passed;
         }
         self.now = now;
     }
 
-    /// How much time has passed since then. A backward jump makes it shorter, which expires nothing early.
+    /// How much time has passed since then. After a backward jump the clock shows times that it has shown before: such a
+    /// stamp counts as the later of the two, which expires nothing early.
     pub fn since(&self, then: DateTime<Utc>) -> TimeDelta {
-        let jumped: TimeDelta = self.jumps.iter().filter(|jump| then < jump.to).map(|jump| jump.by).sum();
-        (self.now - then - jumped).max(TimeDelta::zero())
+        let current = Stretch { from: self.began, to: self.now };
+        let (mut later, mut at_least) = (TimeDelta::zero(), TimeDelta::zero());
+        for stretch in self.before.iter().chain([&current]).rev() {
+            if (stretch.from..=stretch.to).contains(&then) {
+                return later + (stretch.to - then);
+            }
+            later += (stretch.to - stretch.from).max(TimeDelta::zero());
+            // A time that the clock skipped is as old as the jump.
+            if then < stretch.from {
+                at_least = later;
+            }
+        }
+        at_least
     }
 }
 
@@ -74,7 +91,41 @@ mod tests {
         );
         assert_eq!(clock.since(at(100)), TimeDelta::seconds(21));
         clock.read(at(50), TimeDelta::seconds(1));
-        assert_eq!(clock.since(at(86_415)), TimeDelta::zero());
+        assert_eq!(clock.since(at(86_415)), TimeDelta::seconds(7));
+        assert_eq!(clock.since(at(90_000)), TimeDelta::zero(), "no clock has shown that yet");
+    }
+
+    #[test]
+    fn a_stamp_taken_between_a_jump_and_the_next_reading_is_as_old_as_it_is() {
+        let mut clock = Clock::at(at(100));
+        clock.read(at(3_710), TimeDelta::seconds(10));
+        assert_eq!(clock.since(at(3_705)), TimeDelta::seconds(5));
+        clock.read(at(110), TimeDelta::seconds(10));
+        assert_eq!(clock.since(at(105)), TimeDelta::seconds(5));
+        assert_eq!(clock.since(at(50)), TimeDelta::seconds(70), "it was taken before both jumps");
+    }
+
+    #[test]
+    fn ages_grow_on_after_a_backward_jump_and_after_its_correction() {
+        let mut clock = Clock::at(at(10_000));
+        clock.read(at(6_401), TimeDelta::seconds(1));
+        for (stamp, age) in [(9_990, 11), (10_000, 1), (6_395, 3_606)] {
+            assert_eq!(clock.since(at(stamp)), TimeDelta::seconds(age));
+        }
+        clock.read(at(6_421), TimeDelta::seconds(20));
+        assert_eq!(clock.since(at(9_990)), TimeDelta::seconds(31));
+        assert_eq!(clock.since(at(6_411)), TimeDelta::seconds(10), "it was taken after the jump");
+        clock.read(at(10_022), TimeDelta::seconds(1));
+        assert_eq!(clock.since(at(9_990)), TimeDelta::seconds(32));
+        assert_eq!(clock.since(at(8_000)), TimeDelta::seconds(2_022));
+    }
+
+    #[test]
+    fn a_time_that_the_clock_skipped_is_as_old_as_the_jump() {
+        let mut clock = Clock::at(at(100));
+        clock.read(at(1_001), TimeDelta::seconds(1));
+        clock.read(at(1_006), TimeDelta::seconds(5));
+        assert_eq!(clock.since(at(500)), TimeDelta::seconds(6));
     }
 
     proptest! {
