@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Fleet;
@@ -46,8 +47,8 @@ pub(super) struct Live {
     pub(super) workspace_agent: Option<Uuid>,
     /// Of the newest build.
     pub(super) transition: Option<Transition>,
-    /// When this was looked at; an older look never overwrites a newer one.
-    pub(super) looked_at: Option<DateTime<Utc>>,
+    /// When the look began that showed this, by a clock that never jumps: an older look never overwrites a newer one.
+    pub(super) look_began: Option<Instant>,
     /// App statuses already in the journal.
     pub(super) journaled: Arc<std::collections::HashSet<Uuid>>,
     /// What the status was judged by, so that a task that moves can be judged at once.
@@ -104,6 +105,23 @@ impl AgentState {
         };
         state.merge_metadata();
         state
+    }
+
+    /// Keeps what only looks at Coder show, and what others have shown since the store was read.
+    fn keep_newer(&mut self, known: &Self) {
+        self.live = known.live.clone();
+        self.workspace_url.clone_from(&known.workspace_url);
+        self.identity = known.identity.clone();
+        if known.tasks.stamp() > self.tasks.stamp() {
+            self.tasks = known.tasks.clone();
+        }
+        let (sighting, shown) = (&mut self.agent.sighting, &known.agent.sighting);
+        if shown.revision > sighting.revision {
+            *sighting = shown.clone();
+        } else {
+            sighting.observed_at = shown.observed_at.or(sighting.observed_at);
+        }
+        self.merge_metadata();
     }
 
     /// Who carries out commands in the workspace.
@@ -285,12 +303,7 @@ impl Fleet {
         let mut fresh = AgentState::new(agent, kind, tasks, own);
         self.board().update(|snapshot| {
             if let Some(known) = snapshot.by_id(id) {
-                fresh.live = known.live.clone();
-                fresh.workspace_url = known.workspace_url.clone();
-                fresh.identity = known.identity.clone();
-                fresh.agent.sighting.observed_at =
-                    fresh.agent.sighting.observed_at.max(known.agent.sighting.observed_at);
-                fresh.merge_metadata();
+                fresh.keep_newer(known);
             }
             snapshot.agents.retain(|_, state| state.agent.id != id);
             if !is_deleted {
@@ -304,4 +317,4 @@ impl Fleet {
 
 #[cfg(test)]
 #[path = "snapshot_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -9,7 +9,7 @@ use crate::domain::id::TaskId;
 use crate::domain::name::AgentName;
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 
-fn agent(now: DateTime<Utc>) -> Agent {
+pub(in crate::app) fn agent(now: DateTime<Utc>) -> Agent {
     Agent {
         id: AgentId::fresh(),
         name: AgentName::parse("one").unwrap(),
@@ -68,4 +68,21 @@ fn a_report_of_work_counts_until_the_task_it_was_about_has_ended() {
     assert_eq!([current(before, None), current(before, Some(TaskState::Queued))], [None, None]);
     assert_eq!(current(after, None).as_deref(), Some("reported"));
     assert_eq!(current(after, Some(TaskState::Working)).as_deref(), Some("a working task"));
+}
+
+#[test]
+fn what_was_read_from_the_store_overwrites_nothing_that_was_shown_since() {
+    let row = agent(Utc::now());
+    let state = |version: i64, revision: i64| {
+        let mut agent = row.clone();
+        agent.sighting.revision = revision;
+        let tasks = LatestTasks { version, ..LatestTasks::default() };
+        AgentState::new(agent, RoleKind::Coding, tasks, Metadata::new())
+    };
+    let kept = |mut fresh: AgentState, known: AgentState| {
+        fresh.keep_newer(&known);
+        (fresh.tasks.version, fresh.agent.sighting.revision)
+    };
+    assert_eq!(kept(state(1, 4), state(2, 5)), (2, 5));
+    assert_eq!(kept(state(2, 5), state(1, 4)), (2, 5));
 }

@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::clock::Clock;
 use super::operation::{OperationKind, Progress};
 use super::rescue::RescueOutcome;
 use super::status::Fitness;
@@ -112,24 +113,24 @@ pub enum Cause {
     BeingDeleted,
 }
 
-pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     match kind {
         OperationKind::Create => plan_create(progress, seen),
-        OperationKind::Start => plan_change(Wanted::Running, progress, seen, now),
-        OperationKind::Stop => plan_change(Wanted::Stopped, progress, seen, now),
-        OperationKind::Restart => plan_restart(progress, seen, now),
-        OperationKind::Delete => plan_delete(progress, seen, now),
+        OperationKind::Start => plan_change(Wanted::Running, progress, seen, clock),
+        OperationKind::Stop => plan_change(Wanted::Stopped, progress, seen, clock),
+        OperationKind::Restart => plan_restart(progress, seen, clock),
+        OperationKind::Delete => plan_delete(progress, seen, clock),
     }
 }
 
 /// Saves the agent's work before the build that ends it. The time for it runs from the first try, so that neither
 /// a workspace that hangs nor a restart of ours holds a delete up.
-pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, now: DateTime<Utc>) -> Step {
+pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, clock: &Clock) -> Step {
     let is_delete = matches!(step, Step::Send { request: Request::Delete, .. });
     match rescue {
-        Some(RescueOutcome::Wanted) if is_delete => Step::Rescue { until: now + RESCUE_LIMIT },
-        Some(RescueOutcome::Trying { since }) if is_delete && now - since < RESCUE_LIMIT => {
-            Step::Rescue { until: *since + RESCUE_LIMIT }
+        Some(RescueOutcome::Wanted) if is_delete => Step::Rescue { until: clock.now() + RESCUE_LIMIT },
+        Some(RescueOutcome::Trying { since }) if is_delete && clock.since(*since) < RESCUE_LIMIT => {
+            Step::Rescue { until: clock.now() + RESCUE_LIMIT - clock.since(*since) }
         }
         Some(_) | None => step,
     }
@@ -188,7 +189,7 @@ impl Wanted {
     }
 }
 
-fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
     if let Some(end) = ended_by_delete(newest) {
         return end;
@@ -221,7 +222,7 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, now: DateTime<Ut
                 && newest.transition == Transition::Stop
                 && newest.number == build =>
         {
-            restart_after_stop(build, ended_at, newest, now)
+            restart_after_stop(build, ended_at, newest, clock)
         }
         Progress::Following { build, .. } => follow_newest(build, newest, &wanted.transition()),
     }
@@ -240,7 +241,7 @@ fn confirm(wanted: Wanted, newest: &BuildState) -> Step {
     }
 }
 
-fn plan_restart(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+fn plan_restart(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
     if let Some(end) = ended_by_delete(newest) {
         return end;
@@ -253,7 +254,7 @@ fn plan_restart(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
         Progress::Sending { .. } => Step::Follow { build: newest.number },
         Progress::Following { build, .. } if newest.number > build => Step::Follow { build: newest.number },
         Progress::Following { .. } if newest.transition == Transition::Start => follow(newest.number, newest),
-        Progress::Following { build, ended_at } => restart_after_stop(build, ended_at, newest, now),
+        Progress::Following { build, ended_at } => restart_after_stop(build, ended_at, newest, clock),
     }
 }
 
@@ -267,20 +268,20 @@ fn restart_after_stop(
     build: i64,
     ended_at: Option<DateTime<Utc>>,
     newest: &BuildState,
-    now: DateTime<Utc>,
+    clock: &Clock,
 ) -> Step {
     match (follow(build, newest), ended_at) {
         (Step::Finish, None) => Step::NoteEnd { build },
-        (Step::Finish, Some(at)) if now - at < RESTART_GRACE => Step::Wait,
+        (Step::Finish, Some(at)) if clock.since(at) < RESTART_GRACE => Step::Wait,
         (Step::Finish, Some(_)) => Step::Send { request: Request::Start, base_build: newest.number },
         (other, _) => other,
     }
 }
 
-fn plan_delete(progress: Progress, seen: &Seen, now: DateTime<Utc>) -> Step {
+fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     let newest = match (seen, progress) {
         // A create was sent and shows nothing yet: it may still arrive.
-        (Seen::Gone, Progress::Sending { sent_at, base_build: 0 }) if now - sent_at < SEND_LIMIT => {
+        (Seen::Gone, Progress::Sending { sent_at, base_build: 0 }) if clock.since(sent_at) < SEND_LIMIT => {
             return Step::Wait;
         }
         (Seen::Gone | Seen::Foreign, _) => return Step::Finish,

@@ -124,7 +124,7 @@ fn run_from(
     let mut others = others.iter().copied();
     for _ in 0..200 {
         now += TimeDelta::seconds(1);
-        let step = plan(kind, progress, &world.seen(), now);
+        let step = plan(kind, progress, &world.seen(), &Clock::at(now));
         match step {
             Step::Finish | Step::Fail(_) => return step,
             Step::Watch | Step::Wait => {}
@@ -269,7 +269,7 @@ fn a_server_that_ignores_on_success_gets_its_own_start() {
     let mut now = start_of_time();
     let end = loop {
         now += TimeDelta::seconds(1);
-        match plan(OperationKind::Restart, progress, &world.seen(), now) {
+        match plan(OperationKind::Restart, progress, &world.seen(), &Clock::at(now)) {
             Step::Send { request, .. } => {
                 assert!(world.receive(request));
                 old_server(&mut world);
@@ -316,19 +316,22 @@ fn a_name_that_is_not_ours_is_never_adopted() {
     let now = Utc::now();
     let sending = Progress::Sending { sent_at: now, base_build: 0 };
     assert_eq!(
-        plan(OperationKind::Create, Progress::Accepted, &Seen::Foreign, now),
+        plan(OperationKind::Create, Progress::Accepted, &Seen::Foreign, &Clock::at(now)),
         Step::Fail(Cause::NameTaken)
     );
-    assert_eq!(plan(OperationKind::Create, sending, &Seen::Foreign, now), Step::Fail(Cause::NameTaken));
-    assert_eq!(plan(OperationKind::Delete, sending, &Seen::Foreign, now), Step::Finish);
+    assert_eq!(
+        plan(OperationKind::Create, sending, &Seen::Foreign, &Clock::at(now)),
+        Step::Fail(Cause::NameTaken)
+    );
+    assert_eq!(plan(OperationKind::Delete, sending, &Seen::Foreign, &Clock::at(now)), Step::Finish);
 }
 
 #[test]
 fn a_delete_waits_for_a_create_that_may_still_arrive() {
     let now = Utc::now();
     let sending = |age: i64| Progress::Sending { sent_at: now - TimeDelta::seconds(age), base_build: 0 };
-    assert_eq!(plan(OperationKind::Delete, sending(34), &Seen::Gone, now), Step::Wait);
-    assert_eq!(plan(OperationKind::Delete, sending(35), &Seen::Gone, now), Step::Finish);
+    assert_eq!(plan(OperationKind::Delete, sending(34), &Seen::Gone, &Clock::at(now)), Step::Wait);
+    assert_eq!(plan(OperationKind::Delete, sending(35), &Seen::Gone, &Clock::at(now)), Step::Finish);
 }
 
 #[test]
@@ -345,9 +348,12 @@ fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
     };
     let ours = Progress::Following { build: 3, ended_at: None };
     let cause = Cause::BuildFailed(Some("no disk".into()));
-    assert_eq!(plan(OperationKind::Start, ours, &failed("failed"), Utc::now()), Step::Fail(cause));
     assert_eq!(
-        plan(OperationKind::Start, ours, &failed("canceled"), Utc::now()),
+        plan(OperationKind::Start, ours, &failed("failed"), &Clock::at(Utc::now())),
+        Step::Fail(cause)
+    );
+    assert_eq!(
+        plan(OperationKind::Start, ours, &failed("canceled"), &Clock::at(Utc::now())),
         Step::Fail(Cause::BuildCanceled)
     );
 }
@@ -364,7 +370,7 @@ fn a_build_that_coder_made_by_itself_overtakes_no_operation() {
         |transition, job| Seen::Build(BuildState { is_automatic: true, ..build(3, transition, job) });
     let now = Utc::now();
     let sending = Progress::Sending { sent_at: now, base_build: 2 };
-    let step = |kind, progress, seen: Seen| plan(kind, progress, &seen, now);
+    let step = |kind, progress, seen: Seen| plan(kind, progress, &seen, &Clock::at(now));
     assert_eq!(step(OperationKind::Stop, sending, automatic(Transition::Start, "running")), Step::Wait);
     assert_eq!(
         step(OperationKind::Stop, sending, automatic(Transition::Start, "succeeded")),
@@ -380,7 +386,7 @@ fn a_build_that_coder_made_by_itself_overtakes_no_operation() {
 #[test]
 fn a_start_waits_for_an_agent_that_is_out_of_reach_for_now() {
     let doubtful = BuildState { fitness: Fitness::Doubtful, ..build(1, Transition::Start, "succeeded") };
-    let step = plan(OperationKind::Start, Progress::Accepted, &Seen::Build(doubtful), Utc::now());
+    let step = plan(OperationKind::Start, Progress::Accepted, &Seen::Build(doubtful), &Clock::at(Utc::now()));
     assert_eq!(step, Step::Wait);
 }
 
@@ -389,7 +395,7 @@ fn a_start_waits_for_an_agent_that_is_out_of_reach_for_now() {
 fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_operation() {
     let newest = |transition: Transition| Seen::Build(build(3, transition, "running"));
     let older = Progress::Following { build: 1, ended_at: None };
-    let step = |kind, transition| plan(kind, older, &newest(transition), Utc::now());
+    let step = |kind, transition| plan(kind, older, &newest(transition), &Clock::at(Utc::now()));
     let (follow, overtaken) = (Step::Follow { build: 3 }, Step::Fail(Cause::Overtaken));
     for kind in [OperationKind::Create, OperationKind::Start] {
         assert_eq!(
@@ -405,7 +411,7 @@ fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_op
 fn work_is_saved_before_the_delete_is_sent_and_only_within_its_time() {
     let now = Utc::now();
     let send = Step::Send { request: Request::Delete, base_build: 3 };
-    let first = |rescue: Option<&RescueOutcome>| rescue_first(send.clone(), rescue, now);
+    let first = |rescue: Option<&RescueOutcome>| rescue_first(send.clone(), rescue, &Clock::at(now));
     assert_eq!(first(Some(&RescueOutcome::Wanted)), Step::Rescue { until: now + RESCUE_LIMIT });
     let trying = |age: i64| RescueOutcome::Trying { since: now - TimeDelta::seconds(age) };
     assert_eq!(first(Some(&trying(4))), Step::Rescue { until: now + TimeDelta::seconds(6) });
@@ -414,6 +420,35 @@ fn work_is_saved_before_the_delete_is_sent_and_only_within_its_time() {
         assert_eq!(first(over), send);
     }
     for other in [Step::Wait, Step::CancelBuild, Step::Send { request: Request::Stop, base_build: 3 }] {
-        assert_eq!(rescue_first(other.clone(), Some(&RescueOutcome::Wanted), now), other);
+        assert_eq!(rescue_first(other.clone(), Some(&RescueOutcome::Wanted), &Clock::at(now)), other);
     }
+}
+
+#[test]
+fn a_clock_that_is_set_back_holds_nothing_up() {
+    let stamp = start_of_time();
+    let mut clock = Clock::at(stamp);
+    clock.read(stamp - TimeDelta::hours(1), TimeDelta::zero());
+    let after = |clock: &mut Clock, passed: TimeDelta| {
+        clock.read(clock.now() + passed, passed);
+        let stopped = Seen::Build(build(3, Transition::Stop, "succeeded"));
+        let ended = Progress::Following { build: 3, ended_at: Some(stamp) };
+        let sending = Progress::Sending { sent_at: stamp, base_build: 0 };
+        let trying = RescueOutcome::Trying { since: stamp };
+        let delete = Step::Send { request: Request::Delete, base_build: 3 };
+        [
+            plan(OperationKind::Restart, ended, &stopped, clock),
+            plan(OperationKind::Delete, sending, &Seen::Gone, clock),
+            rescue_first(delete, Some(&trying), clock),
+        ]
+    };
+    let until = stamp - TimeDelta::hours(1) + RESCUE_LIMIT;
+    let waiting = [Step::Wait, Step::Wait, Step::Rescue { until }];
+    assert_eq!(after(&mut clock, TimeDelta::seconds(4)), waiting);
+    let going_on = [
+        Step::Send { request: Request::Start, base_build: 3 },
+        Step::Finish,
+        Step::Send { request: Request::Delete, base_build: 3 },
+    ];
+    assert_eq!(after(&mut clock, TimeDelta::seconds(31)), going_on);
 }

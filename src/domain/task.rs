@@ -190,6 +190,8 @@ pub struct Word {
     pub text: String,
     pub is_question: bool,
     pub generation: i64,
+    /// Grows with every word of the agent, whatever the wall clock does.
+    pub number: i64,
     pub at: DateTime<Utc>,
 }
 
@@ -459,8 +461,14 @@ mod tests {
     fn what_an_agent_says_of_itself_counts_between_its_tasks() {
         let failed = task(TaskState::Failed);
         let said = |state: AppState, is_question| {
-            let word =
-                Word { state, text: "so".into(), is_question, generation: 1, at: DateTime::UNIX_EPOCH };
+            let word = Word {
+                state,
+                text: "so".into(),
+                is_question,
+                generation: 1,
+                number: 1,
+                at: DateTime::UNIX_EPOCH,
+            };
             let tasks = SeenTasks { last: Some(&failed), word: Some(&word), ..SeenTasks::default() };
             seen(tasks, &Clock::at(DateTime::UNIX_EPOCH))
         };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 
@@ -31,11 +30,11 @@ pub struct LatestTasks {
 }
 
 /// Orders reads of an agent's tasks: by the last move, then by what the agent said after it.
-pub type TasksStamp = (i64, Option<DateTime<Utc>>);
+pub type TasksStamp = (i64, Option<i64>);
 
 impl LatestTasks {
     pub fn stamp(&self) -> TasksStamp {
-        (self.version, self.word.as_ref().map(|word| word.at))
+        (self.version, self.word.as_ref().map(|word| word.number))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::domain::words::AppState;
 macro_rules! select_words {
     ($rest:literal) => {
         concat!(
-            "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.at FROM agent_words w ",
+            "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.rowid, w.at FROM agent_words w ",
             "JOIN agents a ON a.id = w.agent_id WHERE NOT EXISTS (SELECT 1 ",
             "FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id ",
             "WHERE m.agent_id = w.agent_id AND m.sequence > w.sequence AND d.origin <> 'run') AND ",
@@ -68,6 +68,8 @@ impl FromRow<'_, SqliteRow> for OfAgent {
             text: row.try_get("text")?,
             is_question: row.try_get("is_question")?,
             generation: row.try_get("generation")?,
+            // A word replaces the one before by a row with a greater id.
+            number: row.try_get("rowid")?,
             at: row.time("at")?,
         };
         Ok(Self(row.id("agent_id", AgentId)?, word))

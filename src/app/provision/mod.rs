@@ -93,7 +93,7 @@ impl AgentState {
 impl AgentState {
     /// Nothing can be written into a workspace of an agentless project; that is how it is meant to be.
     pub(super) fn has_no_way_in(&self) -> bool {
-        let is_seen = self.live.looked_at.is_some() && self.agent.sighting.status.is_ready();
+        let is_seen = self.live.look_began.is_some() && self.agent.sighting.status.is_ready();
         is_seen && self.live.workspace_agent.is_none()
     }
 }

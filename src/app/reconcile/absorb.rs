@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 
 use super::followed::entry_of;
 use super::observe::{
@@ -47,6 +48,7 @@ pub(super) struct Sight {
 impl Fleet {
     pub(super) async fn absorb(&self, listing: Listing) -> Result<(), Error> {
         let found = self.found()?;
+        let (at, began) = (listing.looked_at, listing.began);
         let known = self.board().now().by_workspace();
         let (mut sights, mut orphans) = (Vec::new(), Vec::new());
         let mut present: HashSet<WorkspaceId> = listing.unreadable.iter().copied().map(WorkspaceId).collect();
@@ -56,7 +58,7 @@ impl Fleet {
             present.insert(id);
             let state = match known.get(&id) {
                 Some(state) => self.renamed(state, workspace).await?,
-                None => match self.adopt(workspace, Look { info, at: listing.looked_at }).await? {
+                None => match self.adopt(workspace, Look { info, at, began }).await? {
                     Some(state) => state,
                     None => {
                         orphans.extend(self.orphan_of(workspace).await?);
@@ -64,11 +66,11 @@ impl Fleet {
                     }
                 },
             };
-            if state.live.looked_at.is_some_and(|at| at > listing.looked_at) {
+            if state.live.look_began > Some(began) {
                 continue;
             }
             let info = self.project_of(&state, &found).unwrap_or(info);
-            sights.push(self.sight(&state, workspace, Look { info, at: listing.looked_at }).await?);
+            sights.push(self.sight(&state, workspace, Look { info, at, began }).await?);
         }
         self.record(sights).await?;
         let missing = known.into_iter().filter(|(id, _)| !present.contains(id));
@@ -80,8 +82,13 @@ impl Fleet {
         Ok(())
     }
 
-    /// Looks at one agent's workspace out of turn, after our own hand changed it.
-    pub(super) async fn sight_now(&self, agent: AgentId, workspace: &Workspace) -> Result<(), Error> {
+    /// Takes in one agent's workspace, which was looked at out of turn because an operation changes it.
+    pub(super) async fn sight_now(
+        &self,
+        agent: AgentId,
+        workspace: &Workspace,
+        began: Instant,
+    ) -> Result<(), Error> {
         let found = self.found()?;
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
@@ -89,7 +96,7 @@ impl Fleet {
         else {
             return Ok(());
         };
-        let sight = self.sight(state, workspace, Look { info, at: Utc::now() }).await?;
+        let sight = self.sight(state, workspace, Look { info, at: Utc::now(), began }).await?;
         self.record(vec![sight]).await
     }
 
@@ -145,7 +152,7 @@ impl Fleet {
             known: state.agent.sighting.clone(),
             reports: reports_of(state, workspace, generation),
             seen: Seen { verdict, generation, observed_at: Some(look.at) },
-            live: Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.at) },
+            live: Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.began) },
             workspace_url: self.workspace_url(workspace),
             tasks_stamp: state.tasks.stamp(),
         })
@@ -225,6 +232,7 @@ impl Fleet {
 pub(super) struct Look<'a> {
     pub(super) info: &'a ProjectInfo,
     pub(super) at: DateTime<Utc>,
+    pub(super) began: Instant,
 }
 
 /// Lays a look over the agent's newest state: others may have changed it since the look began. Gives the agent if
@@ -235,13 +243,15 @@ fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) -> 
         return None;
     }
     let state = Arc::make_mut(state);
+    // Looks may overtake each other; what the older one saw inside is over.
+    let is_overtaken = state.live.look_began > sight.live.look_began;
     let sighting = &mut state.agent.sighting;
     match written {
         Some(written) if written.revision >= sighting.revision => *sighting = written,
-        Some(_) | None => sighting.observed_at = sighting.observed_at.max(sight.seen.observed_at),
+        Some(_) | None if is_overtaken => {}
+        Some(_) | None => sighting.observed_at = sight.seen.observed_at,
     }
-    // Looks may overtake each other; what the older one saw inside is over.
-    if state.live.looked_at > sight.live.looked_at {
+    if is_overtaken {
         return None;
     }
     // What was read besides keeps its date: only some keys are part of a look.
@@ -258,11 +268,11 @@ fn is_worth_writing(sight: &Sight) -> bool {
     let known = &sight.known;
     let Verdict { status, reason, attention } = &sight.seen.verdict;
     let has_changed = known.status != *status || known.reason != *reason || known.attention != *attention;
-    let is_old = known.observed_at.is_none_or(|at| Utc::now() - at > REWRITE_AFTER);
+    let is_old = known.observed_at.is_none_or(|at| (Utc::now() - at).abs() > REWRITE_AFTER);
     has_changed || is_old || known.generation != sight.seen.generation
 }
 
-fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) -> Live {
+fn live_of(state: &AgentState, workspace: &Workspace, look_began: Instant) -> Live {
     let values = metadata_values(workspace);
     let mut dated = state.live.metadata.clone();
     // While a build runs Coder shows nothing: the last known values stay.
@@ -275,7 +285,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, looked_at: DateTime<Utc>) 
         working_on: is_working.map(reported_work).filter(|work| !work.text.is_empty()),
         workspace_agent: first_agent(workspace),
         transition: Some(Transition::from_word(&workspace.latest_build.transition)),
-        looked_at: Some(looked_at),
+        look_began: Some(look_began),
         journaled: Arc::new(journaled),
         observation: None,
         apps: Arc::new(apps_of(workspace)),
@@ -292,3 +302,7 @@ fn reports_of(state: &AgentState, workspace: &Workspace, generation: i64) -> Vec
     let fresh = statuses_of(workspace).filter(|status| !state.live.journaled.contains(&status.id));
     fresh.map(|status| entry_of(state.agent.id, status, generation)).collect()
 }
+
+#[cfg(test)]
+#[path = "absorb_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@ use crate::app::slots::Slot;
 use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::agent::Agent;
+use crate::domain::clock::Clock;
 use crate::domain::id::AgentId;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
 use crate::domain::plan::{Left, Seen, Step, plan, rescue_first};
@@ -126,6 +127,7 @@ impl Fleet {
             }
         }
         self.inherit_progress(work).await?;
+        let began = Instant::now();
         let workspace = match self.look(work).await {
             Ok(workspace) => workspace,
             Err(error) => return self.after_failed_look(work, &error),
@@ -138,13 +140,13 @@ impl Fleet {
             && work.operation.kind != OperationKind::Delete
             && work.agent.workspace_id.is_some()
         {
-            let sighted = self.sight_now(work.agent.id, workspace).await;
+            let sighted = self.sight_now(work.agent.id, workspace, began).await;
             work.even_unrecorded(sighted)?;
             if let Seen::Build(build) = &mut seen {
                 build.fitness = self.fitness_now(work.agent.id);
             }
         }
-        let step = work.next_step(&seen);
+        let step = work.next_step(&seen, &self.clock());
         self.take(work, step, workspace.as_ref(), stop).await
     }
 
@@ -270,13 +272,13 @@ impl Fleet {
 }
 
 impl Work {
-    fn next_step(&self, seen: &Seen) -> Step {
+    fn next_step(&self, seen: &Seen, clock: &Clock) -> Step {
         let Operation { kind, progress, cancel, .. } = &self.operation;
         if cancel.is_some() {
             return plan_cancel(*kind, *progress, seen);
         }
-        let step = plan(*kind, *progress, seen, Utc::now());
-        rescue_first(step, self.rescue.as_ref().map(|rescue| &rescue.outcome), Utc::now())
+        let step = plan(*kind, *progress, seen, clock);
+        rescue_first(step, self.rescue.as_ref().map(|rescue| &rescue.outcome), clock)
     }
 
     /// A stop goes on when the disk takes no record of its steps: it was accepted, a repeat of it does no harm, and

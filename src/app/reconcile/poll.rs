@@ -37,6 +37,8 @@ pub(super) struct Listing {
     /// Rows that could not be read: their agents keep the state they had.
     pub(super) unreadable: Vec<Uuid>,
     pub(super) looked_at: DateTime<Utc>,
+    /// Orders looks, whatever the wall clock does.
+    pub(super) began: Instant,
     /// Asked for, also those that were too large.
     n_pages: u32,
 }
@@ -118,8 +120,7 @@ impl Fleet {
     }
 
     async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
-        let mut listing =
-            Listing { workspaces: Vec::new(), unreadable: Vec::new(), looked_at: Utc::now(), n_pages: 0 };
+        let mut listing = Listing::begin();
         let mut part = Part { limit: PAGE_SIZE, offset: 0, n_unreadable: 0 };
         loop {
             listing.n_pages += 1;
@@ -153,6 +154,18 @@ impl Fleet {
                 tracing::warn!(%error, "the workspaces are not looked at until Coder takes requests again");
             }
             Err(error) => self.health().set_error(error.to_string(), error.kind() == ErrorKind::Unauthorized),
+        }
+    }
+}
+
+impl Listing {
+    fn begin() -> Self {
+        Self {
+            workspaces: Vec::new(),
+            unreadable: Vec::new(),
+            looked_at: Utc::now(),
+            began: Instant::now(),
+            n_pages: 0,
         }
     }
 }

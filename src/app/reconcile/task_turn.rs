@@ -14,7 +14,7 @@ use crate::app::tasks::{Evidence, RunSeen};
 use crate::domain::agent::AgentStatus;
 use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnState};
 use crate::domain::clock::Clock;
-use crate::domain::id::TaskId;
+use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
 use crate::domain::task::{Channel, Delivery, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, Step, interrupt_key, is_over, plan};
@@ -59,6 +59,9 @@ impl Fleet {
             let tasks = self.store().tasks_latest_of(worker.agent).await?;
             worker.mark = Some(Mark::of(&tasks, state));
             let Some(mut task) = tasks.open else {
+                if self.shows_open_task(worker.agent) {
+                    self.tasks_publish(worker.agent).await?;
+                }
                 self.note_rest_of(&sight).await?;
                 return Ok(Turn::Pause);
             };
@@ -74,6 +77,10 @@ impl Fleet {
             }
         }
         Ok(Turn::Look)
+    }
+
+    fn shows_open_task(&self, agent: AgentId) -> bool {
+        self.board().now().by_id(agent).is_some_and(|state| state.tasks.open.is_some())
     }
 
     async fn looked_at(&self, worker: &Worker, state: &AgentState, reach: Reach) -> AppSeen {

@@ -216,16 +216,17 @@ async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves(
     let home = Home::new().await;
     let agent = home.agent("one").await;
     let word = async || home.store.tasks_latest_of(agent.id).await.unwrap().word;
-    let said = async |text: &str| {
-        let report = HistoryEntry { needs_user_attention: true, ..report(&agent, text, 4) };
+    let said = async |text: &str, second| {
+        let report = HistoryEntry { needs_user_attention: true, ..report(&agent, text, second) };
         home.store.report_add(&report, Meaning::Word).await.unwrap();
+        home.store.tasks_latest_of(agent.id).await.unwrap().stamp()
     };
     let kept = |text: &str| {
         let state = AppState::Working;
-        Some(Word { state, text: text.into(), is_question: true, generation: 3, at: at(4) })
+        Some(Word { state, text: text.into(), is_question: true, generation: 3, number: 2, at: at(4) })
     };
-    said("which?").await;
-    said("which one?").await;
+    let first = said("which?", 9).await;
+    assert!(said("which one?", 4).await > first, "a word is newer, whatever the clock shows");
     assert_eq!(word().await, kept("which one?"));
     let latest = LatestTasks { word: kept("which one?"), ..LatestTasks::default() };
     assert_eq!((latest.seen(3).word, latest.seen(4).word), (latest.word.as_ref(), None));
