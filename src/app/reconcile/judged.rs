@@ -19,21 +19,37 @@ impl Fleet {
     pub(in crate::app) async fn tasks_publish(&self, agent: AgentId) -> Result<(), Error> {
         let tasks = self.store().tasks_latest_of(agent).await?;
         let judged = self.judge_with(agent, &tasks).await;
-        self.board().update(|snapshot| {
-            if let Some(state) = state_mut(snapshot, agent)
-                && state.tasks.stamp() <= tasks.stamp()
-            {
-                state.tasks = tasks;
-                if let Ok(Some(written)) = &judged {
-                    show_in(state, written);
-                }
-            }
-        });
-        if let Some(written) = judged? {
-            // Another move was shown meanwhile, and has been judged on its own.
-            self.show(agent, &written);
+        let is_newest = self.tasks_show(agent, tasks, judged.as_ref().ok().and_then(Option::as_ref));
+        match judged? {
+            Some(written) if is_newest => self.board().raise(written.revision),
+            Some(written) => self.judge_over(agent, written).await?,
+            None => {}
         }
         self.nudge_tasks();
+        Ok(())
+    }
+
+    /// False if newer tasks are shown already.
+    fn tasks_show(&self, agent: AgentId, tasks: LatestTasks, judged: Option<&Sighting>) -> bool {
+        let mut is_newest = false;
+        self.board().update(|snapshot| {
+            let state = state_mut(snapshot, agent).filter(|state| state.tasks.stamp() <= tasks.stamp());
+            let Some(state) = state else { return };
+            is_newest = true;
+            state.tasks = tasks;
+            if let Some(written) = judged {
+                show_in(state, written);
+            }
+        });
+        is_newest
+    }
+
+    /// What was written speaks of tasks that are no longer shown: it is shown only if the newer ones say the same.
+    async fn judge_over(&self, agent: AgentId, written: Sighting) -> Result<(), Error> {
+        let snapshot = self.board().now();
+        let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
+        let corrected = self.judge_against(state, &state.tasks, &written).await?;
+        self.show(agent, &corrected.unwrap_or(written));
         Ok(())
     }
 
@@ -62,7 +78,15 @@ impl Fleet {
     async fn judge_with(&self, agent: AgentId, tasks: &LatestTasks) -> Result<Option<Sighting>, Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(None) };
-        let known = &state.agent.sighting;
+        self.judge_against(state, tasks, &state.agent.sighting).await
+    }
+
+    async fn judge_against(
+        &self,
+        state: &AgentState,
+        tasks: &LatestTasks,
+        known: &Sighting,
+    ) -> Result<Option<Sighting>, Error> {
         let Some(observation) = state.live.observation.as_ref().filter(|_| known.status.is_ready()) else {
             return Ok(None);
         };
@@ -79,7 +103,7 @@ impl Fleet {
             return Ok(None);
         }
         let seen = Seen { verdict, generation: known.generation, observed_at: known.observed_at };
-        Ok(Some(self.store().agent_sight(agent, &seen).await?))
+        Ok(Some(self.store().agent_sight(state.agent.id, &seen).await?))
     }
 
     fn show(&self, agent: AgentId, written: &Sighting) {
