@@ -114,6 +114,7 @@ impl Store {
             return Ok(earlier);
         }
         let (mut task, agent) = (task.clone(), task.entry.agent_id);
+        require_live(&mut tx, agent).await?;
         let open = open_of(&mut tx, agent).await?;
         let admitted = admit(task.entry.created_at, admission, &open)?;
         task.entry.created_at = admitted.accepted_at;
@@ -248,6 +249,12 @@ pub(super) async fn open_of(
     .await
 }
 
+/// An agent may be deleted between the caller's look at it and the acceptance.
+async fn require_live(connection: &mut SqliteConnection, agent: AgentId) -> Result<(), StoreError> {
+    let live = sqlx::query("SELECT 1 FROM agents WHERE id = $1 AND deleted_at IS NULL").bind(agent.0);
+    live.fetch_optional(connection).await?.map(drop).ok_or(StoreError::Missing("agent"))
+}
+
 async fn by_key(
     connection: &mut SqliteConnection,
     key: Option<&RequestKey>,
@@ -255,7 +262,11 @@ async fn by_key(
     let Some(id) = request_keys::find(connection, key).await? else { return Ok(None) };
     let Some(task) = by_id(connection, TaskId(id)).await? else { return Ok(None) };
     let open = open_of(connection, task.entry.agent_id).await?;
-    let waits_for = |open: &&Task| open.work.origin != TaskOrigin::Run && place(open) < place(&task);
+    let is_interrupted =
+        |open: &Task| open.work.cancel.is_some_and(|cancel| cancel.cause == CancelCause::Interrupt(task.id));
+    let waits_for = |open: &&Task| {
+        open.work.origin != TaskOrigin::Run && place(open) < place(&task) && !is_interrupted(open)
+    };
     let n_before = open.iter().filter(waits_for).count();
     let n_interrupted: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM journal j JOIN task_deliveries d ON d.task_id = j.id \

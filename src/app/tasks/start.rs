@@ -48,6 +48,7 @@ impl Fleet {
             Ok(accepted) => Ok((state, accepted)),
             Err(StoreError::Busy) => Err(Error::Busy(state.agent.name.to_string())),
             Err(StoreError::QueueFull) => Err(Error::QueueFull(state.agent.name.to_string())),
+            Err(StoreError::Missing(_)) => Err(Error::AgentNotFound(state.agent.name.to_string())),
             Err(error) => Err(error.into()),
         }
     }

@@ -280,7 +280,7 @@ async fn an_interrupt_ends_what_waits_marks_what_is_begun_and_counts_both() {
     let open = home.store.tasks_latest_of(agent.id).await.unwrap().open;
     assert_eq!(open.map(|task| task.id), Some(begun.id), "it ends first");
     let again = home.store.task_accept(&given(&agent, "c", 9), INTERRUPT, Some(&key)).await.unwrap();
-    assert_eq!(again, TaskAccepted { task: urgent, n_before: 1, n_interrupted: 2 });
+    assert_eq!(again, accepted, "a repeat counts the same");
 }
 
 #[tokio::test]
@@ -314,6 +314,8 @@ async fn a_deleted_agent_leaves_no_task_open_and_its_history_stays() {
     let shown: Vec<_> =
         history.iter().map(|entry| (entry.state.as_str(), entry.outcome.as_deref())).collect();
     assert_eq!(shown, [("canceled", Some("the agent was deleted"))]);
+    let late = home.store.task_accept(&given(&agent, "b", 3), QUEUE, None).await;
+    assert!(matches!(late, Err(StoreError::Missing("agent"))), "{late:?}");
 }
 
 #[tokio::test]
