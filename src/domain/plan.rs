@@ -197,7 +197,7 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -
     let is_wanted = newest.transition == wanted.transition();
     match progress {
         Progress::Accepted if is_wanted && newest.job == JobStatus::Succeeded => confirm(wanted, newest),
-        Progress::Accepted if is_wanted && !newest.job.is_ended() => Step::Follow { build: newest.number },
+        // A build that runs is not this operation's; its end shows whether one of its own is needed.
         Progress::Accepted => send_when_free(wanted.request(), newest),
         Progress::Sending { base_build, .. } if newest.number <= base_build => {
             if is_wanted {
@@ -291,6 +291,7 @@ fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     match progress {
         _ if is_delete && newest.job == JobStatus::Succeeded => Step::Finish,
         Progress::Following { build, .. } if newest.number == build => follow(build, newest),
+        Progress::Accepted if is_delete && !newest.job.is_ended() => Step::Wait,
         _ if is_delete && !newest.job.is_ended() => Step::Follow { build: newest.number },
         Progress::Sending { base_build, .. } if is_delete && newest.number > base_build && base_build > 0 => {
             follow(newest.number, newest)

@@ -37,9 +37,9 @@ fn is_own(kind: OperationKind, progress: Progress, newest: &BuildState) -> Own {
         Progress::Accepted => Own::NotYet,
         Progress::Sending { base_build, .. } if newest.number <= base_build => Own::NotYet,
         Progress::Sending { .. } if !newest.is_automatic && leads_to(kind, &newest.transition) => Own::Sent,
-        // Coder itself queues the second build of a restart, and of a start that repairs.
+        // Coder itself queues the second build of a restart, and of a start that repairs, right behind the first.
         Progress::Following { build, .. }
-            if newest.number > build && is_of_two(kind) && newest.transition == Transition::Start =>
+            if newest.number == build + 1 && is_of_two(kind) && newest.transition == Transition::Start =>
         {
             Own::Sent
         }
@@ -149,6 +149,8 @@ mod tests {
         let Seen::Build(stopped) = stop(3, "running") else { return };
         let automatic = Seen::Build(BuildState { is_automatic: true, ..stopped });
         assert_eq!(step(&automatic), Step::Cancel(Left::OtherBuild));
+        let later = build(5, Transition::Start, "running");
+        assert_eq!(plan_cancel(OperationKind::Restart, OURS, &later), Step::Cancel(Left::OtherBuild));
     }
 
     #[test]

@@ -452,3 +452,19 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
     ];
     assert_eq!(after(&mut clock, TimeDelta::seconds(31)), going_on);
 }
+
+#[test]
+fn what_others_build_is_waited_for_and_never_taken_for_our_own() {
+    let step = |kind, transition, job: &str| {
+        plan(kind, Progress::Accepted, &Seen::Build(build(3, transition, job)), &Clock::at(start_of_time()))
+    };
+    let cases = [
+        (OperationKind::Start, Transition::Start, Request::Start),
+        (OperationKind::Stop, Transition::Stop, Request::Stop),
+        (OperationKind::Delete, Transition::Delete, Request::Delete),
+    ];
+    for (kind, transition, request) in cases {
+        let steps = ["running", "failed", "succeeded"].map(|job| step(kind, transition.clone(), job));
+        assert_eq!(steps, [Step::Wait, Step::Send { request, base_build: 3 }, Step::Finish]);
+    }
+}

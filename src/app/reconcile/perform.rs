@@ -184,6 +184,7 @@ impl Fleet {
         match step {
             Step::Watch => {
                 work.refusal = None;
+                self.count_build(work);
                 Ok(Turn::Pause)
             }
             Step::Wait => {
@@ -194,10 +195,7 @@ impl Fleet {
             Step::Cancel(left) => Ok(Turn::End(OperationEnd::Canceled(left_behind(left).to_owned()))),
             Step::Fail(cause) => Ok(Turn::End(OperationEnd::Failed(failure_of(&cause, &work.agent)))),
             Step::Follow { build } => {
-                if work.operation.progress == Progress::Accepted {
-                    // It was made by someone else: only what we ask for counts against our builds.
-                    work.slot = None;
-                }
+                self.count_build(work);
                 self.progress(work, Progress::Following { build, ended_at: None }).await
             }
             Step::NoteEnd { build } => {
@@ -212,6 +210,14 @@ impl Fleet {
                 Admission::Now => self.send(work, request, base_build).await,
                 Admission::AfterWaiting => Ok(Turn::Again),
             },
+        }
+    }
+
+    /// A build of ours that runs counts against the builds at once, also after a restart of the server and in the second
+    /// half of a restart; one that is to end makes room for others.
+    fn count_build(&self, work: &mut Work) {
+        if work.operation.cancel.is_none() {
+            work.slot = work.slot.take().or_else(|| self.0.slots.take_now());
         }
     }
 
