@@ -1,6 +1,7 @@
 //! The executor: one operation of an agent at a time, in the order accepted, until each has ended.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use chrono::Utc;
 use tokio::task::JoinSet;
@@ -10,6 +11,9 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, Progress};
+
+/// What could not be read or ended is tried again after this.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What runs right now.
 #[derive(Debug, Default)]
@@ -33,11 +37,13 @@ impl Fleet {
         let mut running = Running::default();
         loop {
             accepted.mark_unchanged();
-            if let Err(error) = self.operations_begin(&mut running, &stop).await {
-                tracing::error!(%error, "open operations could not be read");
+            let errors = self.operations_begin(&mut running, &stop).await;
+            for error in &errors {
+                tracing::error!(%error, "open operations could not be read or ended; they are tried again");
             }
             tokio::select! {
                 _ = accepted.changed() => {}
+                () = tokio::time::sleep(RETRY_PAUSE), if !errors.is_empty() => {}
                 Some(ended) = running.tasks.join_next() => {
                     running.forget(ended.ok());
                 }
@@ -49,9 +55,15 @@ impl Fleet {
     }
 
     /// Starts the first open operation of every agent that has none running; a delete overtakes.
-    async fn operations_begin(&self, running: &mut Running, stop: &CancellationToken) -> Result<(), Error> {
-        let open = self.overtaken_end(self.store().operations_open().await?).await?;
-        let open = self.canceled_end(open, running).await?;
+    async fn operations_begin(&self, running: &mut Running, stop: &CancellationToken) -> Vec<Error> {
+        let open = match self.store().operations_open().await {
+            Ok(open) => open,
+            Err(error) => return vec![error.into()],
+        };
+        // A row that cannot be written holds up its own agent alone.
+        let mut errors = Vec::new();
+        let open = self.overtaken_end(open, &mut errors).await;
+        let open = self.canceled_end(open, running, &mut errors).await;
         let mut seen: HashSet<AgentId> = HashSet::new();
         for operation in open.iter().filter(|operation| operation.kind == OperationKind::Delete) {
             running.overtake(operation);
@@ -61,42 +73,58 @@ impl Fleet {
                 running.begin(self.clone(), operation, stop);
             }
         }
-        Ok(())
+        errors
     }
 }
 
 impl Fleet {
     /// The acceptance of a delete ends what was accepted before it, unless the server was killed in between.
-    async fn overtaken_end(&self, mut open: Vec<Operation>) -> Result<Vec<Operation>, Error> {
-        let mut ended = HashSet::new();
+    /// Where that cannot be recorded, none of the agent's operations is begun.
+    async fn overtaken_end(&self, mut open: Vec<Operation>, errors: &mut Vec<Error>) -> Vec<Operation> {
+        let (mut ended, mut held_up) = (HashSet::new(), HashSet::new());
         for (position, delete) in open.iter().enumerate() {
             let mut earlier = open.iter().take(position);
             if delete.kind == OperationKind::Delete && earlier.any(|other| other.agent_id == delete.agent_id)
             {
-                let now = Utc::now();
-                ended.extend(self.store().operations_cancel_before(delete.id, delete.agent_id, now).await?);
+                match self.store().operations_cancel_before(delete.id, delete.agent_id, Utc::now()).await {
+                    Ok(overtaken) => ended.extend(overtaken),
+                    Err(error) => {
+                        held_up.insert(delete.agent_id);
+                        errors.push(error.into());
+                    }
+                }
             }
         }
-        open.retain(|operation| !ended.contains(&operation.id));
-        Ok(open)
+        open.retain(|operation| !ended.contains(&operation.id) && !held_up.contains(&operation.agent_id));
+        open
     }
 }
 
 impl Fleet {
     /// What is to end without its result ends here if Coder was asked for nothing, wherever it is in the line; what is
     /// under way is begun again, so that its planner knows.
-    async fn canceled_end(&self, open: Vec<Operation>, running: &Running) -> Result<Vec<Operation>, Error> {
-        let mut left = Vec::with_capacity(open.len());
+    async fn canceled_end(
+        &self,
+        open: Vec<Operation>,
+        running: &Running,
+        errors: &mut Vec<Error>,
+    ) -> Vec<Operation> {
+        let (mut left, mut held_up) = (Vec::with_capacity(open.len()), HashSet::new());
         for operation in open {
             let is_running = running.recall(&operation);
             let is_unsent = operation.progress == Progress::Accepted;
-            if operation.cancel.is_some() && is_unsent && !is_running {
-                self.end_unsent(operation).await?;
-            } else {
+            if operation.cancel.is_none() || !is_unsent || is_running {
                 left.push(operation);
+                continue;
+            }
+            let agent = operation.agent_id;
+            if let Err(error) = self.end_unsent(operation).await {
+                held_up.insert(agent);
+                errors.push(error);
             }
         }
-        Ok(left)
+        left.retain(|operation| !held_up.contains(&operation.agent_id));
+        left
     }
 }
 
