@@ -9,6 +9,7 @@ use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::coder::wire::Workspace;
+use crate::coder::{CoderError, ErrorKind};
 use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::metadata::{AGENT_SPEC, Metadata};
@@ -28,8 +29,18 @@ impl Fleet {
         if self.board().now().by_name(name.as_str()).is_some() {
             return Ok(None);
         }
+        let role = match self.role_given(workspace).await {
+            Ok(role) => role,
+            Err(error) => {
+                tracing::warn!(agent.name = workspace.name, %error, "the preset of a workspace could not be read");
+                if is_passing(&error) {
+                    return Ok(None);
+                }
+                None
+            }
+        };
         let mut agent = adopted(workspace, look.info, name);
-        if let Some(role) = self.role_given(workspace).await {
+        if let Some(role) = role {
             agent.role = self.role_of_project(look.info, &role).map_or(role, |role| role.id);
         }
         agent.sighting = self.first_sighting(&agent, workspace, look).await?;
@@ -41,19 +52,15 @@ impl Fleet {
     }
 
     /// The role that the template names, else the preset the workspace was made from. What an agent writes about itself
-    /// does not count, since a role carries rights. A preset that cannot be read now leaves the project's default role.
-    async fn role_given(&self, workspace: &Workspace) -> Option<String> {
+    /// does not count, since a role carries rights.
+    async fn role_given(&self, workspace: &Workspace) -> Result<Option<String>, CoderError> {
         if let Some(role) = resource_values(workspace).remove(ROLE) {
-            return Some(role);
+            return Ok(Some(role));
         }
         let build = &workspace.latest_build;
-        let preset = build.template_version_preset_id?;
-        match self.preset_name(build.template_version_id, preset).await {
-            Ok(name) => name,
-            Err(error) => {
-                tracing::warn!(agent.name = workspace.name, %error, "the preset of a workspace could not be read");
-                None
-            }
+        match build.template_version_preset_id {
+            Some(preset) => self.preset_name(build.template_version_id, preset).await,
+            None => Ok(None),
         }
     }
 
@@ -76,6 +83,14 @@ impl Fleet {
             ..agent.sighting.clone()
         })
     }
+}
+
+/// A role is given for good: after such an error the next look tries again, after any other the project's default counts.
+fn is_passing(error: &CoderError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::RateLimited { .. } | ErrorKind::Timeout | ErrorKind::Unreachable | ErrorKind::Cut
+    )
 }
 
 fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent {
