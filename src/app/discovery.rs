@@ -205,6 +205,10 @@ impl Fleet {
                 }
             }
         }
+        // Before anything is known, a part of the projects would make the others look absent.
+        if let Some(error) = limited.take_if(|_| self.found().is_err()) {
+            return Err(error);
+        }
         found.projects.sort_by_key(|info| name_key(&info.project.name));
         found.by_template =
             found.projects.iter().enumerate().rev().map(|(at, info)| (info.template_id, at)).collect();

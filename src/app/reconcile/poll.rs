@@ -85,14 +85,15 @@ impl Fleet {
         if pace.is_discovery_due() {
             match self.discovery_refresh().await {
                 Err(error) if is_rate_limit(&error) && self.found().is_ok() => {
-                    tracing::warn!(%error, "the templates are looked at again with the next look");
+                    tracing::warn!(%error, "the templates are looked at again when Coder takes requests again");
+                    pace.discover_after(limit_of(&error).unwrap_or(UNNAMED_LIMIT).min(LONGEST_LIMIT));
                 }
                 other => {
                     other?;
-                    pace.discovered_at = Some(Instant::now());
+                    pace.discover_after(DISCOVERY_INTERVAL);
+                    self.forget_old().await;
                 }
             }
-            self.forget_old().await;
         }
         let listing = self.list_all(pace).await?;
         let n_pages = listing.n_pages;
@@ -203,7 +204,8 @@ struct Pace {
     /// Coder takes no list before this has passed since the last one.
     limited_for: Option<Duration>,
     with_metadata: bool,
-    discovered_at: Option<Instant>,
+    /// When the templates are looked at next; none: with the next look.
+    discovery_due: Option<Instant>,
 }
 
 impl Pace {
@@ -215,7 +217,7 @@ impl Pace {
             is_unauthorized: false,
             limited_for: None,
             with_metadata: true,
-            discovered_at: None,
+            discovery_due: None,
         }
     }
 
@@ -260,8 +262,12 @@ impl Pace {
         }
     }
 
+    fn discover_after(&mut self, pause: Duration) {
+        self.discovery_due = Some(Instant::now() + pause);
+    }
+
     fn is_discovery_due(&self) -> bool {
-        self.discovered_at.is_none_or(|at| at.elapsed() >= DISCOVERY_INTERVAL)
+        self.discovery_due.is_none_or(|due| Instant::now() >= due)
     }
 
     fn query(&self, part: &Part) -> WorkspaceQuery {
@@ -304,5 +310,15 @@ mod tests {
         assert_eq!(pace.interval(), LONGEST_BACKOFF);
         pace.note(Ok(&1));
         assert_eq!(pace.interval(), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_templates_are_not_looked_at_before_a_limit_opens() {
+        let mut pace = Pace::new(Duration::from_secs(1));
+        assert!(pace.is_discovery_due());
+        pace.discover_after(LONGEST_LIMIT);
+        assert!(!pace.is_discovery_due());
+        pace.discover_after(Duration::ZERO);
+        assert!(pace.is_discovery_due());
     }
 }

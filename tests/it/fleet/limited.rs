@@ -4,11 +4,14 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use fleet_mcp::app::FleetOptions;
+use fleet_mcp::app::agents::CreateAgent;
+use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::operation::OperationState;
 
 use crate::harness::{
-    Fault, Matches, Pace, Rule, RunningFleet, Scene, When, client, eventually, fleet_options, stub,
+    Fault, Matches, Pace, Rule, RunningFleet, Scene, When, client, create_command, eventually, fleet_options,
+    operator, stub,
 };
 
 const LIST: &str = "/api/v2/workspaces";
@@ -75,4 +78,19 @@ async fn a_template_that_is_limited_at_the_first_look_hides_none_of_its_agents()
     let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
     running.becomes("outside", AgentStatus::Idle).await;
     assert_eq!(coder.fault_hits(hits), 3);
+}
+
+#[tokio::test]
+async fn a_project_that_could_not_be_read_at_the_first_look_is_not_said_to_be_missing() {
+    let coder = stub(Pace::Instant).await;
+    let parameters = Matches::call("GET", "/api/v2/templateversions/{id}/rich-parameters");
+    let hits = coder.fault(Rule { matches: parameters, when: When::Nth(2), kind: FOR_A_MINUTE });
+    let running = RunningFleet::start(coder.url(), &coder.token()).await;
+    eventually("one of two templates was limited", async || coder.fault_hits(hits) == 1).await;
+    eventually("the fleet says so", async || running.fleet.health().now().error.is_some()).await;
+    for project in ["setup", "dataone"] {
+        let command = CreateAgent { project: project.into(), ..create_command("one") };
+        let refused = running.fleet.agent_create(&operator(), command).await.unwrap_err();
+        assert_eq!(refused.code(), Code::CoderUnavailable, "{project}: {refused}");
+    }
 }
