@@ -20,7 +20,7 @@ use crate::domain::provision::Provision;
 use crate::domain::role::RoleKind;
 use crate::domain::status::Observation;
 use crate::domain::task::TaskState;
-use crate::domain::words::Transition;
+use crate::domain::words::{BuildStatus, Transition};
 use crate::store::LatestTasks;
 
 /// One agent: its row, its tasks, and what Coder showed of it last.
@@ -85,6 +85,13 @@ pub(super) struct AppSeat {
 }
 
 impl Live {
+    /// Is the newest build a start that failed? A failed stop leaves the machine and all that runs on it.
+    pub(super) fn has_failed_start(&self) -> bool {
+        let build = self.observation.as_deref().and_then(|seen| seen.build.as_ref());
+        build.is_some_and(|build| build.status == BuildStatus::Failed)
+            && self.transition == Some(Transition::Start)
+    }
+
     /// However often an agent takes other keys, what is remembered of them stays within bounds.
     pub(super) fn bound_metadata(&mut self) {
         self.metadata = metadata::bounded(std::mem::take(&mut self.metadata), |_| false);

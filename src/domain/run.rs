@@ -107,6 +107,8 @@ pub enum Whereabouts {
     /// Nothing was seen yet.
     Unseen,
     Deleted,
+    /// A start of it failed: nothing of it runs. After a failed stop its machine is still there.
+    Broken,
     Seen {
         status: AgentStatus,
         /// Whom to ask inside the workspace; none while it has no agent.
@@ -161,9 +163,7 @@ impl Run {
                 Verdict::End(lost("its workspace was stopped"))
             }
             Whereabouts::Seen { workspace_agent: Some(agent), .. } => Verdict::Ask(agent),
-            Whereabouts::Seen { status: AgentStatus::Failed, workspace_agent: None } => {
-                Verdict::End(lost("its workspace failed"))
-            }
+            Whereabouts::Broken => Verdict::End(lost("its workspace failed")),
             Whereabouts::Unseen | Whereabouts::Seen { workspace_agent: None, .. } => {
                 if self.is_overdue(clock) {
                     Verdict::End(lost("its workspace stayed out of reach"))
@@ -236,7 +236,8 @@ mod tests {
         assert_eq!(soon(seen(AgentStatus::Stopped, None)), Verdict::End(lost("its workspace was stopped")));
         assert_eq!(soon(seen(AgentStatus::Stopping, None)), Verdict::Wait);
         assert_eq!(soon(seen(AgentStatus::Failed, Some(agent))), Verdict::Ask(agent));
-        assert_eq!(soon(seen(AgentStatus::Failed, None)), Verdict::End(lost("its workspace failed")));
+        assert_eq!(soon(seen(AgentStatus::Failed, None)), Verdict::Wait, "its stop failed");
+        assert_eq!(soon(Whereabouts::Broken), Verdict::End(lost("its workspace failed")));
         assert_eq!(late(seen(AgentStatus::Idle, Some(agent))), Verdict::Ask(agent));
         assert_eq!(
             late(seen(AgentStatus::Starting, None)),

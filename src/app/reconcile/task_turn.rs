@@ -19,7 +19,6 @@ use crate::domain::status::current_report;
 use crate::domain::task::{Channel, Delivery, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, Step, interrupt_key, is_over, plan};
 use crate::domain::text::cut;
-use crate::domain::words::{BuildStatus, Transition};
 
 /// An interruption that was not heard is repeated after this.
 const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
@@ -362,11 +361,8 @@ fn is_run(state: &AgentState) -> bool {
 }
 
 fn reach_of(state: &AgentState) -> Reach {
-    let build = state.live.observation.as_deref().and_then(|seen| seen.build.as_ref());
-    let has_failed_start = build.is_some_and(|build| build.status == BuildStatus::Failed)
-        && state.live.transition == Some(Transition::Start);
     match state.agent.sighting.status {
-        AgentStatus::Failed if has_failed_start => Reach::Broken,
+        AgentStatus::Failed if state.live.has_failed_start() => Reach::Broken,
         AgentStatus::Busy | AgentStatus::Idle => Reach::Ready,
         AgentStatus::Stopped => Reach::Down,
         AgentStatus::Pending | AgentStatus::Starting | AgentStatus::Stopping => Reach::Away,

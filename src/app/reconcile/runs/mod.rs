@@ -106,7 +106,9 @@ impl Fleet {
     async fn run_clear(&self, run: &Run) -> Result<(), Error> {
         match self.whereabouts(run) {
             Whereabouts::Deleted => {}
-            Whereabouts::Unseen | Whereabouts::Seen { workspace_agent: None, .. } => return Ok(()),
+            Whereabouts::Unseen | Whereabouts::Broken | Whereabouts::Seen { workspace_agent: None, .. } => {
+                return Ok(());
+            }
             Whereabouts::Seen { workspace_agent: Some(agent), .. } => {
                 let address = address(run, agent);
                 match self.coder().run_remove(&address).await {
@@ -134,6 +136,9 @@ impl Fleet {
             return Whereabouts::Unseen;
         }
         match snapshot.by_id(run.agent_id) {
+            Some(state) if state.live.workspace_agent.is_none() && state.live.has_failed_start() => {
+                Whereabouts::Broken
+            }
             Some(state) => Whereabouts::Seen {
                 status: state.agent.sighting.status,
                 workspace_agent: state.live.workspace_agent,
