@@ -37,7 +37,7 @@ macro_rules! select_operations {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
     New,
-    /// The operation that the same key made before.
+    /// The operation that the same key made before, or the delete that is under way.
     Repeated(Operation),
 }
 
@@ -219,6 +219,17 @@ pub(super) async fn by_id(
     id: OperationId,
 ) -> Result<Option<Operation>, sqlx::Error> {
     sqlx::query_as(select_operations!("WHERE id = $1")).bind(id.0).fetch_optional(connection).await
+}
+
+/// The delete of that agent that is under way and is to reach its end.
+pub(super) async fn open_delete(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+) -> Result<Option<Operation>, sqlx::Error> {
+    let query = sqlx::query_as(select_operations!(
+        "WHERE agent_id = $1 AND kind = $2 AND ended_at IS NULL AND cancel_at IS NULL ORDER BY sequence LIMIT 1"
+    ));
+    query.bind(agent.0).bind(OperationKind::Delete.word()).fetch_optional(connection).await
 }
 
 pub(super) async fn insert(

@@ -24,7 +24,8 @@ macro_rules! select_rescues {
 }
 
 impl Store {
-    /// Accepts a delete together with the rescue that goes before it: both or neither.
+    /// Accepts a delete together with the rescue that goes before it: both or neither. While a delete of the agent is
+    /// under way, that one counts, with what it was asked to keep.
     pub async fn delete_accept(
         &self,
         operation: &Operation,
@@ -34,6 +35,11 @@ impl Store {
         let mut tx = self.begin().await?;
         if let Some(earlier) = operations::by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
+        }
+        if let Some(open) = operations::open_delete(&mut tx, operation.agent_id).await? {
+            request_keys::remember(&mut tx, key, open.id.0, operation.created_at).await?;
+            tx.commit().await?;
+            return Ok(Accepted::Repeated(open));
         }
         operations::insert(&mut tx, operation).await?;
         if let Some(rescue) = rescue {

@@ -31,6 +31,10 @@ impl Fleet {
         let message = match ended.map(|operation| (operation.state, operation.failure)) {
             Some((OperationState::Done, _)) => format!("agent '{name}' is deleted"),
             Some((OperationState::Failed, Some(failure))) => return Err(Error::Operation(failure)),
+            Some((OperationState::Canceled, left)) => {
+                let left = left.map_or_else(String::new, |left| format!(": {}", left.message));
+                format!("the delete of agent '{name}' was canceled{left}")
+            }
             Some(_) | None => format!("agent '{name}' is being deleted{}", unsaved(&state, request.work)),
         };
         let rescue = self.store().rescue_of(operation.id).await?;
@@ -63,11 +67,6 @@ impl Fleet {
         key: Option<RequestKey>,
     ) -> Result<Operation, Error> {
         let agent = state.agent.id;
-        let open = self.store().operations_of(agent, 1).await?;
-        let running = open.into_iter().find(|op| op.kind == OperationKind::Delete && !op.state.is_ended());
-        if let Some(operation) = running {
-            return Ok(operation);
-        }
         let operation = Operation::accepted(agent, OperationKind::Delete, &caller.principal.name, Utc::now());
         let rescue = rescue_wanted(state, &operation, work);
         match self.store().delete_accept(&operation, rescue.as_ref(), key.as_ref()).await? {

@@ -2,10 +2,10 @@
 
 use chrono::TimeDelta;
 use fleet_mcp::domain::history::HistoryKind;
-use fleet_mcp::domain::operation::OperationKind;
+use fleet_mcp::domain::operation::{CancelRequest, OperationKind};
 use fleet_mcp::domain::provision::{Callback, Provision};
 use fleet_mcp::domain::rescue::{Rescue, RescueOutcome, SavedWork};
-use fleet_mcp::store::{Accepted, RequestKey};
+use fleet_mcp::store::{Accepted, OperationEnd, RequestKey};
 
 use super::{Home, at, operation, page, report};
 
@@ -51,6 +51,7 @@ async fn a_rescue_only_moves_forward_and_its_end_is_told_in_the_history_once() {
         let delete = operation(&agent, OperationKind::Delete);
         let rescue = Rescue::of(delete.id, (agent.id, &agent.name), &agent.project, at(second));
         home.store.delete_accept(&delete, Some(&rescue), None).await.unwrap();
+        home.store.operation_end(delete.id, &OperationEnd::Done, at(second)).await.unwrap();
         let trying = RescueOutcome::Trying { since: at(second) + TimeDelta::microseconds(1) };
         assert!(home.store.rescue_move(rescue.id, &trying, None).await.unwrap());
         let entry = report(&agent, "saved", second);
@@ -66,6 +67,29 @@ async fn a_rescue_only_moves_forward_and_its_end_is_told_in_the_history_once() {
 }
 
 #[tokio::test]
+async fn of_two_deletes_at_once_the_first_counts_with_what_it_keeps() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let (first, second) =
+        (operation(&agent, OperationKind::Delete), operation(&agent, OperationKind::Delete));
+    let rescue = Rescue::of(first.id, (agent.id, &agent.name), &agent.project, at(2));
+    home.store.delete_accept(&first, Some(&rescue), None).await.unwrap();
+    let key = RequestKey {
+        principal: "operator".into(),
+        tool: "delete_agent".into(),
+        key: "k".into(),
+        fingerprint: [1; 32],
+    };
+    for _ in 0..2 {
+        let accepted = home.store.delete_accept(&second, None, Some(&key)).await.unwrap();
+        assert!(matches!(accepted, Accepted::Repeated(earlier) if earlier.id == first.id));
+        home.store.operation_end(first.id, &OperationEnd::Done, at(3)).await.unwrap();
+    }
+    assert_eq!(home.store.operations_of(agent.id, 9).await.unwrap().len(), 1);
+    assert_eq!(home.store.rescue_of(first.id).await.unwrap(), Some(rescue));
+}
+
+#[tokio::test]
 async fn a_delete_that_overtakes_another_ends_its_rescue_and_keeps_its_own() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
@@ -73,7 +97,13 @@ async fn a_delete_that_overtakes_another_ends_its_rescue_and_keeps_its_own() {
     for second in [2, 3] {
         let delete = operation(&agent, OperationKind::Delete);
         let rescue = Rescue::of(delete.id, (agent.id, &agent.name), &agent.project, at(second));
-        home.store.delete_accept(&delete, Some(&rescue), None).await.unwrap();
+        assert_eq!(
+            home.store.delete_accept(&delete, Some(&rescue), None).await.unwrap(),
+            Accepted::New,
+            "a delete that is to be canceled is no longer one"
+        );
+        let request = CancelRequest { by: "ann".into(), at: at(second) };
+        home.store.operation_cancel(delete.id, &request).await.unwrap();
         rescues.push((delete.id, rescue));
     }
     let [(first, overtaken), (second, own)] = &rescues[..] else { panic!("two were accepted") };
