@@ -13,7 +13,7 @@ use crate::domain::usage_limit::{self, Limit};
 
 const STOPPED: &str = "interrupted: the workspace was stopped in the middle of it, and its engine cannot go on with it; \
                        it is not run again";
-pub(super) const RUNNER_DIED: &str = "the agent's runner ended in the middle of it; it is not run again";
+const RUNNER_DIED: &str = "the agent's runner ended in the middle of it; it is not run again";
 /// After its claim an agent may take this long to say its last words and to tidy up.
 pub(super) const CLAIM_GRACE: TimeDelta = TimeDelta::seconds(30);
 
@@ -56,7 +56,7 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
         },
         TurnEnd::Stopped if work.cancel.is_some() => interrupted(facts),
         TurnEnd::Stopped => cut_short(facts, ending(TaskState::Canceled, Some(STOPPED))),
-        TurnEnd::Crashed => cut_short(facts, ending(TaskState::Failed, Some(RUNNER_DIED))),
+        TurnEnd::Crashed => runner_died(facts),
         TurnEnd::Unbegun if work.cancel.is_some() && !facts.task.is_owed() => canceled_unsent(facts),
         TurnEnd::Unbegun => Step::Resume { reason: "a stop came before it was begun", again: Again::Whole },
         TurnEnd::Forgotten => {
@@ -75,6 +75,14 @@ pub(super) fn cut_short(facts: &Facts<'_>, otherwise: Ending) -> Step {
     match claim(facts) {
         Some(claim) if facts.task.work.cancel.is_none() => claimed(facts, &claim),
         Some(_) | None => Step::End(otherwise),
+    }
+}
+
+/// Nothing goes on with it. A task that was to be ended anyway is no failure.
+pub(super) fn runner_died(facts: &Facts<'_>) -> Step {
+    match facts.task.work.cancel {
+        Some(cancel) => end(TaskState::Canceled, Some(&why(cancel.cause, RUNNER_DIED, RUNNER_DIED))),
+        None => cut_short(facts, ending(TaskState::Failed, Some(RUNNER_DIED))),
     }
 }
 

@@ -191,9 +191,7 @@ fn plan_down(facts: &Facts<'_>) -> Step {
 fn plan_broken(facts: &Facts<'_>) -> Step {
     let has_died = facts.generation == facts.task.entry.generation + 1;
     match facts.task.work.delivery {
-        Delivery::Taken { channel: Channel::Runner, .. } if has_died => {
-            cut_short(facts, ending(TaskState::Failed, Some(ending::RUNNER_DIED)))
-        }
+        Delivery::Taken { channel: Channel::Runner, .. } if has_died => ending::runner_died(facts),
         Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => plan_unseen(facts),
     }
 }

@@ -12,6 +12,7 @@ use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
 use crate::domain::operation::{Operation, OperationKind};
+use crate::store::StoreError;
 
 /// Who asks for the start of a workspace that a member needs.
 const SQUADS: &str = "start_squad_members";
@@ -76,10 +77,13 @@ impl Fleet {
         })
     }
 
-    async fn member_start_workspace(&self, agent: AgentId) -> Result<(), Error> {
+    async fn member_start_workspace(&self, agent: AgentId) -> Result<(), Unbegun> {
         let start = Operation::accepted(agent, OperationKind::Start, SQUADS, Utc::now());
         let no_key = None;
-        self.store().operation_accept(&start, no_key).await?;
+        match self.store().operation_accept(&start, no_key).await {
+            Err(StoreError::BeingDeleted) => return Err(Unbegun::ended("its workspace is being deleted")),
+            accepted => accepted?,
+        };
         self.nudge_operations();
         Ok(())
     }
