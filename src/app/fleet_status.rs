@@ -52,7 +52,14 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
     let sighting = &state.agent.sighting;
     let name = &state.agent.name;
     let next_action = match (sighting.attention, sighting.status) {
-        (Attention::None | Attention::Unreachable, AgentStatus::Failed) => {
+        // There is nothing to start.
+        (Attention::None | Attention::Unreachable, AgentStatus::Failed)
+            if state.agent.workspace_id.is_none() =>
+        {
+            format!("Call delete_agent for '{name}', then create_agent with what was wrong corrected.")
+        }
+        (Attention::None | Attention::Unreachable, AgentStatus::Failed)
+        | (Attention::Unreachable, AgentStatus::Canceled) => {
             format!("Call show_agent for '{name}', then start_agent or delete_agent.")
         }
         (Attention::None, _) => return None,
@@ -71,4 +78,31 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
         reason: sighting.reason.clone(),
         next_action,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::snapshot::tests::agent;
+    use crate::domain::id::WorkspaceId;
+    use crate::domain::metadata::Metadata;
+    use crate::domain::role::RoleKind;
+    use crate::store::LatestTasks;
+
+    #[test]
+    fn the_next_action_is_one_that_can_help() {
+        let advice = |status, workspace_id| {
+            let mut agent = agent(Utc::now());
+            agent.workspace_id = workspace_id;
+            (agent.sighting.status, agent.sighting.attention) = (status, Attention::Unreachable);
+            let state = AgentState::new(agent, RoleKind::Coding, LatestTasks::default(), Metadata::new());
+            notice_of(&state).unwrap().next_action
+        };
+        let workspace = Some(WorkspaceId(uuid::Uuid::nil()));
+        let start = "Call show_agent for 'one', then start_agent or delete_agent.";
+        assert_eq!(advice(AgentStatus::Failed, workspace), start);
+        assert_eq!(advice(AgentStatus::Canceled, workspace), start);
+        let anew = "Call delete_agent for 'one', then create_agent with what was wrong corrected.";
+        assert_eq!(advice(AgentStatus::Failed, None), anew);
+    }
 }

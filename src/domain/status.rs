@@ -94,6 +94,16 @@ pub enum TaskSeen {
     },
 }
 
+impl TaskSeen {
+    /// Does a task wait for the agent, or has one not ended?
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Pending { .. } | Self::Working { .. } | Self::Silent { .. } | Self::Parked { .. } => true,
+            Self::None | Self::Reported { .. } | Self::Asking { .. } | Self::Failed { .. } => false,
+        }
+    }
+}
+
 /// A status with the reason for it: unknown is said, never guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
@@ -113,8 +123,9 @@ impl Verdict {
 
     /// Says of an agent that cannot go on what becomes of its tasks.
     pub fn note_task(&mut self, task: &TaskSeen) {
+        let cannot_go_on = matches!(self.status, AgentStatus::Failed | AgentStatus::Canceled);
         let note = match task {
-            _ if self.status != AgentStatus::Failed => return,
+            _ if !cannot_go_on => return,
             TaskSeen::Pending { .. } | TaskSeen::Parked { .. } => "; a task waits for it",
             TaskSeen::Working { .. } | TaskSeen::Silent { .. } => "; its task has not ended",
             TaskSeen::None
@@ -151,8 +162,21 @@ pub fn fitness(seen: &Observation) -> Fitness {
 /// Total over every combination of words: exactly one status, and it never panics.
 pub fn judge(seen: &Observation) -> Verdict {
     let verdict = judge_build(seen);
-    // A failed agent goes on only when it is started again.
-    if verdict.status == AgentStatus::Failed { verdict.attention(Attention::Unreachable) } else { verdict }
+    // It goes on only when it is started again.
+    match verdict.status {
+        AgentStatus::Failed => verdict.attention(Attention::Unreachable),
+        AgentStatus::Canceled if seen.task.is_open() => verdict.attention(Attention::Unreachable),
+        AgentStatus::Canceled
+        | AgentStatus::Pending
+        | AgentStatus::Starting
+        | AgentStatus::Busy
+        | AgentStatus::Idle
+        | AgentStatus::Stopping
+        | AgentStatus::Stopped
+        | AgentStatus::Canceling
+        | AgentStatus::Deleting
+        | AgentStatus::Deleted => verdict,
+    }
 }
 
 fn judge_build(seen: &Observation) -> Verdict {

@@ -360,3 +360,21 @@ proptest! {
         prop_assert!(first.status.is_ready() || first.attention == asked_by(first.status));
     }
 }
+
+#[test]
+fn a_canceled_agent_asks_for_attention_while_a_task_of_it_is_open() {
+    let noted = |task: TaskSeen| {
+        let seen = Observation { task, ..build("canceled", 5) };
+        let mut verdict = judge(&seen);
+        verdict.note_task(&seen.task);
+        (verdict.status, verdict.reason, verdict.attention)
+    };
+    let canceled =
+        |note: &str, attention| (AgentStatus::Canceled, format!("the build was canceled{note}"), attention);
+    assert_eq!(noted(TaskSeen::None), canceled("", Attention::None));
+    let waits = canceled("; a task waits for it", Attention::Unreachable);
+    assert_eq!(noted(TaskSeen::Pending { since: ago(9) }), waits);
+    assert_eq!(noted(TaskSeen::Parked { until: ago(-9) }), waits);
+    let goes_on = canceled("; its task has not ended", Attention::Unreachable);
+    assert_eq!(noted(TaskSeen::Working { last_sign: ago(9) }), goes_on);
+}

@@ -37,10 +37,16 @@ impl Fleet {
         Ok(())
     }
 
-    /// An agent without a workspace is seen by no poll: its failure is written here. Others are looked at anew.
+    /// An agent without a workspace is seen by no poll: the failure of its create or delete is written here. Others are
+    /// looked at anew, and a change of an agent that has no workspace keeps the reason of its create.
     async fn note_failure(&self, work: &Work, failure: &Failure) -> Result<(), Error> {
         tracing::warn!(agent.name = %work.agent.name, operation.kind = %work.operation.kind, failure.message, "an operation failed");
-        if work.agent.workspace_id.is_some() && work.operation.kind != OperationKind::Create {
+        let is_told_here = match work.operation.kind {
+            OperationKind::Create => true,
+            OperationKind::Delete => work.agent.workspace_id.is_none(),
+            OperationKind::Start | OperationKind::Stop | OperationKind::Restart => false,
+        };
+        if !is_told_here {
             return Ok(());
         }
         let verdict = Verdict::new(AgentStatus::Failed, failure.message.clone());
