@@ -55,7 +55,10 @@ impl Fleet {
             OperationKind::Create | OperationKind::Start | OperationKind::Restart => true,
             OperationKind::Stop | OperationKind::Delete => false,
         };
-        Ok(newest.first().is_some_and(|operation| !operation.state.is_ended() && is_start(operation.kind)))
+        let will_start = |operation: &Operation| {
+            !operation.state.is_ended() && operation.cancel.is_none() && is_start(operation.kind)
+        };
+        Ok(newest.first().is_some_and(will_start))
     }
 
     /// Those of the agents that the caller may manage, newest first.
@@ -66,13 +69,11 @@ impl Fleet {
     ) -> Result<Page<ListedOperation>, Error> {
         let deed = Deed { caller, action: Action::OperationList, target: None };
         self.permit(&deed, Target::Fleet).await?;
-        let mut found = self.store().operations_listed_open().await?;
+        let agent = request.agent.as_deref().map(name_key);
+        let mut found = self.store().operations_listed_open(agent.as_deref()).await?;
         if request.ended == Ended::Included {
-            found.extend(self.store().operations_listed_ended().await?);
+            found.extend(self.store().operations_listed_ended(agent.as_deref()).await?);
         }
-        let is_of = |listed: &ListedOperation| {
-            request.agent.as_ref().is_none_or(|name| name_key(name) == name_key(&listed.agent_name))
-        };
         let may = |listed: &ListedOperation| {
             authorize(
                 &caller.principal,
@@ -81,7 +82,7 @@ impl Fleet {
             )
             .is_ok()
         };
-        found.retain(|listed| is_of(listed) && may(listed));
+        found.retain(may);
         Ok(request.page.of(&found))
     }
 
@@ -102,7 +103,11 @@ impl Fleet {
         let id = listed.operation.id;
         let listed = self.store().operation_listed(id).await?.unwrap_or(listed);
         let clean_up = (awaited != id).then_some(awaited);
-        Ok(Cancellation { message: told(&listed, clean_up), listed, clean_up })
+        let removal = match clean_up {
+            Some(clean_up) => self.store().operation_by_id(clean_up).await?,
+            None => None,
+        };
+        Ok(Cancellation { message: told(&listed, removal.as_ref()), listed, clean_up })
     }
 
     /// Gives the operation and the one whose end ends it: a create is taken back by a delete.
@@ -179,13 +184,25 @@ fn ended(listed: &ListedOperation, state: OperationState) -> Error {
 }
 
 /// What has become of it by now.
-fn told(listed: &ListedOperation, clean_up: Option<OperationId>) -> String {
+fn told(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
     let ListedOperation { operation, agent_name, .. } = listed;
     let what = format!("the {} of agent '{agent_name}'", operation.kind);
     match (operation.state, &operation.failure, clean_up) {
-        (state, _, Some(_)) => format!("{what} {}; what it has made is being removed", end_of(state)),
+        (state, _, Some(clean_up)) => {
+            format!("{what} {}; what it has made {}", end_of(state), removal_of(clean_up))
+        }
         (OperationState::Canceled, Some(left), None) => format!("{what} is canceled: {}", left.message),
         (state, _, None) => format!("{what} {}", end_of(state)),
+    }
+}
+
+fn removal_of(clean_up: &Operation) -> String {
+    let reason = || clean_up.failure.as_ref().map_or_else(String::new, |why| format!(": {}", why.message));
+    match clean_up.state {
+        OperationState::Pending | OperationState::Running => "is being removed".to_owned(),
+        OperationState::Done => "is removed".to_owned(),
+        OperationState::Failed => format!("could not be removed{}", reason()),
+        OperationState::Canceled => format!("stays, because its delete was canceled{}", reason()),
     }
 }
 
@@ -202,13 +219,14 @@ fn end_of(state: OperationState) -> &'static str {
 mod tests {
     use super::*;
     use crate::domain::id::AgentId;
+    use crate::domain::operation::Failure;
 
     #[test]
     fn a_cancel_says_what_the_record_says() {
         let mut operation =
             Operation::accepted(AgentId(uuid::Uuid::nil()), OperationKind::Create, "ann", Utc::now());
-        let clean_up = Some(operation.id);
-        let mut said = |state| {
+        let mut clean_up = operation.clone();
+        let mut said = |clean_up: &Operation, state| {
             operation.state = state;
             let listed = ListedOperation {
                 operation: operation.clone(),
@@ -217,7 +235,7 @@ mod tests {
                 role: String::new(),
                 created_by: None,
             };
-            told(&listed, clean_up)
+            told(&listed, Some(clean_up))
         };
         let removed = "; what it has made is being removed";
         let create = "the create of agent 'one'";
@@ -228,7 +246,19 @@ mod tests {
             (OperationState::Running, format!("{create} is being canceled{removed}")),
         ];
         for (state, words) in expected {
-            assert_eq!(said(state), words);
+            assert_eq!(said(&clean_up, state), words);
+        }
+        let removals = [
+            (OperationState::Done, "is removed"),
+            (OperationState::Failed, "could not be removed: no disk"),
+            (OperationState::Canceled, "stays, because its delete was canceled: no disk"),
+        ];
+        for (state, words) in removals {
+            clean_up.state = state;
+            let reason = Failure { code: "TIMEOUT".to_owned(), message: "no disk".to_owned() };
+            clean_up.failure = (state != OperationState::Done).then_some(reason);
+            let expected = format!("{create} is canceled; what it has made {words}");
+            assert_eq!(said(&clean_up, OperationState::Canceled), expected);
         }
     }
 }

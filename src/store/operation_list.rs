@@ -34,17 +34,26 @@ macro_rules! select_listed {
 }
 
 impl Store {
-    /// What has not ended, newest first.
-    pub async fn operations_listed_open(&self) -> Result<Vec<ListedOperation>, StoreError> {
-        let query = sqlx::query_as(select_listed!("WHERE o.ended_at IS NULL ORDER BY o.sequence DESC"));
-        Ok(query.fetch_all(&self.read).await?)
+    /// What has not ended, of one agent or of all, newest first.
+    pub async fn operations_listed_open(
+        &self,
+        name_key: Option<&str>,
+    ) -> Result<Vec<ListedOperation>, StoreError> {
+        let query = sqlx::query_as(select_listed!(
+            "WHERE o.ended_at IS NULL AND ($1 IS NULL OR a.name_key = $1) ORDER BY o.sequence DESC"
+        ));
+        Ok(query.bind(name_key).fetch_all(&self.read).await?)
     }
 
-    /// What has ended, newest first, as far as anyone pages through.
-    pub async fn operations_listed_ended(&self) -> Result<Vec<ListedOperation>, StoreError> {
-        let query =
-            sqlx::query_as(select_listed!("WHERE o.ended_at IS NOT NULL ORDER BY o.sequence DESC LIMIT $1"));
-        Ok(query.bind(ENDED).fetch_all(&self.read).await?)
+    /// What has ended, of one agent or of all, newest first, as far as anyone pages through.
+    pub async fn operations_listed_ended(
+        &self,
+        name_key: Option<&str>,
+    ) -> Result<Vec<ListedOperation>, StoreError> {
+        let query = sqlx::query_as(select_listed!(
+            "WHERE o.ended_at IS NOT NULL AND ($1 IS NULL OR a.name_key = $1) ORDER BY o.sequence DESC LIMIT $2"
+        ));
+        Ok(query.bind(name_key).bind(ENDED).fetch_all(&self.read).await?)
     }
 
     pub async fn operation_listed(&self, id: OperationId) -> Result<Option<ListedOperation>, StoreError> {

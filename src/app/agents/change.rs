@@ -55,8 +55,9 @@ impl Fleet {
         let settled = self.await_operation(operation.id, operation.agent_id, request.wait);
         self.while_admitted(deed.caller, settled).await?;
         let agent = self.state_of(operation.agent_id).await?;
-        let message =
-            format!("agent '{}': {} accepted; it is {}", agent.agent.name, kind, agent.agent.sighting.status);
+        let ended = self.store().operation_by_id(operation.id).await?.unwrap_or_else(|| operation.clone());
+        let (name, status) = (&agent.agent.name, agent.agent.sighting.status);
+        let message = format!("agent '{name}': {kind} {}; it is {status}", outcome_of(&ended));
         Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new() })
     }
 
@@ -67,14 +68,9 @@ impl Fleet {
         request: &ChangeAgent,
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
         let state = self.agent_permitted(deed, &request.name).await?;
-        let being_deleted = || Error::BeingDeleted(state.agent.name.to_string());
-        if state.agent.sighting.status == AgentStatus::Deleting {
-            return Err(being_deleted());
-        }
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         let under_way = newest.first().filter(|operation| !operation.state.is_ended());
-        if under_way.is_none_or(|operation| has_same_aim(operation.kind, kind)) && is_so_already(kind, &state)
-        {
+        if under_way.is_none_or(|operation| has_same_aim(operation, kind)) && is_so_already(kind, &state) {
             return Ok((state, None));
         }
         let operation = Operation::accepted(state.agent.id, kind, &deed.caller.principal.name, Utc::now());
@@ -82,7 +78,7 @@ impl Fleet {
         match self.store().operation_accept(&operation, key.as_ref()).await {
             Ok(Accepted::New) => Ok((state, Some(operation))),
             Ok(Accepted::Repeated(earlier)) => Ok((state, Some(earlier))),
-            Err(StoreError::BeingDeleted) => Err(being_deleted()),
+            Err(StoreError::BeingDeleted) => Err(Error::BeingDeleted(state.agent.name.to_string())),
             Err(error) => Err(error.into()),
         }
     }
@@ -130,14 +126,27 @@ impl Fleet {
     }
 }
 
+/// What became of an accepted change by the end of the wait.
+fn outcome_of(operation: &Operation) -> String {
+    let word = match operation.state {
+        OperationState::Pending | OperationState::Running | OperationState::Done => "accepted",
+        OperationState::Failed => "failed",
+        OperationState::Canceled => "canceled",
+    };
+    match &operation.failure {
+        Some(failure) => format!("{word}: {}", failure.message),
+        None => word.to_owned(),
+    }
+}
+
 /// Does what is under way leave the agent in the state that is asked for?
-fn has_same_aim(under_way: OperationKind, asked: OperationKind) -> bool {
+fn has_same_aim(under_way: &Operation, asked: OperationKind) -> bool {
     let aim = |kind| match kind {
         OperationKind::Create | OperationKind::Start | OperationKind::Restart => AgentStatus::Idle,
         OperationKind::Stop => AgentStatus::Stopped,
         OperationKind::Delete => AgentStatus::Deleted,
     };
-    aim(under_way) == aim(asked)
+    under_way.cancel.is_none() && aim(under_way.kind) == aim(asked)
 }
 
 fn waits_for_spec(state: &AgentState) -> bool {

@@ -4,19 +4,25 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::Utc;
 use fleet_mcp::app::FleetOptions;
+use fleet_mcp::app::agents::ChangeAgent;
 use fleet_mcp::app::caller::Caller;
 use fleet_mcp::app::error::{Code, Error};
 use fleet_mcp::app::operations::{CancelOperation, Cancellation, Ended, ListOperations};
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::OperationId;
+use fleet_mcp::domain::operation::{CancelRequest, Operation, OperationKind, OperationState};
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
+use fleet_mcp::store::OperationEnd;
+use sqlx::ConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::harness::{
-    Crew, Fault, FaultProxy, LocalSite, Matches, Pace, Rule, RunningFleet, Scene, When, caller, client,
-    eventually, fleet_options, operator, stub,
+    Crew, Fault, FaultProxy, LocalSite, Matches, Pace, Rule, RunningFleet, Scene, When, caller,
+    change_command, client, eventually, fleet_options, operator, stub,
 };
 
 const CANCEL: &str = "/api/v2/workspacebuilds/{id}/cancel";
@@ -218,4 +224,115 @@ async fn a_create_is_canceled_on_the_embedded_coder_with_its_directory_and_proce
     crew.running.is_gone("one").await;
     settled(&crew.running).await;
     assert_eq!((crew.site.workspace_names(), crew.site.processes()), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn a_canceled_start_leaves_the_build_of_another_alone() {
+    let scene = ready().await;
+    scene.running.stop_agent("one").await.unwrap();
+    scene.running.becomes("one", AgentStatus::Stopped).await;
+    settled(&scene.running).await;
+    scene.coder.set_pace(Pace::Held);
+    let restart = scene.running.restart_agent("one").await.unwrap().operation.unwrap();
+    eventually("the restart is sent", async || scene.coder.workspaces()[0].builds == 3).await;
+    scene.running.store.operation_end(restart, &OperationEnd::Done, Utc::now()).await.unwrap();
+    let agent = scene.running.show("one").await.unwrap().agent.id;
+    let start = Operation::accepted(agent, OperationKind::Start, "ann", Utc::now());
+    scene.running.store.operation_accept(&start, None).await.unwrap();
+    let canceled = cancel(&scene.running, start.id, LONG).await.unwrap();
+    let left = "the start of agent 'one' is canceled: it was canceled before anything was done";
+    assert_eq!(canceled.message, left);
+    scene.coder.set_pace(Pace::PerRead);
+    scene.running.becomes("one", AgentStatus::Idle).await;
+}
+
+#[tokio::test]
+async fn those_who_wait_for_what_is_canceled_are_told_so() {
+    let scene = ready().await;
+    scene.coder.set_pace(Pace::Held);
+    let fleet = &scene.running.fleet;
+    let stop = ChangeAgent { wait: LONG, ..change_command("one") };
+    let caller = operator();
+    let canceler = async || {
+        eventually("the stop is sent", async || scene.coder.workspaces()[0].builds == 2).await;
+        let open = scene.running.store.operations_open().await.unwrap();
+        cancel(&scene.running, open[0].id, NOT_AT_ALL).await.unwrap();
+        eventually("Coder cancels the build", async || {
+            scene.coder.workspace("one")["latest_build"]["job"]["status"] == "canceling"
+        })
+        .await;
+        scene.coder.set_pace(Pace::PerRead);
+    };
+    let (stopped, ()) = tokio::join!(fleet.agent_stop(&caller, stop), canceler());
+    let message = stopped.unwrap().message;
+    assert!(message.starts_with("agent 'one': stop canceled: its build was canceled; it is "), "{message}");
+}
+
+/// One agent's operation can neither be ended nor begun; those of others go on, and it is tried again.
+#[tokio::test]
+async fn a_row_that_cannot_be_written_holds_up_its_own_agent_alone() {
+    let scene = ready().await;
+    scene.running.create("two").await.unwrap();
+    scene.running.becomes("two", AgentStatus::Idle).await;
+    settled(&scene.running).await;
+    let path = scene.running.directory.path().join("fleet.db");
+    let mut database = SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let agent = scene.running.show("one").await.unwrap().agent.id;
+    let mut stop = Operation::accepted(agent, OperationKind::Stop, "ann", Utc::now());
+    stop.cancel = Some(CancelRequest { by: "ann".into(), at: Utc::now() });
+    let refuse = format!(
+        "CREATE TRIGGER refuse BEFORE UPDATE OF ended_at ON operations WHEN hex(OLD.id) = '{}' \
+         BEGIN SELECT RAISE(ABORT, 'no'); END",
+        stop.id.0.simple().to_string().to_uppercase()
+    );
+    sqlx::query(sqlx::AssertSqlSafe(refuse)).execute(&mut database).await.unwrap();
+    scene.running.store.operation_accept(&stop, None).await.unwrap();
+    let request = CancelRequest { by: "ann".into(), at: Utc::now() };
+    scene.running.store.operation_cancel(stop.id, &request).await.unwrap();
+    scene.running.stop_agent("two").await.unwrap();
+    scene.running.becomes("two", AgentStatus::Stopped).await;
+    sqlx::query("DROP TRIGGER refuse").execute(&mut database).await.unwrap();
+    settled(&scene.running).await;
+    let ended = scene.running.store.operation_by_id(stop.id).await.unwrap().unwrap();
+    assert_eq!(ended.state, OperationState::Canceled);
+}
+
+#[tokio::test]
+async fn a_build_under_way_keeps_its_slot_across_a_restart_of_the_server() {
+    let coder = stub(Pace::Held).await;
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let options = FleetOptions { parallel_builds: NonZeroUsize::MIN, ..fleet_options() };
+    let connect = || client(coder.url(), &coder.token());
+    let running = RunningFleet::start_with(directory, connect(), options.clone()).await.seen().await;
+    running.create("one").await.unwrap();
+    eventually("the first is being built", async || coder.workspaces().len() == 1).await;
+    let directory = running.stop().await;
+    let running = RunningFleet::start_with(directory, connect(), options).await.seen().await;
+    eventually("its build counts again", async || {
+        running.fleet.fleet_status(&operator()).await.unwrap().slots.used == 1
+    })
+    .await;
+    coder.set_pace(Pace::PerRead);
+    running.becomes("one", AgentStatus::Idle).await;
+}
+
+#[tokio::test]
+async fn the_list_of_one_agent_goes_back_however_much_others_did() {
+    let scene = ready().await;
+    let agent = scene.running.show("one").await.unwrap().agent.id;
+    scene.running.create("two").await.unwrap();
+    scene.running.becomes("two", AgentStatus::Idle).await;
+    settled(&scene.running).await;
+    for _ in 0..1_000 {
+        let mut done = Operation::accepted(agent, OperationKind::Start, "ann", Utc::now());
+        done.state = OperationState::Done;
+        scene.running.store.operation_accept(&done, None).await.unwrap();
+    }
+    let request = ListOperations {
+        agent: Some("TWO".to_owned()),
+        ended: Ended::Included,
+        page: PageRequest::parse(1, 100).unwrap(),
+    };
+    let page = scene.running.fleet.operation_list(&operator(), request).await.unwrap();
+    assert_eq!(page.items.len(), 1);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use fleet_mcp::app::FleetOptions;
+use fleet_mcp::app::agents::{ChangeAgent, RequestToken};
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::AgentId;
@@ -14,8 +15,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::harness::{
-    CoderStub, Crew, Fault, Matches, Pace, Rule, RunningFleet, Scene, When, client, eventually,
-    fleet_options, operator, stub,
+    CoderStub, Crew, Fault, Matches, Pace, Rule, RunningFleet, Scene, When, change_command, client,
+    eventually, fleet_options, operator, stub,
 };
 
 const BUILD: &str = "/api/v2/workspaces/{id}/builds";
@@ -76,6 +77,24 @@ async fn an_agent_that_is_being_deleted_takes_no_other_change() {
     scene.running.is_gone("one").await;
     let expected = [ended("create", "done", None), ended("delete", "done", None)];
     assert_eq!(ends(&scene.running, id).await, expected);
+}
+
+#[tokio::test]
+async fn a_repeated_key_finds_its_change_while_the_agent_is_being_deleted() {
+    let scene = Scene::new(Pace::Instant).await;
+    ready(&scene.running, "one").await;
+    let stop = || ChangeAgent {
+        request: Some(RequestToken { key: "k".into(), fingerprint: [1; 32] }),
+        ..change_command("one")
+    };
+    let first = scene.running.fleet.agent_stop(&operator(), stop()).await.unwrap().operation;
+    scene.running.becomes("one", AgentStatus::Stopped).await;
+    scene.coder.set_pace(Pace::Held);
+    scene.running.delete("one").await.unwrap();
+    let again = scene.running.fleet.agent_stop(&operator(), stop()).await.unwrap().operation;
+    assert_eq!((first.is_some(), again), (true, first));
+    scene.coder.set_pace(Pace::PerRead);
+    scene.running.is_gone("one").await;
 }
 
 #[tokio::test]

@@ -38,7 +38,8 @@ pub(crate) use eventually::{eventually, eventually_within};
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
-    RunningFleet, Scene, caller, client, create_command, fleet_options, list_all, operator, stub, template,
+    RunningFleet, Scene, caller, change_command, client, create_command, fleet_options, list_all, operator,
+    stub, template,
 };
 pub(crate) use live::{Live, live};
 pub(crate) use local::{
