@@ -250,6 +250,10 @@ fn a_turn_ends_the_task_in_its_own_words() {
         assert_eq!(matches!(step, Step::End(Ending { needs_answer: true, .. })), is_question);
     }
     assert_eq!(ends(&plan(&facts(&task, &runner(true, vec![])))).map(|end| end.0), Some(TaskState::Failed));
+    let mut canceled = task;
+    canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
+    let crashed = runner(true, vec![turn(&canceled, TurnState::Ended(TurnEnd::Crashed))]);
+    assert_eq!(ends(&plan(&facts(&canceled, &crashed))).map(|end| end.0), Some(TaskState::Canceled));
 }
 
 #[test]
