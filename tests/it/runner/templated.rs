@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::workspace::Workspace;
+use super::workspace::{Runner, Workspace};
 use crate::harness::{eventually, script};
 
 const WITHOUT: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
@@ -74,7 +74,12 @@ async fn the_first_run_waits_for_the_fleet_and_goes_on_without_it() {
 async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
     let workspace = Workspace::new().script("echo done\n", "").variable("FLEET_BRIEFING_MS", "600000");
     let runner = workspace.start().await;
+    let is_under_way = async |runner: &Runner, turn: usize| {
+        eventually("it is under way", async || runner.state().await["turns"][turn]["state"] == "working")
+            .await;
+    };
     runner.say("One.").await;
+    is_under_way(&runner, 0).await;
     runner.escape().await;
     runner.stable().await;
     let interrupted = json!({ "outcome": "interrupted", "by": "request" });
@@ -82,7 +87,7 @@ async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
     drop(runner);
     let runner = workspace.start().await;
     runner.say("Two.").await;
-    eventually("it is under way", async || runner.state().await["turns"][1]["state"] == "working").await;
+    is_under_way(&runner, 1).await;
     provision(&workspace);
     runner.stable().await;
     assert_eq!(runner.outcomes().await.pop().unwrap().1, complete("done"));
