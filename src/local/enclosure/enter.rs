@@ -96,15 +96,17 @@ fn enclose(order: &Order, more: UnshareFlags) -> Result<(), EncloseError> {
 fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
     mounts::detach().map_err(EncloseError::Namespaces)?;
     let order = &with_aliases(order)?;
-    for path in names_above(order) {
-        mounts::pin(path).map_err(|source| EncloseError::Pin { path: path.to_owned(), source })?;
-    }
     for place in &order.hide {
         mounts::hide(place, &order.keep)
             .map_err(|source| EncloseError::Hide { path: place.path.clone(), source })?;
     }
     for path in &order.read_only {
         mounts::protect(path).map_err(|source| EncloseError::Protect { path: path.clone(), source })?;
+    }
+    // Last, so that each of these recursive mounts has what hides and protects in it. A command that leaves its mounts
+    // behind can rename the directories below them; whichever mount it then finds them in, they are hidden there.
+    for path in names_above(order) {
+        mounts::pin(path).map_err(|source| EncloseError::Pin { path: path.to_owned(), source })?;
     }
     match order.terminals {
         Terminals::Own => mounts::own_terminals().map_err(EncloseError::Namespaces),

@@ -115,3 +115,45 @@ async fn a_store_beside_other_files_is_refused_before_anything_is_made_there() {
     })
     .await;
 }
+
+/// Leaves all mounts of the workspace behind, which are what cannot be renamed, and runs `$2` in the directory `$1`.
+const BEHIND_ALL_MOUNTS: &str = r#"
+exec 9<"$1"
+unshare -Urm sh -c '
+    mount -t tmpfs none /mnt && cd /mnt && mkdir old
+    for directory in /bin /lib /lib64 /usr /proc; do
+        if [ -L $directory ]; then cp -P $directory .
+        elif [ -d $directory ]; then mkdir .$directory && mount --rbind $directory .$directory; fi
+    done
+    /usr/sbin/pivot_root . old && umount -l old && cd /proc/self/fd/9 && eval "$1"' sh "$2" 2>&1
+"#;
+
+#[tokio::test]
+async fn an_agent_that_moves_the_data_directory_while_another_one_starts_shows_it_to_neither() {
+    as_each_user(async |program| {
+        let up = Up::start(&program).await;
+        for name in ["mallory", "accomplice"] {
+            up.agent(name).await;
+        }
+        up.change("accomplice", "stop").await;
+        let above = program.directory.path().display();
+        let act = async |command: &str| {
+            let script = format!("set -- '{above}' '{command}'\n{BEHIND_ALL_MOUNTS}");
+            String::from_utf8_lossy(&up.exec("mallory", &script).await.stdout).into_owned()
+        };
+        assert_eq!(
+            act("mkdir other && mv data other/data && ln -s other/data data && echo moved").await,
+            "moved\n"
+        );
+        up.change("accomplice", "start").await;
+        up.provisioned("accomplice").await;
+        assert_eq!(act("rm data && mv other/data data && echo back").await, "back\n");
+        let look =
+            format!("cd '{above}'; cat data/*.token other/data/*.token 2>/dev/null; ls data data/workspaces");
+        for name in ["mallory", "accomplice"] {
+            let seen = String::from_utf8_lossy(&up.exec(name, &look).await.stdout).into_owned();
+            assert_eq!(seen, format!("data:\nworkspaces\n\ndata/workspaces:\n{name}\n"), "{name}");
+        }
+    })
+    .await;
+}
