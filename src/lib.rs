@@ -3,8 +3,8 @@
 //! Layers, outermost first; a `tidy` test holds who may import whom:
 //! `cli`, `mcp` and `web` are the surfaces, `view` the shapes they share, `app` the use cases,
 //! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server. `local` is a Coder of
-//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs. `serve` is
-//! the HTTP server under all of them.
+//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs. `process` finds and ends
+//! processes of this machine, and `serve` is the HTTP server under all of them.
 
 pub mod app;
 pub mod boot;
@@ -17,6 +17,7 @@ pub mod engine;
 pub mod hooks;
 pub mod local;
 pub mod mcp;
+pub mod process;
 pub mod runner;
 pub mod serve;
 pub mod store;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use moka::future::Cache;
@@ -21,6 +22,8 @@ use crate::domain::role::{DEFAULT_ROLE, Role, RoleKind};
 
 /// Names of the parameter that carries the spec to the agent.
 const PROMPT_PARAMETERS: [&str; 2] = ["AI Prompt", "ai_prompt"];
+/// A create is accepted without the template's newest version when Coder takes longer than this to name it.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
 /// Versions never change, so what they declare is asked once.
 const KNOWN_VERSIONS: u64 = 2_000;
 
@@ -131,11 +134,8 @@ impl Fleet {
 
     /// What discovery found last; before the first success nothing can be said.
     pub(super) fn found(&self) -> Result<Arc<Found>, Error> {
-        self.0.discovery.found.load_full().ok_or_else(|| {
-            let reason =
-                self.health().now().error.unwrap_or_else(|| "its templates are not known yet".into());
-            Error::CoderUnavailable(reason)
-        })
+        let found = self.0.discovery.found.load_full();
+        found.ok_or_else(|| self.health().now().unavailable("its templates are not known yet"))
     }
 
     /// The project of that name; a name not known yet is looked for once more, since templates come and go.
@@ -148,19 +148,79 @@ impl Fleet {
         {
             return Ok(info.clone());
         }
-        let known: Vec<String> =
-            self.found()?.projects.iter().map(|info| info.project.name.clone()).collect();
-        Err(Error::CatalogNotFound { what: "project", name: name.to_owned(), known: listed(&known) })
+        Err(self.no_project(name))
+    }
+
+    fn no_project(&self, name: &str) -> Error {
+        match self.found() {
+            Ok(found) => {
+                let known: Vec<String> =
+                    found.projects.iter().map(|info| info.project.name.clone()).collect();
+                Error::CatalogNotFound { what: "project", name: name.to_owned(), known: listed(&known) }
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// The project as its file and its template are now: both may be newer than the last look at the templates.
+    pub(super) async fn project_renewed(
+        &self,
+        known: ProjectInfo,
+    ) -> Result<Result<ProjectInfo, CoderError>, Error> {
+        match self.project_looked_up(&known).await {
+            // The template was deleted or renamed: only a look at all of them tells what became of the project.
+            Err(error) if is_absence(&error) => {
+                if let Err(error) = self.discovery_refresh().await {
+                    return Ok(Err(error));
+                }
+                let found = self.found()?;
+                let renewed = found.project(&known.project.name).cloned();
+                renewed.map(Ok).ok_or_else(|| self.no_project(&known.project.name))
+            }
+            looked_up => Ok(looked_up),
+        }
+    }
+
+    async fn project_looked_up(&self, known: &ProjectInfo) -> Result<ProjectInfo, CoderError> {
+        let template = self.coder().template_by_name(known.organization, &known.template_name).await?;
+        let declared = self.declared(template.active_version_id).await?;
+        let (template_id, version) = (template.id, template.active_version_id);
+        let project = self.project_file_now(&known.project);
+        Ok(ProjectInfo { project, template_id, version, declared, ..known.clone() })
+    }
+
+    /// The project as its file says now; one without a file is as it was.
+    fn project_file_now(&self, known: &Project) -> Project {
+        self.0.catalog.reload();
+        let files = self.0.catalog.files();
+        let is_it = |project: &&Project| {
+            (name_key(&project.name), name_key(&project.template))
+                == (name_key(&known.name), name_key(&known.template))
+        };
+        files.projects.values().find(is_it).unwrap_or(known).clone()
+    }
+
+    /// The same for a caller that waits: without an answer in time the last look at the templates counts, and the
+    /// version is looked up again before the build.
+    pub(super) async fn project_renewed_soon(&self, known: ProjectInfo) -> Result<ProjectInfo, Error> {
+        if !self.health().now().is_reachable() {
+            return Ok(known);
+        }
+        match tokio::time::timeout(LOOKUP_LIMIT, self.project_renewed(known.clone())).await {
+            Ok(renewed) => Ok(renewed?.unwrap_or(known)),
+            Err(_) => Ok(known),
+        }
     }
 
     /// The role of that name for agents of this project: a file, a preset, or both.
     pub(super) fn role_of_project(&self, info: &ProjectInfo, name: &str) -> Result<Role, Error> {
         let roles = roles_of(&self.0.catalog.files(), info);
         let key = name_key(name);
-        let is_named = |role: &Role| name_key(&role.id) == key || name_key(&role.name) == key;
         let known: Vec<String> = roles.iter().map(|info| info.role.id.clone()).collect();
-        let found = roles.into_iter().map(|info| info.role).find(is_named);
-        found.ok_or_else(|| Error::CatalogNotFound {
+        // An id goes before a name, as with role files: rights are decided by the file that has the name.
+        let by_id = roles.iter().find(|info| name_key(&info.role.id) == key);
+        let found = by_id.or_else(|| roles.iter().find(|info| name_key(&info.role.name) == key));
+        found.map(|info| info.role.clone()).ok_or_else(|| Error::CatalogNotFound {
             what: "role",
             name: name.to_owned(),
             known: listed(&known),
@@ -272,6 +332,11 @@ impl Fleet {
         self.0.discovery.versions.insert(version, Arc::clone(&declared)).await;
         Ok(declared)
     }
+}
+
+/// Coder shows no such template to this token.
+fn is_absence(error: &CoderError) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Gone | ErrorKind::Forbidden)
 }
 
 /// Trouble that every other call would have too.

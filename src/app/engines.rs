@@ -3,6 +3,7 @@
 //! These are for other use cases, which have checked the caller's rights; no surface calls them directly.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,8 +16,9 @@ use super::snapshot::AgentState;
 use crate::coder::exec::{Command, Exit, Inherited};
 use crate::domain::environment;
 use crate::domain::hosting::Hosting;
+use crate::domain::project::Project;
 use crate::engine::codex::{self, Sandbox};
-use crate::engine::{self, EngineWord, found};
+use crate::engine::{self, EngineWord, found, installed};
 
 /// One line for each of the programs named that there is, as `NAME PATH`.
 const LOOK: &str = r#"for name do path=$(command -v "$name") && echo "$name $path"; done; true"#;
@@ -48,6 +50,8 @@ pub struct EngineOptions {
     pub word: EngineWord,
     /// This very program; workspaces on this machine can start it by this path.
     pub own_program: PathBuf,
+    /// The directories of programs on this machine, as in PATH.
+    pub path: OsString,
 }
 
 impl Fleet {
@@ -73,6 +77,24 @@ impl Fleet {
             EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => Ok(word),
             EngineWord::Custom | EngineWord::Demo => Ok(word),
         }
+    }
+
+    /// Refuses an agent whose project names an engine that cannot be started. Embedded agents run on this machine;
+    /// what a deployment's workspaces have installed is not known before they run.
+    pub(super) fn check_engine(&self, project: &Project) -> Result<(), Error> {
+        let Some(word) = project.engine.as_deref() else { return Ok(()) };
+        let name = || project.name.clone();
+        let unknown = |_| Error::EngineUnknown { project: name(), word: word.to_owned() };
+        let word = engine::by_word(word).map_err(unknown)?;
+        let is_program = match word {
+            EngineWord::Claude | EngineWord::Codex | EngineWord::CursorAgent => true,
+            EngineWord::Auto | EngineWord::Custom | EngineWord::Demo => false,
+        };
+        let is_here = matches!(self.hosting(), Hosting::Embedded(_));
+        if is_here && is_program && installed::program(word.word(), &self.options().engine.path).is_none() {
+            return Err(Error::EngineMissing { project: name(), word });
+        }
+        Ok(())
     }
 
     /// By what our own program is started in a workspace: the demo engine is a part of it.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use thiserror::Error as ThisError;
 
+use super::health::TokenRefused;
 use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::access::Denial;
 use crate::domain::agent::AgentStatus;
@@ -11,6 +12,7 @@ use crate::domain::id::OperationId;
 use crate::domain::metadata::{MOST_BYTES, MOST_KEYS};
 use crate::domain::operation::{Failure, OperationState};
 use crate::domain::token::Refusal;
+use crate::engine::{self, EngineWord};
 use crate::store::StoreError;
 
 #[derive(Debug, ThisError)]
@@ -29,6 +31,8 @@ pub enum Error {
     TokenNotFound(String),
     #[error("rescue '{0}' not found")]
     RescueNotFound(String),
+    #[error("'{asked}' is the beginning of several rescues: {found}")]
+    SeveralRescues { asked: String, found: String },
     #[error("rescue '{id}' has nothing to restore: {outcome}")]
     NothingRescued { id: String, outcome: String },
     #[error("operation '{0}' not found")]
@@ -59,6 +63,10 @@ pub enum Error {
     BeingDeleted(String),
     #[error("agent '{name}' has no engine: {reason}")]
     EngineUnavailable { name: String, reason: String },
+    #[error("project '{project}' names the engine '{word}', which does not exist")]
+    EngineUnknown { project: String, word: String },
+    #[error("project '{project}' names the engine '{word}', which is not installed on the server's machine")]
+    EngineMissing { project: String, word: EngineWord },
     #[error("{0}")]
     Forbidden(Denial),
     /// The caller's token was good when it called and is not any more.
@@ -68,6 +76,8 @@ pub enum Error {
     KeyReused,
     #[error("Coder cannot be reached: {0}")]
     CoderUnavailable(String),
+    #[error(transparent)]
+    CoderTokenRefused(TokenRefused),
     #[error("Coder refused: {0}")]
     CoderRejected(String),
     #[error("Coder limits our requests")]
@@ -171,6 +181,7 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Self::Invalid { .. } | Self::NoDirectory(_) | Self::NoRepository(_) => Code::InvalidInput,
+            Self::SeveralRescues { .. } => Code::InvalidInput,
             Self::AgentNotFound(_) | Self::CatalogNotFound { .. } | Self::TokenNotFound(_) => Code::NotFound,
             Self::RescueNotFound(_) | Self::NothingRescued { .. } | Self::RunNotFound(_) => Code::NotFound,
             Self::SquadNotFound(_) | Self::MemberNotFound(_) | Self::OperationNotFound(_) => Code::NotFound,
@@ -179,11 +190,12 @@ impl Error {
             Self::QueueFull(_) | Self::MetadataFull(_) => Code::CapacityExceeded,
             Self::NoTask(_) | Self::OperationEnded { .. } | Self::CleanUp(_) => Code::NoTask,
             Self::NotReady { .. } | Self::BeingDeleted(_) => Code::AgentNotReady,
-            Self::EngineUnavailable { .. } => Code::EngineUnavailable,
+            Self::EngineUnavailable { .. } | Self::EngineUnknown { .. } => Code::EngineUnavailable,
+            Self::EngineMissing { .. } => Code::EngineUnavailable,
             Self::Forbidden(_) => Code::Forbidden,
             Self::TokenRefused(_) => Code::Unauthenticated,
             Self::KeyReused => Code::KeyReused,
-            Self::CoderUnavailable(_) => Code::CoderUnavailable,
+            Self::CoderUnavailable(_) | Self::CoderTokenRefused(_) => Code::CoderUnavailable,
             Self::CoderRejected(_) => Code::CoderRejected,
             Self::RateLimited => Code::RateLimited,
             Self::Operation(failure) => Code::parse(&failure.code),
@@ -208,6 +220,7 @@ impl Error {
             Self::RescueNotFound(_) | Self::NothingRescued { .. } => {
                 "Run 'fleet-mcp rescue list' to see what was saved.".into()
             }
+            Self::SeveralRescues { .. } => "Give more of the id.".into(),
             Self::SquadNotFound(_) => "Call squad_status without squadId to see your squads.".into(),
             Self::MemberNotFound(_) => "Call squad_status with the squadId alone to see its members.".into(),
             Self::OperationNotFound(_) => "Call list_operations to see the operations there are.".into(),
@@ -237,12 +250,19 @@ impl Error {
                 "Ask an operator to install an engine there, or to restart the server with --engine demo."
                     .into()
             }
+            Self::EngineUnknown { project, .. } => {
+                format!("Set engine in the project file of '{project}' to one of: {}.", engine::words())
+            }
+            Self::EngineMissing { word, .. } => {
+                format!("Install {word} on the server's machine, then call again.")
+            }
             Self::Forbidden(_) => "Ask an operator to do this or to give you a token that may.".into(),
             Self::TokenRefused(refusal) => refusal.next_action().into(),
             Self::KeyReused => "Take a new request_key for the new arguments.".into(),
             Self::CoderUnavailable(_) => {
                 "Call fleet_status until coder.reachable is true, then call again.".into()
             }
+            Self::CoderTokenRefused(refused) => refused.remedy().into(),
             Self::CoderRejected(_) => "Correct what Coder names, then call again.".into(),
             Self::RateLimited => "Wait a minute, then call again.".into(),
             Self::Operation(_) => {
@@ -269,8 +289,11 @@ impl Error {
             | Self::NoDirectory(_)
             | Self::NoRepository(_)
             | Self::CatalogNotFound { .. }
+            | Self::EngineUnknown { .. }
+            | Self::EngineMissing { .. }
             | Self::TokenNotFound(_)
             | Self::RescueNotFound(_)
+            | Self::SeveralRescues { .. }
             | Self::NothingRescued { .. }
             | Self::OperationNotFound(_)
             | Self::RunNotFound(_)
@@ -278,7 +301,8 @@ impl Error {
             | Self::MemberNotFound(_)
             | Self::Forbidden(_)
             | Self::TokenRefused(_) => None,
-            Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderRejected(_) => None,
+            Self::KeyReused | Self::CoderUnavailable(_) | Self::CoderTokenRefused(_) => None,
+            Self::CoderRejected(_) => None,
             Self::RateLimited | Self::Operation(_) => None,
             Self::DiskFull | Self::Store(_) => None,
         }
@@ -307,9 +331,11 @@ impl From<StoreError> for Error {
 
 impl From<CoderError> for Error {
     fn from(error: CoderError) -> Self {
+        if let Some(refused) = TokenRefused::of(&error) {
+            return Self::CoderTokenRefused(refused);
+        }
         match (error.kind(), error.outcome()) {
             (ErrorKind::RateLimited { .. }, _) => Self::RateLimited,
-            (ErrorKind::Unauthorized, _) => Self::CoderUnavailable("it does not accept our token".into()),
             (_, Outcome::Refused) => Self::CoderRejected(error.to_string()),
             (_, Outcome::NotSent | Outcome::Unclear) => Self::CoderUnavailable(error.to_string()),
         }

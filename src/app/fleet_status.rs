@@ -8,10 +8,11 @@ use super::Fleet;
 use super::caller::{Caller, Deed};
 use super::error::Error;
 use super::health::CoderHealth;
-use super::snapshot::AgentState;
+use super::snapshot::{AgentState, Snapshot};
 use crate::domain::access::{Action, Target};
 use crate::domain::agent::{AgentStatus, Attention};
 use crate::domain::name::AgentName;
+use crate::domain::usage::UsageTotal;
 
 pub use super::slots::SlotUse;
 
@@ -20,7 +21,13 @@ pub struct FleetOverview {
     pub counts: BTreeMap<AgentStatus, u64>,
     pub slots: SlotUse,
     pub attention: Vec<Notice>,
+    /// What all agents used on this UTC day.
+    pub spend_today: UsageTotal,
     pub coder: CoderHealth,
+    /// The state of each outside MCP server that this server routes to, by name.
+    pub mcp_servers: BTreeMap<String, String>,
+    /// What each live agent has used so far, runs workspaces included.
+    pub usage: Vec<(AgentName, UsageTotal)>,
     pub observed_at: Option<DateTime<Utc>>,
 }
 
@@ -42,10 +49,24 @@ impl Fleet {
             counts: snapshot.counts(),
             slots: self.0.slots.in_use(),
             attention: snapshot.agents.values().filter_map(|state| notice_of(state)).collect(),
+            spend_today: self.store().usage_on(Utc::now()).await?,
             coder: self.health().now(),
+            mcp_servers: routed_servers(),
+            usage: usage_of(&snapshot),
             observed_at: snapshot.observed_at,
         })
     }
+}
+
+/// None: no setting names an outside MCP server, and one that does stops the start as an unknown key.
+fn routed_servers() -> BTreeMap<String, String> {
+    BTreeMap::new()
+}
+
+/// Only those of which something was counted.
+fn usage_of(snapshot: &Snapshot) -> Vec<(AgentName, UsageTotal)> {
+    let counted = snapshot.agents.values().filter(|state| !state.usage.is_empty());
+    counted.map(|state| (state.agent.name.clone(), state.usage)).collect()
 }
 
 fn notice_of(state: &AgentState) -> Option<Notice> {
@@ -67,6 +88,11 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
         (Attention::NeedsInput, _) => format!("Answer '{name}' with start_agent_task."),
         (Attention::FailedTask, _) => {
             format!("Call show_agent_task_history for '{name}', then start_agent_task with a corrected task.")
+        }
+        (Attention::Unreachable, _) if state.live.is_connected() => {
+            format!(
+                "Call restart_agent for '{name}': its workspace is up, but the agent in it does not answer."
+            )
         }
         (Attention::Unreachable, _) => format!("Wait half a minute; if '{name}' stays away, restart_agent."),
         (Attention::Parked, _) => format!("Nothing: '{name}' goes on by itself when its limit is over."),

@@ -3,19 +3,79 @@
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
+use super::error::Error;
+use crate::coder::{CoderError, ErrorKind, TokenOrigin};
+
+/// Coder does not take the server's token: nothing but another one helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("Coder refused the server's token ({status})")]
+pub struct TokenRefused {
+    status: u16,
+    origin: TokenOrigin,
+}
+
+impl TokenRefused {
+    /// A token that Coder does not accept for any call.
+    pub(super) fn of(error: &CoderError) -> Option<Self> {
+        let refused = Self::of_answer(error)?;
+        (error.kind() == ErrorKind::Unauthorized).then_some(refused)
+    }
+
+    /// The same of the list of workspaces: a token that may not even read that list is of no use either.
+    pub(super) fn of_list(error: &CoderError) -> Option<Self> {
+        let refused = Self::of_answer(error)?;
+        matches!(error.kind(), ErrorKind::Unauthorized | ErrorKind::Forbidden).then_some(refused)
+    }
+
+    fn of_answer(error: &CoderError) -> Option<Self> {
+        let answer = error.answer()?;
+        Some(Self { status: answer.status.as_u16(), origin: answer.token_origin? })
+    }
+
+    /// Names the one setting that the token came from.
+    pub(super) fn remedy(self) -> &'static str {
+        match self.origin {
+            TokenOrigin::Environment => {
+                "Set CODER_SESSION_TOKEN to a token that Coder accepts and restart the server."
+            }
+            TokenOrigin::File => {
+                "Write a token that Coder accepts into the file that coder.token_file names."
+            }
+            TokenOrigin::Embedded => "Restart the server.",
+        }
+    }
+
+    fn with_remedy(self) -> String {
+        format!("{self}. {}", self.remedy())
+    }
+}
+
 /// What is known of the connection to Coder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CoderHealth {
     pub version: Option<String>,
     pub last_ok_at: Option<DateTime<Utc>>,
     pub error: Option<String>,
-    /// Coder does not take our token: nothing but a new one helps.
-    pub is_unauthorized: bool,
+    pub refused: Option<TokenRefused>,
 }
 
 impl CoderHealth {
     pub fn is_reachable(&self) -> bool {
         self.error.is_none() && self.last_ok_at.is_some()
+    }
+
+    /// The error of a call that has no answer without Coder; `unasked` says what is missing before the first look.
+    pub(super) fn unavailable(&self, unasked: &str) -> Error {
+        match (self.refused, &self.error) {
+            (Some(refused), _) => Error::CoderTokenRefused(refused),
+            (None, Some(error)) => Error::CoderUnavailable(error.clone()),
+            (None, None) => Error::CoderUnavailable(unasked.to_owned()),
+        }
+    }
+
+    /// What accepted changes wait for at present.
+    pub(super) fn awaited(&self) -> Option<String> {
+        self.error.as_ref().map(|error| format!("waits for Coder: {error}"))
     }
 }
 
@@ -33,11 +93,12 @@ impl Health {
         self.0.borrow().clone()
     }
 
-    /// Returns once Coder answers; at once if it does.
-    pub(super) async fn reachable(&self) {
+    /// Returns once Coder answers or has another trouble than this; at once if that is so.
+    pub(super) async fn other_than(&self, trouble: Option<&String>) {
         let mut changes = self.0.subscribe();
+        let is_other = |health: &CoderHealth| health.is_reachable() || health.error.as_ref() != trouble;
         // The sender lives as long as we do, so an end of changes cannot happen while anyone waits.
-        let _seen = changes.wait_for(CoderHealth::is_reachable).await;
+        let _seen = changes.wait_for(is_other).await;
     }
 
     /// Returns once Coder has been asked, whatever it said.
@@ -55,7 +116,7 @@ impl Health {
         self.0.send_modify(|health| {
             health.last_ok_at = Some(at);
             health.error = None;
-            health.is_unauthorized = false;
+            health.refused = None;
         });
         if was_down {
             tracing::info!("Coder answers again");
@@ -63,16 +124,18 @@ impl Health {
     }
 
     /// Says it once: the same trouble seen again is not news.
-    pub(super) fn set_error(&self, error: String, is_unauthorized: bool) {
+    pub(super) fn set_error(&self, error: &CoderError) {
+        let refused = TokenRefused::of_list(error);
+        let error = refused.map_or_else(|| error.to_string(), TokenRefused::with_remedy);
         let is_news = self.0.borrow().error.as_ref() != Some(&error);
-        if is_news && is_unauthorized {
-            tracing::error!("Coder does not accept our token; set a new one, nothing is done until then");
+        if is_news && refused.is_some() {
+            tracing::error!("{error} Nothing is done until then.");
         } else if is_news {
             tracing::warn!(error, "Coder cannot be reached; reads serve the last state, changes wait");
         }
         self.0.send_modify(|health| {
             health.error = Some(error);
-            health.is_unauthorized = is_unauthorized;
+            health.refused = refused;
         });
     }
 }

@@ -43,12 +43,11 @@ impl Fleet {
     }
 
     /// Keeps what can still be read of an agent that is about to go down; one that does not answer holds up nothing.
+    /// Its status may say already that it stops, so only its app can tell.
     pub(super) async fn log_keep_last(&self, agent: AgentId) {
         let Some(state) = self.board().now().by_id(agent).cloned() else { return };
-        if state.agent.sighting.status.is_ready() {
-            let app = self.app_glance(&state).await;
-            self.log_keep(&state, &app).await;
-        }
+        let app = self.app_glance(&state).await;
+        self.log_keep(&state, &app).await;
     }
 
     /// Keeps a copy of what the app shows; a copy that cannot be written holds up nothing.

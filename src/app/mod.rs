@@ -30,8 +30,10 @@ mod shutdown;
 mod slots;
 pub mod snapshot;
 pub mod squads;
+mod starts;
 pub mod tasks;
 pub mod tokens;
+mod usage;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -61,6 +63,7 @@ use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 use squads::SquadOptions;
+use starts::StartCounter;
 use tokens::RefusedCalls;
 
 /// How the fleet is run.
@@ -72,6 +75,8 @@ pub struct FleetOptions {
     pub parallel_builds: NonZeroUsize,
     /// Busy without a sign of life for this long is stuck.
     pub stuck_after: TimeDelta,
+    /// An app that has not answered for this long is out of reach.
+    pub silent_after: TimeDelta,
     /// A build that takes longer than this has failed for us.
     pub build_timeout: Duration,
     /// Where templates are told that we can be reached.
@@ -106,6 +111,7 @@ struct Parts {
     slots: Slots,
     runs: ActiveRuns,
     metadata: MetadataReader,
+    starts: StartCounter,
     failures: Failures,
     app_slugs: AppSlugs,
     engines: FoundEngines,
@@ -139,6 +145,7 @@ impl Fleet {
             slots: Slots::new(options.parallel_builds),
             runs: ActiveRuns::default(),
             metadata: MetadataReader::new(coder.clone()),
+            starts: StartCounter::new(coder.clone()),
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),
             engines: FoundEngines::default(),

@@ -83,6 +83,10 @@ impl Fleet {
             .is_ok()
         };
         found.retain(may);
+        let awaited = self.health().now().awaited();
+        for listed in found.iter_mut().filter(|listed| !listed.operation.state.is_ended()) {
+            listed.awaited.clone_from(&awaited);
+        }
         Ok(request.page.of(&found))
     }
 
@@ -234,6 +238,7 @@ mod tests {
                 project: String::new(),
                 role: String::new(),
                 created_by: None,
+                awaited: None,
             };
             told(&listed, Some(clean_up))
         };

@@ -14,13 +14,14 @@ use super::error::Error;
 use super::provision::Identity;
 use crate::domain::agent::{Agent, AgentStatus};
 use crate::domain::id::{AgentId, WorkspaceId};
-use crate::domain::metadata::{self, AGENT_SPEC, Dated, Metadata, PULL_REQUEST_URL};
+use crate::domain::metadata::{self, AGENT_SPEC, Dated, Metadata, PULL_REQUEST_URL, START_NOTE};
 use crate::domain::name::name_key;
 use crate::domain::provision::Provision;
 use crate::domain::role::RoleKind;
 use crate::domain::status::Observation;
 use crate::domain::task::TaskState;
-use crate::domain::words::{BuildStatus, Transition};
+use crate::domain::usage::{Mark, UsageTotal};
+use crate::domain::words::{BuildStatus, Connection, Transition};
 use crate::store::LatestTasks;
 
 /// One agent: its row, its tasks, and what Coder showed of it last.
@@ -32,6 +33,10 @@ pub struct AgentState {
     /// The merged view of all sources.
     pub metadata: Metadata,
     pub workspace_url: Option<String>,
+    /// What was counted of it.
+    pub usage: UsageTotal,
+    /// How many starts it has had; only a look at one agent asks for it.
+    pub starts: Option<i64>,
     /// What the agent was given to call us with.
     pub identity: Identity,
     pub(super) own_metadata: Metadata,
@@ -42,6 +47,8 @@ pub struct AgentState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Live {
     pub(super) metadata: Metadata,
+    /// What the workspace itself says about its start; nothing that the agent says stands for it.
+    pub(super) start_note: Option<String>,
     /// The newest report of the current build, while it says `working`.
     pub(super) working_on: Option<ReportedWork>,
     pub(super) workspace_agent: Option<Uuid>,
@@ -58,6 +65,8 @@ pub(super) struct Live {
     pub(super) started_at: Option<DateTime<Utc>>,
     /// When the agent's app last said that it waits for input.
     pub(super) resting_at: Option<DateTime<Utc>>,
+    /// The figures that the last look showed, which are counted or rejected.
+    pub(super) usage_told: Option<Mark>,
 }
 
 /// What an agent reported to work on, and when.
@@ -92,6 +101,12 @@ impl Live {
             && self.transition == Some(Transition::Start)
     }
 
+    /// Was every workspace agent connected at the last look?
+    pub(super) fn is_connected(&self) -> bool {
+        let agents = self.observation.as_deref().map(|seen| seen.agents.as_slice()).unwrap_or_default();
+        !agents.is_empty() && agents.iter().all(|agent| agent.connection == Connection::Connected)
+    }
+
     /// However often an agent takes other keys, what is remembered of them stays within bounds.
     pub(super) fn bound_metadata(&mut self) {
         self.metadata = metadata::bounded(std::mem::take(&mut self.metadata), |_| false);
@@ -107,6 +122,8 @@ impl AgentState {
             own_metadata,
             metadata: Metadata::new(),
             workspace_url: None,
+            usage: UsageTotal::default(),
+            starts: None,
             identity: Identity::default(),
             live: Live::default(),
         };
@@ -119,6 +136,7 @@ impl AgentState {
         self.live = known.live.clone();
         self.workspace_url.clone_from(&known.workspace_url);
         self.identity = known.identity.clone();
+        self.usage = self.usage.later(known.usage);
         if known.tasks.stamp() > self.tasks.stamp() {
             self.tasks = known.tasks.clone();
         }
@@ -164,10 +182,12 @@ impl AgentState {
         }
         let merged = metadata::merge([given, self.live.metadata.clone(), self.own_metadata.clone()]);
         self.metadata = metadata::bounded(merged, |key| self.own_metadata.contains_key(key));
-        // The spec we were given is the spec, whatever a template echoes of it.
-        if metadata::is_value(&self.agent.spec) {
-            self.metadata
-                .insert(AGENT_SPEC.to_owned(), Dated { value: self.agent.spec.clone(), changed_at: at });
+        // Only the workspace itself says this, and the spec we were given is the spec, whatever a template echoes of it.
+        self.metadata.remove(START_NOTE);
+        let spec = Some(&self.agent.spec).filter(|spec| metadata::is_value(spec));
+        let fixed = [(AGENT_SPEC, spec), (START_NOTE, self.live.start_note.as_ref())];
+        for (key, value) in fixed.into_iter().filter_map(|(key, value)| Some((key, value?.clone()))) {
+            self.metadata.insert(key.to_owned(), Dated { value, changed_at: at });
         }
     }
 }
@@ -281,14 +301,16 @@ impl Fleet {
             self.store().metadata_live().await?.into_iter().collect();
         let mut given: HashMap<AgentId, Provision> =
             self.store().provisions_live().await?.into_iter().map(|given| (given.agent_id, given)).collect();
+        let mut usage: HashMap<AgentId, UsageTotal> = self.store().usage_live().await?.into_iter().collect();
         let revision = self.store().revision().await?;
         self.board().update(|snapshot| {
             for agent in agents {
+                let usage = usage.remove(&agent.id).unwrap_or_default();
                 let tasks = tasks.remove(&agent.id).unwrap_or_default();
                 let own = metadata.remove(&agent.id).unwrap_or_default();
                 let kind = self.role_kind_or_coding(&agent.role);
                 let identity = Identity { given: given.remove(&agent.id), trouble: None };
-                let state = AgentState { identity, ..AgentState::new(agent, kind, tasks, own) };
+                let state = AgentState { identity, usage, ..AgentState::new(agent, kind, tasks, own) };
                 snapshot.agents.insert(state.agent.name.key().into(), Arc::new(state));
             }
         });
@@ -304,10 +326,11 @@ impl Fleet {
         };
         let tasks = self.store().tasks_latest_of(id).await?;
         let own = self.store().metadata_of(id).await?;
+        let usage = self.store().usage_of(id).await?;
         let kind = self.role_kind_or_coding(&agent.role);
         let is_deleted = agent.deleted_at.is_some();
         let revision = agent.sighting.revision;
-        let mut fresh = AgentState::new(agent, kind, tasks, own);
+        let mut fresh = AgentState { usage, ..AgentState::new(agent, kind, tasks, own) };
         self.board().update(|snapshot| {
             if let Some(known) = snapshot.by_id(id) {
                 fresh.keep_newer(known);

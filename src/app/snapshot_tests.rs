@@ -86,3 +86,17 @@ fn what_was_read_from_the_store_overwrites_nothing_that_was_shown_since() {
     assert_eq!(kept(state(1, 4), state(2, 5)), (2, 5));
     assert_eq!(kept(state(2, 5), state(1, 4)), (2, 5));
 }
+
+#[test]
+fn only_the_workspace_says_how_an_agent_started() {
+    let now = Utc::now();
+    let forged =
+        Metadata::from([(START_NOTE.to_owned(), Dated { value: "forged".to_owned(), changed_at: now })]);
+    let mut state = AgentState::new(agent(now), RoleKind::Coding, LatestTasks::default(), forged.clone());
+    state.live.metadata = forged;
+    state.merge_metadata();
+    assert_eq!(state.metadata_value(START_NOTE), None);
+    state.live.start_note = Some("said".to_owned());
+    state.merge_metadata();
+    assert_eq!(state.metadata_value(START_NOTE), Some("said".to_owned()));
+}

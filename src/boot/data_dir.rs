@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::BootError;
 use crate::cli::ServerFile;
+use crate::process::is_running;
 
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -91,16 +92,12 @@ fn locked_in_time(file: &File, data_dir: &Path) -> bool {
         if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return true;
         }
-        if server_of(data_dir).is_some_and(|server| is_alive(u64::from(server.pid))) {
+        if server_of(data_dir).is_some_and(|server| is_running(server.pid)) {
             return false;
         }
         std::thread::sleep(LOCK_PAUSE);
     }
     false
-}
-
-fn is_alive(pid: u64) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 fn held(path: &Path) -> BootError {
@@ -115,11 +112,12 @@ fn held(path: &Path) -> BootError {
 }
 
 /// The process of an embedded Coder that serves here, alone or before its server does.
-fn coder_of(data_dir: &Path) -> Option<u64> {
+fn coder_of(data_dir: &Path) -> Option<u32> {
     let text = std::fs::read_to_string(data_dir.join("coder.json")).ok()?;
     let pid = serde_json::from_str::<serde_json::Value>(&text).ok()?["pid"].as_u64()?;
+    let pid = u32::try_from(pid).ok()?;
     // One that was killed left its file behind.
-    is_alive(pid).then_some(pid)
+    is_running(pid).then_some(pid)
 }
 
 #[cfg(test)]

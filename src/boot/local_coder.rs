@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::data_dir::DataDir;
-use super::{BootError, signals, store_place};
+use super::{BootError, store_place};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::app::doctor::HostInspection;
-use crate::config::{CoderSettings, Settings, SquadSettings, TemplateFile};
+use crate::config::{CoderSettings, Settings, SquadSettings, TemplateFile, TokenSource};
 use crate::domain::hosting::{HostFindings, Isolation};
 use crate::engine::EngineWord;
 use crate::local::{
     AgentFile, Inspector, LocalCoder, LocalOptions, RESPAWN_DELAY, RunnerCommand, SILENCE_LIMIT,
     TemplateFiles, TemplateSources,
 };
+use crate::process::StopSignals;
 use crate::telemetry::Secrets;
 
 /// Well below the limit that the embedded Coder keeps like a real one.
@@ -34,16 +35,17 @@ pub struct EmbeddedOptions {
     pub secrets: Secrets,
 }
 
-/// Serves a Coder and nothing else until SIGTERM or Ctrl-C.
+/// Serves a Coder and nothing else until SIGTERM, Ctrl-C or a hang-up.
 pub async fn local_coder(settings: &Settings, options: &EmbeddedOptions) -> Result<(), BootError> {
     let dir = DataDir::hold(&settings.data_dir)?;
+    let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let coder = start(settings, options).await?;
     tracing::info!(
         coder.url = %coder.url(),
         coder.token_file = %dir.file("coder.token").display(),
         "serving a Coder; set CODER_URL and CODER_SESSION_TOKEN to these"
     );
-    signals::asked_to_stop().await;
+    signals.received().await;
     coder.stop().await;
     Ok(())
 }
@@ -155,7 +157,7 @@ pub(super) fn settings_of(coder: &LocalCoder) -> CoderSettings {
     CoderSettings {
         url: coder.url().clone(),
         token: coder.token(),
-        token_file: None,
+        token_source: TokenSource::Embedded,
         requests_per_minute: REQUESTS_PER_MINUTE,
     }
 }

@@ -4,7 +4,6 @@ pub mod background;
 pub mod data_dir;
 mod local_coder;
 mod server;
-mod signals;
 mod squads;
 mod stdio;
 mod store_place;
@@ -72,6 +71,8 @@ pub enum BootError {
         #[source]
         source: std::io::Error,
     },
+    #[error("cannot watch for signals")]
+    Signals(#[source] std::io::Error),
     #[error("the server stopped unexpectedly")]
     Serve(#[source] std::io::Error),
     #[error(transparent)]

@@ -15,20 +15,22 @@ use url::Url;
 use super::background::LOG;
 use super::data_dir::DataDir;
 use super::local_coder::{self, EmbeddedOptions, LocalHost};
-use super::{BootError, signals, squads, store_place, token_file};
+use super::{BootError, squads, store_place, token_file};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::app::doctor::{HostInspection, Inspection};
 use crate::app::engines::EngineOptions;
 use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
-use crate::coder::{Client, ClientOptions, RetryPolicy};
-use crate::config::{CoderSettings, Settings};
+use crate::coder::{Client, ClientOptions, RetryPolicy, TokenOrigin};
+use crate::config::{CoderSettings, Settings, TokenSource};
 use crate::domain::budget::{Budget, Usd};
 use crate::domain::hosting::Hosting;
 use crate::domain::role::RoleKind;
+use crate::domain::task::SILENCE;
 use crate::engine::EngineWord;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
+use crate::process::StopSignals;
 use crate::serve::{self, Limits, OpenRequests};
 use crate::store::{Store, StoreOptions};
 use crate::web::{self, Access, Metrics, WebState};
@@ -67,6 +69,7 @@ struct Site<'a> {
     dir: &'a DataDir,
     store: &'a Store,
     bound: Bound,
+    signals: StopSignals,
     ready: Ready,
 }
 
@@ -79,13 +82,15 @@ struct Host<'a> {
     inspector: Option<Arc<dyn HostInspection>>,
 }
 
-/// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C or `down`.
+/// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C, a hang-up or `down`.
 pub async fn serve(settings: &Settings, engine: EngineWord, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
+    // A signal that comes before we serve stops us once we do.
+    let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let bound = bind(settings).await?;
     let store = open_store(settings).await?;
-    let site = Site { dir: &dir, store: &store, bound, ready };
+    let site = Site { dir: &dir, store: &store, bound, signals, ready };
     let host = Host { coder, hosting: Hosting::Deployment, engine, inspector: None };
     let served = run(settings, host, site).await;
     store.close().await;
@@ -99,6 +104,8 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
         return serve(settings, options.asked, ready).await;
     }
     let dir = DataDir::hold(&settings.data_dir)?;
+    // A signal that comes before we serve stops us once we do.
+    let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let bound = bind(settings).await?;
     // Refused before anything is made there.
     store_place::hidden_directory(settings)?;
@@ -107,7 +114,7 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     let mut settings = settings.clone();
     // Agents on this machine reach us where we listen.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
-    let site = Site { dir: &dir, store: &store, bound, ready };
+    let site = Site { dir: &dir, store: &store, bound, signals, ready };
     let coder = local_coder::settings_of(&local);
     let hosting = Hosting::Embedded(local.isolation().clone());
     // Agents of ours may have become demo agents for want of a CLI; whoever asks for a squad is told so instead.
@@ -139,14 +146,14 @@ async fn bind(settings: &Settings) -> Result<Bound, BootError> {
 }
 
 async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), BootError> {
-    let Site { dir, store, bound, ready } = site;
+    let Site { dir, store, bound, signals, ready } = site;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
     let coder_url = host.coder.url.clone();
     let running = start_fleet(settings, host, (store, &bound.url)).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
-    stop_on_signals(&running);
+    stop_on(signals, &running);
     let stop = running.stop.clone();
     // Whoever comes sooner waits at the door instead of being told that nothing is known yet.
     let looking = tokio::time::timeout(FIRST_LOOK, running.fleet.health().asked());
@@ -176,15 +183,17 @@ async fn start_fleet(
     };
     let catalog = Catalog::open(dirs);
     let own_program = std::env::current_exe().map_err(BootError::Serve)?;
-    let engine = EngineOptions { word: engine, own_program };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let engine = EngineOptions { word: engine, own_program, path };
     let mut options = fleet_options(settings, (hosting, engine), bound_url)?;
     options.inspection.host = inspector;
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
     let fleet = fleet.map_err(BootError::Fleet)?;
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     fleet.start(&stop, &tasks);
-    if let Some(path) = coder.token_file.clone() {
-        tasks.spawn(token_file::follow(fleet.clone(), client, path, coder.token.clone(), stop.clone()));
+    if let TokenSource::File(path) = &coder.token_source {
+        let (path, token) = (path.clone(), coder.token.clone());
+        tasks.spawn(token_file::follow(fleet.clone(), client, path, token, stop.clone()));
     }
     Ok(Running { fleet, stop, tasks })
 }
@@ -193,11 +202,20 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
     let options = ClientOptions {
         url: coder.url.clone(),
         token: coder.token.clone(),
+        token_origin: token_origin(&coder.token_source),
         timeout: CODER_TIMEOUT,
         requests_per_minute: coder.requests_per_minute,
         retry: RETRY,
     };
     Client::new(options).map_err(BootError::Coder)
+}
+
+fn token_origin(source: &TokenSource) -> TokenOrigin {
+    match source {
+        TokenSource::Environment => TokenOrigin::Environment,
+        TokenSource::File(_) => TokenOrigin::File,
+        TokenSource::Embedded => TokenOrigin::Embedded,
+    }
 }
 
 fn fleet_options(
@@ -210,6 +228,7 @@ fn fleet_options(
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
+        silent_after: SILENCE,
         build_timeout: settings.fleet.build_timeout,
         callback_url: Some(public_url.clone().unwrap_or_else(|| bound_url.to_owned())),
         public_url,
@@ -271,10 +290,10 @@ fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router 
     web::guard(web::router(state.clone()).nest_service("/mcp", mcp), &state)
 }
 
-fn stop_on_signals(running: &Running) {
+fn stop_on(signals: StopSignals, running: &Running) {
     let stop = running.stop.clone();
     running.tasks.spawn(async move {
-        stop.run_until_cancelled(signals::asked_to_stop()).await;
+        stop.run_until_cancelled(signals.received()).await;
         stop.cancel();
     });
 }

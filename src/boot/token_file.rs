@@ -25,7 +25,7 @@ pub(super) async fn follow(
             () = tokio::time::sleep(LOOK_INTERVAL) => {}
             () = stop.cancelled() => return,
         }
-        if !fleet.health().now().is_unauthorized {
+        if fleet.health().now().refused.is_none() {
             continue;
         }
         if let Ok(token) = read_token(&file)

@@ -12,7 +12,10 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
 use super::screen::{Format, Screen};
-use super::server_file::{ServerFile, is_alive};
+use super::server_file::ServerFile;
+use crate::domain::environment::DIRECTORY_VARIABLE;
+use crate::domain::name::AgentName;
+use crate::process::{is_running, marked};
 
 /// The server gives its own steps 25 s to finish, and an embedded Coder's agents ten more.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -28,7 +31,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
         Err(error) => Err(error),
     };
     match (asked, &globals.url) {
-        (Err(CliError::NoServer), _) => tell(screen, &unserved(globals, coder)),
+        (Err(CliError::NoServer), _) => tell(screen, &unserved(globals, coder)?),
         (Ok(()), Some(_)) => tell(screen, &Outcome::Asked),
         // A server on its way out may not get its answer to us.
         (Ok(()) | Err(CliError::Cut { .. }), None) => {
@@ -49,32 +52,26 @@ impl EmbeddedCoder {
     fn of(directory: &Path) -> Option<Self> {
         let text = std::fs::read(directory.join(EMBEDDED_FILE)).ok()?;
         let coder: Self = serde_json::from_slice(&text).ok()?;
-        is_alive(coder.pid).then_some(coder)
+        is_running(coder.pid).then_some(coder)
     }
 }
 
 /// What there is where no server runs.
-fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Outcome {
+fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Result<Outcome, CliError> {
     if let Some(coder) = coder {
-        return Outcome::OnlyCoder(coder);
+        return Ok(Outcome::OnlyCoder(coder));
     }
-    let left = globals.data_directory().map(|directory| agents_below(&directory)).unwrap_or_default();
-    if left.is_empty() { Outcome::NothingRuns } else { Outcome::OnlyAgents(left) }
+    let left = globals.data_directory().map(|directory| agents_below(&directory)).transpose()?;
+    Ok(left.filter(|left| !left.is_empty()).map_or(Outcome::NothingRuns, Outcome::OnlyAgents))
 }
 
-/// The names of agents of this data directory of which a process is left. A killed server leaves them at work; each
-/// carries the directory of its workspace in its environment.
-fn agents_below(directory: &Path) -> BTreeSet<String> {
-    let mark = format!("FLEET_AGENT_DIR={}/workspaces/", directory.display());
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let environments = processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
-    let names = environments.filter_map(|environment| {
-        let mut variables = environment.split(|byte| *byte == 0);
-        let place = variables.find_map(|variable| variable.strip_prefix(mark.as_bytes()))?;
-        let name = place.split(|byte| *byte == b'/').next().unwrap_or_default();
-        Some(String::from_utf8_lossy(name).into_owned())
-    });
-    names.collect()
+/// The names of agents of this data directory of which a process is left. A killed server leaves them at work.
+fn agents_below(directory: &Path) -> Result<BTreeSet<String>, CliError> {
+    let root = directory.join("workspaces");
+    let marked =
+        marked(DIRECTORY_VARIABLE).map_err(|source| CliError::File { path: "/proc".into(), source })?;
+    let names = marked.iter().filter_map(|value| AgentName::of_directory(&root, value));
+    Ok(names.map(|name| name.to_string()).collect())
 }
 
 #[derive(Debug)]

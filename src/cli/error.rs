@@ -52,6 +52,9 @@ pub enum CliError {
     StillRuns { seconds: u64 },
     #[error("git could not {doing}: {said}")]
     Git { doing: &'static str, said: String, next: String },
+    /// Work that builds on commits which the repository for it lacks.
+    #[error("the work of '{agent}' builds on {} that {} does not have: {}", commits(missing), directory.display(), named(missing))]
+    MissingBase { agent: String, directory: PathBuf, missing: Vec<String> },
     #[error("the command was interrupted")]
     Interrupted,
     #[error("prepare the HTTP client")]
@@ -77,7 +80,8 @@ impl CliError {
                 Exit::Failed
             }
             Self::Save { .. } | Self::Malformed { .. } | Self::NoProgram => Exit::Failed,
-            Self::Git { .. } | Self::Interrupted | Self::Client(_) | Self::Output(_) => Exit::Failed,
+            Self::Git { .. } | Self::MissingBase { .. } => Exit::Failed,
+            Self::Interrupted | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
 
@@ -113,6 +117,10 @@ impl CliError {
             }
             Self::NoProgram | Self::Interrupted => "Run the command again.".into(),
             Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
+            Self::MissingBase { missing, .. } => {
+                let them = if missing.len() == 1 { "it" } else { "them" };
+                format!("Give --into a clone of the project's repository that has {them}.")
+            }
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
             }
@@ -144,7 +152,7 @@ impl CliError {
 
     /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
     fn own_code(&self) -> &'static str {
-        if matches!(self, Self::Git { .. }) {
+        if matches!(self, Self::Git { .. } | Self::MissingBase { .. }) {
             return "GIT_FAILED";
         }
         match self.exit() {
@@ -154,5 +162,20 @@ impl CliError {
             Exit::Refused => "UNAUTHENTICATED",
             Exit::Ok | Exit::Failed | Exit::Held => "INTERNAL",
         }
+    }
+}
+
+/// So many commits are named; what a bundle builds on may be any number.
+const MOST_NAMED: usize = 5;
+
+fn commits(missing: &[String]) -> &'static str {
+    if missing.len() == 1 { "a commit" } else { "commits" }
+}
+
+fn named(missing: &[String]) -> String {
+    let names: Vec<&str> = missing.iter().take(MOST_NAMED).map(String::as_str).collect();
+    match missing.len().saturating_sub(MOST_NAMED) {
+        0 => names.join(", "),
+        n_more => format!("{} and {n_more} more", names.join(", ")),
     }
 }

@@ -18,6 +18,7 @@ mod error;
 mod events;
 mod exit;
 mod fields;
+mod git;
 mod globals;
 mod json;
 mod operations;
@@ -35,6 +36,7 @@ mod text_file;
 mod token;
 mod tone;
 mod up;
+mod usage;
 mod wording;
 
 use std::path::PathBuf;

@@ -42,9 +42,22 @@ impl Screen {
         }
     }
 
-    /// Can a question be asked and answered?
-    pub(crate) fn can_ask(&self) -> bool {
-        io::stdin().is_terminal() && io::stderr().is_terminal()
+    /// Asks a question that only a yes answers; where none can be asked, this is the error.
+    pub(crate) fn confirmed(
+        &self,
+        question: &str,
+        unasked: impl FnOnce() -> CliError,
+    ) -> Result<bool, CliError> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return Err(unasked());
+        }
+        let mut stderr = anstream::stderr();
+        let asked = write!(stderr, "{} [y/N] ", printable(question)).and_then(|()| stderr.flush());
+        asked.map_err(CliError::Output)?;
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        read.map_err(|source| CliError::File { path: "the answer".into(), source })?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
     /// An answer of the server: as it came for programs, rendered for people.

@@ -7,6 +7,7 @@ use url::Url;
 
 use super::data_files::DataFiles;
 use super::error::CliError;
+use crate::process::is_running;
 
 pub(super) const FILE: &str = "server.json";
 
@@ -32,23 +33,6 @@ impl ServerFile {
 
     /// A killed server leaves its file behind.
     pub(super) fn is_alive(&self) -> bool {
-        is_alive(self.pid)
+        is_running(self.pid)
     }
-}
-
-/// Does this process run?
-pub(super) fn is_alive(number: u32) -> bool {
-    let pid = i32::try_from(number).ok().and_then(rustix::process::Pid::from_raw);
-    match pid.map(rustix::process::test_kill_process) {
-        Some(Ok(())) => !has_ended(number),
-        // It runs as somebody else.
-        Some(Err(error)) => error == rustix::io::Errno::PERM,
-        None => false,
-    }
-}
-
-/// A process that has ended keeps its number until its parent has noticed, which some parents never do.
-fn has_ended(number: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
 }

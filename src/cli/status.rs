@@ -11,7 +11,7 @@ use super::globals::Globals;
 use super::screen::Screen;
 use super::table::{Column, Table, column, column_from, text};
 use super::tone::Tone;
-use super::wording;
+use super::{usage, wording};
 use crate::view::fleet::{CoderHealth, FleetStatus};
 use crate::view::request::NoInput;
 
@@ -43,7 +43,6 @@ fn overview(fleet: &FleetStatus) -> Vec<Field> {
     let now = Utc::now();
     let counts: Vec<String> = fleet.counts.iter().map(|(status, n)| format!("{n} {status}")).collect();
     let capacity = &fleet.capacity;
-    let spend = &fleet.spend_today;
     vec![
         field("agents", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }),
         field(
@@ -51,7 +50,7 @@ fn overview(fleet: &FleetStatus) -> Vec<Field> {
             format!("{} running, {} free, {} waiting", capacity.used, capacity.free, capacity.queued),
         ),
         toned("coder", Some(Tone::of_check(fleet.coder.reachable)), coder(&fleet.coder)),
-        field("spent today", format!("${:.2}, {} tokens", spend.usd, spend.tokens)),
+        field("spent today", usage::spend(&fleet.spend_today)),
         optional("looked", fleet.observed_at.as_deref().map(|at| relative(at, now)).as_deref()),
     ]
 }
@@ -61,7 +60,7 @@ fn coder(coder: &CoderHealth) -> String {
     let last = coder.last_ok_at.as_deref().map_or("never".to_owned(), |at| relative(at, Utc::now()));
     match (&coder.error, coder.reachable) {
         (_, true) => format!("{version} answers"),
-        (Some(error), false) => format!("away, last answer {last}: {error}"),
+        (Some(error), false) => format!("unusable, last good answer {last}: {error}"),
         (None, false) => "not asked yet".to_owned(),
     }
 }

@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 
+use super::credential::TokenOrigin;
 use super::error::ErrorKind;
 
 /// How much of a body is kept for people to read.
@@ -25,6 +26,8 @@ pub struct Answer {
     pub retry_at: Option<DateTime<Utc>>,
     /// The answer sends a browser to the login page, which is how the app proxy says "unauthorized".
     pub sign_in: bool,
+    /// Where the token that Coder answered to was configured, if it was the client's own.
+    pub token_origin: Option<TokenOrigin>,
 }
 
 /// One field that Coder found wrong.
@@ -62,6 +65,7 @@ impl Answer {
                 None
             },
             sign_in: leads_to_login(status, headers),
+            token_origin: None,
         }
     }
 
@@ -207,6 +211,7 @@ mod tests {
             body: body.to_owned(),
             retry_at: None,
             sign_in: false,
+            token_origin: None,
         };
         assert_eq!(answer(400, body), expected);
         assert_eq!(

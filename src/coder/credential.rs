@@ -9,6 +9,15 @@ use super::{Client, CoderError};
 const SESSION_HEADER: HeaderName = HeaderName::from_static("coder-session-token");
 const SESSION_COOKIE: &str = "coder_session_token=";
 
+/// Where the client's token was configured. Callers turn it into advice when Coder refuses the token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenOrigin {
+    Environment,
+    File,
+    /// The embedded Coder issued it.
+    Embedded,
+}
+
 /// The header that carries a request's token, and the token itself to look out for in answers.
 #[derive(Debug)]
 pub(super) struct Credential {
@@ -18,6 +27,14 @@ pub(super) struct Credential {
 }
 
 impl Client {
+    /// Where the token of this request was configured; none for a token that is not the client's own.
+    pub(super) fn token_origin(&self, request: &Request) -> Option<TokenOrigin> {
+        match request.auth {
+            Auth::SessionHeader | Auth::SessionCookie => Some(self.shared.token_origin),
+            Auth::Nobody | Auth::Agent(_) => None,
+        }
+    }
+
     pub(super) fn credential(&self, request: &Request) -> Result<Option<Credential>, CoderError> {
         let (name, prefix, secret) = match &request.auth {
             Auth::Nobody => return Ok(None),

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::answer::Answer;
+use super::credential::TokenOrigin;
 
 /// A failed call. No variant ever holds a token.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +106,14 @@ impl CoderError {
             | Self::Undecodable { .. }
             | Self::TooLarge { .. } => None,
         }
+    }
+
+    /// Notes whose token the failed call had.
+    pub(super) fn answered_to(mut self, token: Option<TokenOrigin>) -> Self {
+        if let Self::Answered(answer) = &mut self {
+            answer.token_origin = token;
+        }
+        self
     }
 
     pub(super) fn request(operation: &'static str, reason: String) -> Self {

@@ -36,6 +36,7 @@ use url::{Host, Url};
 
 pub use answer::{Answer, Validation};
 pub use apps::{AppAddress, AppEvent, AppReply, AppRequest, AppStyle};
+pub use credential::TokenOrigin;
 pub use error::{CoderError, ErrorKind, Outcome};
 pub use events::EventStream;
 pub use operation::{OPERATIONS, Operation};
@@ -57,6 +58,7 @@ const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 pub struct ClientOptions {
     pub url: Url,
     pub token: SecretString,
+    pub token_origin: TokenOrigin,
     /// For one whole try; of a stream or a WebSocket, for its opening.
     pub timeout: Duration,
     /// Per exact path. Coder itself allows 512, shared by everyone who uses the same user.
@@ -73,6 +75,7 @@ pub struct Client {
 struct Shared {
     url: Url,
     token: ArcSwap<SecretString>,
+    token_origin: TokenOrigin,
     timeout: Duration,
     retry: RetryPolicy,
     limit: Limit,
@@ -90,6 +93,7 @@ impl Client {
             http1: build(http_client(&options).http1_only())?,
             url: options.url,
             token: ArcSwap::from_pointee(options.token),
+            token_origin: options.token_origin,
             timeout: options.timeout,
             retry: options.retry,
             limit: Limit::new(options.requests_per_minute),
@@ -136,7 +140,7 @@ fn check_url(url: &Url) -> Result<(), CoderError> {
 }
 
 /// No cookie store, because Coder's cookie would beat our header; no redirects, because they would carry the
-/// token elsewhere; no proxy for a server on this machine.
+/// token elsewhere; no proxy for a server on this machine; no certificates to read where no TLS is spoken.
 fn http_client(options: &ClientOptions) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
@@ -144,7 +148,8 @@ fn http_client(options: &ClientOptions) -> reqwest::ClientBuilder {
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT.min(options.timeout / 2))
         .tcp_keepalive(TCP_KEEPALIVE);
-    if is_loopback(&options.url) { builder.no_proxy() } else { builder }
+    let builder = if is_loopback(&options.url) { builder.no_proxy() } else { builder };
+    if options.url.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 
 fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CoderError> {
@@ -162,12 +167,15 @@ fn is_loopback(url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, ClientOptions, Duration, ErrorKind, NonZeroU32, RetryPolicy, Url, is_loopback};
+    use super::{
+        Client, ClientOptions, Duration, ErrorKind, NonZeroU32, RetryPolicy, TokenOrigin, Url, is_loopback,
+    };
 
     fn options(url: &str, token: &str) -> ClientOptions {
         ClientOptions {
             url: Url::parse(url).unwrap(),
             token: token.into(),
+            token_origin: TokenOrigin::Environment,
             timeout: Duration::from_secs(1),
             requests_per_minute: NonZeroU32::MIN,
             retry: RetryPolicy {

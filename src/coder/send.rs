@@ -57,7 +57,8 @@ impl Client {
             http.path = request.path,
             http.status = field::Empty,
         );
-        self.shared.retry.run(request.effect, send).instrument(span).await
+        let sent = self.shared.retry.run(request.effect, send).instrument(span).await;
+        sent.map_err(|error| error.answered_to(self.token_origin(request)))
     }
 
     /// One try whose answer is read to its end, whatever its status.

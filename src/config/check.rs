@@ -12,7 +12,9 @@ use url::Url;
 use super::file::{Agents, Coder, Log, Merged, Server};
 use super::source::Environment;
 use super::squads;
-use super::{CoderSettings, ConfigError, FleetSettings, LogFormat, LogSettings, ServerSettings, Settings};
+use super::{
+    CoderSettings, ConfigError, FleetSettings, LogFormat, LogSettings, ServerSettings, Settings, TokenSource,
+};
 
 /// Coder allows 512 requests a minute and path; we stay below.
 const MOST_REQUESTS: u32 = 500;
@@ -74,24 +76,24 @@ fn web_url(key: &str, text: &str) -> Result<Url, ConfigError> {
 fn coder(coder: &Coder, environment: &Environment) -> Result<Option<CoderSettings>, ConfigError> {
     let Some(text) = coder.url.as_deref().filter(|url| !url.trim().is_empty()) else { return Ok(None) };
     let url = web_url("coder.url", text)?;
-    let token = token(coder.token_file.as_deref(), environment)?;
+    let (token, token_source) = token(coder.token_file.as_deref(), environment)?;
     let requests = NonZeroU32::new(coder.requests_per_minute).filter(|n| n.get() <= MOST_REQUESTS);
     Ok(Some(CoderSettings {
         url,
         token,
-        token_file: coder.token_file.clone(),
+        token_source,
         requests_per_minute: requests
             .ok_or_else(|| bad("coder.requests_per_minute", format!("it goes from 1 to {MOST_REQUESTS}")))?,
     }))
 }
 
-fn token(file: Option<&Path>, environment: &Environment) -> Result<SecretString, ConfigError> {
+fn token(file: Option<&Path>, environment: &Environment) -> Result<(SecretString, TokenSource), ConfigError> {
     match (environment.secret("CODER_SESSION_TOKEN"), file) {
         (Some(_), Some(_)) => Err(ConfigError::Contradiction(
             "CODER_SESSION_TOKEN and coder.token_file are both set: unset one of them".into(),
         )),
-        (Some(token), None) => Ok(token),
-        (None, Some(path)) => read_token(path),
+        (Some(token), None) => Ok((token, TokenSource::Environment)),
+        (None, Some(path)) => Ok((read_token(path)?, TokenSource::File(path.to_owned()))),
         (None, None) => Err(ConfigError::Contradiction(
             "a Coder address is set but no token: set CODER_SESSION_TOKEN, or coder.token_file to a file that has it".into(),
         )),

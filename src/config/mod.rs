@@ -46,9 +46,19 @@ pub struct ServerSettings {
 pub struct CoderSettings {
     pub url: Url,
     pub token: SecretString,
-    /// Where the token came from, if from a file: read again when Coder refuses the token.
-    pub token_file: Option<PathBuf>,
+    pub token_source: TokenSource,
     pub requests_per_minute: NonZeroU32,
+}
+
+/// The setting that gave the Coder token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenSource {
+    /// CODER_SESSION_TOKEN.
+    Environment,
+    /// coder.token_file: read again when Coder refuses the token.
+    File(PathBuf),
+    /// The embedded Coder.
+    Embedded,
 }
 
 #[derive(Debug, Clone)]

@@ -29,6 +29,16 @@ pub struct Agent {
     pub sighting: Sighting,
 }
 
+impl Agent {
+    /// What the agent is told first: its spec, and the pull request that it is to work on.
+    pub fn first_message(&self) -> String {
+        match &self.pull_request_url {
+            Some(url) => format!("{}\n\nThe pull request to work on: {url}", self.spec),
+            None => self.spec.clone(),
+        }
+    }
+}
+
 /// The last thing seen of an agent, and where that change stands among all changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {

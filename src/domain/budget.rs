@@ -24,6 +24,10 @@ impl Usd {
         is_amount.then_some(Self(micros as u64))
     }
 
+    pub fn micros(self) -> u64 {
+        self.0
+    }
+
     pub fn dollars(self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "amounts are far below what a float holds exactly")]
         let micros = self.0 as f64;

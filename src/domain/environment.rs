@@ -1,5 +1,8 @@
 //! Which variables a process that works for others may inherit: an allow-list, so that nothing of ours slips through.
 
+/// By this variable the server tells a workspace's processes the commit that the agent started from.
+pub const BASE: &str = "FLEET_BASE";
+
 /// What people expect of a shell, what agent CLIs and git need, and the marks by which our processes are found. A
 /// name that ends with a star stands for all that begin so.
 pub const ALLOWED: [&str; 41] = [
@@ -45,9 +48,12 @@ pub const ALLOWED: [&str; 41] = [
     "CODER_WORKSPACE_*",
     "CODER_AGENT_*",
     "GIT_*",
-    "FLEET_AGENT_DIR",
+    DIRECTORY_VARIABLE,
     "FLEET_WORKSPACE",
 ];
+
+/// Leads the processes of a workspace to the agent's own files, and tells from outside which workspace they are of.
+pub const DIRECTORY_VARIABLE: &str = "FLEET_AGENT_DIR";
 
 pub fn is_allowed(name: &str) -> bool {
     ALLOWED.iter().any(|allowed| match allowed.strip_suffix('*') {

@@ -10,6 +10,8 @@ pub const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 pub const PULL_REQUEST_URL: &str = "fleet_mcp_pull_request_url";
 pub const PULL_REQUEST_STATUS: &str = "fleet_mcp_pull_request_status";
 pub const PULL_REQUEST_CHECK_STATUS: &str = "fleet_mcp_pull_request_check_status";
+/// What the creator of an agent has to know about its start; only a template says it.
+pub const START_NOTE: &str = "fleet_mcp_start_note";
 /// What the agent has used so far: tokens and money.
 pub const USAGE: &str = "fleet_mcp_usage";
 

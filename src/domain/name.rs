@@ -1,6 +1,7 @@
 //! Agent names: what Coder accepts as a workspace name, compared without case, or a generated one.
 
 use std::fmt;
+use std::path::Path;
 
 use names::{Generator, Name};
 use sha2::{Digest, Sha256};
@@ -59,6 +60,13 @@ impl AgentName {
             .unwrap_or_else(|| Self(format!("agent-{}", short_random())))
     }
 
+    /// The name of the workspace that a directory lies in, below the directory of all workspaces. A process can put
+    /// anything into its environment, so that only a name counts that a workspace can have.
+    pub fn of_directory(workspaces: &Path, directory: &str) -> Option<Self> {
+        let name = Path::new(directory).strip_prefix(workspaces).ok()?.components().next()?;
+        Self::parse(name.as_os_str().to_str()?).ok()
+    }
+
     /// The name of the workspace in which work of a project runs that belongs to no agent.
     pub fn of_runs(project: &str) -> Self {
         let parts = project.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
@@ -112,6 +120,20 @@ fn short_random() -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn only_a_name_that_a_workspace_can_have_is_taken_from_a_directory() {
+        let named = |value: &str| {
+            AgentName::of_directory(Path::new("/data/workspaces"), value).map(|name| name.to_string())
+        };
+        assert_eq!(named("/data/workspaces/heron/fleet"), Some("heron".to_owned()));
+        let long = format!("/data/workspaces/{}/fleet", "x".repeat(200));
+        for value in
+            ["/data/workspaces/a b/fleet", "/data/workspaces/x'\n/fleet", "/elsewhere/heron/fleet", &long]
+        {
+            assert_eq!(named(value), None, "{value}");
+        }
+    }
 
     #[test]
     fn names_follow_coders_rule() {

@@ -7,6 +7,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::id::AgentId;
 use super::word_enum::word_enum;
 
+/// What clients call this server, in the entry that `connect` writes.
+pub const CLIENT_SERVER: &str = "fleet";
+/// What an agent's engine calls it. Engines merge their user's servers with those of a run by name, and a user who
+/// connected the same CLI as a client has an entry with the other name.
+pub const AGENT_SERVER: &str = "fleet_agent";
 /// The agent's token alone, on one line.
 pub const TOKEN_FILE: &str = "token";
 /// Who the agent is.

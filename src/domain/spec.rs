@@ -20,11 +20,12 @@ pub enum SpecError {
     TooLong(usize),
 }
 
-/// One of the well-known sections found in a spec.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
-    pub heading: &'static str,
-    pub text: String,
+/// Which of the well-known sections a spec has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sections {
+    pub found: Vec<&'static str>,
+    /// Empty for a spec of one paragraph, which needs no sections.
+    pub missing: Vec<&'static str>,
 }
 
 impl Spec {
@@ -42,46 +43,37 @@ impl Spec {
         &self.0
     }
 
-    /// The well-known sections in the order of [`SECTIONS`].
-    pub fn sections(&self) -> Vec<Section> {
-        let found = sections_in(&self.0);
-        SECTIONS
-            .iter()
-            .filter_map(|heading| found.iter().find(|section| section.heading == *heading).cloned())
-            .collect()
-    }
-
-    /// Headings that are not there.
-    pub fn missing_sections(&self) -> Vec<&'static str> {
-        let found = self.sections();
-        SECTIONS.into_iter().filter(|heading| found.iter().all(|s| s.heading != *heading)).collect()
+    pub fn sections(&self) -> Sections {
+        Sections::of(&self.0)
     }
 }
 
-fn sections_in(text: &str) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    let mut open: Option<Section> = None;
+impl Sections {
+    /// Both in the order of [`SECTIONS`].
+    pub fn of(spec: &str) -> Self {
+        let headings = headings_in(spec);
+        let is_there = |known: &str| headings.iter().any(|heading| known.eq_ignore_ascii_case(heading));
+        let (found, missing) = SECTIONS.into_iter().partition(|known| is_there(known));
+        if headings.is_empty() && is_one_paragraph(spec) {
+            return Self { found, missing: Vec::new() };
+        }
+        Self { found, missing }
+    }
+}
+
+fn is_one_paragraph(text: &str) -> bool {
+    text.trim().lines().all(|line| !line.trim().is_empty())
+}
+
+/// Headings that are not part of a code block.
+fn headings_in(text: &str) -> Vec<&str> {
     let mut in_fence = false;
+    let mut headings = Vec::new();
     for line in text.lines() {
         in_fence ^= line.trim_start().starts_with("```");
-        match heading_of(line).filter(|_| !in_fence) {
-            Some(heading) => {
-                sections.extend(open.take());
-                open = known(heading).map(|heading| Section { heading, text: String::new() });
-            }
-            None => {
-                if let Some(section) = &mut open {
-                    section.text.push_str(line);
-                    section.text.push('\n');
-                }
-            }
-        }
+        headings.extend(heading_of(line).filter(|_| !in_fence));
     }
-    sections.extend(open);
-    for section in &mut sections {
-        section.text = section.text.trim().to_owned();
-    }
-    sections
+    headings
 }
 
 /// The text of an ATX heading of level one to three; deeper ones belong to their section.
@@ -90,10 +82,6 @@ fn heading_of(line: &str) -> Option<&str> {
     let rest = &line[level..];
     let is_heading = (1..=3).contains(&level) && (rest.is_empty() || rest.starts_with(' '));
     is_heading.then(|| rest.trim().trim_end_matches('#').trim_end().trim_end_matches(':'))
-}
-
-fn known(heading: &str) -> Option<&'static str> {
-    SECTIONS.into_iter().find(|known| known.eq_ignore_ascii_case(heading))
 }
 
 #[cfg(test)]
@@ -112,13 +100,15 @@ mod tests {
             "# Add login\nintro\n## objective:\nUsers log in.\n\n### Notes\n```\n# Context\n```\n## Deliverables ##\n- a PR\n#### detail\nmore",
         )
         .unwrap();
-        assert_eq!(
-            spec.sections(),
-            vec![
-                Section { heading: "Objective", text: "Users log in.".into() },
-                Section { heading: "Deliverables", text: "- a PR\n#### detail\nmore".into() },
-            ]
-        );
-        assert_eq!(spec.missing_sections(), vec!["Context", "Constraints"]);
+        let expected =
+            Sections { found: vec!["Objective", "Deliverables"], missing: vec!["Context", "Constraints"] };
+        assert_eq!(spec.sections(), expected);
+    }
+
+    #[test]
+    fn one_paragraph_lacks_nothing_and_two_lack_every_section() {
+        assert_eq!(Sections::of(" \nFix the login bug,\nand say how.\n"), Sections::default());
+        assert_eq!(Sections::of("Fix it.\n \nThen say how.").missing, SECTIONS);
+        assert_eq!(Sections::of("# Login\nFix it.").missing, SECTIONS);
     }
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::clock::Clock;
 use super::history::HistoryEntry;
 use super::id::{RunId, TaskId};
+use super::question;
 use super::role::RoleKind;
 use super::status::TaskSeen;
 use super::word_enum::word_enum;
@@ -17,7 +18,7 @@ use super::words::AppState;
 pub const GO_ON: &str = "You were interrupted by a restart of your workspace. Go on with the task where you stopped; \
                          do not repeat what is already done.";
 /// An app that has not answered for this long is out of reach.
-const SILENCE: TimeDelta = TimeDelta::seconds(30);
+pub const SILENCE: TimeDelta = TimeDelta::seconds(30);
 
 word_enum! {
     TaskState {
@@ -219,6 +220,13 @@ impl Task {
         self.entry.task_state().unwrap_or(TaskState::Failed)
     }
 
+    /// What the agent asked when it ended the task: a report is the question itself, an answer ends with it.
+    fn question(&self) -> Option<String> {
+        let is_reported = self.work.claim.as_ref().is_some_and(|claim| claim.kind == ClaimKind::Question);
+        let outcome = self.entry.outcome.as_deref()?;
+        Some(if is_reported { outcome.to_owned() } else { question::reason(outcome) })
+    }
+
     /// The name by which our runner knows this attempt.
     pub fn key(&self) -> String {
         match self.work.attempt {
@@ -288,7 +296,7 @@ impl TaskWork {
 
 /// What an agent's tasks say about its status. What others run in its workspace keeps it busy, and is seen to by
 /// those who wait for it.
-pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
+pub fn seen(tasks: SeenTasks<'_>, silent_after: TimeDelta, clock: &Clock) -> TaskSeen {
     let Some(open) = tasks.open else {
         return match (tasks.running, tasks.word, tasks.last) {
             (Some(_), _, _) => TaskSeen::Working { last_sign: clock.now() },
@@ -301,7 +309,7 @@ pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
     if let Some(until) = work.parked_until {
         return TaskSeen::Parked { until };
     }
-    if let Some(since) = work.silent_since.filter(|since| clock.since(*since) >= SILENCE) {
+    if let Some(since) = work.silent_since.filter(|since| clock.since(*since) >= silent_after) {
         return TaskSeen::Silent { since };
     }
     match open.state() {
@@ -336,9 +344,7 @@ fn seen_word(word: &Word) -> TaskSeen {
 fn seen_ended(last: &Task) -> TaskSeen {
     match last.state() {
         TaskState::Failed | TaskState::TimedOut => TaskSeen::Failed { outcome: last.entry.outcome.clone() },
-        TaskState::Done if last.entry.needs_user_attention => {
-            TaskSeen::Asking { question: last.entry.outcome.clone() }
-        }
+        TaskState::Done if last.entry.needs_user_attention => TaskSeen::Asking { question: last.question() },
         TaskState::Done | TaskState::Canceled => TaskSeen::None,
         TaskState::Queued | TaskState::Delivering | TaskState::Working => TaskSeen::None,
     }
@@ -392,6 +398,10 @@ mod tests {
         assert_eq!(legal, expected);
     }
 
+    fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
+        super::seen(tasks, SILENCE, clock)
+    }
+
     fn task(state: TaskState) -> Task {
         let entry = HistoryEntry::task(NewTask {
             id: TaskId::fresh(),
@@ -419,10 +429,11 @@ mod tests {
         assert_eq!([TaskState::Done, TaskState::Canceled].map(ended), [TaskSeen::None, TaskSeen::None]);
         let mut asked = task(TaskState::Done);
         asked.entry.needs_user_attention = true;
-        assert_eq!(
-            seen(with(None, Some(&asked)), &Clock::at(at(0))),
-            TaskSeen::Asking { question: Some("so".into()) }
-        );
+        let asking = |question: &str| TaskSeen::Asking { question: Some(question.into()) };
+        let ended_so = asking("ended with a question: so");
+        assert_eq!(seen(with(None, Some(&asked)), &Clock::at(at(0))), ended_so);
+        asked.work.claim = Some(Claim { kind: ClaimKind::Question, text: "so".into(), at: at(0) });
+        assert_eq!(seen(with(None, Some(&asked)), &Clock::at(at(0))), asking("so"));
 
         let mut open = task(TaskState::Delivering);
         let pending = |seconds| TaskSeen::Pending { since: at(seconds) };

@@ -3,6 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::app::{AppSeen, GitSeen};
+use super::question;
 use super::task::{Channel, Delivery, Reached, Task, TaskState, Verified};
 use super::task_plan::{Again, Ending};
 use super::text::cut;
@@ -62,7 +63,8 @@ impl Task {
     pub fn end(&mut self, ending: &Ending, git: Option<&GitSeen>, now: DateTime<Utc>) {
         self.set_state(ending.state);
         self.work.last_sign = Some(now);
-        self.entry.outcome = ending.outcome.as_deref().map(|text| cut(text, MAX_OUTCOME));
+        let bounded = if ending.needs_answer { question::bounded } else { cut };
+        self.entry.outcome = ending.outcome.as_deref().map(|text| bounded(text, MAX_OUTCOME));
         self.entry.needs_user_attention = ending.needs_answer;
         self.work.reached = self.work.reached.max(ending.reached);
         self.work.silent_since = None;

@@ -2,22 +2,28 @@
 
 use serde::Serialize;
 
-/// The two questions that are asked; the second one has an answer only once there is a commit.
+/// The questions that are asked; those after the first have an answer only once there is a commit.
 pub(crate) const STATUS: [&str; 4] = ["status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty"];
 /// The caller's repository, which an agent of `here` sees as the remote `fleet-here`, is no place that work is pushed to.
-pub(crate) const UNPUSHED: [&str; 6] =
-    ["rev-list", "--count", "HEAD", "--not", "--exclude=fleet-here/*", "--remotes"];
+/// The commit that the agent started from follows, where it is known; one that is not there any more does not count.
+pub(crate) const UNPUSHED: [&str; 7] =
+    ["rev-list", "--count", "--ignore-missing", "HEAD", "--not", "--exclude=fleet-here/*", "--remotes"];
+/// The third one, where the commit that the agent started from is known.
+pub(crate) fn since(base: &str) -> [String; 4] {
+    ["rev-list", "--count", "--left-right", &format!("{base}...HEAD")].map(str::to_owned)
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct GitState {
     /// None while no branch is checked out.
     #[serde(skip)]
     pub(crate) branch: Option<String>,
-    /// Commits before and behind the branch it follows; none when it follows no branch.
+    /// Commits before and behind the commit that the agent started from; where that is not known, the branch it
+    /// follows. None when it follows no branch.
     pub(crate) ahead: Option<u64>,
     pub(crate) behind: Option<u64>,
     pub(crate) dirty: bool,
-    /// Commits that no remote branch has.
+    /// Commits since the start that no remote branch has.
     pub(crate) unpushed: u64,
     /// None before the first commit.
     pub(crate) head: Option<String>,
@@ -46,6 +52,15 @@ impl GitState {
     pub(crate) fn with_unpushed(self, count: &str) -> Self {
         Self { unpushed: count.trim().parse().unwrap_or_default(), ..self }
     }
+
+    /// With the answer to the third one: the commits that are missing, and those that were added.
+    pub(crate) fn with_counts(self, counts: &str) -> Self {
+        let mut numbers = counts.split_whitespace().map(|count| count.parse().ok());
+        match (numbers.next().flatten(), numbers.next().flatten()) {
+            (Some(behind), Some(ahead)) => Self { ahead: Some(ahead), behind: Some(behind), ..self },
+            (Some(_) | None, _) => self,
+        }
+    }
 }
 
 fn ahead_and_behind(counts: &str) -> (Option<u64>, Option<u64>) {
@@ -70,6 +85,14 @@ mod tests {
             head: Some("1f2e".into()),
         };
         assert_eq!(GitState::of_status(status), expected);
+    }
+
+    #[test]
+    fn the_start_counts_before_the_branch_that_is_followed() {
+        let followed = GitState::of_status("# branch.oid 1f2e\n# branch.ab +2 -1\n");
+        let counted = GitState { ahead: Some(5), behind: Some(0), ..followed.clone() };
+        assert_eq!(followed.clone().with_counts("0\t5\n"), counted);
+        assert_eq!(followed.clone().with_counts(""), followed);
     }
 
     #[test]

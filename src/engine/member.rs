@@ -1,11 +1,14 @@
-//! The command lines of squad members: every engine is called by a template, and what it prints is never read.
+//! The command lines of squad members: every engine is called by a template, and of what it prints only the name of
+//! its conversation and its figures are read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::codex::{self, PlaceSettings};
+use uuid::Uuid;
+
+use super::codex::{self, PlaceSettings, Sandbox};
 use super::custom::shipped;
 use super::template::{Rendered, Template, TemplateError, Values};
-use super::{EngineWord, Repository, claude, demo};
+use super::{EngineWord, Event, Reader, Repository, Request, Session, Usage, claude, demo, remote};
 
 /// The variable by which Codex is told how to shut in what it runs.
 pub const SANDBOX: &str = "sandbox";
@@ -128,6 +131,50 @@ pub fn chat_told(word: EngineWord, stdout: &[u8]) -> Option<String> {
     }
 }
 
+/// What a member's output tells of its use.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MemberUsage {
+    /// What its whole conversation has used by now.
+    Told { usage: Usage, conversation: Option<String> },
+    /// It prints words for people.
+    Unknown,
+    /// It runs on this machine alone.
+    Free,
+}
+
+/// Reads the figures in a member's output. Engines count over a whole conversation, also over earlier members of it.
+pub fn usage_told(word: EngineWord, argv: &[String], stdout: &str) -> MemberUsage {
+    match word {
+        EngineWord::Demo => MemberUsage::Free,
+        EngineWord::Auto | EngineWord::CursorAgent | EngineWord::Custom => MemberUsage::Unknown,
+        EngineWord::Claude | EngineWord::Codex => {
+            let engine = remote::by_name(word, PathBuf::new(), Sandbox::Workspace);
+            let request = Request {
+                model: model_in(argv),
+                ..Request::bare(String::new(), Session::Fresh { id: Uuid::nil() })
+            };
+            engine.map_or(MemberUsage::Unknown, |engine| read_usage(&mut *engine.reader(&request), stdout))
+        }
+    }
+}
+
+fn read_usage(reader: &mut dyn Reader, stdout: &str) -> MemberUsage {
+    let (mut told, mut conversation) = (None, None);
+    for event in stdout.lines().flat_map(|line| reader.line(line)) {
+        match event {
+            Event::Spent(spent) => told = Some(spent.run),
+            Event::Session(id) => conversation = Some(id),
+            Event::Text(_) => {}
+        }
+    }
+    told.map_or(MemberUsage::Unknown, |usage| MemberUsage::Told { usage, conversation })
+}
+
+fn model_in(argv: &[String]) -> Option<String> {
+    let mut words = argv.iter().skip_while(|word| !matches!(word.as_str(), "-m" | "--model"));
+    words.nth(1).cloned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +222,23 @@ mod tests {
         assert!(error.starts_with("line 2 of the template: there is no variable 'region'; there are: "));
         let told = custom(&values(&[("region", "eu")])).unwrap().command(&Values::new()).unwrap();
         assert_eq!(told.argv, ["p", "eu"]);
+    }
+
+    #[test]
+    fn figures_are_read_where_an_engine_prints_them_and_priced_by_the_model_it_was_called_with() {
+        let lines = r#"{"type":"thread.started","thread_id":"th"}
+{"type":"turn.completed","usage":{"input_tokens":1000000,"output_tokens":100000}}"#;
+        let told = |argv: &[&str], cost_usd| {
+            let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+            let usage = Usage { input_tokens: 1_000_000, output_tokens: 100_000, cost_usd };
+            let expected = MemberUsage::Told { usage, conversation: Some("th".to_owned()) };
+            assert_eq!(usage_told(EngineWord::Codex, &argv, lines), expected);
+        };
+        told(&["codex", "exec"], None);
+        told(&["codex", "exec", "-m", "gpt-5", "-"], Some(2.25));
+        told(&["codex", "exec", "-m", "a model of tomorrow"], None);
+        assert_eq!(usage_told(EngineWord::Claude, &[], "It is done.\n"), MemberUsage::Unknown);
+        assert_eq!(usage_told(EngineWord::Custom, &[], lines), MemberUsage::Unknown);
+        assert_eq!(usage_told(EngineWord::Demo, &[], "words"), MemberUsage::Free);
     }
 }

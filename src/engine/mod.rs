@@ -41,6 +41,11 @@ pub trait Engine: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The file of its user's own settings, where a run has to know what is in it.
+    fn settings_file(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// What makes a conversation before its first run; it prints the id. Most engines need nothing like that.
     fn opening(&self, _request: &Request) -> Result<Option<Invocation>, Unfit> {
         Ok(None)

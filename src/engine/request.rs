@@ -22,6 +22,8 @@ pub struct Request {
     pub role: Option<RolePrompt>,
     /// What the repository tells its agents, for an engine that is kept from reading it itself.
     pub notes: Option<String>,
+    /// The user's own settings of the engine, for an engine that names a file of them.
+    pub settings: Option<String>,
     pub model: Option<String>,
     /// Where it works.
     pub directory: PathBuf,
@@ -111,6 +113,24 @@ impl Session {
 }
 
 impl Request {
+    /// A message alone.
+    pub fn bare(message: String, session: Session) -> Self {
+        Self {
+            message,
+            session,
+            role: None,
+            notes: None,
+            settings: None,
+            model: None,
+            directory: ".".into(),
+            repository: None,
+            fleet: None,
+            max_cost_usd: None,
+            is_review: false,
+            is_followed: false,
+        }
+    }
+
     /// The message after what a new conversation has to know first; a later run remembers it.
     pub(super) fn prompt(&self, parts: &[(&str, Option<&str>)]) -> String {
         if matches!(self.session, Session::Resume { .. }) {

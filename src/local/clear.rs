@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::Deployment;
 use super::build::{END_LIMITS, MARKER, marker};
-use super::process::{end_tree, marked};
 use super::record::Workspace;
+use crate::process::{end_tree, marked};
 
 /// Ends what a lost agent has left.
 pub(crate) async fn after_agent(deployment: &Deployment, workspace: Uuid, agent: Uuid) {

@@ -8,7 +8,7 @@ use super::AgentFile;
 use super::build::marker;
 use super::record::Workspace;
 use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
-use crate::domain::environment::is_allowed;
+use crate::domain::environment::{BASE, DIRECTORY_VARIABLE, is_allowed};
 
 /// What an agent's process is told.
 #[derive(Debug)]
@@ -53,9 +53,10 @@ pub(crate) fn of_terminal(site: &Site, workspace: &Workspace, fleet: &Path) -> B
         ("CODER_WORKSPACE_ID", workspace.id.to_string()),
         ("CODER_WORKSPACE_OWNER_NAME", USERNAME.to_owned()),
         ("CODER_WORKSPACE_AGENT_NAME", AGENT_NAME.to_owned()),
-        ("FLEET_AGENT_DIR", fleet.display().to_string()),
+        (DIRECTORY_VARIABLE, fleet.display().to_string()),
     ];
     environment.extend(told.map(|(name, value)| (name.to_owned(), value)));
+    environment.extend(workspace.base.clone().map(|base| (BASE.to_owned(), base)));
     let marker = marker(workspace.id);
     environment.insert(marker.key, marker.value);
     environment

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::build::{self, BuildRequest};
-use super::process::{ProcessId, exited};
 use super::record::{Agent, AppHealth, Lifecycle, Reason, Workspace};
 use super::{Deployment, clear, probe};
 use crate::coder::wire::Transition;
+use crate::process::{ProcessId, exited};
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 

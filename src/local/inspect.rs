@@ -8,14 +8,13 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::build::{ON_THE_WAY, ORPHAN};
-use super::process::{is_alive, marked};
 use super::record::{Agent, Connection, Workspace};
 use super::{Deployment, LocalCoder};
+use crate::domain::environment::DIRECTORY_VARIABLE;
 use crate::domain::hosting::HostFindings;
 use crate::domain::name::AgentName;
+use crate::process::{is_alive, marked};
 
-/// The variable that leads the processes of a workspace to its files.
-const DIRECTORY: &str = "FLEET_AGENT_DIR";
 /// What is younger may belong to a build under way.
 const SETTLING: Duration = Duration::from_secs(60);
 
@@ -61,15 +60,10 @@ impl Inspector {
 
     /// Workspaces of this data directory in which a process runs.
     fn processes_of(&self, root: &Path) -> std::io::Result<HashSet<String>> {
-        Ok(marked(DIRECTORY)?.iter().filter_map(|value| workspace_in(root, value)).collect())
+        let marked = marked(DIRECTORY_VARIABLE)?;
+        let names = marked.iter().filter_map(|value| AgentName::of_directory(root, value));
+        Ok(names.map(|name| name.to_string()).collect())
     }
-}
-
-/// The name of the workspace whose process was told this directory. A process can put anything into its environment, so
-/// that only a name counts that a workspace can have.
-fn workspace_in(root: &Path, value: &str) -> Option<String> {
-    let name = Path::new(value).strip_prefix(root).ok()?.components().next()?;
-    Some(AgentName::parse(name.as_os_str().to_str()?).ok()?.to_string())
 }
 
 /// Names of directories that are neither on their way nor left behind on purpose.
@@ -132,23 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_name_that_a_workspace_can_have_is_taken_from_a_process() {
-        let named = |value: &str| workspace_in(Path::new("/data/workspaces"), value);
-        assert_eq!(named("/data/workspaces/heron/fleet"), Some("heron".to_owned()));
-        let long = format!("/data/workspaces/{}/fleet", "x".repeat(200));
-        for value in
-            ["/data/workspaces/a b/fleet", "/data/workspaces/x'\n/fleet", "/elsewhere/heron/fleet", &long]
-        {
-            assert_eq!(named(value), None, "{value}");
-        }
-    }
-
-    #[test]
     fn a_workspace_that_has_been_without_its_process_for_a_minute_has_lost_it() {
         let now = Utc::now();
         let gone = json!({ "pid": 1, "start_time": 1, "boot_id": Uuid::nil() });
-        let here =
-            serde_json::to_value(super::super::process::ProcessId::of(std::process::id()).unwrap()).unwrap();
+        let here = serde_json::to_value(crate::process::ProcessId::of(std::process::id()).unwrap()).unwrap();
         let since = |seconds| json!({ "disconnected": { "at": now - TimeDelta::seconds(seconds) } });
         let lost =
             |connection: &Value, process: &Value| has_lost_its_process(&workspace(connection, process), now);

@@ -17,7 +17,6 @@ mod inspect;
 mod memory;
 mod parameters;
 mod probe;
-pub mod process;
 pub mod proxy;
 mod prune;
 pub mod pty;

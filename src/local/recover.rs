@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::build::{self, BuildRequest, SETTING_UP};
-use super::process::is_alive;
 use super::record::{Agent, Job, Reason, Workspace};
 use super::site::is_out_of_reach;
 use super::{Deployment, clear, follow};
 use crate::coder::wire::Transition;
+use crate::process::is_alive;
 
 const REPEATED: &str = "the server ended during this build; it is repeated";
 

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::id::named;
+use super::parameters::value_of;
 use crate::coder::wire::ParameterValue;
 use crate::domain::name::name_key;
 use crate::domain::project::Project;
@@ -18,6 +19,7 @@ pub(crate) const PROMPT: &str = "AI Prompt";
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
 pub(crate) const DIRECTORY: &str = "fleet_mcp_directory";
 pub(crate) const ROLE: &str = "fleet_mcp_role";
+const PROJECT: &str = "fleet_mcp_project";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
@@ -28,10 +30,20 @@ pub(crate) struct Template {
     pub(crate) display_name: String,
     pub(crate) description: String,
     pub(crate) created_at: DateTime<Utc>,
-    pub(crate) source: Source,
-    pub(crate) engine: Option<String>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) presets: Vec<Preset>,
+    /// Of the project that describes the template.
+    own: Variant,
+    /// Of the other projects on it.
+    others: Vec<Variant>,
+}
+
+/// What one project asks of its workspaces, where several projects share a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Variant {
+    project: String,
+    pub(crate) source: Source,
+    pub(crate) engine: Option<String>,
 }
 
 /// Where the agent's repository comes from.
@@ -84,7 +96,7 @@ pub(crate) struct Catalog<'a> {
 }
 
 impl Catalog<'_> {
-    /// By name; of several projects with one template the first describes it.
+    /// By name; of several projects with one template the first describes it, and each has its own source and engine.
     pub(crate) fn templates(&self) -> Vec<Template> {
         let mut templates: Vec<Template> = Vec::new();
         for project in &self.projects {
@@ -99,9 +111,10 @@ impl Catalog<'_> {
 
     fn template(&self, project: &Project) -> Template {
         let id = named(self.deployment_id, &format!("template {}", project.template));
-        let source = source_of(project);
-        let parameters = self.parameters(project, &source);
-        let version_id = named(id, &self.digest(project, &parameters));
+        let (own, others) = (Variant::of(project), self.others_of(project));
+        let takes_directory = [&own].into_iter().chain(&others).any(|variant| variant.source == Source::Here);
+        let parameters = self.parameters(project, takes_directory);
+        let version_id = named(id, &self.digest(project, &parameters, &others));
         Template {
             id,
             version_id,
@@ -109,24 +122,30 @@ impl Catalog<'_> {
             display_name: project.display_name.clone(),
             description: project.description.clone(),
             created_at: self.created_at,
-            source,
-            engine: project.engine.clone(),
             parameters,
             presets: self.roles.iter().map(|role| preset(version_id, project, role)).collect(),
+            own,
+            others,
         }
     }
 
-    fn parameters(&self, project: &Project, source: &Source) -> Vec<Parameter> {
+    fn others_of(&self, first: &Project) -> Vec<Variant> {
+        let shares = |project: &&Project| name_key(&project.template) == name_key(&first.template);
+        let is_other = |project: &&Project| name_key(&project.name) != name_key(&first.name);
+        self.projects.iter().filter(shares).filter(is_other).map(Variant::of).collect()
+    }
+
+    fn parameters(&self, project: &Project, takes_directory: bool) -> Vec<Parameter> {
         let mut parameters = vec![
             optional(PROMPT, "What the agent is told first"),
             optional(SYSTEM_PROMPT, "Who the agent is"),
             fixed("fleet_mcp_agent_name", "The agent's name in the fleet"),
             self.role(project),
-            fixed("fleet_mcp_project", "The agent's project in the fleet"),
+            fixed(PROJECT, "The agent's project in the fleet"),
             address("fleet_mcp_url", "Where the agent reaches the fleet"),
             address("fleet_mcp_pull_request_url", "The pull request the agent works on"),
         ];
-        if *source == Source::Here {
+        if takes_directory {
             let default = self.here.map(|path| path.display().to_string());
             let description = "The directory whose repository the agent works on";
             let rule = Rule::Any;
@@ -149,13 +168,17 @@ impl Catalog<'_> {
     }
 
     /// Two versions are the same when nothing that matters to a workspace differs.
-    fn digest(&self, project: &Project, parameters: &[Parameter]) -> String {
+    fn digest(&self, project: &Project, parameters: &[Parameter], others: &[Variant]) -> String {
         let roles: Vec<_> =
             self.roles.iter().map(|role| (&role.id, &role.prompt, &role.description)).collect();
-        let content = format!(
+        let mut content = format!(
             "{:?}",
             (&project.repo, &project.branch, &project.engine, &project.default_role, parameters, roles)
         );
+        // The version of a template with one project must not depend on this: workspaces are pinned to versions.
+        if !others.is_empty() {
+            content.push_str(&format!("{others:?}"));
+        }
         Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -168,6 +191,19 @@ impl Template {
 
     pub(crate) fn preset(&self, id: Uuid) -> Option<&Preset> {
         self.presets.iter().find(|preset| preset.id == id)
+    }
+
+    /// What the project of a build with these values asks for; a build that names none is of the first project.
+    pub(crate) fn variant(&self, values: &[ParameterValue]) -> &Variant {
+        let project = value_of(values, PROJECT).map(name_key);
+        let named = self.others.iter().find(|other| Some(name_key(&other.project)) == project);
+        named.unwrap_or(&self.own)
+    }
+}
+
+impl Variant {
+    fn of(project: &Project) -> Self {
+        Self { project: project.name.clone(), source: source_of(project), engine: project.engine.clone() }
     }
 }
 

@@ -1,24 +1,23 @@
 //! Turns an app error into a tool result that the model reads, since clients hide protocol errors from it.
 
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::app::error::{Code, Error};
 use crate::view::error::ErrorBody;
 
-/// The in-band answer: the error body as structured content and the same JSON as text.
+/// The in-band answer: the error body as text alone. Clients check structured content against the tool's
+/// `outputSchema`, which describes results, and would replace our error by their own.
 pub(super) fn answer(error: &Error, tool: &str) -> CallToolResult {
     if error.code() == Code::Internal {
         tracing::error!(tool.name = tool, error = error as &dyn std::error::Error, "a tool call failed");
     }
-    match serde_json::to_value(ErrorBody::of(error, tool)) {
-        Ok(body) => CallToolResult::structured_error(body),
-        Err(unserializable) => CallToolResult::structured_error(unserializable.to_string().into()),
-    }
+    let body = serde_json::to_string(&ErrorBody::of(error, tool));
+    CallToolResult::error(vec![ContentBlock::text(body.unwrap_or_else(|error| error.to_string()))])
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::domain::access::Denial;
@@ -52,9 +51,11 @@ mod tests {
         ];
         for (error, code, retryable) in cases {
             let told = serde_json::to_value(answer(&error, "show_agent")).unwrap();
-            let body = &told["structuredContent"];
-            assert_eq!(told["isError"], true);
-            assert_eq!(told["content"], json!([{ "type": "text", "text": body.to_string() }]));
+            let text = told["content"][0]["text"].as_str().unwrap();
+            let body: Value = serde_json::from_str(text).unwrap();
+            let content = json!([{ "type": "text", "text": text }]);
+            assert_eq!((&told["isError"], &told["content"]), (&json!(true), &content));
+            assert_eq!(told.get("structuredContent"), None);
             assert_eq!((&body["code"], &body["retryable"]), (&json!(code), &json!(retryable)), "{error:?}");
             assert!(!body["next_action"].as_str().unwrap().is_empty(), "{error:?}");
         }

@@ -7,6 +7,7 @@ pub mod bridge;
 mod call;
 mod error;
 mod fit;
+mod instructions;
 mod schema;
 pub mod tools;
 pub mod transport;
@@ -15,8 +16,9 @@ use std::path::PathBuf;
 
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -26,14 +28,13 @@ use crate::app::caller::{Caller, Surface};
 use crate::app::error::Error;
 use crate::domain::access::Principal;
 use crate::domain::directory::{HEADER, heard};
+use crate::domain::provision::CLIENT_SERVER;
 use crate::domain::text::cut;
 use call::Call;
 use tools::Toolsets;
 
-pub const SERVER_NAME: &str = "fleet";
+pub const SERVER_NAME: &str = CLIENT_SERVER;
 
-/// What a manager agent has to know before it sees a single tool; clients keep the first 2,000 characters.
-const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// A tool name nobody has is repeated to the caller, but not at any length.
 const SHOWN_NAME_CHARS: usize = 80;
 
@@ -55,7 +56,23 @@ impl ServerHandler for FleetServer {
         let implementation = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(implementation)
-            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let instructions = instructions::of(principal_of(&context)?, &self.toolsets);
+        context.peer.set_peer_info(request.clone());
+        Ok(self.negotiate_initialize(&request)?.with_instructions(instructions))
+    }
+
+    /// Clients keep it for this caller alone, since the instructions depend on the caller.
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let instructions = instructions::of(principal_of(&context)?, &self.toolsets);
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info().with_instructions(instructions)))
     }
 
     async fn list_tools(
@@ -121,14 +138,4 @@ fn directory_of(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
 
 fn unknown_tool(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("there is no tool '{}'", cut(name, SHOWN_NAME_CHARS)), None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::INSTRUCTIONS;
-
-    #[test]
-    fn the_instructions_fit_what_clients_keep() {
-        assert!(INSTRUCTIONS.chars().count() <= 2_000);
-    }
 }

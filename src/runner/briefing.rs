@@ -128,7 +128,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
         put(TOKEN_FILE, "secret\n");
-        put(CONFIG_TOML, "[mcp_servers.fleet]\n");
+        put(CONFIG_TOML, "[mcp_servers.fleet_agent]\n");
         let access = |generation| fleet(directory.path(), Start::Numbered(generation));
         assert!(access(3).is_none());
         put(PROVISIONED, r#"{"generation":2,"at":"2026-11-16T00:00:00Z","callback":"direct"}"#);
@@ -137,7 +137,7 @@ mod tests {
         let found = access(3).unwrap();
         assert_eq!(
             (found.token, found.config_toml.as_str()),
-            (directory.path().join(TOKEN_FILE), "[mcp_servers.fleet]\n")
+            (directory.path().join(TOKEN_FILE), "[mcp_servers.fleet_agent]\n")
         );
         assert!(fleet(directory.path(), Start::Any).is_some());
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::domain::app::PROMPT_KEY;
+use crate::domain::question;
 use crate::engine::{Count, End, FailureKind, Usage};
 
 /// One fact. Turns are numbered from the first one there ever was.
@@ -129,6 +130,7 @@ impl TaskKey {
 impl From<End> for Outcome {
     fn from(end: End) -> Self {
         match end {
+            End::Complete { text } if question::is_asked(&text) => Self::Question { text },
             End::Complete { text } => Self::Complete { text },
             End::Question { text } => Self::Question { text },
             End::Failed { kind, text } => Self::Failed { kind, text },

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use crate::engine::Repository;
 use crate::engine::git::{GitError, git};
-use crate::engine::git_state::{GitState, STATUS, UNPUSHED};
+use crate::engine::git_state::{GitState, STATUS, UNPUSHED, since};
 
 /// A repository that takes longer is read after the next run.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Looks at the repository of a directory; none where there is none to look at.
-pub(super) async fn look(directory: &Path) -> Option<GitState> {
-    match tokio::time::timeout(LIMIT, read(directory)).await {
+/// Looks at the repository of a directory, whose work began at this commit; none where there is none to look at.
+pub(super) async fn look(directory: &Path, base: Option<&str>) -> Option<GitState> {
+    match tokio::time::timeout(LIMIT, read(directory, base)).await {
         Ok(Ok(state)) => Some(state),
         Ok(Err(error)) => {
             tracing::debug!(%error, "no git state");
@@ -38,10 +38,15 @@ pub(super) async fn ask(directory: &Path, arguments: &[&str]) -> Option<String> 
     tokio::time::timeout(LIMIT, git(directory, arguments)).await.ok()?.ok()
 }
 
-async fn read(directory: &Path) -> Result<GitState, GitError> {
+async fn read(directory: &Path, base: Option<&str>) -> Result<GitState, GitError> {
     let state = GitState::of_status(&git(directory, &STATUS).await?);
     if state.head.is_none() {
         return Ok(state);
     }
-    Ok(state.with_unpushed(&git(directory, &UNPUSHED).await?))
+    let unpushed: Vec<&str> = UNPUSHED.into_iter().chain(base).collect();
+    let state = state.with_unpushed(&git(directory, &unpushed).await?);
+    let Some(base) = base else { return Ok(state) };
+    // An agent may have made its repository anew, without that commit.
+    let counts = git(directory, &since(base).each_ref().map(String::as_str)).await.unwrap_or_default();
+    Ok(state.with_counts(&counts))
 }

@@ -29,7 +29,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -43,6 +42,8 @@ use listen::Bound;
 pub use options::{CoderOptions, Ladder, Listen, Options, OptionsError};
 use state::State;
 use worker::Worker;
+
+use crate::process::StopSignals;
 
 /// Requests that wait for the worker; more wait in their connections.
 const INBOX: usize = 64;
@@ -72,7 +73,7 @@ pub enum RunnerError {
     Signals(#[source] io::Error),
 }
 
-/// Serves until SIGTERM or Ctrl-C, then ends what runs and records it.
+/// Serves until SIGTERM, Ctrl-C or a hang-up, then ends what runs and records it.
 pub async fn run(options: Options) -> Result<(), RunnerError> {
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     stop_on_signals(&stop, &tasks)?;
@@ -104,15 +105,10 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
 }
 
 fn stop_on_signals(stop: &CancellationToken, tasks: &TaskTracker) -> Result<(), RunnerError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(RunnerError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunnerError::Signals)?;
+    let signals = StopSignals::listen().map_err(RunnerError::Signals)?;
     let stop = stop.clone();
     tasks.spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            () = stop.cancelled() => {}
-        }
+        stop.run_until_cancelled(signals.received()).await;
         stop.cancel();
     });
     Ok(())

@@ -8,6 +8,8 @@ use thiserror::Error;
 use url::Url;
 
 use super::chosen::Chosen;
+use crate::domain::bundle::is_object_id;
+use crate::domain::environment::BASE;
 use crate::engine::installed::Site;
 use crate::engine::{self, UnknownEngine};
 
@@ -34,6 +36,8 @@ pub struct Options {
     /// The number of the build that started this workspace; 0 where nobody says.
     pub generation: u64,
     pub workspace: Option<String>,
+    /// The commit that the agent started from; none where it is not told.
+    pub base: Option<String>,
     pub coder: Option<CoderOptions>,
     pub ladder: Ladder,
     /// How long the first run waits to be told how to reach the fleet.
@@ -96,6 +100,7 @@ impl Options {
             model: variable("FLEET_MODEL"),
             generation: number("FLEET_GENERATION", &variable)?.unwrap_or_default(),
             workspace: variable("CODER_WORKSPACE_NAME"),
+            base: variable(BASE).filter(|base| is_object_id(base)),
             coder: coder(&variable)?,
             ladder: Ladder {
                 interrupt: grace("FLEET_INTERRUPT_MS", &variable)?.unwrap_or(INTERRUPT_GRACE),

@@ -10,9 +10,9 @@ use super::RunnerError;
 use super::entry::{Interruption, Outcome};
 use super::options::CoderOptions;
 use crate::coder::wire::AppStatusReport;
-use crate::coder::{self, Client, ClientOptions, CoderError, ErrorKind, RetryPolicy};
-use crate::domain::text;
+use crate::coder::{self, Client, ClientOptions, CoderError, ErrorKind, RetryPolicy, TokenOrigin};
 use crate::domain::words::AppState;
+use crate::domain::{question, text};
 
 /// Coder refuses more, and counts bytes.
 const MAX_MESSAGE: usize = 160;
@@ -50,6 +50,7 @@ pub(super) fn start(coder: Option<&CoderOptions>) -> Result<(Reporter, Reports),
         let options = ClientOptions {
             url: coder.url.clone(),
             token: coder.agent_token.clone(),
+            token_origin: TokenOrigin::Environment,
             timeout: TIMEOUT,
             requests_per_minute: REQUESTS_PER_MINUTE,
             retry: ONCE,
@@ -69,7 +70,7 @@ impl Report {
     pub(super) fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Complete { text } => Self::new(AppState::Complete, text),
-            Outcome::Question { text } => Self::new(AppState::Idle, text),
+            Outcome::Question { text } => Self::new(AppState::Idle, &question::reason(text)),
             Outcome::Failed { text, .. } => Self::new(AppState::Failure, text),
             Outcome::Interrupted {
                 by:
@@ -180,7 +181,7 @@ mod tests {
         let told = |word: &str, message: &str| (word.to_owned(), message.to_owned());
         let kind = crate::engine::FailureKind::Crashed;
         assert_eq!(word(Outcome::Complete { text: text() }), told("complete", "two lines"));
-        assert_eq!(word(Outcome::Question { text: text() }), told("idle", "two lines"));
+        assert_eq!(word(Outcome::Question { text: text() }), told("idle", "ended with a question: lines"));
         assert_eq!(word(Outcome::Failed { kind, text: text() }), told("failure", "two lines"));
         let interrupted = |by| word(Outcome::Interrupted { by }).0;
         assert_eq!(

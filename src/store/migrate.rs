@@ -34,6 +34,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 12, name: "signatures", sql: include_str!("migrations/0012_signatures.sql") },
     Step { version: 13, name: "interrupts", sql: include_str!("migrations/0013_interrupts.sql") },
     Step { version: 14, name: "cancel", sql: include_str!("migrations/0014_cancel.sql") },
+    Step { version: 15, name: "usage", sql: include_str!("migrations/0015_usage.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.

@@ -30,6 +30,7 @@ mod task_moves;
 mod task_rows;
 mod tasks;
 mod tokens;
+mod usage;
 mod words;
 
 use std::io;
@@ -51,6 +52,7 @@ pub use squads::SquadAccepted;
 pub use task_moves::{CancelTaken, Meaning, Which};
 pub use tasks::{LatestTasks, TaskAccepted, TasksStamp};
 pub use tokens::TokenRecord;
+pub use usage::{UsageCounted, UsageTold};
 
 use db::{Found, files_of};
 use migrate::Step;

@@ -19,6 +19,8 @@ pub struct ListedOperation {
     pub project: String,
     pub role: String,
     pub created_by: Option<String>,
+    /// What holds it up at present; the store itself does not know that.
+    pub awaited: Option<String>,
 }
 
 macro_rules! select_listed {
@@ -70,6 +72,7 @@ impl FromRow<'_, SqliteRow> for ListedOperation {
             project: row.try_get("project")?,
             role: row.try_get("role")?,
             created_by: row.try_get("created_by")?,
+            awaited: None,
         })
     }
 }

@@ -67,6 +67,12 @@ impl Store {
         Ok(by_id(&mut connection, id).await?)
     }
 
+    /// What an earlier request with this key was accepted as.
+    pub async fn operation_by_key(&self, key: Option<&RequestKey>) -> Result<Option<Operation>, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        by_key(&mut connection, key).await
+    }
+
     /// What has not ended, in the order accepted.
     pub async fn operations_open(&self) -> Result<Vec<Operation>, StoreError> {
         let query = sqlx::query_as(select_operations!("WHERE ended_at IS NULL ORDER BY sequence"));

@@ -55,6 +55,27 @@ impl Store {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
+    /// Those whose ids lie between these two, both of them too; the newest first, up to a limit.
+    pub async fn rescues_between(
+        &self,
+        (first, last): (RescueId, RescueId),
+        limit: u32,
+    ) -> Result<Vec<Rescue>, StoreError> {
+        let query = sqlx::query_as(select_rescues!(
+            "WHERE id >= $1 AND id <= $2 ORDER BY created_at DESC, id DESC LIMIT $3"
+        ));
+        Ok(query.bind(first.0).bind(last.0).bind(i64::from(limit)).fetch_all(&self.read).await?)
+    }
+
+    /// The newest one of agents of this name, in any spelling: the newest with saved work, if there is one.
+    pub async fn rescue_of_name(&self, name: &AgentName) -> Result<Option<Rescue>, StoreError> {
+        let query = sqlx::query_as(select_rescues!(
+            "WHERE lower(agent_name) = lower($1) \
+             ORDER BY CASE WHEN state = 'saved' THEN 0 ELSE 1 END, created_at DESC, id DESC LIMIT 1"
+        ));
+        Ok(query.bind(name.as_str()).fetch_optional(&self.read).await?)
+    }
+
     /// The rescue that goes before this delete.
     pub async fn rescue_of(&self, delete: OperationId) -> Result<Option<Rescue>, StoreError> {
         let query = sqlx::query_as(select_rescues!("WHERE operation_id = $1")).bind(delete.0);

@@ -9,15 +9,15 @@ use utoipa::ToSchema;
 use super::paging::Paging;
 use super::task::TaskSummary;
 use super::time;
+use super::usage::{UsageDetail, UsageRow};
 use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
 use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
-use crate::domain::metadata::USAGE;
 use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
-use crate::domain::spec::Spec;
+use crate::domain::spec::Sections;
 use crate::domain::text::{cut, one_line};
 
-/// Task texts in lists are cut here; `show_agent` has them whole.
+/// Task texts in lists, and those that repeat another text of the answer, are cut here; the history has them whole.
 const LISTED_TASK_CHARS: usize = 120;
 
 /// One agent in a list; fields that would be empty are left out.
@@ -48,6 +48,9 @@ pub struct AgentRow {
     pub pull_request_status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_check_status: Option<String>,
+    /// What was used in its workspace so far; absent when nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageRow>,
     /// When Coder last showed this agent; null if it never did.
     pub observed_at: Option<String>,
 }
@@ -74,16 +77,20 @@ pub struct AgentDetail {
     /// In the project 'here', the directory whose repository it works on; it need not be yours.
     pub directory: Option<String>,
     pub spec: String,
-    /// The spec's well-known sections by lower-case heading.
-    pub spec_sections: BTreeMap<String, String>,
+    pub spec_sections: SpecSections,
+    /// Text of the task being worked on; in short if it is the spec.
     pub current_task: Option<String>,
     pub last_task: Option<TaskSummary>,
     pub review: Option<ReviewState>,
     /// Every fleet_mcp_* value known.
     pub metadata: BTreeMap<String, String>,
     pub git: Option<serde_json::Value>,
-    pub usage: Option<serde_json::Value>,
+    /// What was used in its workspace so far, as this server counted it.
+    pub usage: Option<UsageDetail>,
+    /// The number of the build that started it last.
     pub generation: i64,
+    /// How many of its builds were starts, in show_agent; null elsewhere and while Coder does not tell.
+    pub starts: Option<i64>,
     /// How the agent reaches this server, as tried from inside: direct, unreachable, unknown, or null before it
     /// was tried.
     pub callback: Option<String>,
@@ -93,6 +100,13 @@ pub struct AgentDetail {
     pub updated_at: String,
     pub observed_at: Option<String>,
     pub links: Links,
+}
+
+/// Which of the headings Objective, Context, Constraints and Deliverables the spec has; one paragraph needs none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
+pub struct SpecSections {
+    pub found: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 /// Addresses for people.
@@ -123,10 +137,13 @@ pub struct AgentShown {
 /// Answer of create, start, stop and restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentChanged {
-    pub agent: AgentDetail,
+    /// As in a list; show_agent has all of it.
+    pub agent: AgentRow,
     pub message: String,
     /// The durable intent behind it; null when nothing had to be done.
     pub operation_id: Option<String>,
+    /// For wait_for_agents: what becomes of the change comes after it.
+    pub cursor: String,
     /// Hints that do not fail the call, such as missing sections of a spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -161,6 +178,7 @@ pub struct Rescued {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentsWaited {
+    /// The agents that changed; with until idle or done also every other agent that was named.
     pub changed: Vec<ChangedAgent>,
     /// Pass it to the next call to miss nothing in between.
     pub cursor: String,
@@ -192,11 +210,12 @@ impl From<&AgentState> for AgentRow {
             project: state.agent.project.clone(),
             directory: state.agent.directory.clone(),
             current_task: state.current_task().map(listed),
-            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::of(task, listed)),
+            last_task: state.tasks.last.as_ref().map(TaskSummary::listed),
             review: None,
             pull_request_url: state.metadata_value(PULL_REQUEST_URL),
             pull_request_status: state.metadata_value(PULL_REQUEST_STATUS),
             pull_request_check_status: state.metadata_value(PULL_REQUEST_CHECK_STATUS),
+            usage: UsageRow::of(&state.usage),
             observed_at: sighting.observed_at.map(time),
         }
     }
@@ -204,7 +223,9 @@ impl From<&AgentState> for AgentRow {
 
 impl From<&AgentState> for AgentDetail {
     fn from(state: &AgentState) -> Self {
-        let agent = &state.agent;
+        let (agent, current_task) = (&state.agent, state.current_task());
+        let first_message = agent.first_message();
+        let told = [agent.spec.as_str(), &first_message, current_task.unwrap_or_default()];
         Self {
             name: agent.name.to_string(),
             workspace_id: agent.workspace_id.map(|id| id.to_string()),
@@ -215,14 +236,15 @@ impl From<&AgentState> for AgentDetail {
             project: agent.project.clone(),
             directory: agent.directory.clone(),
             spec: agent.spec.clone(),
-            spec_sections: sections_of(&agent.spec),
-            current_task: state.current_task().map(str::to_owned),
-            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::of(task, str::to_owned)),
+            spec_sections: SpecSections::from(Sections::of(&agent.spec)),
+            current_task: current_task.map(|text| unless_told(text, &[&agent.spec, &first_message])),
+            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::unless_told(task, &told)),
             review: None,
             metadata: metadata_of(state),
             git: json_of(state, "fleet_mcp_git"),
-            usage: json_of(state, USAGE),
+            usage: UsageDetail::of(&state.usage),
             generation: agent.sighting.generation,
+            starts: state.starts,
             callback: state.callback().map(|callback| callback.word().to_owned()),
             callback_reason: state.callback_reason(),
             created_at: time(agent.created_at),
@@ -230,6 +252,13 @@ impl From<&AgentState> for AgentDetail {
             observed_at: agent.sighting.observed_at.map(time),
             links: Links::from(state),
         }
+    }
+}
+
+impl From<Sections> for SpecSections {
+    fn from(sections: Sections) -> Self {
+        let words = |headings: Vec<&str>| headings.into_iter().map(str::to_owned).collect();
+        Self { found: words(sections.found), missing: words(sections.missing) }
     }
 }
 
@@ -269,9 +298,10 @@ impl From<&AgentPage> for AgentList {
 impl From<&Mutation> for AgentChanged {
     fn from(mutation: &Mutation) -> Self {
         Self {
-            agent: AgentDetail::from(&*mutation.agent),
+            agent: AgentRow::from(&*mutation.agent),
             message: mutation.message.clone(),
             operation_id: mutation.operation.map(|id| id.to_string()),
+            cursor: mutation.cursor.to_string(),
             warnings: mutation.warnings.clone(),
         }
     }
@@ -334,13 +364,13 @@ pub(super) fn listed(text: &str) -> String {
     cut(&one_line(text), LISTED_TASK_CHARS)
 }
 
-pub fn metadata_of(state: &AgentState) -> BTreeMap<String, String> {
-    state.metadata.iter().map(|(key, dated)| (key.clone(), dated.value.clone())).collect()
+/// The beginning of a text that the same answer has whole in another place, else the whole text.
+pub(super) fn unless_told(text: &str, told: &[&str]) -> String {
+    if told.contains(&text) { cut(text, LISTED_TASK_CHARS) } else { text.to_owned() }
 }
 
-fn sections_of(spec: &str) -> BTreeMap<String, String> {
-    let sections = Spec::parse(spec).map(|spec| spec.sections()).unwrap_or_default();
-    sections.into_iter().map(|section| (section.heading.to_lowercase(), section.text)).collect()
+pub fn metadata_of(state: &AgentState) -> BTreeMap<String, String> {
+    state.metadata.iter().map(|(key, dated)| (key.clone(), dated.value.clone())).collect()
 }
 
 /// Metadata the runner writes as JSON; what does not parse stays visible under `metadata`.

@@ -8,7 +8,9 @@ use utoipa::ToSchema;
 
 use super::paging::count;
 use super::time;
+use super::usage::is_zero;
 use crate::app::fleet_status::{FleetOverview, Notice};
+use crate::domain::usage::UsageTotal;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct FleetStatus {
@@ -16,9 +18,10 @@ pub struct FleetStatus {
     pub counts: BTreeMap<String, i64>,
     pub capacity: Capacity,
     pub attention: Vec<AttentionRow>,
+    /// What all agents used on this UTC day, as far as it is known.
     pub spend_today: Spend,
     pub coder: CoderHealth,
-    /// Outside MCP servers by name.
+    /// Outside MCP servers by name; empty, because this version routes to none.
     pub mcp_servers: BTreeMap<String, String>,
     pub observed_at: Option<String>,
 }
@@ -42,8 +45,12 @@ pub struct AttentionRow {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct Spend {
+    /// The cost that is known; tokens of a model without a known price add nothing to it.
     pub usd: f64,
     pub tokens: i64,
+    /// Runs whose engine told no figures, which neither number has; absent when there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_runs: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -71,15 +78,25 @@ impl From<&FleetOverview> for FleetStatus {
                 queued: count(overview.slots.queued),
             },
             attention: overview.attention.iter().map(AttentionRow::from).collect(),
-            spend_today: Spend { usd: 0.0, tokens: 0 },
+            spend_today: Spend::from(&overview.spend_today),
             coder: CoderHealth {
                 reachable: health.is_reachable(),
                 version: health.version.clone(),
                 last_ok_at: health.last_ok_at.map(time),
                 error: health.error.clone(),
             },
-            mcp_servers: BTreeMap::new(),
+            mcp_servers: overview.mcp_servers.clone(),
             observed_at: overview.observed_at.map(time),
+        }
+    }
+}
+
+impl From<&UsageTotal> for Spend {
+    fn from(total: &UsageTotal) -> Self {
+        Self {
+            usd: total.all.cost_usd().unwrap_or_default(),
+            tokens: count(total.all.tokens()),
+            unknown_runs: count(total.unknown_runs),
         }
     }
 }

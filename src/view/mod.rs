@@ -16,6 +16,7 @@ pub mod rescue;
 pub mod squad;
 pub mod task;
 pub mod token;
+pub mod usage;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 

@@ -29,7 +29,7 @@ pub struct OperationRow {
     pub state: String,
     /// accepted: nothing was sent to Coder; sending: a request is on its way; following: its build is watched
     pub step: String,
-    /// Why it failed, or what it left when it was canceled.
+    /// Why it failed, what it left when it was canceled, or what it waits for.
     pub message: Option<String>,
     /// Who asked for it.
     pub requested_by: String,
@@ -63,7 +63,11 @@ impl From<&ListedOperation> for OperationRow {
             kind: operation.kind.to_string(),
             state: operation.state.to_string(),
             step: step_of(operation.progress).to_owned(),
-            message: operation.failure.as_ref().map(|failure| failure.message.clone()),
+            message: operation
+                .failure
+                .as_ref()
+                .map(|failure| failure.message.clone())
+                .or(listed.awaited.clone()),
             requested_by: operation.principal.clone(),
             canceled_by: operation.cancel.as_ref().map(|cancel| cancel.by.clone()),
             created_at: time(operation.created_at),

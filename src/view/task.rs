@@ -5,18 +5,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
+use super::agent::{listed, unless_told};
 use super::time;
 use crate::app::tasks::{Reported, TaskCanceled, TaskStarted};
 use crate::domain::task::{Task, Verified};
+use crate::domain::text::cut;
+
+/// Outcomes are cut here; the history has them whole.
+const OUTCOME_CHARS: usize = 1_000;
 
 /// A task in short.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TaskSummary {
     pub id: String,
+    /// What is to be done; in lists, and where it repeats another text, in short.
     pub message: String,
     /// queued, delivering, working, done, failed, canceled or timed_out
     pub state: String,
-    /// What the agent claimed about the end.
+    /// What the agent claimed about the end; a long one in short.
     pub outcome: Option<String>,
     /// agent, human or manager
     pub source: String,
@@ -33,6 +39,8 @@ pub struct StartedTask {
     pub agent_name: String,
     pub task_description: String,
     pub message: String,
+    /// For wait_for_agents: what becomes of the task comes after it.
+    pub cursor: String,
 }
 
 /// Answer of cancel_agent_task.
@@ -59,13 +67,28 @@ pub struct ReportedStatus {
 }
 
 impl TaskSummary {
-    pub(super) fn of(task: &Task, shorten: impl Fn(&str) -> String) -> Self {
+    pub(super) fn listed(task: &Task) -> Self {
+        let entry = &task.entry;
+        Self {
+            message: listed(&entry.message),
+            outcome: entry.outcome.as_deref().map(listed),
+            ..Self::unless_told(task, &[])
+        }
+    }
+
+    /// With a short message: the caller gave the task, or finds it in the history.
+    fn brief(task: &Task) -> Self {
+        Self::unless_told(task, &[&task.entry.message])
+    }
+
+    /// With a short message if the same answer has it whole in one of these texts.
+    pub(super) fn unless_told(task: &Task, told: &[&str]) -> Self {
         let entry = &task.entry;
         Self {
             id: task.id.to_string(),
-            message: shorten(&entry.message),
+            message: unless_told(&entry.message, told),
             state: entry.state.clone(),
-            outcome: entry.outcome.as_deref().map(&shorten),
+            outcome: entry.outcome.as_deref().map(|outcome| cut(outcome, OUTCOME_CHARS)),
             source: entry.source.word().into(),
             verified: task.work.verified.as_ref().map(verified),
             created_at: time(entry.created_at),
@@ -76,11 +99,12 @@ impl TaskSummary {
 impl From<&TaskStarted> for StartedTask {
     fn from(started: &TaskStarted) -> Self {
         Self {
-            task: TaskSummary::of(&started.task, str::to_owned),
+            task: TaskSummary::brief(&started.task),
             agent_status: started.status.word().into(),
             agent_name: started.name.to_string(),
             task_description: started.task.entry.message.clone(),
             message: started.message.clone(),
+            cursor: started.cursor.to_string(),
         }
     }
 }
@@ -88,7 +112,7 @@ impl From<&TaskStarted> for StartedTask {
 impl From<&TaskCanceled> for CanceledTask {
     fn from(canceled: &TaskCanceled) -> Self {
         Self {
-            task: canceled.task.as_ref().map(|task| TaskSummary::of(task, str::to_owned)),
+            task: canceled.task.as_ref().map(TaskSummary::brief),
             agent_status: canceled.status.word().into(),
             agent_name: canceled.name.to_string(),
             message: canceled.message.clone(),

@@ -20,6 +20,8 @@ use super::problem::Problem;
 use crate::app::caller::Caller;
 use crate::app::fleet_status::FleetOverview;
 use crate::domain::agent::AgentStatus;
+use crate::domain::name::AgentName;
+use crate::domain::usage::UsageTotal;
 use crate::view::request::NoInput;
 
 const BUILD_INFO: &str = "fleet_build_info";
@@ -27,6 +29,11 @@ const AGENTS: &str = "fleet_agents";
 const OPERATIONS: &str = "fleet_operations_open";
 const SLOTS: &str = "fleet_build_slots";
 const CODER: &str = "fleet_coder_reachable";
+const SPEND_USD: &str = "fleet_spend_today_usd";
+const SPEND_TOKENS: &str = "fleet_spend_today_tokens";
+const UNKNOWN_RUNS: &str = "fleet_unknown_runs_today";
+const AGENT_USD: &str = "fleet_agent_cost_usd";
+const AGENT_TOKENS: &str = "fleet_agent_tokens";
 const REQUESTS: &str = "fleet_http_requests_total";
 const DURATION: &str = "fleet_http_request_duration_seconds";
 
@@ -69,7 +76,8 @@ async fn metrics(
     let overview = state.fleet.fleet_status(&caller).await?;
     let operations = state.fleet.operations_under_way().await?;
     state.metrics.set_fleet(&overview, operations, state.version);
-    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], state.metrics.0.handle.render()))
+    let text = state.metrics.0.handle.render() + &agents_text(&overview.usage);
+    Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text))
 }
 
 impl Metrics {
@@ -106,6 +114,10 @@ impl Metrics {
             gauge!(SLOTS, "state" => "free").set(overview.slots.free as f64);
             gauge!(SLOTS, "state" => "queued").set(overview.slots.queued as f64);
             gauge!(CODER).set(f64::from(u8::from(overview.coder.is_reachable())));
+            let spent = &overview.spend_today;
+            gauge!(SPEND_USD).set(spent.all.cost_usd().unwrap_or_default());
+            gauge!(SPEND_TOKENS).set(spent.all.tokens() as f64);
+            gauge!(UNKNOWN_RUNS).set(spent.unknown_runs as f64);
         });
     }
 }
@@ -122,12 +134,31 @@ impl fmt::Debug for Metrics {
     }
 }
 
+/// A recorder never forgets a label, so each scrape has one of its own for those that come and go with agents.
+fn agents_text(usage: &[(AgentName, UsageTotal)]) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || {
+        describe_gauge!(AGENT_USD, "Dollars that each agent has spent, where the cost is known.");
+        describe_gauge!(AGENT_TOKENS, "Tokens that each agent has used.");
+        for (name, total) in usage {
+            gauge!(AGENT_TOKENS, "agent" => name.to_string()).set(total.all.tokens() as f64);
+            if let Some(cost) = total.all.cost_usd() {
+                gauge!(AGENT_USD, "agent" => name.to_string()).set(cost);
+            }
+        }
+    });
+    recorder.handle().render()
+}
+
 fn describe() {
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs.");
     describe_gauge!(AGENTS, "Agents by status.");
     describe_gauge!(OPERATIONS, "Operations accepted and not ended.");
     describe_gauge!(SLOTS, "Workspace builds that run, could run, and wait to run.");
     describe_gauge!(CODER, "1 while Coder answers us, else 0.");
+    describe_gauge!(SPEND_USD, "Dollars that agents spent on this UTC day, as far as the cost is known.");
+    describe_gauge!(SPEND_TOKENS, "Tokens that agents used on this UTC day.");
+    describe_gauge!(UNKNOWN_RUNS, "Runs of this UTC day whose engine told no figures.");
     describe_counter!(REQUESTS, "Requests answered, by method, route and status.");
     describe_histogram!(DURATION, Unit::Seconds, "Time until a request's answer began.");
 }

@@ -38,7 +38,11 @@ const FAILURES: [Failure; 12] = [
         "Coder limits our requests, or an agent has too many open; `Retry-After` says how long.",
     ),
     Failure(500, "Internal", "A mistake of the server or a failure of its store."),
-    Failure(503, "CoderUnavailable", "Coder cannot be reached; `Retry-After` says when to try again."),
+    Failure(
+        503,
+        "CoderUnavailable",
+        "Coder cannot be reached or refuses the server's token; `Retry-After` says when to try again.",
+    ),
     Failure(504, "Timeout", "Coder took too long."),
 ];
 /// What a call that changes nothing can fail with.

@@ -10,15 +10,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("bounded", &[]),
     ("coder", &[]),
     ("serve", &[]),
+    ("process", &[]),
     ("store", &["domain"]),
     ("app", &["domain", "store", "coder", "engine", "hooks"]),
     ("engine", &["bounded", "domain"]),
-    ("runner", &["domain", "engine", "coder", "serve"]),
-    ("local", &["bounded", "coder", "domain", "hooks", "serve"]),
+    ("runner", &["domain", "engine", "coder", "process", "serve"]),
+    ("local", &["bounded", "coder", "domain", "hooks", "process", "serve"]),
     ("view", &["domain", "app"]),
     ("mcp", &["app", "view", "domain"]),
     ("web", &["app", "view", "domain", "serve"]),
-    ("cli", &["bounded", "view", "domain"]),
+    ("cli", &["bounded", "view", "domain", "process"]),
     ("config", &["domain"]),
     ("telemetry", &["config"]),
     (
@@ -32,6 +33,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "engine",
             "local",
             "mcp",
+            "process",
             "runner",
             "serve",
             "store",
@@ -69,7 +71,11 @@ struct Source {
 }
 
 fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    sources_under("src")
+}
+
+fn sources_under(folder: &str) -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut found = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
@@ -204,4 +210,46 @@ fn every_action_has_a_tool_name_of_its_own_that_clients_accept() {
             .iter()
             .all(|name| name.len() <= 40 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
     );
+}
+
+/// Names of the functions below a `#[test]` or `#[tokio::test]` in this file.
+fn tests_in(text: &str) -> Vec<&str> {
+    let is_mark = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+    let mut names = Vec::new();
+    let mut is_marked = false;
+    for line in text.lines().map(str::trim) {
+        is_marked |= is_mark(line);
+        let head = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "));
+        if let Some(head) = head.filter(|_| is_marked) {
+            names.extend(head.split(['(', '<']).next());
+            is_marked = false;
+        }
+    }
+    names
+}
+
+/// A file's module path: `tests/it/store/mod.rs` is `store`, `tests/it/store/tasks.rs` is `store::tasks`.
+fn module_of(path: &Path) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    let inside = path.strip_prefix(&root).unwrap().with_extension("");
+    let words = inside.iter().map(|word| word.to_string_lossy().into_owned());
+    words.filter(|word| word != "mod").collect::<Vec<_>>().join("::")
+}
+
+#[test]
+fn every_test_that_is_written_is_in_this_run() {
+    let this = std::env::current_exe().unwrap();
+    let listed = std::process::Command::new(this).args(["--list", "--format", "terse"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let mut problems = Vec::new();
+    for source in sources_under("tests/it") {
+        let module = module_of(&source.path);
+        for name in tests_in(&source.text) {
+            let (begin, end) = (format!("{module}::"), format!("::{name}: test"));
+            if !listed.lines().any(|line| line.starts_with(&begin) && line.ends_with(&end)) {
+                problems.push(format!("{}: {name} is compiled into no run", source.path.display()));
+            }
+        }
+    }
+    complain(&problems);
 }

@@ -48,17 +48,21 @@ impl Fleet {
                 "agent '{}' is {} already; nothing was done",
                 state.agent.name, state.agent.sighting.status
             );
-            return Ok(Mutation { agent: state, message, operation: None, warnings: Vec::new() });
+            let cursor = self.board().revision();
+            return Ok(Mutation { agent: state, message, operation: None, warnings: Vec::new(), cursor });
         };
         point("change.accepted");
         self.nudge_operations();
         let settled = self.await_operation(operation.id, operation.agent_id, request.wait);
         self.while_admitted(deed.caller, settled).await?;
+        let cursor = self.board().revision();
         let agent = self.state_of(operation.agent_id).await?;
         let ended = self.store().operation_by_id(operation.id).await?.unwrap_or_else(|| operation.clone());
         let (name, status) = (&agent.agent.name, agent.agent.sighting.status);
-        let message = format!("agent '{name}': {kind} {}; it is {status}", outcome_of(&ended));
-        Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new() })
+        let awaited = self.health().now().awaited().filter(|_| !ended.state.is_ended());
+        let awaited = awaited.map_or_else(String::new, |awaited| format!(" and {awaited}"));
+        let message = format!("agent '{name}': {kind} {}; it is {status}{awaited}", outcome_of(&ended));
+        Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new(), cursor })
     }
 
     async fn change_accept(

@@ -22,10 +22,12 @@ use crate::domain::name::AgentName;
 use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::role::Role;
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
-use crate::store::{Accepted, StoreError};
+use crate::store::{Accepted, RequestKey, StoreError};
 
 /// A refusal by Coder that comes this quickly is the call's own error.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
+/// Why a new agent is pending.
+pub(in crate::app) const UNMADE: &str = "waits for its workspace to be made";
 /// A generated name may lose a race this often before we give up.
 const NAME_TRIES: usize = 5;
 
@@ -46,18 +48,29 @@ impl Fleet {
     }
 
     async fn create_accept(&self, deed: &Deed<'_>, request: CreateAgent) -> Result<Created, Error> {
-        let info = self.project_named(&request.project).await?;
-        let role_name = request.role.as_deref().unwrap_or(&info.project.default_role);
-        let role = self.role_of_project(&info, role_name)?;
-        self.permit(deed, Target::NewAgent { project: &info.project.name, kind: role.kind }).await?;
-        self.0.catalog.files().check_role("role", role_name)?;
+        let known = self.project_named(&request.project).await?;
+        let role_name = request.role.as_deref().unwrap_or(&known.project.default_role).to_owned();
+        let kind = self.role_kind_or_coding(&role_name);
+        self.permit(deed, Target::NewAgent { project: &known.project.name, kind }).await?;
+        self.0.catalog.files().check_role("role", &role_name)?;
         let mut key = request_key(deed.caller, deed.action, request.request.as_ref());
-        let directory = self.directory_for(deed.caller, &info).await?;
+        let directory = self.directory_for(deed.caller, &known).await?;
         if let Some(directory) = &directory {
             check_repository(directory).await?;
             key = key.map(|key| deed.caller.key_in_directory(key));
         }
-        let warnings = warnings_of(&request);
+        // The record answers a repeated request: it must not need Coder.
+        if let Some(earlier) = self.store().operation_by_key(key.as_ref()).await? {
+            return self.created_before(earlier, &request).await;
+        }
+        let info = self.project_renewed_soon(known).await?;
+        let role = self.role_of_project(&info, &role_name)?;
+        self.create_record(deed, Wanted { request, info, role, directory, key }).await
+    }
+
+    /// Stores the agent with its create; the next generated name is tried when another agent took this one.
+    async fn create_record(&self, deed: &Deed<'_>, wanted: Wanted) -> Result<Created, Error> {
+        let Wanted { request, info, role, directory, key } = wanted;
         let signature = deed.caller.principal.signature();
         let mut n_tries = 0;
         loop {
@@ -80,18 +93,22 @@ impl Fleet {
             match self.store().agent_create(&agent, &operation, Some(&task), key.as_ref()).await {
                 Ok(Accepted::New) => {
                     self.board_refresh(agent.id).await?;
+                    let warnings = warnings_of(&request);
                     return Ok(Created { name: agent.name, operation, warnings, is_repeat: false });
                 }
-                Ok(Accepted::Repeated(operation)) => {
-                    let name = self.state_of(operation.agent_id).await?.agent.name.clone();
-                    return Ok(Created { name, operation, warnings, is_repeat: true });
-                }
+                Ok(Accepted::Repeated(earlier)) => return self.created_before(earlier, &request).await,
                 // A generated name lost a race: the next one is made knowing more names.
                 Err(StoreError::NameTaken) if request.name.is_none() && n_tries < NAME_TRIES => {}
                 Err(StoreError::NameTaken) => return Err(Error::AlreadyExists(agent.name.to_string())),
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// What an earlier request with the same key made.
+    async fn created_before(&self, operation: Operation, request: &CreateAgent) -> Result<Created, Error> {
+        let name = self.state_of(operation.agent_id).await?.agent.name.clone();
+        Ok(Created { name, operation, warnings: warnings_of(request), is_repeat: true })
     }
 
     /// The name given, if Coder does not show it already, or a fresh one.
@@ -114,6 +131,7 @@ impl Fleet {
         role: &Role,
     ) -> Result<(), Error> {
         self.check_container(&info.project.name)?;
+        self.check_engine(&info.project)?;
         let public_url = self.options().public_url.as_deref();
         Blueprint { agent, info, role, public_url }.request().map(|_| ())
     }
@@ -136,6 +154,7 @@ impl Fleet {
     }
 
     async fn created(&self, created: Created) -> Result<Mutation, Error> {
+        let cursor = self.board().revision();
         let agent = self.state_of(created.operation.agent_id).await?;
         let name = &agent.agent.name;
         let message = match (created.is_repeat, agent.agent.sighting.status) {
@@ -145,11 +164,19 @@ impl Fleet {
                 format!("the create of agent '{name}' was canceled; what it has made is being removed")
             }
             (false, AgentStatus::Failed) => format!("agent '{name}' failed: {}", agent.agent.sighting.reason),
+            (false, AgentStatus::Pending) if let Some(awaited) = self.health().now().awaited() => {
+                format!("agent '{name}' is accepted and {awaited}")
+            }
             (false, _) => {
                 format!("agent '{name}' is being created; call wait_for_agents to know when it is ready")
             }
         };
-        Ok(Mutation { agent, message, operation: Some(created.operation.id), warnings: created.warnings })
+        let message = match &agent.live.start_note {
+            Some(note) => format!("{message}; {note}"),
+            None => message,
+        };
+        let (operation, warnings) = (Some(created.operation.id), created.warnings);
+        Ok(Mutation { agent, message, operation, warnings, cursor })
     }
 
     /// The agent as it is now, deleted or not.
@@ -160,6 +187,15 @@ impl Fleet {
         let state = self.board_refresh(id).await?;
         state.ok_or_else(|| Error::AgentNotFound(id.to_string()))
     }
+}
+
+/// A create that was permitted, and what it is made of.
+struct Wanted {
+    request: CreateAgent,
+    info: ProjectInfo,
+    role: Role,
+    directory: Option<String>,
+    key: Option<RequestKey>,
 }
 
 #[derive(Debug)]
@@ -195,7 +231,7 @@ pub(in crate::app) fn new_agent(named: Named<'_>, info: &ProjectInfo, role: &Rol
         sighting: Sighting {
             status: AgentStatus::Pending,
             previous_status: None,
-            reason: "waits for its workspace to be made".into(),
+            reason: UNMADE.into(),
             attention: Attention::None,
             generation: 0,
             observed_at: None,
@@ -204,13 +240,13 @@ pub(in crate::app) fn new_agent(named: Named<'_>, info: &ProjectInfo, role: &Rol
     }
 }
 
-/// The spec is the agent's first message.
+/// The spec, with the pull request, is the agent's first message.
 fn first_task(agent: &Agent, source: TaskSource) -> Task {
     let id = TaskId::fresh();
     let entry = HistoryEntry::task(NewTask {
         id,
         agent_id: agent.id,
-        message: agent.spec.clone(),
+        message: agent.first_message(),
         source,
         generation: 1,
         created_at: agent.created_at,
@@ -219,7 +255,7 @@ fn first_task(agent: &Agent, source: TaskSource) -> Task {
 }
 
 fn warnings_of(request: &CreateAgent) -> Vec<String> {
-    let missing = request.spec.missing_sections();
+    let missing = request.spec.sections().missing;
     if missing.is_empty() {
         Vec::new()
     } else {

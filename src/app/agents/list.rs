@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AgentPage, ListAgents};
+use super::{AgentPage, ListAgents, UNSEEN};
 use crate::app::Fleet;
 use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
@@ -23,10 +23,7 @@ impl Fleet {
         self.permit(&deed, Target::Fleet).await?;
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() && snapshot.agents.is_empty() {
-            let error = self.health().now().error;
-            return Err(Error::CoderUnavailable(
-                error.unwrap_or_else(|| "the fleet has not been seen yet".into()),
-            ));
+            return Err(self.health().now().unavailable(UNSEEN));
         }
         let live = snapshot.agents.values().cloned();
         let mut agents: Vec<Arc<AgentState>> = live.filter(|state| fits(state, &request)).collect();

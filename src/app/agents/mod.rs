@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(in crate::app) use create::{Named, new_agent};
+pub(in crate::app) use create::{Named, UNMADE, new_agent};
 
 use super::Fleet;
 use super::caller::{Caller, Deed};
@@ -115,6 +115,8 @@ pub struct Mutation {
     pub message: String,
     pub operation: Option<OperationId>,
     pub warnings: Vec<String>,
+    /// Taken before the agent was read, so that a wait from it misses no later change.
+    pub cursor: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -130,6 +132,8 @@ pub struct Deletion {
 #[derive(Debug, Clone)]
 pub struct Waited {
     pub changed: Vec<Changed>,
+    /// The changes after it are among those; the rows of other agents are older.
+    pub since: i64,
     pub cursor: i64,
     pub timed_out: bool,
 }
@@ -141,6 +145,9 @@ pub struct Changed {
     /// The number of the change: a reader who has seen it goes on from here and misses nothing.
     pub revision: i64,
 }
+
+/// What is missing before the first look at Coder.
+const UNSEEN: &str = "the fleet has not been seen yet";
 
 impl Fleet {
     /// The live agent of that name, if the caller may do this to it.
@@ -160,11 +167,9 @@ impl Fleet {
 
     /// Not found, unless we cannot know: then Coder's absence is the news.
     pub(in crate::app) fn absent(&self, name: &str) -> Error {
-        let health = self.health().now();
-        match (self.board().now().observed_at, health.error) {
-            (None, Some(error)) => Error::CoderUnavailable(error),
-            (None, None) => Error::CoderUnavailable("the fleet has not been seen yet".into()),
-            (Some(_), _) => Error::AgentNotFound(name.to_owned()),
+        match self.board().now().observed_at {
+            None => self.health().now().unavailable(UNSEEN),
+            Some(_) => Error::AgentNotFound(name.to_owned()),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Blueprint<'_> {
     fn ours(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<String> {
         let agent = self.agent;
         if self.info.prompt_parameter().is_some_and(|prompt| prompt.name == parameter.name) {
-            return Some(agent.spec.clone());
+            return Some(agent.first_message());
         }
         match parameter.name.as_str() {
             "system_prompt" if !is_set(preset, parameter) && !self.role.prompt.is_empty() => {

@@ -9,6 +9,7 @@ use crate::app::Fleet;
 use crate::app::caller::Caller;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
+use crate::app::usage;
 use crate::domain::access::Action;
 use crate::domain::metadata;
 
@@ -16,7 +17,21 @@ impl Fleet {
     pub async fn agent_show(&self, caller: &Caller, name: &str) -> Result<Arc<AgentState>, Error> {
         let deed = deed(caller, Action::AgentShow, name);
         let state = self.agent_permitted(&deed, name).await?;
-        Ok(self.with_fresh_metadata(state).await)
+        let mut state = self.with_fresh_metadata(state).await;
+        let starts = self.starts_of(&state).await;
+        Arc::make_mut(&mut state).starts = starts;
+        Ok(state)
+    }
+
+    /// Stops are builds too, so that only a first start is known by its number.
+    async fn starts_of(&self, state: &AgentState) -> Option<i64> {
+        match (state.agent.workspace_id, state.agent.sighting.generation) {
+            (_, generation @ ..=1) => Some(generation),
+            (Some(workspace), generation) if self.health().now().is_reachable() => {
+                self.0.starts.count(workspace, generation).await
+            }
+            (Some(_) | None, _) => None,
+        }
     }
 
     /// Adds what the workspace agent's own stream shows; a failure there never fails the call.
@@ -29,6 +44,11 @@ impl Fleet {
             return state;
         }
         let (id, now) = (state.agent.id, Utc::now());
+        let told = usage::told(&fresh, state.agent.sighting.generation);
+        let news = usage::news(&state, told);
+        if let Err(error) = self.usage_absorb(news.into_iter().collect()).await {
+            tracing::debug!(%error, "what an agent has used could not be counted");
+        }
         self.board().update(|snapshot| {
             let shown = snapshot.agents.values_mut().find(|shown| shown.agent.id == id);
             if let Some(shown) = shown.map(Arc::make_mut) {

@@ -30,8 +30,9 @@ impl Fleet {
         loop {
             let revision = *changes.borrow_and_update();
             let changed = self.agents_changed(since, &watched).await?;
-            if let Some(changed) = self.reached(request.until, changed, &watched) {
-                return Ok(Waited { changed, cursor: revision, timed_out: false });
+            if self.is_reached(request.until, &changed, &watched) {
+                let changed = self.answered(request.until, changed, &watched).await?;
+                return Ok(Waited { changed, since, cursor: revision, timed_out: false });
             }
             let has_changed = tokio::select! {
                 _ = changes.changed() => true,
@@ -40,7 +41,8 @@ impl Fleet {
             };
             if !has_changed {
                 let changed = self.agents_changed(since, &watched).await?;
-                return Ok(Waited { changed, cursor: revision, timed_out: true });
+                let changed = self.answered(request.until, changed, &watched).await?;
+                return Ok(Waited { changed, since, cursor: revision, timed_out: true });
             }
         }
     }
@@ -86,20 +88,35 @@ impl Fleet {
         Changed { agent, previous_status, revision }
     }
 
-    /// The answer, if what was waited for is so.
-    fn reached(
+    /// Has the state that was waited for been reached?
+    fn is_reached(&self, until: Until, changed: &[Changed], watched: &HashSet<AgentId>) -> bool {
+        match until {
+            Until::AnyChange => !changed.is_empty(),
+            Until::Idle => self.all(watched, is_at_rest),
+            Until::Done => self.all(watched, |state| is_at_rest(state) && state.tasks.open.is_none()),
+        }
+    }
+
+    /// A caller that waits for a state of the agents it names gets a row for each of them, also for those that did not
+    /// change. Changed agents come first.
+    async fn answered(
         &self,
         until: Until,
-        changed: Vec<Changed>,
+        mut changed: Vec<Changed>,
         watched: &HashSet<AgentId>,
-    ) -> Option<Vec<Changed>> {
-        match until {
-            Until::AnyChange => (!changed.is_empty()).then_some(changed),
-            Until::Idle => self.all(watched, is_at_rest).then_some(changed),
-            Until::Done => {
-                self.all(watched, |state| is_at_rest(state) && state.tasks.open.is_none()).then_some(changed)
-            }
+    ) -> Result<Vec<Changed>, Error> {
+        if until == Until::AnyChange {
+            return Ok(changed);
         }
+        let told: HashSet<AgentId> = changed.iter().map(|changed| changed.agent.agent.id).collect();
+        let mut others = Vec::new();
+        for id in watched.difference(&told) {
+            others.extend(self.store().agent_by_id(*id).await?);
+        }
+        others.sort_by_key(|agent| agent.sighting.revision);
+        let snapshot = self.board().now();
+        changed.extend(others.into_iter().map(|agent| self.changed(&snapshot, agent)));
+        Ok(changed)
     }
 
     /// Does it hold for every watched agent? Those that are gone no longer count.

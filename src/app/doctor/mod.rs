@@ -61,12 +61,13 @@ impl Fleet {
     fn check_coder(&self) -> Check {
         let health = self.health().now();
         let version = health.version.unwrap_or_else(|| "of unknown version".into());
+        if let Some(refused) = health.refused {
+            let remedy = Some(refused.remedy().to_owned());
+            return Check { name: "coder", finding: refused.to_string(), remedy };
+        }
         let (finding, remedy) = match health.error {
             None if health.last_ok_at.is_some() => (format!("Coder {version} answers"), None),
             None => ("Coder has not been asked yet".to_owned(), Some("Wait a second and run doctor again.")),
-            Some(error) if health.is_unauthorized => {
-                (error, Some("Set CODER_SESSION_TOKEN to a valid token and restart."))
-            }
             Some(error) => (error, Some("Check that CODER_URL is right and that Coder runs.")),
         };
         Check { name: "coder", finding, remedy: remedy.map(str::to_owned) }

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use crate::domain::budget::{Budget, Usd};
-use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
+use crate::domain::provision::{AGENT_SERVER, MCP_FILE, ROLE_FILE, TOKEN_FILE};
 
 /// The variable from which Codex takes the token; it reads none from its configuration.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
@@ -50,7 +50,7 @@ impl Belongings<'_> {
         let bearer = format!("Bearer {}", self.token.expose_secret());
         let server =
             json!({ "type": "http", "url": mcp_url(self.url), "headers": { "Authorization": bearer } });
-        json!({ "mcpServers": { "fleet": server } }).to_string()
+        json!({ "mcpServers": { AGENT_SERVER: server } }).to_string()
     }
 
     fn budget_json(&self) -> String {
@@ -68,7 +68,7 @@ pub(super) fn config_toml(url: &str) -> String {
     fleet.insert("default_tools_approval_mode".to_owned(), "approve".into());
     fleet.insert("required".to_owned(), true.into());
     fleet.insert("tool_timeout_sec".to_owned(), TOOL_SECONDS.into());
-    let servers = toml::Table::from_iter([("fleet".to_owned(), fleet.into())]);
+    let servers = toml::Table::from_iter([(AGENT_SERVER.to_owned(), fleet.into())]);
     toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]).to_string()
 }
 

@@ -22,6 +22,9 @@ use crate::engine::{FleetAccess, RolePrompt};
 use crate::store::{StoreError, TokenRecord};
 use files::{Belongings, config_toml};
 
+/// How an agent reports and asks, whatever its role says.
+const REPORTING: &str = include_str!("reporting.md");
+
 /// What an agent has been given, and why it could not be given what it should have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
@@ -126,7 +129,7 @@ impl Fleet {
 
     /// Who the agent is, with the file that tells its engine.
     pub(super) fn role_prompt(&self, state: &AgentState, directory: &Path) -> Option<RolePrompt> {
-        let text = self.role_for(state).ok()?.prompt;
+        let text = prompt_of(&self.role_for(state).ok()?);
         Some(RolePrompt { text, file: directory.join(ROLE_FILE) })
     }
 
@@ -143,7 +146,7 @@ impl Fleet {
         let belongings = Belongings {
             token: &token,
             url,
-            prompt: &role.prompt,
+            prompt: &prompt_of(&role),
             budget: self.options().budget.narrowed_by(role.budget),
         };
         let generation = state.agent.sighting.generation;
@@ -203,4 +206,8 @@ impl Fleet {
         self.store().token_insert(&token, &hash_of(&text)).await?;
         Ok((token.id, text))
     }
+}
+
+fn prompt_of(role: &Role) -> String {
+    format!("{}\n\n{REPORTING}", role.prompt.trim_end())
 }

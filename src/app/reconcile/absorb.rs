@@ -8,23 +8,25 @@ use tokio::time::Instant;
 
 use super::followed::entry_of;
 use super::observe::{
-    Known, apps_of, first_agent, generation_of, metadata_values, observe, started_at, statuses_of,
+    Known, apps_of, first_agent, generation_of, metadata_values, observe, resource_values, started_at,
+    statuses_of,
 };
 use super::poll::Listing;
 use crate::app::Fleet;
 use crate::app::discovery::{Found, ProjectInfo};
 use crate::app::error::Error;
 use crate::app::snapshot::{AgentState, Live, Orphan, ReportedWork, Snapshot};
+use crate::app::usage;
 use crate::coder::wire::{AppStatus, Workspace};
 use crate::coder::{Deleted, ErrorKind};
 use crate::domain::agent::Sighting;
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::{AgentId, WorkspaceId};
-use crate::domain::metadata;
+use crate::domain::metadata::{self, START_NOTE};
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
-use crate::store::{Seen, StoreError, TasksStamp};
+use crate::store::{Seen, StoreError, TasksStamp, UsageTold};
 
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
@@ -43,6 +45,8 @@ pub(super) struct Sight {
     /// The tasks it was judged with.
     tasks_stamp: TasksStamp,
     reports: Vec<HistoryEntry>,
+    /// Figures that no look showed before.
+    usage: Option<UsageTold>,
 }
 
 impl Fleet {
@@ -146,13 +150,15 @@ impl Fleet {
         let mut verdict = judge(&observation);
         self.explain_failure(&mut verdict, workspace).await;
         verdict.note_task(&observation.task);
+        let live = Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.began) };
         Ok(Sight {
             agent: state.agent.id,
             name_key: state.agent.name.key(),
             known: state.agent.sighting.clone(),
             reports: reports_of(state, workspace, generation),
             seen: Seen { verdict, generation, observed_at: Some(look.at) },
-            live: Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.began) },
+            usage: usage::news(state, live.usage_told),
+            live,
             workspace_url: self.workspace_url(workspace),
             tasks_stamp: state.tasks.stamp(),
         })
@@ -180,6 +186,8 @@ impl Fleet {
         if !reports.is_empty() {
             self.store().journal_add(&reports).await?;
         }
+        let told: Vec<UsageTold> = sights.iter_mut().filter_map(|sight| sight.usage.take()).collect();
+        self.usage_absorb(told).await?;
         let changed: Vec<(AgentId, Seen)> = sights
             .iter()
             .filter(|sight| is_worth_writing(sight))
@@ -274,6 +282,8 @@ fn is_worth_writing(sight: &Sight) -> bool {
 
 fn live_of(state: &AgentState, workspace: &Workspace, look_began: Instant) -> Live {
     let values = metadata_values(workspace);
+    let generation = generation_of(workspace, state.agent.sighting.generation);
+    let usage_told = usage::told(&values, generation).or(state.live.usage_told);
     let mut dated = state.live.metadata.clone();
     // While a build runs Coder shows nothing: the last known values stay.
     dated.extend(metadata::date(&state.live.metadata, values, Utc::now()));
@@ -282,6 +292,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, look_began: Instant) -> Li
     let journaled: HashSet<_> = statuses_of(workspace).map(|status| status.id).collect();
     Live {
         metadata: dated,
+        start_note: resource_values(workspace).remove(START_NOTE).or_else(|| state.live.start_note.clone()),
         working_on: is_working.map(reported_work).filter(|work| !work.text.is_empty()),
         workspace_agent: first_agent(workspace),
         transition: Some(Transition::from_word(&workspace.latest_build.transition)),
@@ -291,6 +302,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, look_began: Instant) -> Li
         apps: Arc::new(apps_of(workspace)),
         started_at: started_at(workspace),
         resting_at: state.live.resting_at,
+        usage_told,
     }
 }
 

@@ -25,6 +25,7 @@ fn sight(state: &AgentState, at: DateTime<Utc>, began: Instant) -> Sight {
         workspace_url: "https://coder/@me/one".to_owned(),
         tasks_stamp: state.tasks.stamp(),
         reports: Vec::new(),
+        usage: None,
     }
 }
 

@@ -92,7 +92,7 @@ impl Fleet {
         };
         let clock = self.clock();
         let verdict = judge(&Observation {
-            task: task::seen(tasks.seen(known.generation), &clock),
+            task: task::seen(tasks.seen(known.generation), self.options().silent_after, &clock),
             resting_at: state.live.resting_at,
             clock,
             ..Observation::clone(observation)
@@ -106,7 +106,7 @@ impl Fleet {
         Ok(Some(self.store().agent_sight(state.agent.id, &seen).await?))
     }
 
-    fn show(&self, agent: AgentId, written: &Sighting) {
+    pub(super) fn show(&self, agent: AgentId, written: &Sighting) {
         let revision = written.revision;
         self.board().update(|snapshot| {
             if let Some(state) = state_mut(snapshot, agent) {

@@ -65,16 +65,19 @@ impl Fleet {
         workspace: &Workspace,
         sent_at: DateTime<Utc>,
     ) -> Result<bool, Error> {
-        let found = self.found()?;
-        let Some(info) = found.project(&work.agent.project) else { return Ok(false) };
+        let Some(known) = self.found()?.project(&work.agent.project).cloned() else { return Ok(false) };
+        // What was sent was looked up as well, after the last look at all templates.
+        let Ok(info) = self.project_renewed(known).await else { return Ok(false) };
+        let info = info?;
         if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
             return Ok(false);
         }
         let Some(prompt) = info.prompt_parameter() else { return Ok(true) };
         let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
-        Ok(parameters
-            .iter()
-            .any(|parameter| parameter.name == prompt.name && parameter.value == work.agent.spec))
+        let message = work.agent.first_message();
+        // An earlier version of this server sent the spec without the pull request.
+        let is_told = |value: &str| value == message || value == work.agent.spec;
+        Ok(parameters.iter().any(|parameter| parameter.name == prompt.name && is_told(&parameter.value)))
     }
 
     pub(super) async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 mod absorb;
 mod adopt;
+mod away;
 mod ending;
 pub(super) mod failures;
 mod followed;

@@ -122,9 +122,10 @@ impl Fleet {
             work.release_slot();
             let away_since = Instant::now();
             tokio::select! {
-                () = self.health().reachable() => work.leave_out(away_since),
+                waited = self.await_coder(work.agent.id) => waited?,
                 () = stop.cancelled() => return Ok(Turn::Again),
             }
+            work.leave_out(away_since);
         }
         self.inherit_progress(work).await?;
         let began = Instant::now();
@@ -150,7 +151,7 @@ impl Fleet {
         self.take(work, step, workspace.as_ref(), stop).await
     }
 
-    fn after_failed_look(&self, work: &mut Work, error: &CoderError) -> Result<Turn, Error> {
+    pub(super) fn after_failed_look(&self, work: &mut Work, error: &CoderError) -> Result<Turn, Error> {
         work.release_slot();
         match (error.outcome(), error.kind()) {
             (_, ErrorKind::RateLimited { retry_at }) => Ok(Turn::Limited { until: retry_at }),

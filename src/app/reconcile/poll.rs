@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::app::Fleet;
+use crate::app::health::TokenRefused;
 use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
 use crate::domain::metadata::listed_names;
@@ -154,7 +155,7 @@ impl Fleet {
             Err(error) if is_rate_limit(error) && self.health().now().is_reachable() => {
                 tracing::warn!(%error, "the workspaces are not looked at until Coder takes requests again");
             }
-            Err(error) => self.health().set_error(error.to_string(), error.kind() == ErrorKind::Unauthorized),
+            Err(error) => self.health().set_error(error),
         }
     }
 }
@@ -232,7 +233,7 @@ impl Pace {
             Err(error) => {
                 self.limited_for = limit_of(error);
                 self.n_failures = self.n_failures.saturating_add(u32::from(self.limited_for.is_none()));
-                self.is_unauthorized = error.kind() == ErrorKind::Unauthorized;
+                self.is_unauthorized = TokenRefused::of_list(error).is_some();
             }
         }
     }

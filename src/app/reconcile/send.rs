@@ -26,7 +26,10 @@ impl Fleet {
         let create = match request {
             Request::Create => match self.create_request(work).await {
                 Err(error) if !error.is_retryable() => return Ok(failed(&error)),
-                other => Some(other?),
+                other => match other? {
+                    Ok(create) => Some(create),
+                    Err(error) => return self.after_failed_look(work, &error),
+                },
             },
             Request::Start => None,
             Request::Stop | Request::StopThenStart | Request::Delete => {
@@ -62,12 +65,20 @@ impl Fleet {
         }
     }
 
-    async fn create_request(&self, work: &Work) -> Result<(Uuid, CreateWorkspace), Error> {
-        let info = self.project_named(&work.agent.project).await?;
+    /// The request as the template's active version wants it; the inner error is Coder's at the lookup of that version.
+    async fn create_request(
+        &self,
+        work: &Work,
+    ) -> Result<Result<(Uuid, CreateWorkspace), CoderError>, Error> {
+        let known = self.project_named(&work.agent.project).await?;
+        let info = match self.project_renewed(known).await? {
+            Ok(info) => info,
+            Err(error) => return Ok(Err(error)),
+        };
         let role = self.role_of_project(&info, &work.agent.role)?;
         let public_url = self.options().public_url.as_deref();
         let body = Blueprint { agent: &work.agent, info: &info, role: &role, public_url }.request()?;
-        Ok((info.organization, body))
+        Ok(Ok((info.organization, body)))
     }
 
     async fn send_create(

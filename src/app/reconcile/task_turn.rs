@@ -68,7 +68,7 @@ impl Fleet {
             let worked = task.work.worked;
             worker.note_work(&mut task, reach);
             let is_timed = task.work.timeout.is_some() && task.work.worked - worked >= SIGN_INTERVAL;
-            self.note_signs(worker, &mut task, (&app, run.as_ref(), is_timed)).await?;
+            self.note_signs(worker, &mut task, (&sight, run.as_ref(), is_timed)).await?;
             let step = worker.plan(&self.clock(), &task, &sight, run.as_ref());
             match self.task_step(worker, &sight, task, step).await? {
                 Turn::Decide => {}
@@ -266,16 +266,17 @@ impl Fleet {
         &self,
         worker: &mut Worker,
         task: &mut Task,
-        (app, run, is_timed): (&AppSeen, Option<&RunSeen>, bool),
+        (sight, run, is_timed): (&Sight<'_>, Option<&RunSeen>, bool),
     ) -> Result<(), Error> {
         let clock = self.clock();
         let now = clock.now();
         let was_silent = task.work.silent_since.is_some();
-        let is_silent = matches!(app, AppSeen::Silent { .. });
-        let is_speaking = worker.heard(app, run) && task.state() == TaskState::Working;
+        let is_silent = matches!(sight.app, AppSeen::Silent { .. });
+        let is_speaking = worker.heard(sight.app, run) && task.state() == TaskState::Working;
         let is_sign_due = task.work.last_sign.is_none_or(|at| clock.since(at) >= SIGN_INTERVAL);
         if is_silent {
-            task.work.silent_since = task.work.silent_since.or(Some(now));
+            // A look that waits for its answer in vain is a part of the silence.
+            task.work.silent_since = task.work.silent_since.or(Some(sight.looked_at));
         } else {
             task.work.silent_since = None;
         }

@@ -1,6 +1,7 @@
 //! The work of deleted agents: what was saved, where it lies, and how it is handed out again.
 
 mod bundle;
+mod find;
 mod shelf;
 
 use std::path::PathBuf;
@@ -44,13 +45,11 @@ impl Fleet {
         Ok(Page { items, total_count: found.total_count, request: found.request })
     }
 
+    /// By its id, by the beginning of that, or by the agent's name.
     pub async fn rescue_show(&self, caller: &Caller, id: &str) -> Result<RescueInfo, Error> {
         let deed = Deed { caller, action: Action::RescueFetch, target: Some(id.to_owned()) };
         self.permit(&deed, Target::Fleet).await?;
-        let not_found = || Error::RescueNotFound(id.to_owned());
-        let parsed = id.parse().map(RescueId).map_err(|_| not_found())?;
-        let rescue = self.store().rescue_by_id(parsed).await?.ok_or_else(not_found)?;
-        Ok(self.rescue_info(rescue))
+        Ok(self.rescue_info(find::find(self.store(), id).await?))
     }
 
     /// The bundle of one rescue, opened, for whoever restores it.

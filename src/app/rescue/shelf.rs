@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::domain::bundle::Header;
 use crate::domain::rescue::{Rescue, SavedWork};
 
 /// A file that is not whole yet; the next try of the same rescue begins it anew.
@@ -87,14 +88,10 @@ impl Parcel {
     }
 }
 
-/// The head of a bundle is lines of text: its version, what it builds on, and the commits it holds.
+/// Where the agent stood; where it had no commit of its own there, the first of its other branches.
 fn commit_of(bundle: impl BufRead) -> Option<String> {
-    let lines = bundle.lines().map_while(Result::ok).take_while(|line| !line.is_empty());
-    let commits: Vec<(String, String)> = lines
-        .filter(|line| !line.starts_with(['#', '-', '@']))
-        .filter_map(|line| line.split_once(' ').map(|(id, name)| (id.to_owned(), name.to_owned())))
-        .collect();
-    let work = commits.iter().find(|(_, name)| name == WORK).or(commits.first());
+    let heads = Header::read(bundle).heads;
+    let work = heads.iter().find(|(_, name)| name == WORK).or(heads.first());
     work.map(|(id, _)| id.clone())
 }
 
@@ -116,11 +113,13 @@ mod tests {
 
     #[test]
     fn a_bundle_says_which_commit_holds_the_work() {
-        let head =
-            "# v2 git bundle\n-1111 base\n2222 refs/rescue/branches/a\n3333 refs/rescue/work\n\nPACK\n";
-        assert_eq!(commit_of(head.as_bytes()), Some("3333".to_owned()));
-        let others = "# v3 git bundle\n@object-format=sha1\n2222 refs/rescue/branches/a\n\nPACK";
-        assert_eq!(commit_of(others.as_bytes()), Some("2222".to_owned()));
+        let [base, side, work] = ["1", "2", "3"].map(|digit| digit.repeat(40));
+        let head = format!(
+            "# v2 git bundle\n-{base} base\n{side} refs/rescue/branches/a\n{work} refs/rescue/work\n\nPACK\n"
+        );
+        assert_eq!(commit_of(head.as_bytes()), Some(work));
+        let others = format!("# v3 git bundle\n@object-format=sha1\n{side} refs/rescue/branches/a\n\nPACK");
+        assert_eq!(commit_of(others.as_bytes()), Some(side));
         assert_eq!(commit_of("# v2 git bundle\n\n".as_bytes()), None);
     }
 }

@@ -82,17 +82,5 @@ impl Fleet {
 
 /// What is known of a task alone.
 pub(super) fn bare(task: &Task) -> Request {
-    Request {
-        message: task.entry.message.clone(),
-        session: Session::Fresh { id: task.run().0 },
-        role: None,
-        notes: None,
-        model: None,
-        directory: ".".into(),
-        repository: None,
-        fleet: None,
-        max_cost_usd: None,
-        is_review: false,
-        is_followed: false,
-    }
+    Request::bare(task.entry.message.clone(), Session::Fresh { id: task.run().0 })
 }

@@ -8,6 +8,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::runs::NewRun;
 use crate::app::tasks::errand::{self, Errand};
+use crate::app::usage::RunUsage;
 use crate::coder::exec::Inherited;
 use crate::domain::app::{TurnEnd, TurnState};
 use crate::domain::environment;
@@ -15,8 +16,9 @@ use crate::domain::log::{self, LogEntry, LogKind};
 use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
 use crate::domain::task::{Channel, Task};
 use crate::domain::text::cut;
+use crate::domain::usage::Spender;
 use crate::engine::codex::Sandbox;
-use crate::engine::{End, Engine, Event, Exit, FailureKind, Reader, Usage, remote};
+use crate::engine::{End, Engine, EngineWord, Event, Exit, FailureKind, Reader, Usage, remote};
 
 /// A task without a limit of its own ends with its run after this long.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -78,7 +80,7 @@ impl Fleet {
         let stderr = self.run_text(run, RunStream::Stderr, tail).await?;
         let heard = Heard::of(&*engine, task, &stdout);
         self.task_run_log(task, run, &heard.said).await?;
-        self.usage_add(run, heard.used).await?;
+        self.task_run_count(run, &*engine, heard.used).await?;
         let exit = |status| Exit { status, stderr };
         Ok(match end {
             RunEnd::Exited { code } => heard.end(run, &exit(ExitStatus::from_raw(code << 8))),
@@ -91,7 +93,21 @@ impl Fleet {
         })
     }
 
-    async fn run_text(&self, run: &Run, stream: RunStream, from: u64) -> Result<String, Error> {
+    /// The demo engine costs nothing, whether it says so or is ended before.
+    async fn task_run_count(&self, run: &Run, engine: &dyn Engine, told: Option<Usage>) -> Result<(), Error> {
+        if told.is_none() && engine.word() == EngineWord::Demo {
+            return Ok(());
+        }
+        let over = RunUsage { run, spender: Spender::Agent, conversation: None, told };
+        self.usage_of_run(over).await
+    }
+
+    pub(in crate::app) async fn run_text(
+        &self,
+        run: &Run,
+        stream: RunStream,
+        from: u64,
+    ) -> Result<String, Error> {
         let (mut bytes, mut offset) = (Vec::new(), from);
         loop {
             let page = self.run_output(run.id, stream, offset, KEPT_OUTPUT).await?;
@@ -127,18 +143,19 @@ fn timeout_of(task: &Task) -> Duration {
 /// What an engine has told in a run.
 struct Heard {
     said: String,
-    used: Usage,
+    /// None when it told no figures.
+    used: Option<Usage>,
     reader: Box<dyn Reader>,
 }
 
 impl Heard {
     fn of(engine: &dyn Engine, task: &Task, stdout: &str) -> Self {
         let mut reader = engine.reader(&errand::bare(task));
-        let (mut said, mut used) = (Vec::new(), Usage::default());
+        let (mut said, mut used) = (Vec::new(), None);
         for event in stdout.lines().flat_map(|line| reader.line(line)) {
             match event {
                 Event::Text(text) => said.push(text),
-                Event::Spent(spent) => used = spent.run,
+                Event::Spent(spent) => used = Some(spent.run),
                 Event::Session(_) => {}
             }
         }

@@ -33,6 +33,8 @@ pub struct TaskStarted {
     pub task: Task,
     pub status: AgentStatus,
     pub message: String,
+    /// Taken after the task was accepted, so that a wait from it sees what becomes of the task.
+    pub cursor: i64,
 }
 
 #[derive(Debug, Clone)]

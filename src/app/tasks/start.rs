@@ -55,9 +55,10 @@ impl Fleet {
 
     async fn task_started(&self, state: &AgentState, accepted: TaskAccepted) -> Result<TaskStarted, Error> {
         let name = state.agent.name.clone();
+        let cursor = self.board().revision();
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;
         let message = message(name.as_str(), status, &accepted);
-        Ok(TaskStarted { name, task: accepted.task, status, message })
+        Ok(TaskStarted { name, task: accepted.task, status, message, cursor })
     }
 }
 

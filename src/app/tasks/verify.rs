@@ -9,6 +9,7 @@ use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, ExecError, Exit, Inherited, Output};
 use crate::domain::app::GitSeen;
+use crate::domain::environment::BASE;
 use crate::domain::quiet_git::shell_function;
 use crate::domain::task::Task;
 use crate::engine::git_state::{GitState, STATUS, UNPUSHED};
@@ -20,7 +21,9 @@ const WAIT: Duration = Duration::from_secs(8);
 /// Nobody could look for this long after the end: then nothing is known.
 const PATIENCE: TimeDelta = TimeDelta::seconds(60);
 /// Nothing that would point git at another repository or program.
-const INHERITED: [&str; 4] = ["PATH", "HOME", "USER", "XDG_*"];
+const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "XDG_*", BASE];
+/// Digits alone are the commit that the agent started from.
+const BASE_ONLY: &str = "case $FLEET_BASE in *[!0-9a-f]*) FLEET_BASE= ;; esac";
 
 /// What could be seen of a task's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +58,7 @@ impl Fleet {
     async fn repository_look(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {
         let Some(agent) = state.live.workspace_agent else { return Ok(None) };
         let script = format!(
-            "{}git_off; git '{}' && printf '\\000' && git '{}'; exit 0",
+            "{}git_off; {BASE_ONLY}; git '{}' && printf '\\000' && git '{}' $FLEET_BASE; exit 0",
             shell_function(),
             STATUS.join("' '"),
             UNPUSHED.join("' '")

@@ -1,7 +1,5 @@
 //! `agents delete`: asks once, then deletes the agent and its workspace.
 
-use std::io::Write;
-
 use clap::Args;
 use serde_json::json;
 
@@ -52,19 +50,10 @@ pub(super) async fn run(globals: &Globals, args: DeleteArgs, screen: &Screen) ->
 }
 
 fn confirmed(name: &AgentName, screen: &Screen) -> Result<bool, CliError> {
-    if !screen.can_ask() {
-        return Err(CliError::usage(
+    screen.confirmed(&format!("Delete agent '{name}' and its workspace?"), || {
+        CliError::usage(
             format!("deleting '{name}' needs a yes, and there is no terminal to ask on"),
             "Give -y to delete without being asked.",
-        ));
-    }
-    let mut question = anstream::stderr();
-    write!(question, "Delete agent '{name}' and its workspace? [y/N] ")
-        .and_then(|()| question.flush())
-        .map_err(CliError::Output)?;
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(|source| CliError::File { path: "the answer".into(), source })?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        )
+    })
 }

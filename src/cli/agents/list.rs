@@ -11,6 +11,7 @@ use crate::cli::paging::{AGENTS, PageArgs, place};
 use crate::cli::screen::Screen;
 use crate::cli::table::{Column, Table, column, column_from, text, toned};
 use crate::cli::tone::Tone;
+use crate::cli::usage;
 use crate::view::agent::{AgentList, AgentRow};
 use crate::view::request::ListAgentsInput;
 
@@ -20,6 +21,7 @@ const COLUMNS: &[Column] = &[
     column_from(80, "ROLE"),
     column_from(60, "PROJECT"),
     column("DOING"),
+    column_from(100, "USED"),
     column_from(60, "SEEN"),
 ];
 
@@ -80,6 +82,7 @@ fn table(list: &AgentList, now: DateTime<Utc>) -> Table {
             text(&agent.role),
             text(&agent.project),
             text(agent.current_task.as_ref().unwrap_or(&agent.reason)),
+            text(agent.usage.as_ref().map(usage::row).unwrap_or_default()),
             text(agent.observed_at.as_deref().map_or("never".to_owned(), |at| relative(at, now))),
         ]);
     }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::{AgentList, AgentRow, table};
 use crate::view::paging::Paging;
+use crate::view::usage::UsageRow;
 
 fn agent(name: &str, status: &str) -> AgentRow {
     AgentRow {
@@ -21,6 +22,7 @@ fn agent(name: &str, status: &str) -> AgentRow {
         pull_request_url: None,
         pull_request_status: None,
         pull_request_check_status: None,
+        usage: None,
         observed_at: Some("2026-03-01T11:59:48.000Z".into()),
     }
 }
@@ -37,6 +39,7 @@ fn fleet() -> AgentList {
     let task = "Rework the sign-in form so that a wrong password is told apart from an unknown account";
     let busy = AgentRow {
         attention: "stuck".into(),
+        usage: Some(UsageRow { cost_usd: Some(0.5), tokens: 12_345, unknown_runs: 0 }),
         current_task: Some(format!("\u{1b}[31m{task}")),
         ..agent("fix-login", "busy")
     };

@@ -7,6 +7,7 @@ mod follow;
 mod history;
 mod list;
 mod logs;
+mod prune;
 mod show;
 mod watch;
 
@@ -40,6 +41,14 @@ pub enum AgentsCommand {
     /// Delete an agent and its workspace, saving unpushed work first
     #[command(after_help = "Example:\n  fleet-mcp agents delete fix-login --wait 45")]
     Delete(delete::DeleteArgs),
+    /// Remove merged branches of deleted agents from a repository
+    #[command(
+        long_about = "Remove the branches fleet/* whose commits are all part of the branch that is checked out. Branches \
+            of living agents, unmerged branches and branches that are checked out stay. The branches are listed first, \
+            and nothing is removed without a yes.",
+        after_help = "Example:\n  fleet-mcp agents prune --yes"
+    )]
+    Prune(prune::PruneArgs),
     /// Start a stopped agent
     #[command(after_help = "Example:\n  fleet-mcp agents start fix-login")]
     Start(change::ChangeArgs),
@@ -75,6 +84,7 @@ pub(super) async fn run(
         AgentsCommand::Show { agent } => show::run(&Client::connect(globals)?, &agent.name, screen).await,
         AgentsCommand::Create(args) => create::run(&Client::connect(globals)?, args, screen).await,
         AgentsCommand::Delete(args) => delete::run(globals, args, screen).await,
+        AgentsCommand::Prune(args) => prune::run(&Client::connect(globals)?, args, screen).await,
         AgentsCommand::Start(args) => {
             change::run(&Client::connect(globals)?, change::Change::Start, args, screen).await
         }

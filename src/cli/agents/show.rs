@@ -9,6 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::fields::{Field, field, optional, render, toned};
 use crate::cli::screen::Screen;
 use crate::cli::tone::Tone;
+use crate::cli::usage;
 use crate::domain::name::AgentName;
 use crate::domain::text::{one_line, printable};
 use crate::view::agent::{AgentDetail, AgentShown};
@@ -45,8 +46,8 @@ fn facts(agent: &AgentDetail) -> Vec<Field> {
         optional("pull request", agent.links.pull_request.as_deref()),
         optional("workspace", agent.links.workspace.as_deref()),
         optional("git", agent.git.as_ref().map(ToString::to_string).as_deref()),
-        optional("usage", agent.usage.as_ref().map(ToString::to_string).as_deref()),
-        field("starts", agent.generation.to_string()),
+        optional("used", agent.usage.as_ref().map(usage::detail).as_deref()),
+        optional("starts", agent.starts.map(|starts| starts.to_string()).as_deref()),
         optional("callback", agent.callback.as_deref()),
         toned("no callback", Some(Tone::Bad), agent.callback_reason.as_deref().unwrap_or_default()),
         field("created", age(&agent.created_at)),

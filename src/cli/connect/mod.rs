@@ -24,13 +24,14 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
 use super::screen::{Format, Screen};
+use crate::domain::provision::CLIENT_SERVER;
 use entry::{Entry, Secrecy, Server};
 use file::{ClientFile, Saved};
 pub(super) use installed::{Installed, installed};
 use places::Places;
 
 /// The name under which clients know us.
-const NAME: &str = "fleet";
+const NAME: &str = CLIENT_SERVER;
 
 #[derive(Debug, Args)]
 pub struct ConnectArgs {

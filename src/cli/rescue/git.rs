@@ -1,15 +1,11 @@
-//! The operator's own git, on a repository that work is brought back into; no hook of it runs and nothing is checked out.
+//! A repository that work is brought back into; no hook of it runs and nothing is checked out.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use tokio::process::Command;
-
-use crate::bounded;
 use crate::cli::error::CliError;
-use crate::domain::quiet_git::{self, FOREIGN, Reach, UPLOAD_PACK};
-use crate::domain::text::{cut, one_line};
+use crate::cli::git::{self, Purpose};
+use crate::domain::quiet_git::UPLOAD_PACK;
 
 /// A bundle comes from an agent: its objects are checked before they are kept.
 const CHECKED: [&str; 2] = ["-c", "fetch.fsckObjects=true"];
@@ -22,11 +18,26 @@ const FETCH: [&str; 7] = [
     UPLOAD_PACK,
     "--end-of-options",
 ];
-const LONGEST_COMPLAINT: usize = 300;
-const MISSING_BASE: &str =
-    "Clone the project's repository, or fetch its newest commits, and restore into that with --into.";
+const OTHER_PLACE: &str = "Give --into another clone of the project's repository, or a new directory.";
+/// Prints those that are there of the commits that follow.
+const KNOWN_COMMITS: [&str; 4] = ["rev-list", "--no-walk=unsorted", "--ignore-missing", "--end-of-options"];
+const MOST_ASKED: usize = 500;
 
-/// A repository, and whether it was made for this. What was made is removed again unless it is kept.
+/// A directory that work is to be brought back into, as it was found; nothing is made yet.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    found: Found,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    EmptyDirectory,
+    Repository,
+}
+
+/// A repository, and what was made for this; that is removed again unless it is kept.
 #[derive(Debug)]
 pub(super) struct Repository {
     path: PathBuf,
@@ -40,31 +51,65 @@ pub(super) struct Head {
     pub(super) branch: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Made {
     Nothing,
     Repository,
-    Directory,
+    /// The directory, and those above it, the highest last.
+    Directories(Vec<PathBuf>),
+}
+
+impl Place {
+    /// The repository there, or where one can be made.
+    pub(super) async fn look(directory: &Path) -> Result<Self, CliError> {
+        let path = std::path::absolute(directory)
+            .map_err(|source| CliError::File { path: directory.to_owned(), source })?;
+        let found = if !path.exists() {
+            Found::Nothing
+        } else if run(&path, &["rev-parse", "--git-dir"], "look at the repository").await.is_ok() {
+            Found::Repository
+        } else if is_empty(&path) {
+            Found::EmptyDirectory
+        } else {
+            let message = format!("{} is not a git repository", path.display());
+            return Err(CliError::usage(message, "Name a repository, or a new directory, with --into."));
+        };
+        Ok(Self { path, found })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Those of these commits that are not there.
+    pub(super) async fn missing(&self, commits: &[String]) -> Result<Vec<String>, CliError> {
+        let mut known = HashSet::new();
+        for some in commits.chunks(MOST_ASKED).filter(|_| self.found == Found::Repository) {
+            let some: Vec<&str> = some.iter().map(String::as_str).collect();
+            let listed =
+                run(&self.path, &[&KNOWN_COMMITS, some.as_slice()].concat(), "look for commits").await?;
+            known.extend(listed.lines().map(str::to_owned));
+        }
+        Ok(commits.iter().filter(|commit| !known.contains(*commit)).cloned().collect())
+    }
+
+    /// The repository there, or a new one.
+    pub(super) async fn open(self) -> Result<Repository, CliError> {
+        let Self { path, found } = self;
+        let above = path.ancestors().take_while(|directory| !directory.exists());
+        let made = match found {
+            Found::Repository => return Ok(Repository { path, made: Made::Nothing }),
+            Found::EmptyDirectory => Made::Repository,
+            Found::Nothing => Made::Directories(above.map(Path::to_owned).collect()),
+        };
+        let repository = Repository { path: path.clone(), made };
+        std::fs::create_dir_all(&path).map_err(|source| CliError::Save { path, source })?;
+        repository.run(&["init", "--quiet"], "make a repository").await?;
+        Ok(repository)
+    }
 }
 
 impl Repository {
-    /// The repository there, or a new one where nothing is.
-    pub(super) async fn open(directory: &Path) -> Result<Self, CliError> {
-        let path = std::path::absolute(directory)
-            .map_err(|source| CliError::File { path: directory.to_owned(), source })?;
-        let (is_there, is_empty) = (path.exists(), is_empty(&path));
-        if is_there && run(&path, &["rev-parse", "--git-dir"], "look at the repository").await.is_ok() {
-            return Ok(Self { path, made: Made::Nothing });
-        }
-        if is_there && !is_empty {
-            let message = format!("{} is not a git repository", path.display());
-            return Err(CliError::usage(message, "Name a repository, or a new directory, with --into."));
-        }
-        std::fs::create_dir_all(&path).map_err(|source| CliError::File { path: path.clone(), source })?;
-        run(&path, &["init", "--quiet"], "make a repository").await?;
-        Ok(Self { path, made: if is_there { Made::Repository } else { Made::Directory } })
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -74,13 +119,10 @@ impl Repository {
         self.made = Made::Nothing;
     }
 
-    /// The commits that a bundle holds, each with its name, if this repository has what they build on.
-    pub(super) async fn heads(&self, bundle: &Path) -> Result<Vec<(String, String)>, CliError> {
+    /// Whether git can use the bundle here.
+    pub(super) async fn verify(&self, bundle: &Path) -> Result<(), CliError> {
         let bundle = bundle.display().to_string();
-        self.run(&["bundle", "verify", "--quiet", &bundle], "use the bundle here").await?;
-        let listed = self.run(&["bundle", "list-heads", &bundle], "read the bundle").await?;
-        let pair = |line: &str| line.split_once(' ').map(|(id, name)| (id.to_owned(), name.to_owned()));
-        Ok(listed.lines().filter_map(pair).collect())
+        self.run(&["bundle", "verify", "--quiet", &bundle], "use the bundle here").await.map(drop)
     }
 
     /// Makes all of these branches at once.
@@ -130,36 +172,24 @@ impl Repository {
 
 impl Drop for Repository {
     fn drop(&mut self) {
-        let made = match self.made {
-            Made::Nothing => return,
-            Made::Repository => self.path.join(".git"),
-            Made::Directory => self.path.clone(),
-        };
-        // What is left is an empty repository: no harm in it.
-        let _removed = std::fs::remove_dir_all(made);
+        // What is left is an empty repository or directory: no harm in it.
+        match &self.made {
+            Made::Nothing => {}
+            Made::Repository => {
+                let _removed = std::fs::remove_dir_all(self.path.join(".git"));
+            }
+            Made::Directories(made) => {
+                let _removed = std::fs::remove_dir_all(&self.path);
+                // One in which something else has been put meanwhile stays.
+                let above = made.iter().skip(1);
+                let _all = above.map(std::fs::remove_dir).take_while(Result::is_ok).count();
+            }
+        }
     }
 }
 
 async fn run(directory: &Path, arguments: &[&str], doing: &'static str) -> Result<String, CliError> {
-    let mut command = Command::new("git");
-    for variable in FOREIGN {
-        command.env_remove(variable);
-    }
-    command.current_dir(directory).kill_on_drop(true);
-    command.envs(quiet_git::environment(Reach::Files)).args(CHECKED).args(arguments);
-    let failed = |said: &str, next: &str| CliError::Git {
-        doing,
-        said: cut(&one_line(said), LONGEST_COMPLAINT),
-        next: next.to_owned(),
-    };
-    let output = bounded::run(command).await.map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => failed(&error.to_string(), "Read the bundle with git itself."),
-        _ => failed(&error.to_string(), "Install git."),
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    }
-    Err(failed(&String::from_utf8_lossy(&output.stderr), MISSING_BASE))
+    git::run(directory, &[&CHECKED, arguments].concat(), Purpose { doing, next: OTHER_PLACE }).await
 }
 
 fn is_empty(path: &Path) -> bool {

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use chrono::Utc;
 use clap::{Args, Subcommand};
-use uuid::Uuid;
 
 use super::age::relative;
 use super::client::Client;
@@ -40,9 +39,7 @@ pub enum RescueCommand {
     #[command(after_help = "Example:\n  fleet-mcp rescue list")]
     List(ListArgs),
     /// Bring a deleted agent's work back as a new branch
-    #[command(
-        after_help = "Example:\n  fleet-mcp rescue restore 0190e1a2-0000-7000-8000-000000000001 --into ~/src/app"
-    )]
+    #[command(after_help = "Example:\n  fleet-mcp rescue restore otter --into ~/src/app")]
     Restore(RestoreArgs),
 }
 
@@ -54,9 +51,9 @@ pub struct ListArgs {
 
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The rescue's id, as 'rescue list' shows it
-    #[arg(value_parser = rescue_id)]
-    id: Uuid,
+    /// The rescue's id or the beginning of it, as 'rescue list' shows it, or the agent's name
+    #[arg(value_name = "ID|AGENT")]
+    id: String,
     /// A repository, or a directory that is empty or not there yet; the current directory if left out
     #[arg(long, value_name = "DIR", default_value = ".")]
     into: PathBuf,
@@ -83,13 +80,9 @@ async fn list(client: &Client, page: PageArgs, screen: &Screen) -> Result<(), Cl
         list.rescues.iter().for_each(|rescue| table.row(row(rescue)));
         screen.table(&table)?;
         screen.hint(&place(&list.paging, RESCUES));
-        screen.hint("fleet-mcp rescue restore ID --into DIR brings one back");
+        screen.hint("fleet-mcp rescue restore AGENT --into DIR brings one back");
         Ok(())
     })
-}
-
-fn rescue_id(text: &str) -> Result<Uuid, &'static str> {
-    text.parse().map_err(|_| "not an id of a rescue; 'fleet-mcp rescue list' shows them")
 }
 
 fn row(rescue: &RescueRow) -> [comfy_table::Cell; 8] {

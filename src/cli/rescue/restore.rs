@@ -1,8 +1,8 @@
 //! `rescue restore`: fetches a bundle from the server and turns it into branches of a repository.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,11 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::RestoreArgs;
-use super::git::{Head, Repository};
+use super::git::{Head, Place, Repository};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::{Format, Screen};
+use crate::domain::bundle::Header;
 use crate::domain::name::AgentName;
 use crate::view::request::NoInput;
 use crate::view::rescue::RescueRow;
@@ -31,6 +32,13 @@ const SHORT_ID: usize = 8;
 
 /// A bundle on this machine for as long as it is needed.
 struct Download(PathBuf);
+
+impl Download {
+    fn header(&self) -> Result<Header, CliError> {
+        let file = File::open(&self.0).map_err(|source| CliError::File { path: self.0.clone(), source })?;
+        Ok(Header::read(BufReader::new(file)))
+    }
+}
 
 impl Drop for Download {
     fn drop(&mut self) {
@@ -53,8 +61,7 @@ struct Restored {
 }
 
 pub(super) async fn run(client: &Client, args: &RestoreArgs, screen: &Screen) -> Result<(), CliError> {
-    let id = args.id.to_string();
-    let rescue: RescueRow = client.get(&["rescues", &id], &NoInput {}).await?.read()?;
+    let rescue: RescueRow = client.get(&["rescues", &args.id], &NoInput {}).await?.read()?;
     let restored = tokio::select! {
         biased;
         // The download and a repository that was made for this are removed then too.
@@ -69,8 +76,15 @@ pub(super) async fn run(client: &Client, args: &RestoreArgs, screen: &Screen) ->
 
 async fn bring_back(client: &Client, args: &RestoreArgs, rescue: &RescueRow) -> Result<Restored, CliError> {
     let bundle = download(client, &rescue.id).await?;
-    let repository = Repository::open(&args.into).await?;
-    let restored = restore(&repository, &bundle.0, rescue).await?;
+    let header = bundle.header()?;
+    let place = Place::look(&args.into).await?;
+    let missing = place.missing(&header.needs).await?;
+    if !missing.is_empty() {
+        let (agent, directory) = (rescue.agent_name.clone(), place.path().to_owned());
+        return Err(CliError::MissingBase { agent, directory, missing });
+    }
+    let repository = place.open().await?;
+    let restored = restore(&repository, &bundle.0, (rescue, &header.heads)).await?;
     repository.keep();
     Ok(restored)
 }
@@ -88,8 +102,12 @@ async fn download(client: &Client, id: &str) -> Result<Download, CliError> {
     Ok(download)
 }
 
-async fn restore(repository: &Repository, bundle: &Path, rescue: &RescueRow) -> Result<Restored, CliError> {
-    let heads = repository.heads(bundle).await?;
+async fn restore(
+    repository: &Repository,
+    bundle: &Path,
+    (rescue, heads): (&RescueRow, &[(String, String)]),
+) -> Result<Restored, CliError> {
+    repository.verify(bundle).await?;
     let agent = AgentName::parse(&rescue.agent_name)
         .map_err(|error| CliError::usage(error.to_string(), "Compare the versions of server and command."))?;
     let others = OTHERS.map(|(_, place)| format!("{place}/{agent}"));
@@ -100,7 +118,7 @@ async fn restore(repository: &Repository, bundle: &Path, rescue: &RescueRow) -> 
         let branch = plan.free_name(format!("rescue/{agent}"), commit);
         plan.heads.push(Head { name: name.clone(), branch });
     }
-    for (commit, name) in &heads {
+    for (commit, name) in heads {
         let Some((place, short)) = other_place(name) else { continue };
         if plan.n_others() < MOST_OTHERS && is_plain(short) {
             plan.add(commit, name, format!("{place}/{agent}/{short}"));

@@ -9,7 +9,7 @@ use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::Screen;
 use crate::domain::task::TaskState;
-use crate::view::agent::{AgentRow, AgentsWaited, ChangedAgent};
+use crate::view::agent::{AgentsWaited, ChangedAgent};
 use crate::view::history::{HistoryRow, TaskHistory};
 use crate::view::request::WaitInput;
 
@@ -23,24 +23,21 @@ const PAGE_SIZE: u32 = 100;
 /// Every change there ever was comes after it, so that the first answer is how things stand.
 const BEGINNING: &str = "0";
 
-/// The agents once all have ended their tasks; none when patience ended first.
+/// The agents once all have ended their tasks, or as they are when the time is over.
 pub(super) async fn until_done(
     client: &Client,
     names: &[String],
     longest: Option<Duration>,
     screen: &Screen,
-) -> Result<Option<Vec<AgentRow>>, CliError> {
+) -> Result<AgentsWaited, CliError> {
     let deadline = longest.map(|longest| Instant::now() + longest);
     loop {
         let left = deadline.map_or(LONGEST_CALL, |at| at.saturating_duration_since(Instant::now()));
         let waited = wait(client, names, left.min(LONGEST_CALL)).await?;
-        if !waited.timed_out {
-            return Ok(Some(waited.changed.into_iter().map(|changed| changed.agent).collect()));
+        if !waited.timed_out || deadline.is_some_and(|at| Instant::now() >= at) {
+            return Ok(waited);
         }
         tell_busy(&waited.changed, screen);
-        if deadline.is_some_and(|at| Instant::now() >= at) {
-            return Ok(None);
-        }
     }
 }
 

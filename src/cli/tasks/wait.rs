@@ -11,6 +11,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
 use crate::domain::name::AgentName;
+use crate::view::agent::AgentRow;
 
 #[derive(Debug, Args)]
 pub struct WaitArgs {
@@ -25,17 +26,20 @@ pub struct WaitArgs {
 pub(super) async fn run(client: &Client, args: WaitArgs, screen: &Screen) -> Result<Exit, CliError> {
     let names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
     let longest = args.timeout.map(|seconds| Duration::from_secs(seconds.into()));
-    let done = until_done(client, &names, longest, screen).await?;
-    match (screen.format, &done) {
-        (Format::Json, Some(agents)) => screen.json(&json!({ "agents": agents, "timed_out": false }))?,
-        (Format::Json, None) => screen.json(&json!({ "agents": [], "timed_out": true }))?,
-        (Format::People, Some(agents)) => {
-            for agent in agents {
-                let state = agent.last_task.as_ref().map_or("no task", |task| task.state.as_str());
-                screen.line(&format!("{}: {} ({state})", agent.name, agent.status))?;
-            }
-        }
-        (Format::People, None) => screen.line("the time is over, and some are still at work")?,
+    let waited = until_done(client, &names, longest, screen).await?;
+    let is_over = waited.timed_out;
+    let agents: Vec<AgentRow> = waited.changed.into_iter().map(|changed| changed.agent).collect();
+    match screen.format {
+        Format::Json => screen.json(&json!({ "agents": agents, "timed_out": is_over }))?,
+        Format::People => tell(&agents, is_over, screen)?,
     }
-    Ok(if done.is_some() { Exit::Ok } else { Exit::Unavailable })
+    Ok(if is_over { Exit::Unavailable } else { Exit::Ok })
+}
+
+fn tell(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(), CliError> {
+    for agent in agents {
+        let state = agent.last_task.as_ref().map_or("no task", |task| task.state.as_str());
+        screen.line(&format!("{}: {} ({state})", agent.name, agent.status))?;
+    }
+    if is_over { screen.line("the time is over, and some are still at work") } else { Ok(()) }
 }

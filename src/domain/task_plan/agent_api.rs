@@ -2,10 +2,10 @@
 
 use chrono::TimeDelta;
 
-use super::ending::{self, claimed, end, interrupted, limited, lost};
+use super::ending::{self, claimed, interrupted, limited, lost};
 use super::{Facts, Sent, Step, is_quiet, keep_on, when_free};
 use crate::domain::app::{AgentApiSeen, MessageSeen, Speaker};
-use crate::domain::task::{Channel, Task, TaskState};
+use crate::domain::task::{Channel, Task};
 use crate::domain::usage_limit::{self, Limit};
 use crate::domain::words::AppState;
 
@@ -73,7 +73,7 @@ pub(super) fn taken(facts: &Facts<'_>, seen: &AgentApiSeen, base: Option<i64>) -
 /// AgentAPI has no word for a failure: a usage limit shows in that the answer says nothing else.
 fn answered(facts: &Facts<'_>, text: &str) -> Step {
     match usage_limit::read_notice(text, facts.clock.now()) {
-        Limit::None => end(TaskState::Done, Some(text)),
+        Limit::None => ending::answered(text),
         limit @ (Limit::Open | Limit::Until(_)) => limited(facts, limit, text),
     }
 }

@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 use super::ladder::SIGNALED;
 use super::{Again, Ending, Facts, Step, reports};
 use crate::domain::app::TurnEnd;
+use crate::domain::question;
 use crate::domain::task::{CancelCause, Channel, Claim, ClaimKind, Reached, TaskState};
 use crate::domain::usage_limit::{self, Limit};
 
@@ -40,9 +41,12 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
     match turn {
         TurnEnd::Complete { text } => match claim(facts) {
             Some(claim) => claimed(facts, &claim),
-            None => end(TaskState::Done, Some(text)),
+            None => answered(text),
         },
-        TurnEnd::Question { text } => Step::End(asked(text)),
+        TurnEnd::Question { text } => match claim(facts) {
+            Some(claim) => claimed(facts, &claim),
+            None => Step::End(asked(text)),
+        },
         // Its engine fell by our own hand.
         TurnEnd::Failed { .. } if work.reached == Reached::Signals => interrupted(facts),
         TurnEnd::Failed { text } => failed(facts, text),
@@ -68,6 +72,11 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
             end(TaskState::Failed, Some(&format!("it ended in a way we do not know: {word}")))
         }
     }
+}
+
+/// The turn is over with this answer and without a report.
+pub(super) fn answered(text: &str) -> Step {
+    if question::is_asked(text) { Step::End(asked(text)) } else { end(TaskState::Done, Some(text)) }
 }
 
 /// Something ended the work before the agent did: what it had claimed by then stands, unless somebody canceled it.

@@ -271,6 +271,8 @@ mod model;
 #[cfg(test)]
 mod order_model;
 #[cfg(test)]
+mod question_tests;
+#[cfg(test)]
 mod stop_tests;
 #[cfg(test)]
 mod tests;

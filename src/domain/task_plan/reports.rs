@@ -15,7 +15,7 @@ pub(super) fn unsent(facts: &Facts<'_>) -> Step {
         }
         Some(AppState::Idle | AppState::Unknown(_)) | None if is_quiet(facts) => end(
             TaskState::Done,
-            Some("given to the workspace as its prompt; nothing tells what became of it"),
+            Some("unknown: the workspace started with it as its prompt, and nothing tells what became of it"),
         ),
         Some(AppState::Idle | AppState::Unknown(_)) | None => Step::Wait,
     }

@@ -229,6 +229,7 @@ fn a_turn_ends_the_task_in_its_own_words() {
         (TurnEnd::Complete { text: text() }, TaskState::Done, "words"),
         (TurnEnd::Failed { text: text() }, TaskState::Failed, "words"),
         (TurnEnd::Question { text: text() }, TaskState::Done, "words"),
+        (TurnEnd::Complete { text: "words?".into() }, TaskState::Done, "words?"),
         (TurnEnd::Interrupted, TaskState::Canceled, "somebody interrupted it in the workspace"),
         (
             TurnEnd::Stopped,
@@ -244,7 +245,7 @@ fn a_turn_ends_the_task_in_its_own_words() {
         (TurnEnd::Unknown { word: text() }, TaskState::Failed, "it ended in a way we do not know: words"),
     ];
     for (end, state, outcome) in rows {
-        let is_question = matches!(end, TurnEnd::Question { .. });
+        let is_question = outcome == "words?" || matches!(end, TurnEnd::Question { .. });
         let step = plan(&facts(&task, &runner(true, vec![turn(&task, TurnState::Ended(end))])));
         assert_eq!(ends(&step).map(|end| (end.0, end.1)), Some((state, outcome)));
         assert_eq!(matches!(step, Step::End(Ending { needs_answer: true, .. })), is_question);

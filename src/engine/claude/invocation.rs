@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::domain::provision::AGENT_SERVER;
 use crate::engine::request::NOTES;
 use crate::engine::{Invocation, Request, Session};
 
 /// The tools there are, and that run without asking; nobody is there to be asked.
 const TOOLS: &str = "Read,Edit,Write,Bash,Glob,Grep";
-const FLEET_TOOLS: &str = "mcp__fleet";
 
 pub(super) fn of(program: &Path, request: &Request) -> Invocation {
     let mut arguments: Vec<OsString> =
@@ -29,7 +29,7 @@ pub(super) fn of(program: &Path, request: &Request) -> Invocation {
 /// Settings come from the user alone: with a repository's own, its hooks would run, its servers would start, and
 /// its base URL would get the user's key.
 fn rights(request: &Request) -> Vec<OsString> {
-    let allowed = format!("{TOOLS},{FLEET_TOOLS}");
+    let allowed = format!("{TOOLS},mcp__{AGENT_SERVER}");
     let allowed = if request.fleet.is_some() { allowed } else { TOOLS.to_owned() };
     let mut arguments: Vec<OsString> =
         ["--setting-sources", "user", "--strict-mcp-config"].map(Into::into).into();

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::{Codex, Sandbox, TOKEN_VARIABLE, overrides};
+use crate::domain::provision::CLIENT_SERVER;
 use crate::engine::request::{NOTES, ROLE};
 use crate::engine::{Invocation, Repository, Request, Unfit};
 
@@ -67,10 +68,19 @@ pub(super) fn writable_roots(repository: &Repository) -> String {
 fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
     let mut settings: Vec<String> = FIXED.map(str::to_owned).into();
     settings.push(distrust(&request.directory, request.repository.as_ref()));
+    settings.extend(request.settings.as_deref().and_then(without_client));
     if let Some(fleet) = &request.fleet {
         settings.extend(overrides::of(&fleet.config_toml)?);
     }
     Ok(settings)
+}
+
+/// Switches off the server by which the user's own Codex is a client of the fleet: it speaks for a manager, not for
+/// the agent. Codex refuses the setting where the user has no such server.
+fn without_client(settings: &str) -> Option<String> {
+    let table: toml::Table = settings.parse().ok()?;
+    table.get("mcp_servers")?.get(CLIENT_SERVER)?;
+    Some(format!("mcp_servers.{CLIENT_SERVER}.enabled=false"))
 }
 
 /// Codex trusts a repository it does not know, and starts what its configuration names. Only the inline form of
@@ -96,6 +106,18 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_users_own_client_of_the_fleet_is_switched_off_where_there_is_one() {
+        let off = Some("mcp_servers.fleet.enabled=false".to_owned());
+        assert_eq!(without_client("[mcp_servers.fleet]\ncommand = \"x\"\n"), off);
+        assert_eq!(without_client("mcp_servers = { fleet = { url = \"u\" } }"), off);
+        for settings in
+            ["", "model = \"m\"", "[mcp_servers.other]\ncommand = \"x\"", "[half", "mcp_servers = 3"]
+        {
+            assert_eq!(without_client(settings), None, "{settings}");
+        }
+    }
 
     /// A name that broke out of its quotes would take the distrust along.
     #[test]

@@ -84,13 +84,18 @@ impl Engine for Codex {
         Some("AGENTS.md")
     }
 
+    /// Its servers are merged with those of a run. None where its home is not on this machine.
+    fn settings_file(&self) -> Option<PathBuf> {
+        self.home.is_absolute().then(|| self.home.join("config.toml"))
+    }
+
     fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
         invocation::of(self, request)
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         let sessions = self.home.join("sessions");
-        Box::new(reader::CodexReader::new(sessions, &request.session))
+        Box::new(reader::CodexReader::new(sessions, &request.session, request.model.as_deref()))
     }
 
     fn record_reader(&self, session: &str, since: DateTime<Utc>) -> Option<Box<dyn Reader>> {

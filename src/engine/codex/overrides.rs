@@ -39,16 +39,16 @@ mod tests {
 
     #[test]
     fn each_value_becomes_one_setting_and_secrets_none() {
-        let text = "[mcp_servers.fleet]\nurl = \"http://127.0.0.1:3001/mcp\"\nrequired = true\n\
+        let text = "[mcp_servers.fleet_agent]\nurl = \"http://127.0.0.1:3001/mcp\"\nrequired = true\n\
             tool_timeout_sec = 600\nenabled_tools = [\"a\", \"b\"]\nhttp_headers = { Authorization = \"Bearer x\" }\n\
             [mcp_servers.\"with space\"]\nurl = \"u\"\n";
         assert_eq!(
             of(text).unwrap(),
             [
-                r#"mcp_servers.fleet.enabled_tools=["a", "b"]"#,
-                "mcp_servers.fleet.required=true",
-                "mcp_servers.fleet.tool_timeout_sec=600",
-                r#"mcp_servers.fleet.url="http://127.0.0.1:3001/mcp""#,
+                r#"mcp_servers.fleet_agent.enabled_tools=["a", "b"]"#,
+                "mcp_servers.fleet_agent.required=true",
+                "mcp_servers.fleet_agent.tool_timeout_sec=600",
+                r#"mcp_servers.fleet_agent.url="http://127.0.0.1:3001/mcp""#,
                 r#"mcp_servers."with space".url="u""#,
             ]
         );

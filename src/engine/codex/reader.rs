@@ -42,14 +42,15 @@ enum Told {
 }
 
 impl CodexReader {
-    pub(super) fn new(sessions: PathBuf, session: &Session) -> Self {
+    /// Its lines name no model: the one it was called with counts until its record tells another.
+    pub(super) fn new(sessions: PathBuf, session: &Session, model: Option<&str>) -> Self {
+        let bare =
+            Self { model: model.unwrap_or_default().to_owned(), ..Self::bare(sessions, session.spent()) };
         match session {
             Session::Fresh { .. } | Session::Opened { .. } => {
-                Self { base: Some(Spending::default()), ..Self::bare(sessions, session.spent()) }
+                Self { base: Some(Spending::default()), ..bare }
             }
-            Session::Resume { .. } => {
-                Self { since: Some(Utc::now()), ..Self::bare(sessions, session.spent()) }
-            }
+            Session::Resume { .. } => Self { since: Some(Utc::now()), ..bare },
         }
     }
 

@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::blocking;
 use super::branch::Branch;
+use super::branch_start::Base;
+use super::checkout::Made;
 use super::copied::{self, Entry};
 use super::git::Git;
+use super::pull_request::{Offered, Remote};
 use super::work::Work;
+use super::{blocking, branch_start, pull_request};
 use crate::domain::quiet_git::Reach;
 use crate::local::LocalError;
 use crate::local::beneath::Directory;
@@ -46,11 +49,14 @@ struct Ref {
 }
 
 /// Makes the clone in the workspace's directory, on the workspace's branch.
-pub(super) async fn make(work: &Work, of: &Path) -> Result<Checkout, LocalError> {
+pub(super) async fn make(work: &Work, of: &Path) -> Result<Made, LocalError> {
     let branch = Branch::of(&work.workspace);
     let outside = Git::of(work, &[], Reach::Local);
-    let caller = look(&outside, of).await?;
-    let start = keep(&outside, of, &caller, &branch).await?;
+    let mut caller = look(&outside, of).await?;
+    let begun = branch_start::begin(work, &outside, of, base(work, of, &caller)).await?;
+    pull_request::release(work, &outside, of).await;
+    // The branch of an earlier agent has another name by now.
+    caller.refs = refs(&outside, of).await?;
     let inside = Git::of(work, &[&work.place.root], Reach::Network);
     let repo = OsString::from(&work.place.repo);
     let arguments: [OsString; 7] = [
@@ -64,10 +70,23 @@ pub(super) async fn make(work: &Work, of: &Path) -> Result<Checkout, LocalError>
     ];
     inside.run(&work.place.root, &arguments, "make a repository").await?;
     let (git_dir, store) = (work.place.repo.join(".git"), caller.store.clone());
-    blocking(move || furnish(&git_dir, &caller, &branch, &start)).await?;
+    blocking(move || furnish(&git_dir, &caller, &branch, &begun.tip)).await?;
     let inside = inside.without_drivers(&work.place.repo).await?;
     inside.run(&work.place.repo, &["reset", "--quiet", "--hard"], "check the files out").await?;
-    Ok(Checkout::Clone { of: of.to_owned(), store })
+    let checkout = Checkout::Clone { of: of.to_owned(), store };
+    Ok(Made { checkout, base: Some(begun.start.commit), notes: begun.start.notes })
+}
+
+/// The head of the pull request that was asked for, or the caller's own commit.
+async fn base(work: &Work, of: &Path, caller: &Caller) -> Result<Base, LocalError> {
+    let Offered { head, notes } = pull_request::offered(work, &[], of, &remotes(caller)).await?;
+    Ok(Base { commit: head.unwrap_or_else(|| caller.head.clone()), notes })
+}
+
+fn remotes(caller: &Caller) -> Vec<Remote> {
+    let name = |entry: &Entry| Some(entry.name.strip_prefix("remote.")?.strip_suffix(".url")?.to_owned());
+    let remote = |entry: &Entry| Some(Remote { name: name(entry)?, url: entry.value.clone() });
+    caller.settings.iter().filter_map(remote).collect()
 }
 
 async fn look(git: &Git, of: &Path) -> Result<Caller, LocalError> {
@@ -82,29 +101,21 @@ async fn look(git: &Git, of: &Path) -> Result<Caller, LocalError> {
     let mut next = || lines.next().unwrap_or_default();
     let (store, objects) = (next().into(), next().into());
     let object_format = next();
-    let refs = git.run(of, &LIST_REFS, "list the branches").await?;
     let listing = git.run(of, &LIST_SETTINGS, "read the settings").await?;
     // A bare repository has no working tree; there its own directory counts.
     let top = git.run(of, &["rev-parse", "--show-toplevel"], &doing).await.map_or(of.to_owned(), Into::into);
     let settings = copied::copied(&listing, &top);
-    let refs = refs.lines().filter_map(read_ref).collect();
-    Ok(Caller { store, objects, object_format, refs, settings, head })
+    Ok(Caller { store, objects, object_format, refs: Vec::new(), settings, head })
+}
+
+async fn refs(git: &Git, of: &Path) -> Result<Vec<Ref>, LocalError> {
+    let listing = git.run(of, &LIST_REFS, "list the branches").await?;
+    Ok(listing.lines().filter_map(read_ref).collect())
 }
 
 fn read_ref(line: &str) -> Option<Ref> {
     let mut words = line.splitn(3, ' ').map(str::to_owned);
     Some(Ref { commit: words.next()?, name: words.next()?, leads_to: words.next().unwrap_or_default() })
-}
-
-/// Makes the branch, unless an earlier agent of that name left one: its work goes on. From here on the commit is
-/// reachable, whatever becomes of the caller's own branches.
-async fn keep(git: &Git, of: &Path, caller: &Caller, branch: &Branch) -> Result<String, LocalError> {
-    let known = caller.refs.iter().find(|known| known.name == branch.head);
-    let start = known.map_or(&caller.head, |known| &known.commit).clone();
-    let made = if known.is_none() { format!("create {} {start}\n", branch.head) } else { String::new() };
-    let kept = [&branch.agent, &branch.published].map(|name| format!("update {name} {start}\n")).concat();
-    git.feed(of, &["update-ref", "--stdin"], &format!("{made}{kept}"), "make the branch").await?;
-    Ok(start)
 }
 
 /// Git's words for a directory without a repository, and for one without a commit, become the remedy; anything

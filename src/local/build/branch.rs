@@ -31,7 +31,15 @@ impl Branch {
 
     /// Where commits stay that could not be put on the branch when the agent was deleted.
     pub(crate) fn kept(&self, commit: &str) -> String {
-        let short = commit.get(..12).unwrap_or(commit);
-        format!("{}/{short}", self.agent.replacen("agents", "kept", 1))
+        format!("{}/{}", self.agent.replacen("agents", "kept", 1), short_id(commit))
     }
+
+    /// The name for a branch that was there before this agent; no agent's name holds a dot.
+    pub(crate) fn earlier(&self, commit: &str) -> String {
+        format!("{}.{}", self.short, short_id(commit))
+    }
+}
+
+pub(crate) fn short_id(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
 }

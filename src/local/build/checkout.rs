@@ -10,8 +10,10 @@ use tokio::time::Instant;
 use super::address::Address;
 use super::branch::Branch;
 use super::git::{Git, check_branch};
+use super::pull_request::{Offered, Remote};
 use super::work::Work;
-use super::{answered, blocking, borrow, worktree};
+use super::{answered, blocking, borrow, branch_start, pull_request, worktree};
+use crate::domain::bundle::is_object_id;
 use crate::domain::name::AgentName;
 use crate::domain::quiet_git::{Reach, UPLOAD_PACK};
 use crate::hooks::point;
@@ -23,6 +25,9 @@ use crate::local::{LocalError, publish};
 /// What signs in where the repository comes from, in the form of git's credential store.
 const CREDENTIALS: &str = "git-credentials";
 
+/// What git calls the remote of a clone; a setting of the user's could choose another name.
+const ORIGIN: &str = "origin";
+
 /// Files have this long to go, also where builds have less.
 const LEAST_REMOVAL: Duration = Duration::from_secs(2);
 /// A process that got hold of a directory could keep a delete and its slot for ever.
@@ -32,16 +37,26 @@ const LONGEST_REMOVAL: Duration = Duration::from_secs(120);
 const FORGET_LIMIT: Duration = Duration::from_secs(10);
 const FORGET_AGAIN: Duration = Duration::from_millis(500);
 
+/// The directory that an agent works in, the commit that it starts from, and what its creator has to know of that.
+pub(super) struct Made {
+    pub(super) checkout: Checkout,
+    pub(super) base: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
 /// Makes the directory and its repository, step by step.
-pub(super) async fn make(work: &Work, template: &Template) -> Result<Checkout, LocalError> {
+pub(super) async fn make(work: &Work, template: &Template) -> Result<Made, LocalError> {
     let place = work.place.clone();
     work.whole_step("Making the directory", blocking(move || place.claim())).await?;
-    match planned(work, template).await? {
-        Plan::Foreign(directory) => Ok(Checkout::Foreign { directory }),
+    let source = &template.variant(&work.build.values).source;
+    match planned(work, source).await? {
+        Plan::Foreign(directory) => {
+            Ok(Made { checkout: Checkout::Foreign { directory }, base: None, notes: Vec::new() })
+        }
         Plan::Clone(of) => work.step("Cloning the repository", borrow::make(work, &of)).await,
         Plan::Own => {
-            work.step("Preparing the repository", prepare(work, &template.source)).await?;
-            Ok(Checkout::Own)
+            let (base, notes) = work.step("Preparing the repository", prepare(work, source)).await?;
+            Ok(Made { checkout: Checkout::Own, base, notes })
         }
     }
 }
@@ -85,15 +100,10 @@ pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     remove_files(work).await?;
     point("place.removed");
     // The project file may have changed since; the directory that was asked for has not.
-    if let Ok(Plan::Clone(of)) = in_directory(work).await {
-        let (git, branch) = (Git::of(work, &[], Reach::Local), Branch::of(&work.workspace));
-        // Only a branch without work of its own goes; git keeps any other.
-        let arguments = ["branch", "--quiet", "--delete", "--end-of-options", &branch.short];
-        let _kept = git.run(&of, &arguments, "delete the branch").await;
-        let ours = format!("delete {}\ndelete {}\n", branch.agent, branch.published);
-        let _absent = git.feed(&of, &["update-ref", "--stdin"], &ours, "forget the branch").await;
+    match in_directory(work).await {
+        Ok(Plan::Clone(of)) => branch_start::undo(work, &of).await,
+        Ok(Plan::Own | Plan::Foreign(_)) | Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// Takes away everything made for the workspace; a branch in somebody's repository stays.
@@ -162,8 +172,8 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
 }
 
 /// What the template and the parameters ask for.
-async fn planned(work: &Work, template: &Template) -> Result<Plan, LocalError> {
-    if template.source != Source::Here {
+async fn planned(work: &Work, source: &Source) -> Result<Plan, LocalError> {
+    if *source != Source::Here {
         return Ok(Plan::Own);
     }
     in_directory(work).await
@@ -186,11 +196,17 @@ async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
     Ok(Plan::Clone(directory))
 }
 
-async fn prepare(work: &Work, source: &Source) -> Result<(), LocalError> {
-    match source {
-        Source::Clone { repo, branch } => clone(work, repo, branch.as_deref()).await,
-        Source::Empty | Source::Here => begin(work).await,
-    }
+/// The commit that the repository begins with, if any, and what is to be said about that.
+async fn prepare(work: &Work, source: &Source) -> Result<(Option<String>, Vec<String>), LocalError> {
+    let notes = match source {
+        Source::Clone { repo, branch } => clone(work, repo, branch.as_deref()).await?,
+        Source::Empty | Source::Here => return begin(work).await.map(|()| (None, Vec::new())),
+    };
+    let git = Git::of(work, &[&work.place.root], Reach::Local);
+    let head = ["rev-parse", "--verify", "HEAD^{commit}"];
+    // What was cloned may have no commit yet.
+    let base = git.run(&work.place.repo, &head, "read the first commit").await.ok();
+    Ok((base.filter(|base| is_object_id(base)), notes))
 }
 
 async fn begin(work: &Work) -> Result<(), LocalError> {
@@ -206,8 +222,9 @@ async fn begin(work: &Work) -> Result<(), LocalError> {
     git.run(&work.place.root, &arguments, "make an empty repository").await.map(drop)
 }
 
-async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<(), LocalError> {
-    let mut arguments: Vec<OsString> = vec!["clone".into(), "--quiet".into(), "--template=".into()];
+async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<Vec<String>, LocalError> {
+    let mut arguments: Vec<OsString> =
+        vec!["clone".into(), "--quiet".into(), "--template=".into(), format!("--origin={ORIGIN}").into()];
     if let Some(branch) = branch {
         arguments.extend(["--branch".into(), check_branch(branch)?.into()]);
     }
@@ -224,7 +241,23 @@ async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<(), L
     let root = &work.place.root;
     let git = Git::of(work, &[root], reach).without_drivers(root).await?;
     let cloned = git.run(root, &arguments, &format!("clone {}", address.shown)).await;
-    cloned.map(drop).map_err(|error| without_secrets(error, &address))
+    cloned.map_err(|error| without_secrets(error, &address))?;
+    on_pull_request(work, address.given).await
+}
+
+/// Puts the clone on the agent's branch at the head of the pull request that was asked for, if its remote offers it.
+async fn on_pull_request(work: &Work, url: String) -> Result<Vec<String>, LocalError> {
+    let (root, repo) = (&work.place.root, &work.place.repo);
+    let remote = Remote { name: ORIGIN.to_owned(), url };
+    let Offered { head, notes } = pull_request::offered(work, &[root], repo, &[remote]).await?;
+    if let Some(head) = head {
+        let git = Git::of(work, &[root], Reach::Network).without_drivers(repo).await?;
+        let branch = Branch::of(&work.workspace).short;
+        let arguments = ["checkout", "--quiet", "--no-track", "-B", &branch, &head, "--"];
+        git.run(repo, &arguments, "check the pull request out").await?;
+        pull_request::release(work, &git, repo).await;
+    }
+    Ok(notes)
 }
 
 fn without_secrets(error: LocalError, address: &Address) -> LocalError {

@@ -15,8 +15,8 @@ use crate::bounded;
 use crate::domain::quiet_git::{self, LIST, Reach};
 use crate::local::enclosure::{Sight, true_end};
 use crate::local::environment;
-use crate::local::process::Marker;
 use crate::local::{Deployment, LocalError};
+use crate::process::Marker;
 
 /// What the walls say of a program that is missing; git itself never ends so.
 const NOT_FOUND: i32 = 127;

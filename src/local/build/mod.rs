@@ -3,11 +3,13 @@
 mod address;
 mod borrow;
 mod branch;
+mod branch_start;
 mod checkout;
 mod copied;
 mod delete;
 mod git;
 mod place;
+mod pull_request;
 mod start;
 mod stop;
 mod work;
@@ -27,10 +29,10 @@ pub(crate) use place::{ON_THE_WAY, ORPHAN, Place, adopt, sweep};
 pub(crate) use work::END_LIMITS;
 
 use super::memory::Memory;
-use super::process::Marker;
 use super::record::{Build, Job, Reason, Workspace};
 use super::{Deployment, LocalError};
 use crate::coder::wire::{ParameterValue, Transition};
+use crate::process::Marker;
 
 pub(crate) const SETTING_UP: &str = "Setting up";
 /// How long a path of a caller or an agent may take to be resolved.

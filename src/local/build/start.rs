@@ -10,17 +10,20 @@ use std::sync::Arc;
 use chrono::Utc;
 use uuid::Uuid;
 
+use super::checkout::Made;
 use super::work::Work;
 use super::{Place, answered, blocking, checkout};
 use crate::hooks::point;
 use crate::local::agent_files::{self, Briefing};
 use crate::local::enclosure::{Sight, true_end};
 use crate::local::environment::{self, AgentEnvironment};
-use crate::local::process::{ProcessId, ProcessSpec, Spawned, exited, is_alive, spawn};
-use crate::local::record::{Agent, AppHealth, Checkout, Connection, Lifecycle, RESPAWN_WINDOW, Reason};
+use crate::local::record::{
+    Agent, AppHealth, Checkout, Connection, Lifecycle, RESPAWN_WINDOW, Reason, Workspace,
+};
 use crate::local::site::is_out_of_reach;
 use crate::local::template::Template;
 use crate::local::{LocalError, probe, socket, token};
+use crate::process::{ProcessId, ProcessSpec, Spawned, exited, is_alive, spawn};
 
 /// How much of the end of the process's output tells why it ended.
 const LAST_OUTPUT: usize = 2_000;
@@ -42,18 +45,23 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     let template = version(work)?;
     // What an agent that is gone, or a start without a stop, has left running.
     work.step("Ending processes", work.end_processes()).await?;
-    let checkout = match &work.workspace.checkout {
+    let made = match &work.workspace.checkout {
         Checkout::None => checkout::make(work, &template).await?,
-        known => known.clone(),
+        known => Made {
+            checkout: known.clone(),
+            base: work.workspace.base.clone(),
+            notes: work.workspace.start_notes.clone(),
+        },
     };
-    let directory = checkout::directory(work, &checkout);
+    let directory = checkout::directory(work, &made.checkout);
     // Never a directory of the caller's, which an agent that works there can turn into a way to somewhere else.
     let visible = vec![work.place.root.clone()];
     brief(work).await?;
-    let engine = template.engine.clone().unwrap_or_else(|| work.deployment.options.engine.clone());
-    let read_only = checkout::read_only(&checkout).await?;
+    let engine = template.variant(&work.build.values).engine.clone();
+    let engine = engine.unwrap_or_else(|| work.deployment.options.engine.clone());
+    let read_only = checkout::read_only(&made.checkout).await?;
     let port = work.deployment.site.port();
-    let launch = Launch { checkout, directory, visible, read_only, engine, port };
+    let launch = Launch { made, directory, visible, read_only, engine, port };
     bring_up(work, &launch).await
 }
 
@@ -120,7 +128,7 @@ fn version(work: &Work) -> Result<Arc<Template>, LocalError> {
 
 /// What a process is started with beyond the workspace itself.
 struct Launch {
-    checkout: Checkout,
+    made: Made,
     directory: PathBuf,
     visible: Vec<PathBuf>,
     read_only: Vec<PathBuf>,
@@ -138,7 +146,7 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Spawned, LocalError
         arguments: options.runner.arguments.iter().map(Into::into).collect(),
         environment: environment::of_agent(&AgentEnvironment {
             site: &work.deployment.site,
-            workspace: &work.workspace,
+            workspace: &Workspace { base: launch.made.base.clone(), ..work.workspace.clone() },
             generation: work.build.number,
             token: &token,
             fleet: &work.place.fleet,
@@ -202,8 +210,10 @@ fn agent(launch: &Launch, socket: PathBuf, token: &str) -> Agent {
 /// in which one has worked must not be made anew, since its journal tells what was begun.
 async fn record_agent(work: &Work, launch: &Launch, agent: Agent) -> Result<(), LocalError> {
     let amended = work.deployment.amend(work.workspace.id, |workspace| {
-        let is_made = workspace.checkout != launch.checkout;
-        workspace.checkout = launch.checkout.clone();
+        let Made { checkout, base, notes } = &launch.made;
+        let is_made = workspace.checkout != *checkout;
+        (workspace.checkout, workspace.base) = (checkout.clone(), base.clone());
+        workspace.start_notes.clone_from(notes);
         if let Some(build) = workspace.build_mut(work.build.id) {
             build.has_made_checkout |= is_made;
             build.agent = Some(agent);

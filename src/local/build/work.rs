@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::{Place, SETTING_UP, checkout, delete, follow_up, marker, order, start, stop};
 use crate::coder::wire::Transition;
 use crate::hooks::point;
-use crate::local::process::{EndLimits, end_tree};
 use crate::local::record::{Build, Checkout, Job, Outcome, Workspace};
 use crate::local::writer::Saving;
 use crate::local::{Deployment, LocalError, clear, follow, prune};
+use crate::process::{EndLimits, end_tree};
 
 /// TERM, then KILL: together well within the ten seconds in which a stop has to be over. A runner needs half of the
 /// first to end an engine that resists, and writes down how that went.
@@ -224,7 +224,8 @@ impl Work {
     /// It is written down first that there are no files: a server that dies meanwhile makes them anew.
     async fn undo(&self) -> Result<(), LocalError> {
         let forget = |workspace: &mut Workspace| {
-            workspace.checkout = Checkout::None;
+            (workspace.checkout, workspace.base) = (Checkout::None, None);
+            workspace.start_notes.clear();
             if let Some(build) = workspace.build_mut(self.build.id) {
                 (build.agent, build.has_made_checkout) = (None, false);
             }

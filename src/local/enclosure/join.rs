@@ -8,7 +8,7 @@ use std::str::FromStr;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::local::process::ProcessId;
+use crate::process::{ProcessId, start_time};
 
 /// The process that made a workspace's namespaces and waits for the end of its init: by pid and start time, so that
 /// a pid that came round again is not mistaken for it.
@@ -70,10 +70,7 @@ fn open(encloser: Encloser) -> io::Result<File> {
     let process = File::open(format!("/proc/{}", encloser.pid))?;
     let mut stat = String::new();
     File::from(file(&process, "stat")?).read_to_string(&mut stat)?;
-    // The twentieth field after the name, which is in parentheses and may hold anything.
-    let start_time =
-        stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
-    if start_time == Some(encloser.start_time) {
+    if start_time(&stat) == Some(encloser.start_time) {
         return Ok(process);
     }
     Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"))

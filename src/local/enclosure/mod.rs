@@ -45,9 +45,9 @@ use error::TRY_AGAIN;
 use hidden::Hidden;
 
 use super::LocalError;
-use super::process::ProcessId;
 use super::pty::Lead;
 use crate::domain::hosting::Isolation;
+use crate::process::ProcessId;
 
 /// The hidden command of our program.
 const COMMAND: &str = "enclose";

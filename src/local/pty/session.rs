@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
 use super::{Lead, PtyCommand, PtyInput, PtySpec};
-use crate::local::process::{EndLimits, child_of, end_session, kill};
+use crate::process::{EndLimits, child_of, end_session, kill, restore_for_children};
 
 const INPUT_QUEUE: usize = 16;
 const READ_SIZE: usize = 16 * 1024;
@@ -58,6 +58,7 @@ impl Session {
     pub(super) fn start(spec: &PtySpec, Terminal { shared, input }: Terminal) -> io::Result<Self> {
         let (pty, pts) = pty_process::open().map_err(plain)?;
         pty.resize(Size::new(spec.height, spec.width)).map_err(plain)?;
+        restore_for_children()?;
         let child = match spec.lead {
             Lead::Started => command(spec).spawn(pts).map_err(plain)?,
             Lead::ItsChild => without_terminal(spec, &pts)?,

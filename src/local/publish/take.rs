@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::bounded;
+use crate::domain::bundle::is_object_id;
 use crate::domain::quiet_git::Reach;
 use crate::local::build::{Branch, Git, Place, answered, finished, marker, not_run};
 use crate::local::enclosure::Sight;
@@ -137,10 +138,6 @@ fn own_git_dir(repo: &Path) -> PathBuf {
     let mut option = std::ffi::OsString::from("--git-dir=");
     option.push(repo.join(".git"));
     option.into()
-}
-
-fn is_object_id(text: &str) -> bool {
-    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Streams the objects of the wanted commits from the clone into the caller's repository. Says apart what the clone

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::coder::wire::AppStatus;
-use crate::local::process::ProcessId;
+use crate::process::ProcessId;
 
 /// Every start makes a new one with a new id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,6 +23,15 @@ pub(crate) struct Workspace {
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) is_deleted: bool,
     pub(crate) checkout: Checkout,
+    /// The commit that the agent started from; none in a fresh repository, and where an earlier version made it.
+    #[serde(default)]
+    pub(crate) base: Option<String>,
+    /// How its branch in the caller's repository begins, once that is decided.
+    #[serde(default)]
+    pub(crate) branch_start: Option<BranchStart>,
+    /// What the creator of the agent has to know about its start.
+    #[serde(default)]
+    pub(crate) start_notes: Vec<String>,
     /// A clean stop of the server stopped it: the next start of the server starts it again.
     pub(crate) is_to_resume: bool,
     /// Oldest first, never empty.
@@ -54,6 +63,24 @@ pub(crate) enum Checkout {
     Clone { of: PathBuf, store: PathBuf },
     /// Somebody's directory itself: never touched by us.
     Foreign { directory: PathBuf },
+}
+
+/// Recorded before the branch is made: a repeated build then knows its own branch from one that was there before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BranchStart {
+    pub(crate) commit: String,
+    /// The branch of that name that was there before.
+    pub(crate) earlier: Option<EarlierBranch>,
+    pub(crate) notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EarlierBranch {
+    pub(crate) commit: String,
+    /// The name under which it is kept: `fleet/otter.35569f85f3b1`
+    pub(crate) kept_as: String,
 }
 
 /// Respawns are counted within this time.

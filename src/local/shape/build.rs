@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{agent, job_metadata, put_time, time};
 use crate::coder::wire::ParameterValue;
+use crate::domain::metadata::START_NOTE;
 use crate::local::Deployment;
 use crate::local::memory::Memory;
 use crate::local::record::{Agent, Build, Job, LogLine, Outcome, Workspace};
@@ -112,11 +113,18 @@ fn resource(workspace: &Workspace, build: &Build, made: &Agent, is_newest: bool)
         "name": "agent",
         "hide": false,
         "icon": "",
-        "metadata": [{ "key": "directory", "value": made.directory, "sensitive": false }],
+        "metadata": metadata(workspace, made),
         "daily_cost": 0,
     });
     if is_newest {
         shape["agents"] = json!([agent(workspace, made)]);
     }
     shape
+}
+
+fn metadata(workspace: &Workspace, made: &Agent) -> Value {
+    let item = |key: &str, value: Value| json!({ "key": key, "value": value, "sensitive": false });
+    let notes = Some(workspace.start_notes.join("; ")).filter(|notes| !notes.is_empty());
+    let note = notes.map(|notes| item(START_NOTE, json!(notes)));
+    [item("directory", json!(made.directory))].into_iter().chain(note).collect()
 }

@@ -41,15 +41,11 @@ impl Fit for AgentShown {
 
 impl Fit for AgentChanged {
     fn texts(&mut self) -> Vec<&mut String> {
-        texts_of_detail(&mut self.agent)
+        texts_of_row(&mut self.agent)
     }
 
-    fn drop_repeats(&mut self) {
-        drop_repeats_of_detail(&mut self.agent);
-    }
-
-    fn drop_extras(&mut self, _round: usize) {
-        drop_extras_of_detail(&mut self.agent);
+    fn drop_extras(&mut self, round: usize) {
+        drop_extras_of_row(&mut self.agent, round);
     }
 
     fn agent_name(&self) -> Option<&str> {
@@ -199,10 +195,6 @@ impl Fit for StartedTask {
         texts.push(&mut self.task_description);
         texts
     }
-
-    fn drop_repeats(&mut self) {
-        self.task.message = cut(&self.task.message, REPEAT_CHARS);
-    }
 }
 
 impl Fit for CanceledTask {
@@ -247,7 +239,6 @@ impl Fit for FleetStatus {
 
 fn texts_of_detail(agent: &mut AgentDetail) -> Vec<&mut String> {
     let mut texts = vec![&mut agent.reason, &mut agent.spec];
-    texts.extend(agent.spec_sections.values_mut());
     texts.extend(&mut agent.current_task);
     if let Some(task) = &mut agent.last_task {
         texts.push(&mut task.message);
@@ -257,19 +248,12 @@ fn texts_of_detail(agent: &mut AgentDetail) -> Vec<&mut String> {
     texts
 }
 
-/// The spec stays; its sections and the tasks and metadata that repeat it become hints.
+/// The spec stays; the metadata that repeats it becomes a hint.
 fn drop_repeats_of_detail(agent: &mut AgentDetail) {
-    let mut repeats: Vec<&mut String> = agent.spec_sections.values_mut().collect();
-    repeats.extend(agent.current_task.as_mut().filter(|text| **text == agent.spec));
-    repeats
-        .extend(agent.last_task.as_mut().map(|task| &mut task.message).filter(|text| **text == agent.spec));
-    repeats.extend(agent.metadata.get_mut(AGENT_SPEC));
-    for text in repeats {
+    if let Some(text) = agent.metadata.get_mut(AGENT_SPEC) {
         *text = cut(text, REPEAT_CHARS);
     }
-    for value in [&mut agent.git, &mut agent.usage] {
-        *value = value.take().filter(|value| value.to_string().len() <= LISTED_VALUE_CHARS);
-    }
+    agent.git = agent.git.take().filter(|git| git.to_string().len() <= LISTED_VALUE_CHARS);
 }
 
 fn drop_extras_of_detail(agent: &mut AgentDetail) {

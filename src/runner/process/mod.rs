@@ -22,6 +22,7 @@ use super::regular;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent, Usage};
+use crate::process::restore_for_children;
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
 use hearing::Hearing;
@@ -194,6 +195,7 @@ fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
         command.env(name, text.lines().next().unwrap_or_default().trim());
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    restore_for_children()?;
     // A group of its own, so that Ctrl-C at the runner's terminal reaches the engine by our ladder only.
     command.process_group(0).kill_on_drop(true).spawn()
 }

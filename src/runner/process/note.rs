@@ -4,9 +4,9 @@
 //! process by the time it is read. Whoever ends the engine adds a line that names it, so that we do not take its end
 //! for a failure.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::process::ProcessId;
 use crate::runner::regular;
 
 /// Read, and added to, by `src/app/agent_app/end.sh`.
@@ -51,18 +51,11 @@ impl Drop for Note {
 }
 
 fn identity(number: u32) -> String {
-    began(number).map_or_else(|_| nobody(), |began| format!("{number} {began}"))
+    ProcessId::of(number).map_or_else(|_| nobody(), |engine| format!("{number} {}", engine.start_time))
 }
 
 fn nobody() -> String {
     "- -".to_owned()
-}
-
-/// The twentieth field after the name, which is in parentheses and may hold anything.
-fn began(number: u32) -> io::Result<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{number}/stat"))?;
-    let field = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok());
-    field.ok_or_else(|| io::Error::other("a process without a start time"))
 }
 
 #[cfg(test)]
@@ -73,7 +66,7 @@ mod tests {
     fn the_note_names_the_engine_while_it_runs_and_us_all_the_time() {
         let directory = tempfile::tempdir().unwrap();
         let read = || std::fs::read_to_string(directory.path().join(FILE)).unwrap();
-        let own = format!("{} {}", std::process::id(), began(std::process::id()).unwrap());
+        let own = identity(std::process::id());
         let note = Note::of(directory.path(), Some(std::process::id()));
         assert_eq!(read(), format!("{own} {own}\n"));
         drop(note);

@@ -13,7 +13,7 @@ use crate::runner::briefing::Start;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
 use crate::runner::process::{self, Finish, Finished, Heard, Launch};
-use crate::runner::{briefing, git, notes};
+use crate::runner::{briefing, git, notes, regular};
 
 const WITHOUT_FLEET: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
 const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begins a new one]";
@@ -93,6 +93,7 @@ impl Job {
             session,
             role: briefing::role(directory),
             notes: engine.notes_file().and_then(|name| notes::read(&self.options.work_directory, name)),
+            settings: engine.settings_file().and_then(|path| regular::text(&path).ok()),
             model: self.options.model.clone(),
             directory: self.options.work_directory.clone(),
             repository: git::repository(&self.options.work_directory).await,

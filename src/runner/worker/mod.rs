@@ -21,6 +21,7 @@ use super::state::State;
 use super::{files, git, locks};
 use crate::domain::id::RunId;
 use crate::engine::budget::{Budget, BudgetError};
+use crate::engine::git_state::GitState;
 use crate::engine::{Count, End, FailureKind, Spent, Usage};
 use intake::Running;
 pub(crate) use intake::{Command, Refusal, Submitted};
@@ -241,8 +242,7 @@ impl Worker {
         };
         // Without it the next runner takes the run for one that was cut short, which is nearest to the truth.
         let _unrecorded = self.record(&ended).await;
-        let looked =
-            if self.stop.is_cancelled() { None } else { git::look(&self.options.work_directory).await };
+        let looked = if self.stop.is_cancelled() { None } else { self.look().await };
         self.state.send_modify(|state| {
             state.conversation.spend(turn, spent.run, spent.session);
         });
@@ -293,8 +293,12 @@ impl Worker {
         }
     }
 
+    async fn look(&self) -> Option<GitState> {
+        git::look(&self.options.work_directory, self.options.base.as_deref()).await
+    }
+
     async fn look_around(&mut self) {
-        let looked = git::look(&self.options.work_directory).await;
+        let looked = self.look().await;
         files::leave_metadata(
             &self.options.directory,
             looked.as_ref(),

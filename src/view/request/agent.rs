@@ -30,7 +30,8 @@ pub struct CreateAgentInput {
     /// Name of the role (see list_agent_roles); the project's default if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// A pull request the agent is to work on.
+    /// A pull request the agent is to work on: it is told to the agent, and its head is the start of the agent's branch
+    /// where the repository's own remote offers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_url: Option<String>,
     /// Makes a repeated call the same call: the second one returns the first one's agent.

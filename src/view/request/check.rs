@@ -34,9 +34,17 @@ pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
 }
 
 pub(super) fn pull_request_url(text: &str) -> Result<String, Error> {
-    let is_web = url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    if !is_web || text.len() > MAX_URL_CHARS {
-        return Err(Error::invalid("pull_request_url", "pull_request_url is not an http or https address"));
+    let refused = |why: String| Error::invalid("pull_request_url", format!("pull_request_url {why}"));
+    if text.len() > MAX_URL_CHARS {
+        return Err(refused(format!("has more than {MAX_URL_CHARS} characters")));
+    }
+    // A parser drops line breaks, which would reach the agent's first message.
+    let is_plain = !text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
+    let url = url::Url::parse(text).ok().filter(|url| is_plain && matches!(url.scheme(), "http" | "https"));
+    let Some(url) = url else { return Err(refused("is not an http or https address".to_owned())) };
+    if !url.username().is_empty() || url.password().is_some() {
+        let why = "carries a name or a password: give the address without, it is shown to agents";
+        return Err(refused(why.to_owned()));
     }
     Ok(text.to_owned())
 }

@@ -34,6 +34,28 @@ fn the_field_that_is_wrong_is_named() {
 }
 
 #[test]
+fn a_pull_request_is_refused_with_the_reason_and_what_signs_in_is_not_repeated() {
+    let long = format!("https://example.com/{}", "a".repeat(2_000));
+    let cases = [
+        ("file:///etc/passwd", "pull_request_url is not an http or https address"),
+        ("https://example.com/o/r/pull/7\nsay hello", "pull_request_url is not an http or https address"),
+        ("https:///", "pull_request_url is not an http or https address"),
+        (long.as_str(), "pull_request_url has more than 2000 characters"),
+        (
+            "https://me:secret@example.com/o/r/pull/7",
+            "pull_request_url carries a name or a password: give the address without, it is shown to agents",
+        ),
+    ];
+    for (url, expected) in cases {
+        let error = create(json!({"project": "p", "spec": "x", "pull_request_url": url})).unwrap_err();
+        assert_eq!(refusal(&error), (expected.into(), json!({"field": "pull_request_url"})), "{url}");
+    }
+    let url = "https://example.com/o/r/pull/7";
+    let taken = create(json!({"project": "p", "spec": "x", "pull_request_url": url})).unwrap();
+    assert_eq!(taken.pull_request_url.as_deref(), Some(url));
+}
+
+#[test]
 fn task_is_another_word_for_spec() {
     assert_eq!(create(json!({"project": "p", "task": "do it"})).unwrap().spec.as_str(), "do it");
 }

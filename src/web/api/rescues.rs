@@ -32,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Path)]
 struct RescuePath {
-    /// The rescue's id.
+    /// The rescue's id, the beginning of it, or the name of the agent, whose newest saved work it means.
     id: String,
 }
 

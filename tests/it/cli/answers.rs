@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::view::agent::{
-    AgentChanged, AgentDetail, AgentList, AgentRow, AgentsWaited, ChangedAgent, Links,
+    AgentChanged, AgentDetail, AgentList, AgentRow, AgentsWaited, ChangedAgent, Links, SpecSections,
 };
 use fleet_mcp::view::paging::Paging;
 use fleet_mcp::view::task::TaskSummary;
+use fleet_mcp::view::usage::UsageDetail;
 use serde_json::{Value, json};
 
 /// A time whose age reads the same however slow the test is: half a unit away from the next.
@@ -34,6 +35,7 @@ pub(super) fn row(name: &str, status: &str) -> AgentRow {
         pull_request_url: None,
         pull_request_status: None,
         pull_request_check_status: None,
+        usage: None,
         observed_at: Some(days_ago(3)),
     }
 }
@@ -65,7 +67,7 @@ pub(super) fn detail(name: &str, status: &str) -> AgentDetail {
         project: "setup".into(),
         directory: Some("/srv/shop".into()),
         spec: "# Objective\nFix the login form\u{1b}[2J\n".into(),
-        spec_sections: BTreeMap::new(),
+        spec_sections: SpecSections::default(),
         current_task: None,
         last_task: Some(task()),
         review: None,
@@ -74,8 +76,15 @@ pub(super) fn detail(name: &str, status: &str) -> AgentDetail {
             ("fleet_mcp_branch".into(), "fix/login\u{7}".into()),
         ]),
         git: None,
-        usage: None,
-        generation: 2,
+        usage: Some(UsageDetail {
+            cost_usd: Some(0.25),
+            tokens: 1_234,
+            input_tokens: 1_200,
+            output_tokens: 34,
+            unknown_runs: 0,
+        }),
+        generation: 3,
+        starts: Some(2),
         callback: None,
         callback_reason: None,
         created_at: days_ago(5),
@@ -103,9 +112,10 @@ fn task() -> TaskSummary {
 
 pub(super) fn changed(name: &str, status: &str, message: &str) -> AgentChanged {
     AgentChanged {
-        agent: detail(name, status),
+        agent: row(name, status),
         message: message.into(),
         operation_id: Some("0190e1a2-0000-7000-8000-00000000000a".into()),
+        cursor: "7".into(),
         warnings: Vec::new(),
     }
 }

@@ -78,7 +78,7 @@ fn fleet(coder: CoderHealth, attention: Vec<AttentionRow>) -> FleetStatus {
         counts: BTreeMap::from([("busy".into(), 2), ("failed".into(), 1)]),
         capacity: Capacity { used: 1, free: 2, queued: 0 },
         attention,
-        spend_today: Spend { usd: 1.5, tokens: 12_000 },
+        spend_today: Spend { usd: 1.5, tokens: 12_000, unknown_runs: 1 },
         coder,
         mcp_servers: BTreeMap::new(),
         observed_at: Some(days_ago(1)),

@@ -77,14 +77,14 @@ async fn the_list_is_drawn_at_once_and_again_after_each_break() {
 
     let mut watch = Watch::start(&rig, "agents list --watch");
     let drawn = [watch.line(), watch.line(), watch.line(), watch.line()];
-    let header = "NAME       STATUS    ROLE   PROJECT  DOING           SEEN";
+    let header = "NAME       STATUS    ROLE   PROJECT  DOING           USED  SEEN";
     assert_eq!(
         drawn,
         [
             header,
-            "fix-login  starting  coder  setup    it is starting  3 d ago",
-            "NAME       STATUS  ROLE   PROJECT  DOING       SEEN",
-            "fix-login  idle    coder  setup    it is idle  3 d ago",
+            "fix-login  starting  coder  setup    it is starting        3 d ago",
+            "NAME       STATUS  ROLE   PROJECT  DOING       USED  SEEN",
+            "fix-login  idle    coder  setup    it is idle        3 d ago",
         ]
     );
     let (code, said) = watch.interrupt();

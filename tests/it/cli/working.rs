@@ -28,6 +28,7 @@ fn started() -> StartedTask {
         agent_name: "fix-login".into(),
         task_description: "Add a test".into(),
         message: "the task is on its way to agent 'fix-login'".into(),
+        cursor: "7".into(),
     }
 }
 
@@ -130,7 +131,9 @@ async fn waiting_tells_how_the_tasks_ended_and_when_the_time_is_over() {
     assert_snapshot!(told);
     let late = Rig::start().await;
     late.answers("POST /wait", &AgentsWaited { timed_out: true, ..done(None) }).await;
-    assert_snapshot!("waiting_too_long", late.run("tasks wait fix-login --timeout 0"));
+    let told =
+        late.run("tasks wait fix-login --timeout 0") + &late.run("--json tasks wait fix-login --timeout 0");
+    assert_snapshot!("waiting_too_long", told);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ mod streams;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use fleet_mcp::coder::{AppAddress, AppStyle, Client, ClientOptions, RetryPolicy};
+use fleet_mcp::coder::{AppAddress, AppStyle, Client, ClientOptions, RetryPolicy, TokenOrigin};
 use serde_json::Value;
 use url::Url;
 use wiremock::matchers::any;
@@ -35,6 +35,7 @@ fn options(url: &str, attempts: u32) -> ClientOptions {
     ClientOptions {
         url: Url::parse(url).unwrap(),
         token: TOKEN.into(),
+        token_origin: TokenOrigin::Environment,
         timeout: Duration::from_secs(10),
         requests_per_minute: NonZeroU32::new(400).unwrap(),
         retry: RetryPolicy {

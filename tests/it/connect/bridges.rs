@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use super::{Left, interrupt, told, up};
-use crate::harness::{Pace, Program, eventually, kill, server_file, stub};
+use crate::harness::{Pace, Program, eventually, json_in, kill, server_file, stub};
 
 /// A client's end of one `stdio` process.
 pub(super) struct Bridge {
@@ -44,7 +44,7 @@ impl Bridge {
     pub(super) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         assert!(answer["error"].is_null(), "{answer}");
-        answer["result"]["structuredContent"].clone()
+        json_in(answer["result"]["content"][0]["text"].as_str().unwrap())
     }
 
     async fn tools(&mut self) -> Vec<String> {

@@ -21,7 +21,7 @@ async fn tokens(program: &Program) -> Vec<(Value, Value, Value)> {
 }
 
 async fn status_of_ping(entry: &Value) -> u16 {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let request = http.post(entry["url"].as_str().unwrap()).json(&ping);
     let request = request.header("Authorization", entry["headers"]["Authorization"].as_str().unwrap());

@@ -6,6 +6,7 @@ mod here;
 mod http;
 pub(crate) mod real_clients;
 mod real_engines;
+mod real_rounds;
 mod up;
 
 use std::path::PathBuf;

@@ -26,17 +26,35 @@ fn script() -> Vec<Turn> {
     ]
 }
 
-/// Runs a CLI to its end, with nothing of this machine's environment but what is given.
-async fn run(cli: &RealCli, program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-    let work = home(program, "work");
-    std::fs::create_dir_all(&work).unwrap();
-    let mut command = tokio::process::Command::new(&cli.program);
-    command.args(arguments).current_dir(&work).env_clear().env("PATH", &cli.path);
-    command.env("HOME", program.directory.path()).envs(variables.iter().copied());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"Make an agent.").await.unwrap();
-    tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("the CLI ends").unwrap()
+/// A CLI that `connect` has set up, with a model that plays its part.
+pub(super) struct Client<'a> {
+    pub(super) cli: &'a RealCli,
+    pub(super) name: &'a str,
+    pub(super) program: &'a Program,
+    pub(super) model: &'a ModelEndpoint,
+}
+
+impl Client<'_> {
+    /// Runs the CLI to its end, with nothing of this machine's environment but what is given.
+    pub(super) async fn run(&self, prompt: &str) -> Output {
+        let work = home(self.program, "work");
+        std::fs::create_dir_all(&work).unwrap();
+        let mut command = tokio::process::Command::new(&self.cli.program);
+        command.args(self.arguments()).current_dir(&work).env_clear().env("PATH", &self.cli.path);
+        command.env("HOME", self.program.directory.path()).envs(variables(self.model));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(prompt.as_bytes()).await.unwrap();
+        tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("the CLI ends").unwrap()
+    }
+
+    fn arguments(&self) -> Vec<&'static str> {
+        let claude =
+            "-p --output-format stream-json --verbose --permission-mode dontAsk --allowedTools mcp__fleet";
+        let codex = "exec --json --skip-git-repo-check --disable plugins --disable apps -";
+        let line = if self.name == "claude" { claude } else { codex };
+        line.split(' ').collect()
+    }
 }
 
 /// All that the model was told, against what the fleet now has.
@@ -55,43 +73,34 @@ async fn assert_played(program: &Program, model: &ModelEndpoint, output: &Output
     assert!(said.contains("The agent is there."), "{said}");
 }
 
-#[tokio::test]
-async fn claude_code_connected_by_us_drives_the_fleet() {
-    let Some(cli) = real_cli("claude") else { return };
-    let program = Program::without_coder();
-    let _left = Left(&program);
-    let server = up(&program, &[]).await;
-    assert!(program.run(&["connect", "claude"]).await.status.success());
-    let model = ModelEndpoint::start(script()).await;
-    let arguments = [
-        "-p",
-        "--output-format",
-        "stream-json",
-        "--verbose",
-        "--permission-mode",
-        "dontAsk",
-        "--allowedTools",
-        "mcp__fleet",
-    ];
-    let output = run(&cli, &program, &arguments, &variables_of_claude(&model)).await;
-    assert_played(&program, &model, &output, "/v1/messages").await;
-    interrupt(server).await;
-}
-
-#[tokio::test]
-async fn codex_connected_by_us_drives_the_fleet_unasked() {
-    let Some(cli) = real_cli("codex") else { return };
+/// A CLI that knows nothing but what `connect` has told it.
+async fn assert_drives(name: &str, path: &str) {
+    let Some(cli) = real_cli(name) else { return };
     let program = Program::without_coder();
     let _left = Left(&program);
     let server = up(&program, &[]).await;
     let model = ModelEndpoint::start(script()).await;
     write_provider(&home(&program, ".codex"), &model.url);
-    assert!(program.run(&["connect", "codex"]).await.status.success());
-    let arguments =
-        ["exec", "--json", "--skip-git-repo-check", "--disable", "plugins", "--disable", "apps", "-"];
-    let output = run(&cli, &program, &arguments, &[("OPENAI_MODEL_KEY", "none")]).await;
-    assert_played(&program, &model, &output, "/v1/responses").await;
+    assert!(program.run(&["connect", name]).await.status.success());
+    let client = Client { cli: &cli, name, program: &program, model: &model };
+    let output = client.run("Make an agent.").await;
+    assert_played(&program, &model, &output, path).await;
     interrupt(server).await;
+}
+
+#[tokio::test]
+async fn claude_code_connected_by_us_drives_the_fleet() {
+    assert_drives("claude", "/v1/messages").await;
+}
+
+#[tokio::test]
+async fn codex_connected_by_us_drives_the_fleet_unasked() {
+    assert_drives("codex", "/v1/responses").await;
+}
+
+/// What points either CLI at the scripted model.
+pub(super) fn variables(model: &ModelEndpoint) -> impl Iterator<Item = (&str, &str)> {
+    variables_of_claude(model).into_iter().chain([("OPENAI_MODEL_KEY", "none")])
 }
 
 /// An environment in which Claude Code needs no account and calls nobody but the model.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::real_clients::{variables_of_claude, write_provider};
+use super::real_clients::{variables, write_provider};
 use super::{Left, home, interrupt, up};
-use crate::harness::{ModelEndpoint, Program, Turn, eventually, json_in, real_cli};
+use crate::harness::{ModelEndpoint, Program, RealCli, Turn, eventually, json_in, real_cli};
 
 const ANSWER: &str = "Hello is committed.";
 const EDIT: &str = "echo hello > hello.txt && git add hello.txt \
@@ -66,25 +66,91 @@ async fn assert_works(program: &Program, model: &ModelEndpoint, engine: &str) {
     interrupt(server).await;
 }
 
-#[tokio::test]
-async fn claude_code_works_as_an_agent_and_calls_the_fleet_as_itself() {
-    let Some(cli) = real_cli("claude") else { return };
+/// The engine's user is the fleet's user, who may have connected the same CLI as a client.
+async fn assert_works_beside(engine: &str, connect: Option<&[&str]>) {
+    let Some(cli) = real_cli(engine) else { return };
     let model = ModelEndpoint::start(script()).await;
+    let program = machine(&cli, &model);
+    let _left = Left(&program);
+    if let Some(connect) = connect {
+        connected(&program, connect).await;
+    }
+    assert_works(&program, &model, engine).await;
+    assert_eq!(model.tools_of("mcp__fleet"), Vec::<String>::new(), "a manager's tools are no agent's");
+}
+
+/// A machine whose user has both CLIs' settings.
+pub(super) fn machine(cli: &RealCli, model: &ModelEndpoint) -> Program {
     let mut program = Program::without_coder().variable("PATH", cli.path.to_str().unwrap());
-    for (name, value) in variables_of_claude(&model) {
+    for (name, value) in variables(model) {
         program = program.variable(name, value);
     }
-    let _left = Left(&program);
-    assert_works(&program, &model, "claude").await;
+    write_provider(&home(&program, ".codex"), &model.url);
+    program
+}
+
+/// Runs `connect` while the server is up, as it needs for a token of its own.
+async fn connected(program: &Program, connect: &[&str]) {
+    let server = up(program, &[]).await;
+    let output = program.run(connect).await;
+    assert!(output.status.success(), "{output:?}");
+    interrupt(server).await;
+}
+
+#[tokio::test]
+async fn claude_code_works_as_an_agent_and_calls_the_fleet_as_itself() {
+    assert_works_beside("claude", None).await;
 }
 
 #[tokio::test]
 async fn codex_works_as_an_agent_and_calls_the_fleet_as_itself() {
-    let Some(cli) = real_cli("codex") else { return };
-    let model = ModelEndpoint::start(script()).await;
-    let program = Program::without_coder().variable("PATH", cli.path.to_str().unwrap());
-    let program = program.variable("OPENAI_MODEL_KEY", "none");
+    assert_works_beside("codex", None).await;
+}
+
+#[tokio::test]
+async fn claude_code_works_as_an_agent_of_a_user_who_connected_it() {
+    assert_works_beside("claude", Some(&["connect", "claude"])).await;
+}
+
+#[tokio::test]
+async fn codex_works_as_an_agent_of_a_user_who_connected_it() {
+    assert_works_beside("codex", Some(&["connect", "codex"])).await;
+}
+
+#[tokio::test]
+async fn codex_works_as_an_agent_of_a_user_who_connected_it_over_http() {
+    assert_works_beside("codex", Some(&["connect", "codex", "--http"])).await;
+}
+
+/// An agent that asks in plain words, without a report, and is answered by a task.
+async fn assert_asks(engine: &str) {
+    let Some(cli) = real_cli(engine) else { return };
+    let question = "Both would do.\n\n**Which language shall I take?**";
+    let model = ModelEndpoint::start(vec![Turn::say(question), Turn::say("It is done in Rust.")]).await;
+    let program = machine(&cli, &model);
     let _left = Left(&program);
-    write_provider(&home(&program, ".codex"), &model.url);
-    assert_works(&program, &model, "codex").await;
+    let server = up(&program, &["--engine", engine]).await;
+    let create = ["agents", "create", "--project", "setup", "--name", "one", "--spec", "Write it."];
+    assert!(program.run(&create).await.status.success());
+    eventually("its question is shown", async || agent(&program).await["attention"] == "needs_input").await;
+    let shown = agent(&program).await;
+    let reason = json!("ended with a question: Which language shall I take?");
+    assert_eq!((&shown["reason"], &shown["last_task"]["outcome"]), (&reason, &json!(question)));
+    assert!(program.run(&["tasks", "start", "one", "Rust."]).await.status.success());
+    eventually("the answer is worked on", async || {
+        let shown = agent(&program).await;
+        shown["last_task"]["outcome"] == "It is done in Rust." && shown["attention"] == "none"
+    })
+    .await;
+    interrupt(server).await;
+}
+
+#[tokio::test]
+async fn claude_code_that_asks_in_plain_words_needs_input() {
+    assert_asks("claude").await;
+}
+
+#[tokio::test]
+async fn codex_that_asks_in_plain_words_needs_input() {
+    assert_asks("codex").await;
 }

@@ -235,8 +235,9 @@ async fn an_operation_without_its_row_in_the_trail_is_found_and_the_next_start_w
 async fn an_agent_that_spent_more_than_its_budget_is_found() {
     let bounded =
         || FleetOptions { budget: Budget { max_cost: None, max_tokens: Some(100) }, ..fleet_options() };
-    let spent = "INSERT INTO metadata (agent_id, key, value, changed_at) SELECT id, 'fleet_mcp_usage', \
-                 '{\"input_tokens\":100,\"output_tokens\":1,\"cost_usd\":null}', created_at FROM agents";
+    let spent = "INSERT INTO usage_days (agent_id, day, spender, input_tokens, output_tokens, unknown_runs) \
+                 SELECT id, 1, 'agent', 100, 1, 0 FROM agents UNION ALL \
+                 SELECT id, 1, 'member', 5000, 1, 0 FROM agents";
     let patient = Patient::with(bounded()).await.edit_stopped(spent, bounded()).await;
     let finding = "agent 'heron' has used 101 of 100 tokens";
     assert_eq!(patient.broken().await, only(Invariant::WithinBudget, finding));

@@ -15,11 +15,12 @@ const TOKEN: &str = "/w/fleet/token";
 
 /// All that can be asked for, in a linked worktree.
 fn everything(session: Session) -> Request {
-    let config_toml = "[mcp_servers.fleet]\nurl = \"http://127.0.0.1:3001/mcp\"\n\
+    let config_toml = "[mcp_servers.fleet_agent]\nurl = \"http://127.0.0.1:3001/mcp\"\n\
         bearer_token_env_var = \"FLEET_TOKEN\"\ndefault_tools_approval_mode = \"approve\"\nrequired = true\n";
     Request {
         role: Some(RolePrompt { text: "You write code.\n".to_owned(), file: "/w/fleet/role.md".into() }),
         notes: Some("Run the tests.\n".to_owned()),
+        settings: Some("[mcp_servers.fleet]\ncommand = \"fleet-mcp\"\n".to_owned()),
         model: Some("opus".to_owned()),
         repository: Some(Repository {
             git_directory: "/src/main/.git/worktrees/repo".into(),
@@ -95,8 +96,14 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
 /// Agents are called by code and members by templates: what the one is denied, the other is denied too.
 #[test]
 fn members_are_called_as_agents_are() {
-    let shared =
-        |session| Request { role: None, notes: None, fleet: None, max_cost_usd: None, ..everything(session) };
+    let shared = |session| Request {
+        role: None,
+        notes: None,
+        settings: None,
+        fleet: None,
+        max_cost_usd: None,
+        ..everything(session)
+    };
     for (session, chat) in
         [(fresh(), ("newChatId", "00000000-0000-0000-0000-000000000007")), (resumed(), ("chatId", "earlier"))]
     {

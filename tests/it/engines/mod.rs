@@ -29,6 +29,7 @@ fn request(session: Session) -> Request {
         session,
         role: None,
         notes: None,
+        settings: None,
         model: None,
         directory: Path::new("/w/repo").to_owned(),
         repository: None,

@@ -7,7 +7,7 @@ use fleet_mcp::domain::agent::AgentStatus;
 
 use crate::harness::{
     Fault, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When, create_command,
-    eventually_within, operator, stub,
+    eventually_within, is_long, operator, stub,
 };
 
 const CREATE: &str = "/api/v2/organizations/{org}/members/{user}/workspaces";
@@ -32,16 +32,17 @@ async fn create_many(running: &RunningFleet, count: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_creates_half_answered_by_a_false_500_give_exactly_a_thousand_workspaces() {
+async fn creates_half_answered_by_a_false_500_give_exactly_one_workspace_each() {
+    let count = if is_long() { 1_000 } else { 100 };
     let scene = Scene::new(Pace::Instant).await;
     let rule = Rule { matches: Matches::call("POST", CREATE), when: When::Every(2), kind: Fault::ErrorAfter };
     let hits = scene.coder.fault(rule);
-    assert_eq!(create_many(&scene.running, 1_000).await, 1_000);
-    all_up(&scene.running, 1_000).await;
+    assert_eq!(create_many(&scene.running, count).await, count);
+    all_up(&scene.running, count).await;
     let workspaces = scene.coder.workspaces();
-    assert_eq!(workspaces.len(), 1_000);
+    assert_eq!(workspaces.len(), count);
     assert!(workspaces.iter().all(|workspace| workspace.builds == 1));
-    assert!(scene.coder.fault_hits(hits) >= 500);
+    assert!(scene.coder.fault_hits(hits) >= count / 2);
 }
 
 #[tokio::test]

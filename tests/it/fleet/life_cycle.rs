@@ -5,6 +5,7 @@ use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::view::agent::AgentDetail;
 
 use crate::harness::{Behaviour, Pace, Scene, WorkspaceSummary, eventually, list_all, operator, template};
 
@@ -29,6 +30,13 @@ async fn an_agent_goes_from_pending_to_idle_to_stopped_to_idle_to_gone() {
     })
     .await;
     scene.running.becomes("one", AgentStatus::Idle).await;
+    let shown = AgentDetail::from(&*scene.running.show("one").await.unwrap());
+    let shown = serde_json::to_value(shown).unwrap();
+    assert_eq!(
+        (&shown["generation"], &shown["starts"]),
+        (&5.into(), &3.into()),
+        "every other build was a start"
+    );
     scene.running.delete("one").await.unwrap();
     scene.running.is_gone("one").await;
     assert_eq!(builds(&scene, "One").unwrap().builds, 6);

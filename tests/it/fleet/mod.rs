@@ -12,4 +12,5 @@ mod outage;
 mod repairs;
 mod scale;
 mod status;
+mod versions;
 mod waiting;

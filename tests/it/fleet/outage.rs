@@ -45,7 +45,7 @@ async fn a_refused_token_stops_all_calls_but_a_rare_look_and_is_told_once() {
     let coder = stub(Pace::Instant).await;
     let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
     coder.token_rotate();
-    eventually("the refusal is noticed", async || running.fleet.health().now().is_unauthorized).await;
+    eventually("the refusal is noticed", async || running.fleet.health().now().refused.is_some()).await;
     coder.reset_calls();
     let created = running.create("one").await.unwrap();
     assert_eq!(created.agent.agent.sighting.status, AgentStatus::Pending);

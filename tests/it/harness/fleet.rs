@@ -16,7 +16,7 @@ use fleet_mcp::app::error::Error;
 use fleet_mcp::app::snapshot::AgentState;
 use fleet_mcp::app::squads::SquadOptions;
 use fleet_mcp::app::{Fleet, FleetOptions};
-use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy};
+use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy, TokenOrigin};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::budget::Budget;
@@ -26,7 +26,7 @@ use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::spec::Spec;
 use fleet_mcp::domain::squad::StateMode;
-use fleet_mcp::domain::task::TaskState;
+use fleet_mcp::domain::task::{SILENCE, TaskState};
 use fleet_mcp::engine::EngineWord;
 use fleet_mcp::store::{Store, StoreOptions};
 use secrecy::SecretString;
@@ -214,6 +214,7 @@ pub(crate) fn client(url: &str, token: &str) -> Client {
     Client::new(ClientOptions {
         url: url.parse().unwrap(),
         token: SecretString::from(token.to_owned()),
+        token_origin: TokenOrigin::Environment,
         timeout: Duration::from_secs(10),
         requests_per_minute: NonZeroU32::new(60_000).unwrap(),
         retry: RetryPolicy {
@@ -230,6 +231,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
         poll_interval: Duration::from_millis(100),
         parallel_builds: NonZeroUsize::new(8).unwrap(),
         stuck_after: TimeDelta::minutes(30),
+        silent_after: SILENCE,
         build_timeout: Duration::from_secs(60),
         public_url: None,
         callback_url: None,
@@ -239,6 +241,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
         engine: EngineOptions {
             word: EngineWord::Auto,
             own_program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
+            path: std::env::var_os("PATH").unwrap_or_default(),
         },
         squads: squad_options(),
         inspection: Inspection::default(),

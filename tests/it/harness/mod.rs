@@ -17,6 +17,7 @@ mod fixtures;
 mod fleet;
 mod live;
 mod local;
+mod long;
 mod model;
 mod path;
 mod process;
@@ -46,13 +47,14 @@ pub(crate) use local::{
     LocalSite, RunningLocal, TEMPLATE, all_processes_under, is_over, is_ready, kill, parent, processes_under,
     project, runners_under, trusted_directory,
 };
+pub(crate) use long::{is_long, moments};
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 #[cfg(feature = "test-hooks")]
 pub(crate) use process::ServerProcess;
-pub(crate) use process::{Program, server_file};
+pub(crate) use process::{Program, exit_code, send, server_file};
 pub(crate) use rule::{Matches, Rule, When, scatter};
 pub(crate) use script::script;
 pub(crate) use skipped::skipped;
-pub(crate) use up::{Up, mcp_answer, mcp_request};
+pub(crate) use up::{Up, error_of, mcp_answer, mcp_request};
 pub(crate) use user::{User, as_each_user};
 pub(crate) use watched::watched;

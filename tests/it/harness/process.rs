@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet_mcp::cli::ServerFile;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Child;
@@ -27,8 +28,8 @@ pub(crate) struct Program {
     /// The directory it is called in, which is never this project's own.
     place: PathBuf,
     user: User,
-    /// The most descriptors that it may have open; none: as many as this process.
-    most_descriptors: Option<u32>,
+    /// What a shell does before it becomes the program.
+    before: Option<String>,
 }
 
 impl Program {
@@ -41,11 +42,17 @@ impl Program {
     pub(crate) fn without_coder() -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
         let place = directory.path().to_owned();
-        Self { place, directory, variables: Vec::new(), user: User::Current, most_descriptors: None }
+        Self { place, directory, variables: Vec::new(), user: User::Current, before: None }
     }
 
+    /// It may have so many descriptors open.
     pub(crate) fn with_descriptors(self, most: u32) -> Self {
-        Self { most_descriptors: Some(most), ..self }
+        Self { before: Some(format!("ulimit -n {most}")), ..self }
+    }
+
+    /// It is started to ignore these signals, as `nohup` and shells start programs.
+    pub(crate) fn ignoring(self, signals: &str) -> Self {
+        Self { before: Some(format!("trap '' {signals}")), ..self }
     }
 
     pub(crate) fn on(coder: &CoderStub) -> Self {
@@ -104,11 +111,11 @@ impl Program {
     /// The command with nothing of this machine's environment but what a process needs.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let program = env!("CARGO_BIN_EXE_fleet-mcp");
-        let mut command = match self.most_descriptors {
+        let mut command = match &self.before {
             None => Command::new(program),
-            Some(most) => {
+            Some(before) => {
                 let mut shell = Command::new("sh");
-                shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\""), program]);
+                shell.args(["-c", &format!("{before} && exec \"$0\" \"$@\""), program]);
                 shell
             }
         };
@@ -174,11 +181,20 @@ impl ServerProcess {
 
     /// Ends it as an operator would; returns its exit code.
     pub(crate) async fn terminate(mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        let ended = tokio::time::timeout(Duration::from_secs(40), self.child.wait()).await;
-        ended.expect("the server ends").unwrap().code()
+        send(&self.child, Signal::TERM);
+        exit_code(&mut self.child).await
     }
+}
+
+pub(crate) fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+/// The exit code of a server that is on its way out; none if a signal ended it.
+pub(crate) async fn exit_code(child: &mut Child) -> Option<i32> {
+    let ended = tokio::time::timeout(Duration::from_secs(40), child.wait()).await;
+    ended.expect("the server ends").unwrap().code()
 }
 
 pub(crate) fn server_file(data_dir: &Path) -> Option<ServerFile> {

@@ -277,6 +277,12 @@ pub(crate) fn mcp_answer(body: Value) -> Value {
     last.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(body)
 }
 
+/// The error that a tool result carries in its text.
+pub(crate) fn error_of(result: &Value) -> Value {
+    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {result}"))
+}
+
 impl Drop for Up {
     fn drop(&mut self) {
         if let Some(pid) = self.child.id() {

@@ -35,11 +35,13 @@ async fn an_agent_finds_its_token_role_address_configuration_and_budget() {
     let (token, url) = (up.token_of("otter"), up.url.clone());
     let json_of = |file: &str| serde_json::from_str::<Value>(&read(file)).unwrap();
     assert_eq!(read("url"), format!("{url}\n"));
-    assert_eq!(read("role.md"), "You read.\n\nCarefully — ✓\n");
+    let role = read("role.md");
+    assert!(role.starts_with("You read.\n\nCarefully — ✓\n\n## Reporting\n"), "{role}");
+    assert!(role.contains("`report_status`") && role.contains("`question`"), "{role}");
     let server = json!({ "type": "http", "url": format!("{url}/mcp"), "headers": { "Authorization": format!("Bearer {token}") } });
-    assert_eq!(json_of("mcp.json"), json!({ "mcpServers": { "fleet": server } }));
+    assert_eq!(json_of("mcp.json"), json!({ "mcpServers": { "fleet_agent": server } }));
     let expected = format!(
-        "[mcp_servers.fleet]\nbearer_token_env_var = \"FLEET_TOKEN\"\ndefault_tools_approval_mode = \"approve\"\n\
+        "[mcp_servers.fleet_agent]\nbearer_token_env_var = \"FLEET_TOKEN\"\ndefault_tools_approval_mode = \"approve\"\n\
          required = true\ntool_timeout_sec = 600\nurl = \"{url}/mcp\"\n"
     );
     assert_eq!(read("config.toml"), expected);

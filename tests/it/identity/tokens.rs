@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Program, Reply, Up, eventually};
+use crate::harness::{Program, Reply, Up, error_of, eventually};
 
 const AGENTS: &str = "/api/v1/agents";
 
@@ -50,7 +50,7 @@ async fn an_agent_acts_on_itself_by_its_token_alone_and_on_nobody_else() {
         "tool_name": "set_agent_metadata",
         "details": {}
     });
-    assert_eq!((&denied["isError"], &denied["structuredContent"]), (&json!(true), &told));
+    assert_eq!((&denied["isError"], error_of(&denied)), (&json!(true), told));
     let shown = up.show("heron").await;
     assert_eq!(shown["metadata"].get("fleet_mcp_note"), None);
     for (method, path) in [

@@ -1,4 +1,5 @@
-//! An agent that lets its workspace lead to a mount which never answers, or elsewhere: it holds up only itself.
+//! Agents that make the server wait: by mounts that never answer, links, leases and locked memory. Each holds up only
+//! itself.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -96,14 +97,15 @@ async fn nothing_is_published_of_a_directory_that_the_repository_leads_to() {
         let tip = || program.git(&caller, &["rev-parse", "fleet/mallory"]);
         let own = program.git(&up.workspace("mallory").join("repo"), &["rev-parse", "HEAD"]);
         eventually("the agent's branch is published", async || tip() == own).await;
-        let swap = format!(
-            "cp -r . ../elsewhere; cd ..; mv repo away; ln -s elsewhere repo; cd elsewhere; {COMMIT}"
-        );
-        let foreign = commit(&up, "mallory", &swap).await;
+        let swap = "cp -r . ../elsewhere; cd ..; mv repo away; ln -s elsewhere repo; git -C elsewhere rev-parse HEAD";
+        assert_eq!(commit(&up, "mallory", swap).await, own);
         eventually("the build's log says why", async || {
             up.build_log("mallory").await.contains("/mallory/repo: Not a directory")
         })
         .await;
+        // A look that began before the swap is over by now, and could have read either directory.
+        let elsewhere = format!("cd \"$FLEET_AGENT_DIR/../elsewhere\"; {COMMIT}");
+        let foreign = commit(&up, "mallory", &elsewhere).await;
         up.build("mallory", "stop", is_over).await;
         assert_eq!(tip(), own, "{foreign}");
     })
@@ -128,4 +130,109 @@ async fn a_lease_on_the_log_of_an_agent_does_not_hold_its_next_start_up() {
     assert_eq!(line.as_deref(), Some("held"));
     let started = timeout(ANSWER_LIMIT, up.build("mallory", "start", is_over)).await;
     assert_eq!(started.expect("the agent starts").latest_build.job.status, "succeeded");
+}
+
+/// See the file itself.
+const LOCK_MEMORY: &str = include_str!("lock_memory.pl");
+/// Leaves the run that started it: a run ends what belongs to it by reading the environment of processes.
+const LOCK_MEMORY_APART: &str = "env -i PATH=\"$PATH\" setsid sh -c '(exec unshare --user --map-root-user --mount perl lock_memory.pl {}) &' \
+     </dev/null >/dev/null 2>&1; echo left";
+
+/// A process whose memory map is locked until this is dropped.
+struct LockedMemory {
+    connection: u32,
+    /// The process itself, where it is no agent's.
+    _child: Option<Child>,
+}
+
+impl LockedMemory {
+    /// In an agent's workspace, where the agent could do it as well.
+    async fn of_agent(up: &Up, name: &str, mode: &str) -> Option<Self> {
+        let directory = up.workspace(name).join("repo");
+        std::fs::write(directory.join("lock_memory.pl"), LOCK_MEMORY).unwrap();
+        let output = up.exec(name, &LOCK_MEMORY_APART.replace("{}", mode)).await;
+        assert_eq!(output.stdout, "left\n");
+        Self::begin(&directory, None).await
+    }
+
+    async fn of_user(directory: &Path) -> Option<Self> {
+        std::fs::write(directory.join("lock_memory.pl"), LOCK_MEMORY).unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "perl", "lock_memory.pl"]);
+        command.current_dir(directory).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        Self::begin(directory, Some(command.spawn().unwrap())).await
+    }
+
+    async fn begin(directory: &Path, child: Option<Child>) -> Option<Self> {
+        if !rustix::process::getuid().is_root() || !Path::new("/dev/fuse").exists() {
+            skipped("a process with locked memory: this needs root and /dev/fuse");
+            return None;
+        }
+        std::fs::write(directory.join("go"), "").unwrap();
+        let read = |name: &str| std::fs::read_to_string(directory.join(name)).ok();
+        eventually("the file system is mounted", async || read("device").is_some()).await;
+        let device: u64 = read("device").unwrap().trim().parse().unwrap();
+        let locked = Self { connection: rustix::fs::minor(device), _child: child };
+        eventually("the memory is locked", async || read("locked").is_some()).await;
+        Some(locked)
+    }
+}
+
+/// Aborts the connection of the file system: what waits for it goes on, and can be killed again.
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        let connections = "/sys/fs/fuse/connections";
+        let abort = format!(
+            "mount -t fusectl fusectl {connections} 2>/dev/null; echo 1 >{connections}/{}/abort",
+            self.connection
+        );
+        // The agent may have ended, and its file system with it.
+        let _gone = std::process::Command::new("unshare").args(["--mount", "sh", "-c", &abort]).output();
+    }
+}
+
+async fn ends(up: &Up, name: &str) {
+    for transition in ["stop", "delete"] {
+        let built = timeout(ANSWER_LIMIT, up.build(name, transition, is_over)).await;
+        let built = built.unwrap_or_else(|_| panic!("the {transition} of {name} does not end"));
+        assert_eq!(built.latest_build.job.status, "succeeded", "{transition} of {name}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_locks_its_memory_holds_up_no_stop_and_no_delete() {
+    let up = Up::start(&Program::without_coder()).await;
+    for name in ["mallory", "alice"] {
+        up.agent(name).await;
+    }
+    let Some(_locked) = LockedMemory::of_agent(&up, "mallory", "").await else { return };
+    ends(&up, "alice").await;
+    ends(&up, "mallory").await;
+}
+
+#[tokio::test]
+async fn a_process_of_the_user_that_locks_its_memory_holds_up_no_stop_and_no_delete() {
+    let up = Up::start(&Program::without_coder()).await;
+    up.agent("alice").await;
+    let directory = tempfile::tempdir().unwrap();
+    let Some(_locked) = LockedMemory::of_user(directory.path()).await else { return };
+    ends(&up, "alice").await;
+}
+
+#[tokio::test]
+async fn a_stop_that_fails_because_an_agent_cannot_be_killed_says_how_to_free_it() {
+    let up = Up::start(&Program::without_coder()).await;
+    up.agent("mallory").await;
+    let Some(locked) = LockedMemory::of_agent(&up, "mallory", "for-ever").await else { return };
+    let stopped = timeout(ANSWER_LIMIT, up.build("mallory", "stop", is_over)).await;
+    let job = stopped.expect("the stop ends").latest_build.job;
+    assert_eq!(job.status, "failed");
+    let error = job.error.unwrap_or_default();
+    let named = "some processes of the workspace could not be ended: processes that cannot be killed: ";
+    assert!(error.starts_with(named), "{error}");
+    let connection = locked.connection;
+    let remedy = format!("; as root, write 1 to /sys/fs/fuse/connections/{connection}/abort, then try again");
+    assert!(error.ends_with(&remedy), "{error}");
+    drop(locked);
+    ends(&up, "mallory").await;
 }

@@ -11,7 +11,8 @@ use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
 use crate::harness::{
-    Up, all_processes_under, as_each_user, client, eventually, kill, parent, processes_under,
+    Program, Up, all_processes_under, as_each_user, client, eventually, kill, parent, processes_under,
+    runners_under,
 };
 
 /// A process with a cleared environment, a session of its own and no living parent of the workspace.
@@ -202,6 +203,36 @@ async fn a_terminal_in_a_workspace_has_a_session_of_its_own_and_takes_interrupts
         assert_eq!(printed, "^Cinterrupted\r\n");
     })
     .await;
+}
+
+/// The bits of HUP, INT, QUIT, USR1 and TERM in a mask of signals.
+const ORDERS: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 9 | 1 << 14;
+
+fn ignored_orders(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & ORDERS
+}
+
+#[tokio::test]
+async fn no_process_of_a_workspace_ignores_what_the_server_was_started_to_ignore() {
+    let program = Program::without_coder().ignoring("HUP INT QUIT USR1 TERM");
+    let up = Up::start(&program).await;
+    let (request, runs) =
+        (json!({ "project": "setup", "spec": "sleep 600", "name": "one" }), "the engine runs");
+    up.post("/api/v1/agents", &request).await;
+    let is_engine = |pid: &u32| words(*pid).contains(" demo-engine");
+    let engine = || processes_under(program.directory.path()).into_iter().find(is_engine);
+    eventually(runs, async || engine().is_some()).await;
+    let mut seen = Vec::new();
+    for pid in runners_under(program.directory.path()).into_iter().chain(engine()) {
+        seen.push(ignored_orders(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap()));
+    }
+    let mut socket = terminal(&up, "one", "grep SigIgn /proc/self/status").await;
+    seen.push(ignored_orders(&line(&mut socket).await));
+    seen.push(ignored_orders(&String::from_utf8_lossy(
+        &up.exec("one", "cat /proc/self/status").await.stdout,
+    )));
+    assert_eq!(seen, [0; 4], "the runner, its engine, a terminal and a run");
 }
 
 type Socket = fleet_mcp::coder::WebSocket;

@@ -76,13 +76,14 @@ async fn an_agent_works_in_a_clone_on_a_branch_of_its_own_that_outlives_it() {
     assert!(!repo.exists());
     assert_eq!(git(caller.path(), &["worktree", "list"]).lines().count(), 1);
     assert_eq!(git(caller.path(), &["rev-parse", "fleet/helper"]), work);
+    let base = git(caller.path(), &["rev-parse", "main"]);
     let again = local.create("here", "helper", "").await.body;
     local.until(&again["id"], is_ready).await;
-    assert_eq!(git(&repo, &["rev-parse", "HEAD"]), work);
+    assert_eq!(git(&repo, &["rev-parse", "HEAD"]), base);
     delete(&local, &again["id"], true).await;
     let kept = site.workspace_names();
     assert!(kept.len() == 1 && kept[0].starts_with("helper.orphan-"), "{kept:?}");
-    assert_eq!(git(&site.workspace(&kept[0]).join("repo"), &["rev-parse", "HEAD"]), work);
+    assert_eq!(git(&site.workspace(&kept[0]).join("repo"), &["rev-parse", "HEAD"]), base);
     local.coder.stop().await;
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::crashes::Server;
 use super::here::{git, repository};
-use crate::harness::{LocalSite, eventually, is_ready};
+use crate::harness::{LocalSite, eventually, is_ready, moments};
 
 /// What is under way when the server dies.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +144,7 @@ async fn one_round(ground: &Ground<'_>, round: usize, moment: Duration) {
 async fn sweep(project: &str) {
     let (site, caller) = (LocalSite::new(), repository());
     let ground = Ground { site: &site, caller: caller.path(), project };
-    for (round, milliseconds) in [0_u64, 4, 12, 40, 120].into_iter().enumerate() {
+    for (round, milliseconds) in moments(&[0_u64, 4, 12, 40, 120]).into_iter().enumerate() {
         one_round(&ground, round, Duration::from_millis(milliseconds)).await;
     }
 }

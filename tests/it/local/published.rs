@@ -269,3 +269,20 @@ async fn creates_at_the_same_time_in_one_repository_all_succeed() {
     assert_eq!(all, n_creates);
     local.coder.stop().await;
 }
+
+/// What a canceled create leaves is the repository as it was found.
+#[tokio::test]
+async fn a_first_start_that_fails_gives_the_name_back_to_the_earlier_branch() {
+    let caller = repository();
+    let tree = git(caller.path(), &["commit-tree", "-p", "main", "-m", "earlier", "HEAD^{tree}"]);
+    git(caller.path(), &["update-ref", BRANCH, &tree]);
+    let mut site = LocalSite::new().here(caller.path());
+    site.options.runner.program = "/bin/false".into();
+    let local = site.start().await;
+    let id = local.create("here", "helper", "").await.body["id"].clone();
+    assert_eq!(local.until(&id, is_over).await.latest_build.status, "failed");
+    let format = "--format=%(objectname) %(refname)";
+    let left = git(caller.path(), &["for-each-ref", format, "refs/heads/fleet", "refs/fleet"]);
+    assert_eq!(left, format!("{tree} {BRANCH}"));
+    local.coder.stop().await;
+}

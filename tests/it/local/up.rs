@@ -130,7 +130,8 @@ async fn a_template_is_an_agents_own_wherever_the_operator_keeps_it() {
     let create = ["create", "--project", "setup", "--spec", "say hello", "--name", "one", "--wait", "40"];
     agent(&program, &create).await;
     eventually("it has done its task", async || has_done_its_task(&program).await).await;
-    let task = agent(&program, &["show", "one"]).await["agent"]["last_task"].clone();
+    let history = agent(&program, &["history", "one"]).await;
+    let task = history["tasks"].as_array().unwrap().iter().find(|entry| entry["kind"] == "task").unwrap();
     assert_eq!(task["state"], "done", "{task}");
     assert!(task["outcome"].as_str().unwrap().ends_with("say hello"), "{task}");
     assert!(program.run(&["down"]).await.status.success());

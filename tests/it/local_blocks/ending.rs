@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fleet_mcp::local::process::{EndLimits, Marker, end_tree, find, is_alive, spawn};
+use fleet_mcp::process::{EndLimits, Marker, end_tree, find, is_alive, spawn};
 
 use super::workspace::{PATIENT, Workspace, kill};
 use crate::harness::skipped;

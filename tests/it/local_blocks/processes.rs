@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use fleet_mcp::local::process::{ProcessId, exited, is_alive, spawn};
+use fleet_mcp::process::{ProcessId, exited, is_alive, spawn};
 use uuid::Uuid;
 
 use super::workspace::{Workspace, kill};

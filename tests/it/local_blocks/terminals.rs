@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use fleet_mcp::local::process::exited;
 use fleet_mcp::local::pty::{Attachment, IDLE_LIMIT, PtyInput, PtySessions};
+use fleet_mcp::process::exited;
 use uuid::Uuid;
 
 use super::workspace::Workspace;

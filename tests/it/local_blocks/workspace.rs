@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use fleet_mcp::local::process::{EndLimits, Marker, ProcessId, ProcessSpec, Spawned, end_tree, find, spawn};
 use fleet_mcp::local::pty::{Lead, PtyCommand, PtySpec};
+use fleet_mcp::process::{EndLimits, Marker, ProcessId, ProcessSpec, Spawned, end_tree, find, spawn};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use uuid::Uuid;

@@ -63,7 +63,7 @@ pub(super) struct Http {
 
 impl Http {
     pub(super) fn new(url: &str, token: &str, era: Era) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { http, url: url.to_owned(), token: token.to_owned(), era }
     }
 
@@ -107,7 +107,7 @@ pub(super) struct Rmcp(RunningService<RoleClient, ClientConfig>);
 
 impl Rmcp {
     pub(super) async fn connect(url: &str, token: &str, era: Era) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(token);
         let transport = StreamableHttpClientTransport::with_client(http, config);
         let mode = match era {
@@ -216,13 +216,20 @@ impl Stdio {
     }
 }
 
-/// What a tool result tells: whether it is an error, and the JSON that text and structure share.
+/// What a tool result says: the JSON that text and structure share, or that of an error, which has the text alone.
 fn told(result: &Value) -> Value {
-    let structured = &result["structuredContent"];
-    assert_eq!(result["content"], json!([{ "type": "text", "text": structured.to_string() }]), "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"));
+    assert_eq!(result["content"], json!([{ "type": "text", "text": text }]), "{result}");
+    let structured = result.get("structuredContent");
     match result["isError"].as_bool() {
-        Some(true) => json!({ "error": structured }),
-        Some(false) | None => structured.clone(),
+        Some(true) => {
+            assert_eq!(structured, None, "clients check it against the outputSchema and then drop the error");
+            json!({ "error": parse(text) })
+        }
+        Some(false) | None => {
+            assert_eq!(structured.map(Value::to_string).as_deref(), Some(text), "{result}");
+            parse(text)
+        }
     }
 }
 

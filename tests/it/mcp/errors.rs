@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::assert_snapshot;
-use super::client::{Era, Http};
+use super::client::{Era, Http, Stdio};
 use super::server::{McpServer, serve};
 use crate::harness::{Pace, RunningFleet, eventually};
 
@@ -61,6 +61,38 @@ async fn each_refusal_has_its_code_and_one_next_action() {
             Http::new(&server.url, token, Era::Stateless).call(tool, arguments).await["error"].clone();
     }
     assert_snapshot("refusals", &told);
+}
+
+/// The names of all tools that this caller is offered.
+async fn offered(server: &McpServer, token: &str) -> Vec<String> {
+    let answer = Http::new(&server.url, token, Era::Stateless).ask("tools/list", json!({})).await;
+    let tools = answer["result"]["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// How clients see an error is checked by each of their calls.
+#[tokio::test]
+async fn an_error_of_any_tool_is_text_alone_on_every_transport() {
+    let server = McpServer::start(Pace::Instant).await;
+    server.scene.running.create("one").await.unwrap();
+    for token in ["operator", "agent-one"] {
+        for tool in offered(&server, token).await {
+            let wrong = json!({ "no_such_field": 1 });
+            for era in [Era::Sessions, Era::Stateless] {
+                let by_http = Http::new(&server.url, token, era).call(&tool, wrong.clone()).await;
+                let mut stdio = Stdio::start(&server.url, token, era).open().await;
+                let by_stdio = stdio.call(&tool, wrong.clone()).await;
+                assert_eq!(by_http["error"]["code"], "INVALID_INPUT", "{tool}: {by_http}");
+                assert_eq!(by_http, by_stdio, "{tool}");
+            }
+        }
+    }
+    let no_object = json!({ "name": "list_agents", "arguments": [] });
+    let answer = Http::new(&server.url, "operator", Era::Stateless).ask("tools/call", no_object).await;
+    assert_eq!(
+        (&answer["result"]["isError"], answer["result"].get("structuredContent")),
+        (&json!(true), None)
+    );
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! The MCP surface as clients meet it: over HTTP and stdio, in both protocol eras.
 
+mod answers;
 mod arguments;
 mod bodies;
 mod bridge;
 mod client;
 mod errors;
 mod gate;
+mod instructions;
 mod lengths;
 mod results;
 mod server;

@@ -11,3 +11,4 @@ mod parked;
 mod serving;
 mod stdio;
 mod task_kills;
+mod token_refused;

@@ -64,12 +64,29 @@ async fn work_on_top_of_a_remote_goes_back_into_a_clone_of_it_and_nowhere_else()
     std::fs::write(repository.join("base.txt"), "base\nmore\n").unwrap();
     let id = rescued(&up, "otter").await;
 
-    let empty = remote.path().join("empty");
+    let parent = remote.path().join("empty");
+    let empty = parent.join("below");
     let refused = up.program.run(&["rescue", "restore", &id, "--into", empty.to_str().unwrap()]).await;
+    let base = git(&upstream, &["rev-parse", "HEAD"]);
+    let expected = format!(
+        "error: the work of 'otter' builds on a commit that {} does not have: {base}\n  \
+         next: Give --into a clone of the project's repository that has it.\n",
+        empty.display()
+    );
+    assert_eq!(
+        (refused.status.code(), String::from_utf8_lossy(&refused.stderr).as_ref()),
+        (Some(1), &*expected)
+    );
+    assert!(!parent.exists());
+
+    let other = remote.path().join("other");
+    git(remote.path(), &["init", "--quiet", "other"]);
+    let refused = up.program.run(&["rescue", "restore", &id, "--into", other.to_str().unwrap()]).await;
     let complaint = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{complaint}");
-    assert!(complaint.contains("next: Clone the project's repository"), "{complaint}");
-    assert!(!empty.exists());
+    let expected = expected.replace(empty.to_str().unwrap(), other.to_str().unwrap());
+    assert_eq!((refused.status.code(), complaint), (Some(1), expected));
+    assert_eq!(git(&other, &["for-each-ref"]), "");
+    assert_eq!(git(&other, &["count-objects"]), "0 objects, 0 kilobytes");
 
     git(remote.path(), &["clone", "--quiet", "upstream", "clone"]);
     let clone = remote.path().join("clone");
@@ -111,6 +128,62 @@ async fn what_cannot_be_restored_says_why() {
         told.contains("has nothing to restore: its work was not saved: the workspace is not running"),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn a_rescue_is_named_by_its_agent_or_by_the_beginning_of_its_id() {
+    let up = Up::start(&Program::without_coder()).await;
+    let mut ids = Vec::new();
+    for name in ["otter", "heron", "otter"] {
+        up.agent(name).await;
+        make_work(&up.workspace(name).join("repo"));
+        ids.push(rescued(&up, name).await);
+    }
+    // Nothing is saved of this one, so that the name goes on meaning the one before.
+    up.agent("otter").await;
+    up.delete("otter", "").await;
+    let directory = tempfile::tempdir().unwrap();
+    let mut n_restored = 0;
+    let mut restored = async |id: &str| {
+        n_restored += 1;
+        restore(&up, id, &directory.path().join(n_restored.to_string())).await["id"].clone()
+    };
+    assert_eq!(restored("heron").await, json!(ids[1]));
+    assert_eq!(restored("Otter").await, json!(ids[2]));
+    let only = |id: &str| {
+        (1..=id.len())
+            .map(|end| id[..end].to_owned())
+            .find(|start| ids.iter().filter(|other| other.starts_with(start.as_str())).count() == 1)
+    };
+    let start = only(&ids[0]).unwrap();
+    assert_eq!(restored(&start).await, json!(ids[0]));
+    assert_eq!(restored(&start.replace('-', "").to_uppercase()).await, json!(ids[0]));
+    assert_eq!(restored(&ids[1]).await, json!(ids[1]));
+
+    let all = up.get("/api/v1/rescues").await;
+    let all: Vec<&str> =
+        all["rescues"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
+    let many = up.program.run(&["rescue", "restore", &ids[0][..2]]).await;
+    let named: Vec<String> = all
+        .iter()
+        .zip(["otter", "otter", "heron", "otter"])
+        .map(|(id, name)| format!("{id} ({name})"))
+        .collect();
+    let expected = format!(
+        "error: '{}' is the beginning of several rescues: {}\n  next: Give more of the id.\n",
+        &ids[0][..2],
+        named.join(", ")
+    );
+    assert_eq!((many.status.code(), String::from_utf8_lossy(&many.stderr).as_ref()), (Some(2), &*expected));
+    for unknown in ["nobody", "ffff", "../otter", "zz zz"] {
+        let missed = up.program.run(&["rescue", "restore", unknown]).await;
+        let told = String::from_utf8_lossy(&missed.stderr).into_owned();
+        assert_eq!(
+            (missed.status.code(), told.starts_with(&format!("error: rescue '{unknown}' not found"))),
+            (Some(3), true),
+            "{told}"
+        );
+    }
 }
 
 /// Branches with a commit each, below `refs/` and this prefix.

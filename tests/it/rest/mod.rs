@@ -1,12 +1,14 @@
 //! The HTTP surface over a real socket: whole replies, who gets in, events, and the document that describes it.
 
 mod access;
+mod answers;
 mod errors;
 mod events;
 mod openapi;
 mod rights;
 mod routes;
 mod server;
+mod spending;
 
 use server::{Server, reply_text};
 

@@ -25,6 +25,7 @@ async fn every_directive_does_what_it_says() {
         ("say before\nfail it broke\nsay never", failed("engine_error", "it broke")),
         ("ask", json!({ "outcome": "question", "text": "How shall I go on?" })),
         ("ask which one?", json!({ "outcome": "question", "text": "which one?" })),
+        ("say which one?", json!({ "outcome": "question", "text": "which one?" })),
         ("exit 0", complete("")),
         ("exit 3", failed("crashed", "the engine ended with exit status: 3")),
         ("print 2KB", complete("printed 2000 bytes")),

@@ -72,7 +72,7 @@ async fn each_run_is_reported_from_its_beginning_to_its_end() {
     for (message, end) in [
         ("sleep 0.3\nsay well", report("complete", "well")),
         ("sleep 0.3\nfail it broke", report("failure", "it broke")),
-        ("sleep 0.3\nask which?", report("idle", "which?")),
+        ("sleep 0.3\nask which?", report("idle", "ended with a question: which?")),
     ] {
         let coder = Coder::start(200).await;
         let workspace = coder.workspace();

@@ -131,3 +131,12 @@ async fn an_engine_that_is_not_there_fails_the_run_and_is_found_once_it_is() {
     assert_eq!(runner.ask("Do it.").await.0, complete("did it"));
     assert_eq!(runner.get("/status").await["agent_type"], "claude");
 }
+
+#[tokio::test]
+async fn an_answer_that_ends_with_a_question_is_told_as_one() {
+    let workspace = Workspace::new().script("cat\nprintf '\n\nWhich one?\n\n'\n", "run");
+    provision(&workspace);
+    let runner = workspace.start().await;
+    let question = json!({ "outcome": "question", "text": "Both would do.\n\nWhich one?" });
+    assert_eq!(runner.ask("Both would do.").await.0, question);
+}

@@ -115,3 +115,34 @@ async fn without_any_cli_a_member_says_what_to_install_or_choose() {
     assert_eq!((&one["status"], &one["rawStderr"]), (&json!("error"), &json!(reason)));
     assert_eq!(one["cwd"], json!(here));
 }
+
+/// Codex counts over its whole thread, also over the runs before.
+#[tokio::test]
+async fn what_members_used_is_counted_once_where_their_engine_tells_it() {
+    let codex = r#"case $1 in sandbox) exit ;; esac
+input=1000 output=5
+for word do [ "$word" = resume ] && input=3000 output=10; done
+echo '{"type":"thread.started","thread_id":"th-1"}'
+echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$input,\"output_tokens\":$output}}""#;
+    let squads = Squads::on(with_cli("codex", codex).variable("STATE_MODE", "stateful")).await;
+    let first = squads.run_one(member("coder", "begin")).await;
+    let spend = async || squads.up.get("/api/v1/status").await["spend_today"].clone();
+    assert_eq!(spend().await, json!({ "usd": 0.0, "tokens": 1_005 }), "{first}");
+    let second = json!({ "roleId": "coder", "task": "go on", "chatId": first["chatId"] });
+    let second = squads.run_one(second).await;
+    assert_eq!(spend().await, json!({ "usd": 0.0, "tokens": 3_010 }), "{second}");
+    let list = squads.up.get("/api/v1/agents?include_runs=true").await;
+    assert_eq!(list["agents"][0]["usage"], json!({ "tokens": 3_010 }), "{list}");
+}
+
+#[tokio::test]
+async fn members_whose_engine_prints_words_or_figures_that_cannot_be_true_are_counted_as_unknown() {
+    let absurd = r#"case $1 in sandbox) exit ;; esac
+echo '{"type":"turn.completed","usage":{"input_tokens":9000000000000000000,"output_tokens":1}}'"#;
+    for (engine, script) in [("claude", "echo done"), ("codex", absurd)] {
+        let squads = Squads::on(with_cli(engine, script)).await;
+        squads.run_one(member("coder", "hello")).await;
+        let status = squads.up.get("/api/v1/status").await;
+        assert_eq!(status["spend_today"], json!({ "usd": 0.0, "tokens": 0, "unknown_runs": 1 }), "{status}");
+    }
+}

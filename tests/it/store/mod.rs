@@ -9,6 +9,7 @@ mod rescues;
 mod runs;
 mod sightings;
 mod tasks;
+mod usage;
 
 use chrono::{DateTime, Utc};
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};

@@ -51,7 +51,7 @@ async fn a_question_ends_the_task_and_the_answer_is_the_next_one() {
         (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention),
         (TaskState::Done, Some("which branch?"), true)
     );
-    let told = (AgentStatus::Idle, Attention::NeedsInput, "which branch?".to_owned());
+    let told = (AgentStatus::Idle, Attention::NeedsInput, "ended with a question: which branch?".to_owned());
     eventually("the question is told", async || attention(&crew, "one") == told).await;
     let answer = crew.give("one", "say main it is").await;
     crew.ended(answer).await;

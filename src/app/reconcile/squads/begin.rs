@@ -46,7 +46,9 @@ impl Unbegun {
     fn unasked(error: Error) -> Self {
         match error {
             Error::Store(_) => Self::Failed(error),
-            Error::CoderUnavailable(_) | Error::NotReady { .. } => Self::Silent(error.to_string()),
+            Error::CoderUnavailable(_) | Error::CoderTokenRefused(_) | Error::NotReady { .. } => {
+                Self::Silent(error.to_string())
+            }
             error => Self::ended(format!("{}: {error}", error.code().as_str())),
         }
     }

@@ -10,11 +10,14 @@ use super::begin::Unbegun;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
+use crate::app::usage::RunUsage;
 use crate::domain::id::{RunId, TaskId};
 use crate::domain::run::{Run, RunStream};
 use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{Reached, Task, TaskState};
 use crate::domain::text::cut;
+use crate::domain::usage::Spender;
+use crate::engine::member::MemberUsage;
 use crate::engine::{EngineWord, member};
 
 /// How much of the beginning of an output is looked at for the name of a conversation.
@@ -92,6 +95,7 @@ impl Fleet {
         point("member.ending");
         self.member_task_end(member, &end).await?;
         point("member.noted");
+        self.member_count(member).await?;
         let chat = self.member_chat(squad, member).await?;
         self.store().member_end(member.id, &end, chat.as_ref(), Utc::now()).await?;
         point("member.ended");
@@ -127,6 +131,23 @@ impl Fleet {
         let told = [end.note.clone(), said].into_iter().flatten().filter(|text| !text.is_empty());
         let told: Vec<String> = told.collect();
         Ok((!told.is_empty()).then(|| cut(&told.join("\n"), TAIL as usize)))
+    }
+
+    /// Counts what the member has used, as far as its engine tells it.
+    async fn member_count(&self, member: &Member) -> Result<(), Error> {
+        let word = member.engine.as_deref().and_then(EngineWord::parse);
+        let run = self.member_run(member).await?.filter(|run| !run.never_began());
+        let (Some(word), Some(run)) = (word, run) else { return Ok(()) };
+        let stdout = self.run_text(&run, RunStream::Stdout, 0).await?;
+        let (told, thread) = match member::usage_told(word, &run.argv, &stdout) {
+            MemberUsage::Free => return Ok(()),
+            MemberUsage::Unknown => (None, None),
+            MemberUsage::Told { usage, conversation } => (Some(usage), conversation),
+        };
+        let chat = member.chat.as_ref().and_then(|chat| chat.id.as_deref());
+        let conversation = chat.or(thread.as_deref());
+        let over = RunUsage { run: &run, spender: Spender::Member, conversation, told };
+        self.usage_of_run(over).await
     }
 
     /// The conversation that the member leaves. Its engine may have kept it from the first moment on, whether it said

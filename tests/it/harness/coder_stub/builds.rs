@@ -12,7 +12,10 @@ use serde_json::{Map, Value};
 pub(super) fn list(state: &mut State, call: &Call) -> Answer {
     let workspace = state.workspace(call.uuid(0)?).ok_or_else(not_found)?;
     let number = |name: &str| call.query(name).and_then(|text| text.parse::<usize>().ok());
-    let (offset, limit) = (number("offset").unwrap_or_default(), number("limit").unwrap_or(usize::MAX));
+    let (offset, limit) = (
+        number("offset").unwrap_or_default(),
+        number("limit").filter(|limit| *limit > 0).unwrap_or(usize::MAX),
+    );
     let page = workspace.builds.iter().rev().skip(offset).take(limit);
     Ok(Reply::json(200, page.map(|build| shapes::build(state, workspace, build)).collect()))
 }

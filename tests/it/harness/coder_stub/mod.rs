@@ -81,6 +81,10 @@ impl CoderStub {
         self.lock().template_add(spec);
     }
 
+    pub(crate) fn template_remove(&self, name: &str) {
+        self.lock().templates.retain(|template| template.name != name);
+    }
+
     pub(crate) fn fault(&self, rule: Rule<Fault>) -> RuleId {
         self.lock().faults.add(rule)
     }

@@ -12,7 +12,7 @@ pub(super) fn events(act: Act, model: &Value) -> Vec<Value> {
         Act::Shell(command) => {
             call("Bash", &json!({ "command": command, "description": "as the script says" }))
         }
-        Act::Fleet { tool, arguments } => call(&format!("mcp__fleet__{tool}"), &arguments),
+        Act::Fleet { server, tool, arguments } => call(&format!("{server}__{tool}"), &arguments),
     };
     let usage = json!({ "input_tokens": 10, "output_tokens": 1 });
     let message = json!({

@@ -7,6 +7,7 @@
 mod anthropic;
 mod openai;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
@@ -27,10 +28,12 @@ pub(crate) enum Turn {
     Fleet {
         tool: &'static str,
         arguments: Arguments,
+        is_enough: Check,
     },
 }
 
 type Arguments = Box<dyn Fn(&[String]) -> Value + Send + Sync>;
+type Check = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 impl Turn {
     pub(crate) fn say(text: &str) -> Self {
@@ -45,7 +48,24 @@ impl Turn {
         tool: &'static str,
         arguments: impl Fn(&[String]) -> Value + Send + Sync + 'static,
     ) -> Self {
-        Self::Fleet { tool, arguments: Box::new(arguments) }
+        Self::fleet_until(tool, arguments, |_| true)
+    }
+
+    /// The same, repeated until its result is enough.
+    pub(crate) fn fleet_until(
+        tool: &'static str,
+        arguments: impl Fn(&[String]) -> Value + Send + Sync + 'static,
+        is_enough: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self::Fleet { tool, arguments: Box::new(arguments), is_enough: Box::new(is_enough) }
+    }
+
+    /// Has it to be played again after this result?
+    fn is_unfinished(&self, result: Option<&String>) -> bool {
+        match self {
+            Self::Fleet { is_enough, .. } => !result.is_some_and(|result| is_enough(result)),
+            Self::Say(_) | Self::Shell(_) => false,
+        }
     }
 }
 
@@ -53,7 +73,7 @@ impl Turn {
 enum Act {
     Say(String),
     Shell(String),
-    Fleet { tool: &'static str, arguments: Value },
+    Fleet { server: &'static str, tool: &'static str, arguments: Value },
 }
 
 /// A request of a CLI, as it came.
@@ -71,14 +91,27 @@ pub(crate) struct ModelEndpoint {
 }
 
 struct Stage {
-    script: Vec<Turn>,
+    parts: Vec<Part>,
     requests: Mutex<Vec<ModelRequest>>,
+}
+
+/// The script of the conversations in whose requests the cue stands.
+struct Part {
+    cue: &'static str,
+    script: Vec<Turn>,
     n_played: Mutex<usize>,
 }
 
 impl ModelEndpoint {
     pub(crate) async fn start(script: Vec<Turn>) -> Self {
-        let stage = Arc::new(Stage { script, requests: Mutex::default(), n_played: Mutex::default() });
+        Self::start_parts(vec![("", script)]).await
+    }
+
+    /// Several conversations at once: each plays the first script whose cue stands in its requests.
+    pub(crate) async fn start_parts(parts: Vec<(&'static str, Vec<Turn>)>) -> Self {
+        let part = |(cue, script)| Part { cue, script, n_played: Mutex::default() };
+        let parts = parts.into_iter().map(part).collect();
+        let stage = Arc::new(Stage { parts, requests: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().fallback(answer).with_state(Arc::clone(&stage));
@@ -90,16 +123,29 @@ impl ModelEndpoint {
         self.stage.requests.lock().unwrap().clone()
     }
 
-    /// How many turns of the script have been played.
+    /// How many turns of the scripts have been played.
     pub(crate) fn n_played(&self) -> usize {
-        *self.stage.n_played.lock().unwrap()
+        self.stage.parts.iter().map(|part| *part.n_played.lock().unwrap()).sum()
     }
 
     /// The results of all tool calls, as the CLI last told them.
     pub(crate) fn results(&self) -> Vec<String> {
+        self.results_in("")
+    }
+
+    /// The same of the conversation with this cue.
+    pub(crate) fn results_in(&self, cue: &str) -> Vec<String> {
         let requests = self.requests();
-        let told = requests.iter().rev().map(|request| results_of(&request.body));
-        told.max_by_key(Vec::len).unwrap_or_default()
+        let ours = requests.iter().rev().filter(|request| request.body.to_string().contains(cue));
+        ours.map(|request| results_of(&request.body)).max_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// The tools of one MCP server that any request offered the model.
+    pub(crate) fn tools_of(&self, server: &str) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        self.requests().iter().for_each(|request| names_in(&request.body["tools"], &mut found));
+        let of_server = |name: &String| name == server || name.starts_with(&format!("{server}__"));
+        found.into_iter().filter(of_server).collect()
     }
 }
 
@@ -134,7 +180,22 @@ impl Stage {
         if body["tools"].as_array().is_none_or(Vec::is_empty) {
             return Act::Say("a title".to_owned());
         }
+        let text = body.to_string();
+        let Some(part) = self.parts.iter().find(|part| text.contains(part.cue)) else {
+            return Act::Say("no script has this cue".to_owned());
+        };
+        part.next(body)
+    }
+}
+
+impl Part {
+    fn next(&self, body: &Value) -> Act {
+        let results = results_of(body);
         let mut n_played = self.n_played.lock().unwrap();
+        let before = n_played.checked_sub(1).and_then(|last| self.script.get(last));
+        if before.is_some_and(|turn| turn.is_unfinished(results.last())) {
+            *n_played -= 1;
+        }
         let Some(turn) = self.script.get(*n_played) else {
             return Act::Say("the script has ended".to_owned());
         };
@@ -142,9 +203,24 @@ impl Stage {
         match turn {
             Turn::Say(text) => Act::Say(text.clone()),
             Turn::Shell(command) => Act::Shell(command.clone()),
-            Turn::Fleet { tool, arguments } => Act::Fleet { tool, arguments: arguments(&results_of(body)) },
+            Turn::Fleet { tool, arguments, .. } => {
+                Act::Fleet { server: server_in(body), tool, arguments: arguments(&results) }
+            }
         }
     }
+}
+
+/// Every name in the list of tools, of which one protocol nests those of a server.
+fn names_in(tools: &Value, found: &mut BTreeSet<String>) {
+    for tool in tools.as_array().into_iter().flatten() {
+        found.extend(tool["name"].as_str().map(str::to_owned));
+        names_in(&tool["tools"], found);
+    }
+}
+
+/// What this CLI calls the fleet: a client that people connected, or an agent of the fleet.
+fn server_in(body: &Value) -> &'static str {
+    if body["tools"].to_string().contains("mcp__fleet_agent") { "mcp__fleet_agent" } else { "mcp__fleet" }
 }
 
 /// Tool results in a request of either protocol, oldest first.

@@ -11,9 +11,9 @@ pub(super) fn events(act: Act) -> Vec<Value> {
             "content": [{ "type": "output_text", "text": text }],
         }),
         Act::Shell(command) => call("exec_command", &json!({ "cmd": command })),
-        Act::Fleet { tool, arguments } => {
+        Act::Fleet { server, tool, arguments } => {
             let mut item = call(tool, &arguments);
-            item["namespace"] = json!("mcp__fleet");
+            item["namespace"] = json!(server);
             item
         }
     };

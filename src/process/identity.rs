@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::{fs, io};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -27,6 +27,20 @@ pub fn is_alive(process: &ProcessId) -> io::Result<bool> {
     Ok(boot_id()? == process.boot_id && Stat::of(process.pid)?.is_some_and(is_same))
 }
 
+/// Whether any process runs that has this pid, also one that `/proc` does not show us; a zombie does not.
+pub(crate) fn is_running(pid: u32) -> bool {
+    match raw(pid).map(test_kill_process) {
+        Some(Ok(())) => Stat::of(pid).is_ok_and(|stat| stat.is_none_or(|stat| stat.is_running)),
+        // It runs as another user.
+        Some(Err(error)) => error == Errno::PERM,
+        None => false,
+    }
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
 /// Returns once the process has ended, whoever started it; at once when it already has. An error means that we
 /// cannot tell.
 pub async fn exited(process: &ProcessId) -> io::Result<()> {
@@ -39,7 +53,7 @@ pub async fn exited(process: &ProcessId) -> io::Result<()> {
 
 impl ProcessId {
     /// The process that has this pid now.
-    pub(in crate::local) fn of(pid: u32) -> io::Result<Self> {
+    pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
         let stat = Stat::of(pid)?.ok_or_else(gone)?;
         Ok(Self::from_stat(&stat, boot_id()?))
@@ -58,7 +72,7 @@ pub(super) fn boot_id() -> io::Result<Uuid> {
 
 /// Sends the signal to this process and to none that took its pid. One that has ended is no error, and neither
 /// is one that became another user's: others must not be spared because of it.
-pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
+pub(crate) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
     let Some(handle) = handle(process)? else { return Ok(()) };
     match pidfd_send_signal(handle, signal) {
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
@@ -68,7 +82,7 @@ pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
 
 /// A descriptor pins whoever has the pid at that moment, so identity is compared after it is open.
 fn handle(process: &ProcessId) -> io::Result<Option<OwnedFd>> {
-    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+    let Some(pid) = raw(process.pid) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Ok(is_alive(process)?.then_some(handle)),
         // The two last: the pid has become that of a mere thread.

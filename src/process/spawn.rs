@@ -10,7 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
 use tokio::process::Command;
 
-use super::ProcessId;
+use super::{ProcessId, restore_for_children};
 
 /// What to start.
 #[derive(Debug, Clone)]
@@ -50,6 +50,7 @@ pub fn spawn(spec: &ProcessSpec, stdin: Stdio, log: File) -> io::Result<Spawned>
         .env_clear()
         .envs(&spec.environment);
     command.stdin(stdin).stdout(log.try_clone()?).stderr(log);
+    restore_for_children()?;
     // The outer handle would wait for the whole group, and a child that stays behind would hide the exit.
     let child = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
     let pid = child.id().ok_or_else(|| io::Error::other("a process that just started has no pid"))?;

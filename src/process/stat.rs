@@ -30,13 +30,6 @@ impl Stat {
     }
 }
 
-/// Whether this is the first process of a PID namespace below ours. One that is gone is none.
-pub(super) fn is_first(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
-    pids.split_whitespace().skip(1).last() == Some("1")
-}
-
 /// Whether the process is gone, or another user's whose existence we are not to know of.
 pub(super) fn is_out_of_sight(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
@@ -63,6 +56,11 @@ impl Listing {
         }
         Ok(listing)
     }
+}
+
+/// The start time in a line of `/proc/<pid>/stat`, in clock ticks since the machine booted.
+pub(crate) fn start_time(line: &str) -> Option<u64> {
+    parse(0, line).map(|stat| stat.start_time)
 }
 
 /// The program's name stands second, in parentheses, and may itself hold spaces and parentheses: the fields we

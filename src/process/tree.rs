@@ -6,10 +6,11 @@ use std::{io, thread};
 
 use super::ProcessId;
 use super::identity::boot_id;
+use super::set::Member;
 use super::stat::Stat;
 use super::table::Table;
 
-/// The environment variable by which the processes of one workspace are known.
+/// The environment variable by which the processes of one workspace or run are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     pub key: String,
@@ -18,11 +19,11 @@ pub struct Marker {
 
 /// The processes that carry the marker and those that hang on them.
 pub fn find(marker: &Marker) -> io::Result<Vec<ProcessId>> {
-    Tree::new(marker.clone()).look()
+    Ok(Tree::new(marker.clone()).look()?.into_iter().map(|member| member.id).collect())
 }
 
 /// The values that any process carries in the marker's variable: of all workspaces in which something runs.
-pub(in crate::local) fn marked(key: &str) -> io::Result<HashSet<String>> {
+pub(crate) fn marked(key: &str) -> io::Result<HashSet<String>> {
     let (mut values, mut unclear) = (HashSet::new(), HashSet::new());
     for _ in 0..MOST_LOOKS {
         let table = Table::since(Instant::now(), key)?;
@@ -62,7 +63,7 @@ impl Tree {
     ///
     /// That there are none is believed only of a look that missed nobody: one that forks and ends while we read
     /// the table shows neither itself nor its child.
-    pub(super) fn look(&mut self) -> io::Result<Vec<ProcessId>> {
+    pub(super) fn look(&mut self) -> io::Result<Vec<Member>> {
         let mut unclear = HashSet::new();
         for _ in 0..MOST_LOOKS {
             let seen = self.look_once()?;
@@ -83,9 +84,9 @@ impl Tree {
         let found = table.stats.iter().filter(is_found).map(|stat| stat.pid).collect();
         let found = self.complete(&table, found);
         let members = table.stats.iter().filter(|stat| found.contains(&stat.pid));
-        let mut members: Vec<ProcessId> = members.map(|stat| ProcessId::from_stat(stat, boot_id)).collect();
-        members.sort_by_key(|process| process.pid);
-        self.known.extend(&members);
+        let mut members: Vec<Member> = members.map(|stat| Member::of(stat, boot_id)).collect();
+        members.sort_by_key(|member| member.id.pid);
+        self.known.extend(members.iter().map(|member| member.id));
         Ok(Seen { members, unclear: table.unclear() })
     }
 
@@ -96,8 +97,10 @@ impl Tree {
             let members = table.stats.iter().filter(|stat| found.contains(&stat.pid));
             self.led.extend(members.flat_map(|stat| [stat.session, stat.group]));
             let is_ours = |leader| self.led.contains(&leader) && table.may_lead(leader, &found);
-            let joins =
-                |stat: &&Stat| found.contains(&stat.parent) || is_ours(stat.session) || is_ours(stat.group);
+            let namespaces = table.namespaces(&found);
+            let is_led = |stat: &Stat| is_ours(stat.session) || is_ours(stat.group);
+            let is_inside = |stat: &Stat| table.is_inside(stat.pid, &namespaces);
+            let joins = |stat: &&Stat| found.contains(&stat.parent) || is_led(stat) || is_inside(stat);
             let joining: Vec<u32> = table.stats.iter().filter(joins).map(|stat| stat.pid).collect();
             found.extend(joining);
             if found.len() == n_before {
@@ -109,8 +112,8 @@ impl Tree {
 
 /// What one look at the table gave.
 struct Seen {
-    members: Vec<ProcessId>,
+    members: Vec<Member>,
     /// Ended before we could look at them, or are just becoming another program. Those that were so at the look
-    /// before are only slow to be noticed, or have no environment at all.
+    /// before are only slow to be noticed, have no environment at all, or let no process read it.
     unclear: HashSet<u32>,
 }

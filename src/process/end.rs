@@ -10,9 +10,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
 use super::identity::{boot_id, signal};
-use super::stat::{Listing, Stat, is_first};
-use super::tree::Tree;
-use super::{Marker, ProcessId, exited};
+use super::namespace::Nesting;
+use super::set::ProcessSet;
+use super::stat::{Listing, Stat};
+use super::{Marker, ProcessId, exited, fuse};
 
 /// How long the steps of ending may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +27,17 @@ pub struct EndLimits {
 /// Ends every process that carries the marker and all that hang on those, until none is left; says how many
 /// there were. Processes that outlive even a kill are an error that names them.
 pub async fn end_tree(marker: &Marker, limits: EndLimits) -> io::Result<usize> {
-    Hunt::new(Quarry::Tree(Tree::new(marker.clone())), Signal::TERM).end(limits).await
+    Termination::new(ProcessSet::marked(marker.clone()), Signal::TERM).end(limits).await
 }
 
 /// Ends what is left of the session that this process leads. Whoever moved to another session lives on, as
 /// under a real Coder agent.
-pub(in crate::local) async fn end_session(leader: u32, limits: EndLimits) -> io::Result<usize> {
-    Hunt::new(Quarry::Session(leader), Signal::HUP).end(limits).await
+pub(crate) async fn end_session(leader: u32, limits: EndLimits) -> io::Result<usize> {
+    Termination::new(ProcessSet::session(leader), Signal::HUP).end(limits).await
 }
 
 /// Kills exactly this process, if it still runs.
-pub(in crate::local) fn kill(pid: u32) -> io::Result<()> {
+pub(crate) fn kill(pid: u32) -> io::Result<()> {
     let stat = Stat::of(pid)?.filter(|stat| stat.is_running);
     match stat {
         Some(stat) => signal(&ProcessId::from_stat(&stat, boot_id()?), Signal::KILL),
@@ -45,42 +46,21 @@ pub(in crate::local) fn kill(pid: u32) -> io::Result<()> {
 }
 
 /// A process that this one has started, if any runs.
-pub(in crate::local) fn child_of(parent: u32) -> io::Result<Option<u32>> {
+pub(crate) fn child_of(parent: u32) -> io::Result<Option<u32>> {
     let mut running = Listing::read()?.running.into_iter();
     Ok(running.find(|stat| stat.parent == parent).map(|stat| stat.pid))
 }
 
-#[derive(Debug)]
-enum Quarry {
-    Tree(Tree),
-    Session(u32),
-}
-
-impl Quarry {
-    fn look(&mut self) -> io::Result<Vec<ProcessId>> {
-        match self {
-            Self::Tree(tree) => tree.look(),
-            Self::Session(leader) => members(*leader),
-        }
-    }
-}
-
-fn members(session: u32) -> io::Result<Vec<ProcessId>> {
-    let boot_id = boot_id()?;
-    let stats = Listing::read()?.running.into_iter().filter(|stat| stat.session == session);
-    Ok(stats.map(|stat| ProcessId::from_stat(&stat, boot_id)).collect())
-}
-
-struct Hunt {
-    quarry: Option<Quarry>,
+struct Termination {
+    processes: ProcessSet,
     polite: Signal,
     /// All that were ever found; each counts once.
     found: HashSet<ProcessId>,
 }
 
-impl Hunt {
-    fn new(quarry: Quarry, polite: Signal) -> Self {
-        Self { quarry: Some(quarry), polite, found: HashSet::new() }
+impl Termination {
+    fn new(processes: ProcessSet, polite: Signal) -> Self {
+        Self { processes, polite, found: HashSet::new() }
     }
 
     async fn end(mut self, limits: EndLimits) -> io::Result<usize> {
@@ -94,7 +74,7 @@ impl Hunt {
             self.freeze(left, deadline).await?;
             left = self.kill(deadline).await?;
             if !left.is_empty() && Instant::now() >= deadline {
-                return Err(survivors(&left));
+                return Err(survivors(&left).await);
             }
         }
         Ok(self.found.len())
@@ -122,7 +102,7 @@ impl Hunt {
         left: Vec<ProcessId>,
         deadline: Instant,
     ) -> io::Result<Vec<ProcessId>> {
-        let firsts: Vec<ProcessId> = left.iter().copied().filter(|process| is_first(process.pid)).collect();
+        let firsts: Vec<ProcessId> = left.iter().copied().filter(is_first).collect();
         if firsts.is_empty() {
             return Ok(left);
         }
@@ -157,18 +137,14 @@ impl Hunt {
 
     /// Who is there now, and who of them was never seen before.
     async fn look(&mut self) -> io::Result<(Vec<ProcessId>, Vec<ProcessId>)> {
-        let taken = self.quarry.take().ok_or_else(|| io::Error::other("a search for processes broke off"))?;
-        let (quarry, left) = spawn_blocking(move || looked(taken)).await.map_err(io::Error::other)?;
-        self.quarry = Some(quarry);
-        let left = left?;
+        let left: Vec<ProcessId> = self.processes.look().await?.into_iter().map(|member| member.id).collect();
         let fresh = left.iter().copied().filter(|process| self.found.insert(*process)).collect();
         Ok((left, fresh))
     }
 }
 
-fn looked(mut quarry: Quarry) -> (Quarry, io::Result<Vec<ProcessId>>) {
-    let left = quarry.look();
-    (quarry, left)
+fn is_first(process: &ProcessId) -> bool {
+    Nesting::of(process.pid) == Nesting::First
 }
 
 /// Whether all of them ended before the deadline.
@@ -179,7 +155,15 @@ async fn all_exited(processes: &[ProcessId], deadline: Instant) -> io::Result<bo
     }
 }
 
-fn survivors(left: &[ProcessId]) -> io::Error {
-    let pids: Vec<String> = left.iter().map(|process| process.pid.to_string()).collect();
-    io::Error::new(io::ErrorKind::TimedOut, format!("processes that cannot be killed: {}", pids.join(", ")))
+/// Names the processes, and what to do about them.
+async fn survivors(left: &[ProcessId]) -> io::Error {
+    let pids: Vec<u32> = left.iter().map(|process| process.pid).collect();
+    let named = pids.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");
+    match spawn_blocking(move || fuse::remedy(&pids)).await {
+        Ok(remedy) => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("processes that cannot be killed: {named}; {remedy}"),
+        ),
+        Err(error) => io::Error::other(error),
+    }
 }

@@ -1,0 +1,39 @@
+//! Operations while Coder cannot be used: they wait, and a new agent says what for.
+
+use crate::app::Fleet;
+use crate::app::agents::UNMADE;
+use crate::app::error::Error;
+use crate::domain::agent::AgentStatus;
+use crate::domain::id::AgentId;
+use crate::domain::status::Verdict;
+use crate::store::Seen;
+
+impl Fleet {
+    /// Returns once Coder answers.
+    pub(super) async fn await_coder(&self, agent: AgentId) -> Result<(), Error> {
+        loop {
+            let health = self.health().now();
+            self.say_awaited(agent, &health.awaited().unwrap_or_else(|| UNMADE.to_owned())).await?;
+            if health.is_reachable() {
+                return Ok(());
+            }
+            self.health().other_than(health.error.as_ref()).await;
+        }
+    }
+
+    /// An agent with a workspace keeps the state that Coder showed last.
+    async fn say_awaited(&self, agent: AgentId, reason: &str) -> Result<(), Error> {
+        let snapshot = self.board().now();
+        let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
+        let known = &state.agent.sighting;
+        let is_unmade = known.status == AgentStatus::Pending && state.agent.workspace_id.is_none();
+        if !is_unmade || known.reason == reason {
+            return Ok(());
+        }
+        let verdict = Verdict::new(AgentStatus::Pending, reason);
+        let seen = Seen { verdict, generation: known.generation, observed_at: None };
+        let written = self.store().agent_sight(agent, &seen).await?;
+        self.show(agent, &written);
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Counts what agents and runs have used, from the figures that come out of workspaces.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::Utc;
+
+use super::Fleet;
+use super::error::Error;
+use super::snapshot::AgentState;
+use crate::domain::id::AgentId;
+use crate::domain::metadata::USAGE;
+use crate::domain::run::Run;
+use crate::domain::text::cut;
+use crate::domain::usage::{Figures, Mark, Spender, UsageTotal};
+use crate::engine::Usage;
+use crate::store::UsageTold;
+
+/// The counter of the record that an agent itself keeps.
+const OWN_RECORD: &str = "agent";
+/// The name of a conversation comes out of a workspace.
+const LONGEST_SOURCE: usize = 200;
+
+/// A run that is over, and what came of it.
+#[derive(Debug)]
+pub(super) struct RunUsage<'a> {
+    pub(super) run: &'a Run,
+    pub(super) spender: Spender,
+    /// The conversation that the figures are of; none when they are of this run alone.
+    pub(super) conversation: Option<&'a str>,
+    /// None when the engine told no figures.
+    pub(super) told: Option<Usage>,
+}
+
+/// The figures among an agent's metadata; none when there are none that can be read.
+pub(super) fn told(values: &BTreeMap<String, String>, generation: i64) -> Option<Mark> {
+    let usage: Usage = serde_json::from_str(values.get(USAGE)?).ok()?;
+    Some(Mark { generation, highest: figures_of(usage) })
+}
+
+/// What is to be counted of an agent that tells these figures; none for figures that are known.
+pub(super) fn news(state: &AgentState, told: Option<Mark>) -> Option<UsageTold> {
+    let mark = told.filter(|_| told != state.live.usage_told)?;
+    Some(UsageTold { agent: state.agent.id, source: OWN_RECORD.to_owned(), spender: Spender::Agent, mark })
+}
+
+/// The counter of one run.
+fn own_source(run: &Run) -> String {
+    format!("run {}", run.id)
+}
+
+fn figures_of(usage: Usage) -> Figures {
+    Figures::told(usage.input_tokens, usage.output_tokens, usage.cost_usd)
+}
+
+impl Fleet {
+    /// Counts figures and returns the agents whose figures were rejected.
+    pub(super) async fn usage_absorb(&self, told: Vec<UsageTold>) -> Result<Vec<AgentId>, Error> {
+        if told.is_empty() {
+            return Ok(Vec::new());
+        }
+        let counted = self.store().usage_count(&told, Utc::now()).await?;
+        for agent in &counted.rejected {
+            tracing::debug!(agent.id = %agent, "figures of usage cannot be true and are not counted");
+        }
+        self.usage_show(&counted.changed);
+        Ok(counted.rejected)
+    }
+
+    /// Counts a run that is over; counted again it stays the same. A run with figures that cannot be true is unknown.
+    pub(super) async fn usage_of_run(&self, over: RunUsage<'_>) -> Result<(), Error> {
+        let Some(usage) = over.told else { return self.run_unknown(&over).await };
+        let conversation = over.conversation.map(|id| cut(&format!("conversation {id}"), LONGEST_SOURCE));
+        let source = conversation.unwrap_or_else(|| own_source(over.run));
+        let mark = Mark { generation: 0, highest: figures_of(usage) };
+        let told = UsageTold { agent: over.run.agent_id, source, spender: over.spender, mark };
+        let rejected = self.usage_absorb(vec![told]).await?;
+        if rejected.is_empty() { Ok(()) } else { self.run_unknown(&over).await }
+    }
+
+    async fn run_unknown(&self, over: &RunUsage<'_>) -> Result<(), Error> {
+        let (agent, source) = (over.run.agent_id, own_source(over.run));
+        let noted = self.store().usage_unknown((agent, &source), over.spender, Utc::now()).await?;
+        if let Some(total) = noted {
+            self.usage_show(&[(agent, total)]);
+        }
+        Ok(())
+    }
+
+    fn usage_show(&self, changed: &[(AgentId, UsageTotal)]) {
+        if changed.is_empty() {
+            return;
+        }
+        self.board().update(|snapshot| {
+            for (agent, total) in changed {
+                let state = snapshot.agents.values_mut().find(|state| state.agent.id == *agent);
+                if let Some(state) = state.map(Arc::make_mut) {
+                    state.usage = state.usage.later(*total);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,160 @@
+//! `agents prune`: removes merged branches of agents that are gone from a repository, after asking.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::git::{self, Purpose};
+use crate::cli::screen::{Format, Screen};
+use crate::domain::name::name_key;
+use crate::view::agent::AgentList;
+use crate::view::request::ListAgentsInput;
+
+const LARGEST_PAGE: i64 = 100;
+const SHORT_COMMIT: usize = 12;
+/// The branches of agents, with the working tree that has one checked out.
+const MERGED: [&str; 4] = [
+    "for-each-ref",
+    "--merged=HEAD",
+    "--format=%(objectname) %(refname:lstrip=2) %(worktreepath)",
+    "refs/heads/fleet/",
+];
+/// A server keeps these refs for as long as an agent lives, also a server that is not asked.
+const LIVING: [&str; 3] = ["for-each-ref", "--format=fleet/%(refname:lstrip=3)", "refs/fleet/agents/"];
+
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// The repository; the current directory if left out
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repository: PathBuf,
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    yes: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Merged {
+    branch: String,
+    commit: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Pruned {
+    repository: PathBuf,
+    removed: Vec<Merged>,
+    /// Branches that changed, or whose agent came to life, after they were listed.
+    left: Vec<Merged>,
+}
+
+pub(super) async fn run(client: &Client, args: PruneArgs, screen: &Screen) -> Result<Exit, CliError> {
+    let repository = top_of(&args.repository).await?;
+    let listed = merged(client, &repository).await?;
+    if screen.format == Format::People {
+        listed.iter().try_for_each(|found| screen.line(&shown(found)))?;
+    }
+    if !listed.is_empty() && !args.yes && !confirmed(listed.len(), screen)? {
+        screen.hint("nothing was removed");
+        return Ok(Exit::Failed);
+    }
+    let pruned = remove(client, repository, listed).await?;
+    tell(&pruned, screen)?;
+    Ok(if pruned.left.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+/// The answer may have taken a while: what is listed no more is left.
+async fn remove(client: &Client, repository: PathBuf, listed: Vec<Merged>) -> Result<Pruned, CliError> {
+    let mut pruned = Pruned { repository, removed: Vec::new(), left: Vec::new() };
+    let still = if listed.is_empty() { Vec::new() } else { merged(client, &pruned.repository).await? };
+    for found in listed {
+        let name = format!("refs/heads/{}", found.branch);
+        // Git removes it only if it still stands at this commit.
+        let arguments = ["update-ref", "--no-deref", "-d", &name, &found.commit];
+        let is_removed = still.contains(&found) && ask(&pruned.repository, &arguments).await.is_ok();
+        if is_removed { pruned.removed.push(found) } else { pruned.left.push(found) }
+    }
+    Ok(pruned)
+}
+
+async fn top_of(directory: &Path) -> Result<PathBuf, CliError> {
+    let unreadable = |source| CliError::File { path: directory.to_owned(), source };
+    let path = std::path::absolute(directory).map_err(unreadable)?;
+    if !path.is_dir() || ask(&path, &["rev-parse", "--git-dir"]).await.is_err() {
+        let message = format!("{} is not a git repository", path.display());
+        return Err(CliError::usage(
+            message,
+            "Run the command in a repository, or name one with --repository.",
+        ));
+    }
+    Ok(path)
+}
+
+/// The branches that can go.
+async fn merged(client: &Client, repository: &Path) -> Result<Vec<Merged>, CliError> {
+    let mut living: HashSet<String> = ask(repository, &LIVING).await?.lines().map(name_key).collect();
+    living.extend(names(client).await?.iter().map(|name| name_key(&format!("fleet/{name}"))));
+    let listing = ask(repository, &MERGED).await?;
+    let found = listing.lines().filter_map(|line| {
+        let mut words = line.splitn(3, ' ').map(str::to_owned);
+        let found = (words.next()?, words.next()?);
+        let is_checked_out = words.next().is_some_and(|path| !path.is_empty());
+        (!is_checked_out).then_some(Merged { commit: found.0, branch: found.1 })
+    });
+    Ok(found.filter(|found| !living.contains(&name_key(&found.branch))).collect())
+}
+
+/// All agents of the fleet that are not deleted.
+async fn names(client: &Client) -> Result<Vec<String>, CliError> {
+    let (mut names, mut page) = (Vec::new(), 1);
+    loop {
+        let query =
+            ListAgentsInput { page, page_size: LARGEST_PAGE, include_runs: true, ..Default::default() };
+        let list: AgentList = client.get(&["agents"], &query).await?.read()?;
+        names.extend(list.agents.into_iter().map(|agent| agent.name));
+        if !list.paging.has_next_page {
+            return Ok(names);
+        }
+        page += 1;
+    }
+}
+
+async fn ask(repository: &Path, arguments: &[&str]) -> Result<String, CliError> {
+    let purpose = Purpose { doing: "read the branches", next: "Check the repository with git itself." };
+    git::run(repository, arguments, purpose).await
+}
+
+fn confirmed(n_branches: usize, screen: &Screen) -> Result<bool, CliError> {
+    let what = counted(n_branches);
+    screen.confirmed(&format!("Remove {what}?"), || {
+        CliError::usage(
+            format!("removing {what} needs a yes, and there is no terminal to ask on"),
+            "Give --yes to remove without being asked.",
+        )
+    })
+}
+
+fn counted(n_branches: usize) -> String {
+    if n_branches == 1 { "1 merged branch".to_owned() } else { format!("{n_branches} merged branches") }
+}
+
+fn shown(found: &Merged) -> String {
+    format!("{} {}", found.commit.get(..SHORT_COMMIT).unwrap_or(&found.commit), found.branch)
+}
+
+fn tell(pruned: &Pruned, screen: &Screen) -> Result<(), CliError> {
+    if screen.format == Format::Json {
+        return screen.json(pruned);
+    }
+    for found in &pruned.left {
+        screen.line(&format!("{} has changed meanwhile and stays", found.branch))?;
+    }
+    match pruned.removed.len() {
+        0 if !pruned.left.is_empty() => Ok(()),
+        0 => screen.line("no branch was removed: no merged branch of a deleted agent is there"),
+        n_removed => screen.line(&format!("{} removed", counted(n_removed))),
+    }
+}

@@ -1,0 +1,207 @@
+//! What agents have used: figures told from inside workspaces, counted only upwards and within bounds.
+//!
+//! Agents write these figures, so none of them is believed as it stands. A counter keeps the highest figure it was
+//! told; only what exceeds it is added to the day, and what no agent can use in a day is rejected.
+
+use std::fmt;
+
+use super::budget::Usd;
+use super::word_enum::word_enum;
+
+/// One agent uses less than this in a day, cached tokens included.
+const MOST_TOKENS_A_DAY: u64 = 10_000_000_000;
+const MOST_MICROS_A_DAY: u64 = 10_000 * MICROS;
+const MICROS: u64 = 1_000_000;
+
+/// Tokens and money, in millionths of a dollar. A cost that is unknown is none, never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// All tokens read, cached ones too.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micros: Option<u64>,
+}
+
+/// The highest figures that a counter was told, and the start of the agent that told them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    pub generation: i64,
+    pub highest: Figures,
+}
+
+/// What a new figure means for its counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Same,
+    Grown {
+        mark: Mark,
+        added: Figures,
+    },
+    /// More than an agent can use in a day: not counted, and the mark stays.
+    Absurd,
+}
+
+word_enum! {
+    /// What used it: the agent itself, or a squad's member in its workspace. Only the first has a budget.
+    Spender {
+        Agent = "agent",
+        Member = "member",
+    }
+}
+
+/// What was used so far, by one agent or on one day by all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UsageTotal {
+    /// By agents themselves.
+    pub own: Figures,
+    /// By agents and by members of squads.
+    pub all: Figures,
+    /// Runs whose engine told no figures.
+    pub unknown_runs: u64,
+}
+
+impl Figures {
+    /// Figures as they were told. A cost that is no amount is unknown, one beyond all amounts stays beyond all bounds.
+    pub fn told(input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
+        let micros = |cost: f64| match Usd::parse(cost) {
+            Some(amount) => Some(amount.micros()),
+            None if cost > 1.0 => Some(u64::MAX),
+            None => (0.0..1.0).contains(&cost).then_some(0),
+        };
+        Self { input_tokens, output_tokens, cost_micros: cost_usd.and_then(micros) }
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "amounts are far below what a float holds exactly")]
+    pub fn cost_usd(&self) -> Option<f64> {
+        self.cost_micros.map(|micros| micros as f64 / MICROS as f64)
+    }
+
+    pub fn plus(&self, more: &Self) -> Self {
+        let cost_micros = match (self.cost_micros, more.cost_micros) {
+            (Some(cost), Some(added)) => Some(cost.saturating_add(added)),
+            (known, None) | (None, known) => known,
+        };
+        Self {
+            input_tokens: self.input_tokens.saturating_add(more.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(more.output_tokens),
+            cost_micros,
+        }
+    }
+
+    fn since(&self, base: &Self) -> Self {
+        let cost_micros =
+            self.cost_micros.map(|cost| cost.saturating_sub(base.cost_micros.unwrap_or_default()));
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(base.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(base.output_tokens),
+            cost_micros,
+        }
+    }
+
+    fn highest(&self, other: &Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.max(other.input_tokens),
+            output_tokens: self.output_tokens.max(other.output_tokens),
+            cost_micros: self.cost_micros.max(other.cost_micros),
+        }
+    }
+
+    fn fits_a_day(&self) -> bool {
+        self.tokens() <= MOST_TOKENS_A_DAY && self.cost_micros.unwrap_or_default() <= MOST_MICROS_A_DAY
+    }
+}
+
+impl Mark {
+    /// The step from what is known to what is told now. A new start of an agent that tells less than before has lost
+    /// its record with its disk and counts from zero; in the same start a lower figure is no news. A figure told
+    /// unchanged leaves the mark to the older start: the values of a stopped start may be shown for a moment longer.
+    pub fn step(known: Option<Self>, told: Self, today: &Figures) -> Step {
+        let base = match known {
+            Some(known) if told.generation < known.generation => return Step::Same,
+            Some(known) if told.generation > known.generation && told.is_below(&known) => Figures::default(),
+            Some(known) => known.highest,
+            None => Figures::default(),
+        };
+        let added = told.highest.since(&base);
+        let mark = Self { generation: told.generation, highest: base.highest(&told.highest) };
+        if !today.plus(&added).fits_a_day() {
+            return Step::Absurd;
+        }
+        let is_known = known.is_some_and(|known| known.highest == mark.highest);
+        if is_known { Step::Same } else { Step::Grown { mark, added } }
+    }
+
+    fn is_below(&self, other: &Self) -> bool {
+        self.highest.tokens() < other.highest.tokens()
+    }
+}
+
+impl UsageTotal {
+    /// Was anything counted?
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Counts only grow: the later of two readings.
+    pub fn later(self, other: Self) -> Self {
+        let age = |usage: &Self| (usage.all.tokens(), usage.all.cost_micros, usage.unknown_runs);
+        if age(&self) >= age(&other) { self } else { other }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(tokens: u64, cost_micros: Option<u64>) -> Figures {
+        Figures { input_tokens: tokens, output_tokens: 0, cost_micros }
+    }
+
+    fn mark(generation: i64, highest: Figures) -> Mark {
+        Mark { generation, highest }
+    }
+
+    fn grown(mark: Mark, added: Figures) -> Step {
+        Step::Grown { mark, added }
+    }
+
+    #[test]
+    fn a_counter_adds_what_exceeds_its_mark_and_never_goes_back() {
+        let step = |known, told| Mark::step(known, told, &Figures::default());
+        let (low, high) = (figures(100, Some(5)), figures(150, Some(9)));
+        assert_eq!(step(None, mark(1, low)), grown(mark(1, low), low));
+        assert_eq!(step(Some(mark(1, low)), mark(1, low)), Step::Same);
+        assert_eq!(step(Some(mark(1, low)), mark(1, high)), grown(mark(1, high), figures(50, Some(4))));
+        assert_eq!(step(Some(mark(1, high)), mark(1, low)), Step::Same);
+        assert_eq!(step(Some(mark(1, low)), mark(2, high)), grown(mark(2, high), figures(50, Some(4))));
+        assert_eq!(step(Some(mark(1, high)), mark(2, low)), grown(mark(2, low), low), "its disk is new");
+        assert_eq!(step(Some(mark(1, high)), mark(2, high)), Step::Same, "shown from the start before");
+        assert_eq!(step(Some(mark(2, low)), mark(1, high)), Step::Same, "an older start tells nothing");
+        let unpriced = figures(120, None);
+        assert_eq!(
+            step(Some(mark(1, low)), mark(1, unpriced)),
+            grown(mark(1, figures(120, Some(5))), figures(20, None))
+        );
+    }
+
+    #[test]
+    fn what_no_agent_can_use_in_a_day_is_rejected_in_one_jump_and_in_many() {
+        let known = Some(mark(1, figures(100, None)));
+        let step = |told, today| Mark::step(known, mark(1, told), &today);
+        assert_eq!(step(figures(u64::MAX, None), Figures::default()), Step::Absurd);
+        assert_eq!(step(figures(100, Some(u64::MAX)), Figures::default()), Step::Absurd);
+        let full = figures(MOST_TOKENS_A_DAY, Some(MOST_MICROS_A_DAY));
+        assert_eq!(step(figures(101, None), full), Step::Absurd);
+    }
+
+    #[test]
+    fn a_cost_that_is_no_amount_is_unknown() {
+        let cost = |cost| Figures::told(1, 1, Some(cost)).cost_micros;
+        let told = [0.0, 0.25, -1.0, f64::NAN, f64::INFINITY, 1e300].map(cost);
+        assert_eq!(told, [Some(0), Some(250_000), None, None, Some(u64::MAX), Some(u64::MAX)]);
+    }
+}

@@ -1,0 +1,220 @@
+//! Begins an agent's branch in the caller's repository; a branch of that name that was there before gets another name.
+//!
+//! How the branch begins is recorded before git changes a ref. A build that is repeated after a kill follows the
+//! record, so that it never takes its own branch for that of an earlier agent.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::branch::Branch;
+use super::git::Git;
+use super::pull_request;
+use super::work::Work;
+use crate::domain::quiet_git::Reach;
+use crate::hooks::point;
+use crate::local::LocalError;
+use crate::local::record::{BranchStart, EarlierBranch, Workspace};
+
+/// A branch as it was begun, and where it stands: a later build finds commits of the agent on it.
+pub(super) struct Begun {
+    pub(super) start: BranchStart,
+    pub(super) tip: String,
+}
+
+/// Where a branch is to begin, and what is to be said about that.
+pub(super) struct Base {
+    pub(super) commit: String,
+    pub(super) notes: Vec<String>,
+}
+
+/// Begins the branch at this base, unless an earlier try of this workspace has begun it.
+pub(super) async fn begin(
+    work: &Work,
+    git: &Git,
+    of: &Path,
+    base: impl Future<Output = Result<Base, LocalError>>,
+) -> Result<Begun, LocalError> {
+    let (refs, start) = match recorded(work) {
+        Some(start) => (Refs::read(git, of, Branch::of(&work.workspace)).await?, start),
+        None => {
+            let base = base.await?;
+            let refs = Refs::read(git, of, Branch::of(&work.workspace)).await?;
+            let start = refs.planned(base);
+            record(work, Some(start.clone())).await?;
+            (refs, start)
+        }
+    };
+    point("branch.planned");
+    let tip = refs.carry_out(&start).await?;
+    point("branch.begun");
+    Ok(Begun { start, tip })
+}
+
+/// Takes back what `begin` did, as long as the agent has not worked on the branch.
+pub(super) async fn undo(work: &Work, of: &Path) -> Result<(), LocalError> {
+    let Some(start) = recorded(work) else { return Ok(()) };
+    let git = Git::of(work, &[], Reach::Local);
+    let refs = Refs::read(&git, of, Branch::of(&work.workspace)).await?;
+    let is_own = |tip: &String| *tip != start.commit && refs.displaced(&start).is_none();
+    let is_worked_on = refs.value(&refs.branch.head).is_some_and(is_own);
+    pull_request::release(work, &git, of).await;
+    refs.change(&refs.taken_back(&start), "take the branch back").await?;
+    // A branch with work of this agent on it stays this agent's.
+    if is_worked_on { Ok(()) } else { record(work, None).await }
+}
+
+/// As the record has it now: the build's own copy is older.
+fn recorded(work: &Work) -> Option<BranchStart> {
+    let id = work.workspace.id;
+    work.deployment.read(|memory| memory.workspaces.get(&id).and_then(|known| known.branch_start.clone()))
+}
+
+async fn record(work: &Work, start: Option<BranchStart>) -> Result<(), LocalError> {
+    let change = |workspace: &mut Workspace| workspace.branch_start = start;
+    match work.deployment.amend(work.workspace.id, change) {
+        Some(saving) => saving.done().await,
+        None => Ok(()),
+    }
+}
+
+/// The refs of the caller's repository that are or were for agents of this name.
+struct Refs<'a> {
+    git: &'a Git,
+    of: &'a Path,
+    branch: Branch,
+    values: HashMap<String, String>,
+    /// Those that a working tree has checked out.
+    checked_out: Vec<String>,
+}
+
+impl<'a> Refs<'a> {
+    async fn read(git: &'a Git, of: &'a Path, branch: Branch) -> Result<Self, LocalError> {
+        let earlier = format!("{}.*", branch.head);
+        let format = "--format=%(objectname) %(refname) %(worktreepath)";
+        let arguments = ["for-each-ref", format, &branch.head, &earlier, &branch.agent, &branch.published];
+        let listing = git.run(of, &arguments, "read the branch").await?;
+        let (mut values, mut checked_out) = (HashMap::new(), Vec::new());
+        for line in listing.lines() {
+            let mut words = line.splitn(3, ' ').map(str::to_owned);
+            let (Some(commit), Some(name)) = (words.next(), words.next()) else { continue };
+            checked_out.extend(words.next().filter(|path| !path.is_empty()).map(|_| name.clone()));
+            values.insert(name, commit);
+        }
+        Ok(Self { git, of, branch, values, checked_out })
+    }
+
+    fn value(&self, name: &str) -> Option<&String> {
+        self.values.get(name)
+    }
+
+    fn is_checked_out(&self, name: &str) -> bool {
+        self.checked_out.iter().any(|known| known == name)
+    }
+
+    /// A branch that stands at the start already is as good as a new one.
+    fn planned(&self, base: Base) -> BranchStart {
+        let Base { commit, mut notes } = base;
+        let tip = self.value(&self.branch.head).filter(|tip| **tip != commit);
+        let earlier = tip.map(|tip| EarlierBranch { commit: tip.clone(), kept_as: self.free_name(tip) });
+        let told = |earlier: &EarlierBranch| {
+            format!("branch {} of an earlier agent is kept as {}", self.branch.short, earlier.kept_as)
+        };
+        notes.extend(earlier.iter().map(told));
+        BranchStart { commit, earlier, notes }
+    }
+
+    /// No branch is ever overwritten.
+    fn free_name(&self, commit: &str) -> String {
+        let first = self.branch.earlier(commit);
+        let numbered = (2..).map(|number| format!("{first}-{number}"));
+        let mut names = [first.clone()].into_iter().chain(numbered);
+        names.find(|name| self.value(&head_of(name)).is_none()).unwrap_or(first)
+    }
+
+    /// Brings the refs to where the start wants them, from wherever a kill has left them. Gives the branch's commit.
+    async fn carry_out(self, start: &BranchStart) -> Result<String, LocalError> {
+        let refs = match self.displaced(start) {
+            Some(earlier) if self.is_checked_out(&self.branch.head) => self.rename(earlier).await?,
+            Some(_) | None => self,
+        };
+        let tip = refs.value(&refs.branch.head);
+        let is_begun = tip.is_some() && refs.displaced(start).is_none();
+        let begun_at = tip.filter(|_| is_begun).unwrap_or(&start.commit).clone();
+        let kept = if is_begun { String::new() } else { refs.kept(start) };
+        let Branch { head, agent, published, .. } = &refs.branch;
+        let zero = "0".repeat(begun_at.len());
+        let moved = format!("update {head} {begun_at} {}\n", tip.unwrap_or(&zero));
+        let ours = format!("update {agent} {begun_at}\nupdate {published} {begun_at}\n");
+        refs.change(&format!("{kept}{moved}{ours}"), "make the branch").await?;
+        Ok(begun_at)
+    }
+
+    /// The branch of an earlier agent, where it still has the name.
+    fn displaced<'s>(&self, start: &'s BranchStart) -> Option<&'s EarlierBranch> {
+        let tip = self.value(&self.branch.head);
+        start.earlier.as_ref().filter(|earlier| tip == Some(&earlier.commit))
+    }
+
+    /// Working trees follow a rename by git itself. Meanwhile our own ref holds the commit.
+    async fn rename(self, earlier: &EarlierBranch) -> Result<Self, LocalError> {
+        let Branch { short, agent, .. } = &self.branch;
+        self.change(&format!("update {agent} {}\n", earlier.commit), "keep the earlier branch").await?;
+        let arguments = ["branch", "--move", "--end-of-options", short, &earlier.kept_as];
+        self.git.run(self.of, &arguments, "rename the earlier branch").await?;
+        point("branch.renamed");
+        Self::read(self.git, self.of, self.branch).await
+    }
+
+    /// Changes that keep what earlier agents left: their branch, and commits that were never put on it.
+    fn kept(&self, start: &BranchStart) -> String {
+        let mut changes = String::new();
+        let earlier = start.earlier.as_ref();
+        if let Some(EarlierBranch { commit, kept_as }) = earlier {
+            let head = head_of(kept_as);
+            if self.value(&head).is_none() {
+                changes.push_str(&format!("create {head} {commit}\n"));
+            }
+        }
+        let left = self.value(&self.branch.agent).filter(|left| **left != start.commit);
+        if let Some(left) = left.filter(|left| earlier.is_none_or(|earlier| earlier.commit != **left)) {
+            changes.push_str(&format!("update {} {left}\n", self.branch.kept(left)));
+        }
+        changes
+    }
+
+    fn taken_back(&self, start: &BranchStart) -> String {
+        let Branch { head, agent, published, .. } = &self.branch;
+        let ours = [agent, published].into_iter().filter_map(|name| Some((name, self.value(name)?)));
+        let mut changes: String = ours.map(|(name, value)| format!("delete {name} {value}\n")).collect();
+        if self.value(head) == Some(&start.commit) && !self.is_checked_out(head) {
+            changes.push_str(&self.given_back(start));
+        }
+        changes
+    }
+
+    /// The name goes back to the earlier branch, or is free again.
+    fn given_back(&self, start: &BranchStart) -> String {
+        let (head, begun_at) = (&self.branch.head, &start.commit);
+        let is_as_kept = |earlier: &&EarlierBranch| {
+            let kept = head_of(&earlier.kept_as);
+            self.value(&kept) == Some(&earlier.commit) && !self.is_checked_out(&kept)
+        };
+        match start.earlier.as_ref().filter(is_as_kept) {
+            Some(EarlierBranch { commit, kept_as }) => {
+                format!("update {head} {commit} {begun_at}\ndelete {} {commit}\n", head_of(kept_as))
+            }
+            None => format!("delete {head} {begun_at}\n"),
+        }
+    }
+
+    async fn change(&self, changes: &str, doing: &str) -> Result<(), LocalError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.git.feed(self.of, &["update-ref", "--stdin"], changes, doing).await.map(drop)
+    }
+}
+
+fn head_of(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}

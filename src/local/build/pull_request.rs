@@ -1,0 +1,116 @@
+//! Fetches the head of the pull request that an agent is to work on, from the repository's own remote alone.
+//!
+//! The address comes from a caller, so that git is never given it. It only selects one of the remotes that the
+//! repository has anyway.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::branch::{Branch, short_id};
+use super::git::{Git, is_reference};
+use super::work::Work;
+use crate::domain::bundle::is_object_id;
+use crate::domain::metadata::PULL_REQUEST_URL;
+use crate::domain::pull_request::PullRequest;
+use crate::domain::quiet_git::Reach;
+use crate::local::LocalError;
+use crate::local::parameters::value_of;
+
+/// A remote that takes longer does not hold the agent up.
+const LIMIT: Duration = Duration::from_secs(60);
+const FETCH: [&str; 8] = [
+    "fetch",
+    "--quiet",
+    "--no-tags",
+    "--no-prune",
+    "--no-write-fetch-head",
+    "--no-recurse-submodules",
+    "--refmap=",
+    "--end-of-options",
+];
+
+/// A remote of the repository, by name and address.
+pub(super) struct Remote {
+    pub(super) name: String,
+    pub(super) url: String,
+}
+
+/// What an agent starts from in place of the base, and what is said about it.
+#[derive(Default)]
+pub(super) struct Offered {
+    pub(super) head: Option<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// The head of the pull request that was asked for, if a remote of the repository in `directory` offers it. The commit
+/// is held by a ref of ours until `release`.
+pub(super) async fn offered(
+    work: &Work,
+    visible: &[&Path],
+    directory: &Path,
+    remotes: &[Remote],
+) -> Result<Offered, LocalError> {
+    let Some(url) = address(work) else { return Ok(Offered::default()) };
+    let git = Git::of(work, visible, Reach::Network).without_drivers(directory).await?;
+    Ok(match fetched(work, &git, directory, (url, remotes)).await {
+        Ok((number, head)) => {
+            let note = format!("the agent starts from the head {} of pull request {number}", short_id(&head));
+            Offered { head: Some(head), notes: vec![note] }
+        }
+        Err(reason) => {
+            let note = format!("the agent starts from the base and not from the pull request: {reason}");
+            Offered { head: None, notes: vec![note] }
+        }
+    })
+}
+
+/// The commit has a branch by now, or is not wanted any more.
+pub(super) async fn release(work: &Work, git: &Git, directory: &Path) {
+    if address(work).is_some() {
+        let held = held_as(work);
+        let _absent = git.run(directory, &["update-ref", "-d", &held], "release the pull request").await;
+    }
+}
+
+fn address(work: &Work) -> Option<&str> {
+    value_of(&work.build.values, PULL_REQUEST_URL).filter(|url| !url.is_empty())
+}
+
+async fn fetched(
+    work: &Work,
+    git: &Git,
+    directory: &Path,
+    (url, remotes): (&str, &[Remote]),
+) -> Result<(u64, String), String> {
+    let request = PullRequest::parse(url).ok_or("its address is not that of a pull request")?;
+    let own = remotes.iter().filter(|remote| is_reference(&remote.name));
+    let remote = own.into_iter().find(|remote| request.is_of(&remote.url));
+    let remote = &remote.ok_or("it belongs to no remote of the repository")?.name;
+    let head = &request.head;
+    let asked = async {
+        let listed = ["ls-remote", "--quiet", "--end-of-options", remote, head];
+        if git.run(directory, &listed, "ask for the pull request").await?.is_empty() {
+            return Ok(None);
+        }
+        let held = held_as(work);
+        let refspec = format!("+{head}:{held}");
+        let arguments: Vec<&str> = FETCH.into_iter().chain([remote.as_str(), &refspec]).collect();
+        git.run(directory, &arguments, "fetch the pull request").await?;
+        let commit = format!("{held}^{{commit}}");
+        git.run(directory, &["rev-parse", "--verify", &commit], "read the pull request").await.map(Some)
+    };
+    let answer: Result<Option<String>, LocalError> = match tokio::time::timeout(LIMIT, asked).await {
+        Ok(answer) => answer,
+        Err(_) => return Err(format!("remote '{remote}' did not answer within {} s", LIMIT.as_secs())),
+    };
+    match answer {
+        Ok(Some(commit)) if is_object_id(&commit) => Ok((request.number, commit)),
+        Ok(_) => Err(format!("remote '{remote}' does not offer {head}")),
+        // What git says may hold what signs in at the remote.
+        Err(_) => Err(format!("git could not fetch {head} from remote '{remote}'")),
+    }
+}
+
+fn held_as(work: &Work) -> String {
+    Branch::of(&work.workspace).agent.replacen("agents", "pulls", 1)
+}

@@ -1,0 +1,73 @@
+//! What the server tells a client about itself: the part of its caller, by the names of the caller's own tools.
+
+use super::tools::Toolsets;
+use crate::domain::access::Principal;
+use crate::domain::role::RoleKind;
+
+const OPERATOR: &str = include_str!("instructions/operator.md");
+const MANAGER: &str = include_str!("instructions/manager.md");
+const MANAGER_AGENT: &str = include_str!("instructions/manager_agent.md");
+const CODING: &str = include_str!("instructions/coding.md");
+const REVIEW: &str = include_str!("instructions/review.md");
+const PLANNING: &str = include_str!("instructions/planning.md");
+const READING: &str = include_str!("instructions/reading.md");
+/// How a fleet is led.
+const LEADING: &str = include_str!("instructions/leading.md");
+/// What an agent does about itself.
+const WORKING: &str = include_str!("instructions/working.md");
+/// How to read results.
+const RESULTS: &str = include_str!("instructions/results.md");
+
+/// The instructions for this caller. A line that names a tool the caller is not offered is left out.
+pub(super) fn of(principal: &Principal, toolsets: &Toolsets) -> String {
+    let is_offered = |word: &str| {
+        let mut own = toolsets.tools().filter(|entry| entry.action.is_offered_to(principal));
+        own.any(|entry| entry.tool.name == word)
+    };
+    let all = Toolsets::all();
+    let is_tool = |word: &str| all.tools().any(|entry| entry.tool.name == word);
+    let lines = parts(principal).iter().flat_map(|part| part.lines());
+    let kept = lines.filter(|line| words(line).filter(|word| is_tool(word)).all(is_offered));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+fn parts(principal: &Principal) -> &'static [&'static str] {
+    match (principal.kind, principal.agent) {
+        (RoleKind::Operator, None) => &[OPERATOR, LEADING],
+        (RoleKind::Manager, None) => &[MANAGER, LEADING],
+        (RoleKind::Operator | RoleKind::Manager, Some(_)) => &[MANAGER_AGENT, LEADING],
+        (RoleKind::Coding, Some(_)) => &[CODING, WORKING, RESULTS],
+        (RoleKind::Review, Some(_)) => &[REVIEW, WORKING, RESULTS],
+        (RoleKind::Planning, Some(_)) => &[PLANNING, WORKING, RESULTS],
+        (RoleKind::Coding | RoleKind::Review | RoleKind::Planning, None) => &[READING, RESULTS],
+    }
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::access::AllowedProjects;
+    use crate::domain::id::AgentId;
+
+    #[test]
+    fn every_text_fits_what_clients_keep() {
+        for kind in RoleKind::ALL {
+            for agent in [None, Some(AgentId(uuid::Uuid::nil()))] {
+                let principal = Principal {
+                    kind: *kind,
+                    name: "caller".into(),
+                    role: None,
+                    token_id: None,
+                    agent,
+                    projects: AllowedProjects::All,
+                };
+                let whole: usize = parts(&principal).iter().map(|part| part.chars().count()).sum();
+                assert!(whole <= 2_000, "{kind} {agent:?}: {whole}");
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The FUSE file systems of processes: one that never answers keeps a process from being killed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Result};
+
+/// Agents decide how many file systems they mount.
+const LONGEST_TABLE: u64 = 1024 * 1024;
+
+/// So many connections are named at once.
+const MOST_NAMED: usize = 4;
+
+/// What a person does next about processes that cannot be killed.
+pub(super) fn remedy(pids: &[u32]) -> String {
+    let files: Vec<String> = connections(pids).into_iter().take(MOST_NAMED).map(abort_file).collect();
+    if files.is_empty() {
+        return "see /proc/PID/stack for what each of them waits for, then try again".to_owned();
+    }
+    format!("as root, write 1 to {}, then try again", files.join(" and "))
+}
+
+/// Ends all waiting for the file system.
+fn abort_file(connection: u32) -> String {
+    format!("/sys/fs/fuse/connections/{connection}/abort")
+}
+
+/// The numbers of the FUSE connections that any of these processes sees mounted and this process does not.
+fn connections(pids: &[u32]) -> BTreeSet<u32> {
+    let ours = seen_by("self");
+    let theirs = pids.iter().flat_map(|pid| seen_by(&pid.to_string()));
+    theirs.filter(|connection| !ours.contains(connection)).collect()
+}
+
+/// Of a process that is gone: none.
+fn seen_by(process: &str) -> BTreeSet<u32> {
+    let table = mounts(process).unwrap_or_default();
+    String::from_utf8_lossy(&table).lines().filter_map(connection).collect()
+}
+
+fn mounts(process: &str) -> Result<Vec<u8>> {
+    let mut table = Vec::new();
+    File::open(format!("/proc/{process}/mountinfo"))?.take(LONGEST_TABLE).read_to_end(&mut table)?;
+    Ok(table)
+}
+
+/// The connection is named by the minor number of the device. No path in the line holds a space.
+fn connection(line: &str) -> Option<u32> {
+    let (mount, file_system) = line.split_once(" - ")?;
+    let kind = file_system.split_whitespace().next()?;
+    let is_fuse = kind == "fuse" || kind.starts_with("fuse.");
+    let device = mount.split_whitespace().nth(2).filter(|_| is_fuse)?;
+    device.strip_prefix("0:")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fuse_mount_names_its_connection() {
+        let of =
+            |kind: &str| connection(&format!("36 35 0:57 / /a\\040-\\040fuse rw master:1 - {kind} fuse rw"));
+        let found = ["fuse", "fuse.sshfs", "fusectl", "tmpfs"].map(of);
+        assert_eq!(found, [Some(57), Some(57), None, None]);
+        assert_eq!(connection("36 35 0:57 /"), None);
+    }
+
+    #[test]
+    fn processes_without_a_file_system_of_their_own_are_to_be_looked_at() {
+        assert_eq!(
+            remedy(&[std::process::id()]),
+            "see /proc/PID/stack for what each of them waits for, then try again"
+        );
+    }
+}

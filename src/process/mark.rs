@@ -1,0 +1,91 @@
+//! What the environment of a process says about where it belongs.
+
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::{fs, io};
+
+use rustix::process::geteuid;
+
+use super::stat::is_out_of_sight;
+
+const LONGEST_ENVIRONMENT: u64 = 8 * 1024 * 1024;
+/// A path is the longest value that is looked for.
+const LONGEST_VALUE: usize = 4 * 1024;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The value of the variable, in a process of our own user.
+    Value(String),
+    Absent,
+    /// It ended before we could look, is just becoming another program, or lets no process read its environment.
+    Unclear,
+}
+
+/// What can be said of a process without reading its environment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    Ourselves,
+    Other,
+    Gone,
+}
+
+impl Owner {
+    pub(super) fn of(pid: u32) -> io::Result<Self> {
+        match fs::metadata(format!("/proc/{pid}")) {
+            Ok(folder) if folder.uid() == geteuid().as_raw() => Ok(Self::Ourselves),
+            Ok(_) => Ok(Self::Other),
+            Err(error) if is_out_of_sight(&error) => Ok(Self::Gone),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Mark {
+    /// With which value of the variable a process of our own user was started. The process can hold this up for ever.
+    pub(super) fn read(pid: u32, key: &str) -> io::Result<Self> {
+        match environment_of(pid) {
+            Ok(environment) if environment.is_empty() => Ok(Self::Unclear),
+            Ok(environment) => Ok(value(&environment, key).map_or(Self::Absent, Self::Value)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Self::Absent),
+            Err(error) if is_out_of_sight(&error) => Ok(Self::Unclear),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What the kernel lets a program be started with fits; a process can show more of its memory as its environment.
+fn environment_of(pid: u32) -> io::Result<Vec<u8>> {
+    let mut environment = Vec::new();
+    fs::File::open(format!("/proc/{pid}/environ"))?
+        .take(LONGEST_ENVIRONMENT)
+        .read_to_end(&mut environment)?;
+    Ok(environment)
+}
+
+/// A value that is longer than any marker counts as absent: an agent decides how long it is, and it is kept.
+fn value(environment: &[u8], key: &str) -> Option<String> {
+    let entries = environment.split(|byte| *byte == 0);
+    let mut values = entries.filter_map(|entry| entry.strip_prefix(key.as_bytes())?.strip_prefix(b"="));
+    let value = values.next().filter(|value| value.len() <= LONGEST_VALUE)?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_the_value_of_exactly_that_variable() {
+        let environment = b"PATH=/bin\0AFLEET=0\0FLEET_MORE=1\0FLEET=2\0FLEET=3\0";
+        assert_eq!(value(environment, "FLEET"), Some("2".to_owned()));
+        assert_eq!(value(environment, "FLEE"), None);
+    }
+
+    #[test]
+    fn a_mark_that_is_longer_than_any_path_is_none() {
+        let of_length =
+            |length: usize| value(format!("A=1\0FLEET={}\0", "x".repeat(length)).as_bytes(), "FLEET");
+        assert_eq!(of_length(4_096).map(|value| value.len()), Some(4_096));
+        assert_eq!(of_length(4_097), None);
+    }
+}

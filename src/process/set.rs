@@ -1,0 +1,67 @@
+//! A set of processes that is looked at again and again: of a workspace, of a run or of a session.
+
+use std::io;
+
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use super::identity::boot_id;
+use super::stat::{Listing, Stat};
+use super::tree::Tree;
+use super::{Marker, ProcessId};
+
+/// A process of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) id: ProcessId,
+    pub(crate) parent: u32,
+}
+
+impl Member {
+    pub(super) fn of(stat: &Stat, boot_id: Uuid) -> Self {
+        Self { id: ProcessId::from_stat(stat, boot_id), parent: stat.parent }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ProcessSet(Option<Rule>);
+
+#[derive(Debug)]
+enum Rule {
+    Tree(Tree),
+    Session(u32),
+}
+
+impl ProcessSet {
+    /// The processes that carry the marker, and those that hang on them.
+    pub(crate) fn marked(marker: Marker) -> Self {
+        Self(Some(Rule::Tree(Tree::new(marker))))
+    }
+
+    /// The processes of the session that this process leads.
+    pub(super) fn session(leader: u32) -> Self {
+        Self(Some(Rule::Session(leader)))
+    }
+
+    /// The processes that run now; looks away from threads that must not wait.
+    pub(crate) async fn look(&mut self) -> io::Result<Vec<Member>> {
+        let taken = self.0.take().ok_or_else(|| io::Error::other("a search for processes broke off"))?;
+        let (rule, found) = spawn_blocking(move || looked(taken)).await.map_err(io::Error::other)?;
+        self.0 = Some(rule);
+        found
+    }
+}
+
+fn looked(mut rule: Rule) -> (Rule, io::Result<Vec<Member>>) {
+    let found = match &mut rule {
+        Rule::Tree(tree) => tree.look(),
+        Rule::Session(leader) => members(*leader),
+    };
+    (rule, found)
+}
+
+fn members(session: u32) -> io::Result<Vec<Member>> {
+    let boot_id = boot_id()?;
+    let stats = Listing::read()?.running.into_iter().filter(|stat| stat.session == session);
+    Ok(stats.map(|stat| Member::of(&stat, boot_id)).collect())
+}

@@ -1,0 +1,200 @@
+//! The process table with the mark of every process in it, read once for all callers that ask at the same time.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use std::{io, process};
+
+use super::mark::{Mark, Owner};
+use super::namespace::{Namespace, Nesting};
+use super::reading;
+use super::stat::{Listing, Stat};
+
+static SHARED: Mutex<Shared> = Mutex::new(Shared { latest: None, is_being_read: false });
+static READ: Condvar = Condvar::new();
+
+/// The table that was read last, and whether a caller is reading the next one.
+struct Shared {
+    latest: Option<Arc<Table>>,
+    is_being_read: bool,
+}
+
+/// The process table without ourselves and those above us.
+#[derive(Debug)]
+pub(super) struct Table {
+    begun_at: Instant,
+    key: String,
+    pub(super) stats: Vec<Stat>,
+    marks: HashMap<u32, Mark>,
+    /// The PID namespace of each process below our own namespace.
+    inside: HashMap<u32, Namespace>,
+    /// The PID namespace that a process beside us has for its children, where it is not ours.
+    made: HashMap<u32, Namespace>,
+    running: HashSet<u32>,
+    ended: HashSet<u32>,
+    /// Our own session and group, and every process we descend from.
+    spared: HashSet<u32>,
+}
+
+impl Table {
+    /// A table whose reading began after that moment, with the values of this variable. Many workspaces that end
+    /// together look again and again: a caller that waited for another one takes what the next one reads.
+    pub(super) fn since(asked_at: Instant, key: &str) -> io::Result<Arc<Self>> {
+        let must_wait = |shared: &mut Shared| shared.serving(asked_at, key).is_none() && shared.is_being_read;
+        let mut shared = READ.wait_while(shared(), must_wait).unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = shared.serving(asked_at, key) {
+            return Ok(table);
+        }
+        shared.is_being_read = true;
+        drop(shared);
+        let turn = Turn;
+        let table = Arc::new(Self::read(key)?);
+        turn.end_with(&table);
+        Ok(table)
+    }
+
+    pub(super) fn is_marked(&self, pid: u32, value: &str) -> bool {
+        matches!(self.marks.get(&pid), Some(Mark::Value(known)) if known == value)
+    }
+
+    /// Every value of the variable.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.marks.values().filter_map(|mark| match mark {
+            Mark::Value(value) => Some(value.as_str()),
+            Mark::Absent | Mark::Unclear => None,
+        })
+    }
+
+    /// The processes that might belong to anything, or have left a child that is not listed.
+    pub(super) fn unclear(&self) -> HashSet<u32> {
+        let unclear = self.marks.iter().filter(|(_, mark)| **mark == Mark::Unclear);
+        unclear.map(|(pid, _)| *pid).chain(self.ended.iter().copied()).collect()
+    }
+
+    /// A session or group with a process of the workspace in it is the workspace's when its leader is, or is
+    /// gone. With someone else's leader (a person who exported the marker in a terminal) only the marked
+    /// processes in it are.
+    pub(super) fn may_lead(&self, leader: u32, found: &HashSet<u32>) -> bool {
+        !self.spared.contains(&leader) && (found.contains(&leader) || !self.running.contains(&leader))
+    }
+
+    /// The PID namespaces that these processes are in or have made.
+    pub(super) fn namespaces(&self, found: &HashSet<u32>) -> HashSet<&Namespace> {
+        found.iter().filter_map(|pid| self.inside.get(pid).or_else(|| self.made.get(pid))).collect()
+    }
+
+    pub(super) fn is_inside(&self, pid: u32, namespaces: &HashSet<&Namespace>) -> bool {
+        self.inside.get(&pid).is_some_and(|namespace| namespaces.contains(namespace))
+    }
+
+    /// What a caller did before asking is seen only by a reading that began afterwards.
+    fn serves(&self, asked_at: Instant, key: &str) -> bool {
+        self.begun_at >= asked_at && self.key == key
+    }
+
+    fn read(key: &str) -> io::Result<Self> {
+        let begun_at = Instant::now();
+        let Listing { running: all, ended } = Listing::read()?;
+        let above = ourselves_and_above(&all);
+        let running = all.iter().map(|stat| stat.pid).collect();
+        let spared = above.iter().flat_map(|stat| [stat.pid, stat.session, stat.group]).collect();
+        let stats: Vec<Stat> = all.into_iter().filter(|stat| !above.contains(stat)).collect();
+        let Sorted { mut marks, inside, made, to_read } = Sorted::of(&stats)?;
+        marks.extend(reading::marks(to_read, key)?);
+        let key = key.to_owned();
+        Ok(Self { begun_at, key, stats, marks, inside, made, running, ended, spared })
+    }
+}
+
+impl Shared {
+    fn serving(&self, asked_at: Instant, key: &str) -> Option<Arc<Table>> {
+        self.latest.as_ref().filter(|table| table.serves(asked_at, key)).map(Arc::clone)
+    }
+}
+
+fn shared() -> MutexGuard<'static, Shared> {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One caller's turn to read; the lock is free meanwhile.
+struct Turn;
+
+impl Turn {
+    fn end_with(self, table: &Arc<Table>) {
+        shared().latest = Some(Arc::clone(table));
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        shared().is_being_read = false;
+        READ.notify_all();
+    }
+}
+
+/// What is known of processes before any environment is read.
+#[derive(Default)]
+struct Sorted {
+    marks: HashMap<u32, Mark>,
+    inside: HashMap<u32, Namespace>,
+    made: HashMap<u32, Namespace>,
+    to_read: Vec<Stat>,
+}
+
+impl Sorted {
+    fn of(stats: &[Stat]) -> io::Result<Self> {
+        let ours = Namespace::ours();
+        let mut sorted = Self::default();
+        for stat in stats {
+            match Owner::of(stat.pid)? {
+                Owner::Ourselves => sorted.add(stat, ours.as_ref()),
+                Owner::Other => drop(sorted.marks.insert(stat.pid, Mark::Absent)),
+                Owner::Gone => drop(sorted.marks.insert(stat.pid, Mark::Unclear)),
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// A process in a PID namespace belongs to the first process there, which alone is read: what an agent starts in its
+    /// namespace cannot make us wait.
+    fn add(&mut self, stat: &Stat, ours: Option<&Namespace>) {
+        let nesting = Nesting::of(stat.pid);
+        match nesting {
+            Nesting::Beside => {
+                let made = Namespace::of_children(stat.pid).filter(|made| Some(made) != ours);
+                self.made.extend(made.map(|made| (stat.pid, made)));
+            }
+            Nesting::First | Nesting::Below => {
+                self.inside.extend(Namespace::of(stat.pid).map(|namespace| (stat.pid, namespace)));
+            }
+        }
+        match nesting {
+            Nesting::Beside | Nesting::First => self.to_read.push(*stat),
+            Nesting::Below => drop(self.marks.insert(stat.pid, Mark::Absent)),
+        }
+    }
+}
+
+fn ourselves_and_above(all: &[Stat]) -> Vec<Stat> {
+    let mut above = Vec::new();
+    let mut pid = process::id();
+    while let Some(stat) = all.iter().find(|stat| stat.pid == pid) {
+        above.push(*stat);
+        pid = stat.parent;
+    }
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_serves_those_who_asked_before_it_began_and_nobody_later() {
+        let before = Instant::now();
+        let table = Table::read("FLEET_WORKSPACE").unwrap();
+        let after = Instant::now();
+        let serves = [(before, "FLEET_WORKSPACE"), (after, "FLEET_WORKSPACE"), (before, "FLEET_OTHER")];
+        assert_eq!(serves.map(|(asked_at, key)| table.serves(asked_at, key)), [true, false, false]);
+    }
+}

@@ -1,0 +1,272 @@
+//! What agents have used: counters that only grow, and what each day added to them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{FromRow, Row};
+
+use super::Store;
+use super::error::StoreError;
+use super::journal_window::day_of;
+use super::row::{Columns, count, micros};
+use super::runs::signed;
+use crate::domain::id::AgentId;
+use crate::domain::usage::{Figures, Mark, Spender, Step, UsageTotal};
+
+/// The first figure of an agent older than this belongs to the day of its creation: when it was used is unknown.
+const KNOWN_FROM_THE_START: TimeDelta = TimeDelta::hours(24);
+
+/// A figure that one of an agent's counters was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageTold {
+    pub agent: AgentId,
+    pub source: String,
+    pub spender: Spender,
+    pub mark: Mark,
+}
+
+/// What came of figures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UsageCounted {
+    /// The new totals of those agents that have any.
+    pub changed: Vec<(AgentId, UsageTotal)>,
+    /// Agents that told what cannot be true.
+    pub rejected: Vec<AgentId>,
+}
+
+macro_rules! select_totals {
+    ($columns:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " d.spender, CAST(sum(d.input_tokens) AS BIGINT) AS input_tokens, ",
+            "CAST(sum(d.output_tokens) AS BIGINT) AS output_tokens, CAST(sum(d.cost_micros) AS BIGINT) AS cost_micros, ",
+            "CAST(sum(d.unknown_runs) AS BIGINT) AS unknown_runs FROM usage_days d ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Counts figures; one that was counted before adds nothing. A counter of an agent that is unknown is left out.
+    pub async fn usage_count(
+        &self,
+        told: &[UsageTold],
+        at: DateTime<Utc>,
+    ) -> Result<UsageCounted, StoreError> {
+        let mut counted = UsageCounted::default();
+        let mut tx = self.begin().await?;
+        for told in told {
+            match count_one(&mut tx, told, at).await? {
+                Some(Step::Grown { .. }) => {
+                    counted.changed.push((told.agent, total_of(&mut tx, told.agent).await?));
+                }
+                Some(Step::Absurd) => counted.rejected.push(told.agent),
+                Some(Step::Same) | None => {}
+            }
+        }
+        tx.commit().await?;
+        Ok(counted)
+    }
+
+    /// Notes a run whose engine told no figures, once; the agent's new total if that is news.
+    pub async fn usage_unknown(
+        &self,
+        (agent, source): (AgentId, &str),
+        spender: Spender,
+        at: DateTime<Utc>,
+    ) -> Result<Option<UsageTotal>, StoreError> {
+        let mut tx = self.begin().await?;
+        let noted = sqlx::query(
+            "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens) \
+             SELECT id, $2, 0, 0, 0 FROM agents WHERE id = $1 ON CONFLICT (agent_id, source) DO NOTHING",
+        );
+        if noted.bind(agent.0).bind(source).execute(&mut *tx).await?.rows_affected() == 0 {
+            return Ok(None);
+        }
+        let unknown = Added { figures: Figures::default(), unknown_runs: 1 };
+        add(&mut tx, agent, (day_of(micros(at)), spender), &unknown).await?;
+        let total = total_of(&mut tx, agent).await?;
+        tx.commit().await?;
+        Ok(Some(total))
+    }
+
+    pub async fn usage_of(&self, agent: AgentId) -> Result<UsageTotal, StoreError> {
+        let mut connection = self.read.acquire().await?;
+        Ok(total_of(&mut connection, agent).await?)
+    }
+
+    /// The totals of every live agent that has any.
+    pub async fn usage_live(&self) -> Result<Vec<(AgentId, UsageTotal)>, StoreError> {
+        let rows: Vec<SqliteRow> = sqlx::query(select_totals!(
+            "d.agent_id,",
+            "JOIN agents a ON a.id = d.agent_id WHERE a.deleted_at IS NULL GROUP BY d.agent_id, d.spender \
+             ORDER BY d.agent_id"
+        ))
+        .fetch_all(&self.read)
+        .await?;
+        let mut totals: Vec<(AgentId, UsageTotal)> = Vec::new();
+        for row in rows {
+            let (agent, part) = (row.id("agent_id", AgentId)?, Part::from_row(&row)?);
+            match totals.last_mut().filter(|(last, _)| *last == agent) {
+                Some((_, total)) => *total = part.added_to(total),
+                None => totals.push((agent, part.added_to(&UsageTotal::default()))),
+            }
+        }
+        Ok(totals)
+    }
+
+    /// What all agents used on the UTC day of this moment, those deleted since included.
+    pub async fn usage_on(&self, at: DateTime<Utc>) -> Result<UsageTotal, StoreError> {
+        let parts: Vec<Part> = sqlx::query_as(select_totals!("", "WHERE d.day = $1 GROUP BY d.spender"))
+            .bind(day_of(micros(at)))
+            .fetch_all(&self.read)
+            .await?;
+        Ok(sum(&parts))
+    }
+}
+
+/// None when the agent is unknown.
+async fn count_one(
+    connection: &mut SqliteConnection,
+    told: &UsageTold,
+    at: DateTime<Utc>,
+) -> Result<Option<Step>, sqlx::Error> {
+    let created_at: Option<i64> = sqlx::query_scalar("SELECT created_at FROM agents WHERE id = $1")
+        .bind(told.agent.0)
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(created_at) = created_at else { return Ok(None) };
+    let known = mark_of(connection, told).await?;
+    let is_from_before =
+        known.is_none() && told.spender == Spender::Agent && created_at < micros(at - KNOWN_FROM_THE_START);
+    let day = day_of(if is_from_before { created_at } else { micros(at) });
+    let step = Mark::step(known, told.mark, &day_total(connection, told.agent, day).await?);
+    if let Step::Grown { mark, added } = &step {
+        keep_mark(connection, told, mark).await?;
+        let added = Added { figures: *added, unknown_runs: 0 };
+        add(connection, told.agent, (day, told.spender), &added).await?;
+    }
+    Ok(Some(step))
+}
+
+async fn mark_of(connection: &mut SqliteConnection, told: &UsageTold) -> Result<Option<Mark>, sqlx::Error> {
+    let row = sqlx::query(
+        "SELECT generation, input_tokens, output_tokens, cost_micros FROM usage_counters \
+         WHERE agent_id = $1 AND source = $2",
+    );
+    let row = row.bind(told.agent.0).bind(&told.source).fetch_optional(connection).await?;
+    row.map(|row| Ok(Mark { generation: row.try_get("generation")?, highest: figures(&row)? })).transpose()
+}
+
+async fn keep_mark(
+    connection: &mut SqliteConnection,
+    told: &UsageTold,
+    mark: &Mark,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens, cost_micros) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (agent_id, source) DO UPDATE SET \
+         generation = excluded.generation, input_tokens = excluded.input_tokens, \
+         output_tokens = excluded.output_tokens, cost_micros = excluded.cost_micros",
+    )
+    .bind(told.agent.0)
+    .bind(&told.source)
+    .bind(mark.generation)
+    .bind(signed(mark.highest.input_tokens))
+    .bind(signed(mark.highest.output_tokens))
+    .bind(mark.highest.cost_micros.map(signed))
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+/// What is added to a day.
+struct Added {
+    figures: Figures,
+    unknown_runs: i64,
+}
+
+async fn add(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+    (day, spender): (i64, Spender),
+    added: &Added,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO usage_days (agent_id, day, spender, input_tokens, output_tokens, cost_micros, unknown_runs) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (agent_id, day, spender) DO UPDATE SET \
+         input_tokens = usage_days.input_tokens + excluded.input_tokens, \
+         output_tokens = usage_days.output_tokens + excluded.output_tokens, \
+         cost_micros = CASE WHEN usage_days.cost_micros IS NULL THEN excluded.cost_micros \
+         ELSE usage_days.cost_micros + coalesce(excluded.cost_micros, 0) END, \
+         unknown_runs = usage_days.unknown_runs + excluded.unknown_runs",
+    )
+    .bind(agent.0)
+    .bind(day)
+    .bind(spender.word())
+    .bind(signed(added.figures.input_tokens))
+    .bind(signed(added.figures.output_tokens))
+    .bind(added.figures.cost_micros.map(signed))
+    .bind(added.unknown_runs)
+    .execute(connection)
+    .await
+    .map(drop)
+}
+
+async fn total_of(connection: &mut SqliteConnection, agent: AgentId) -> Result<UsageTotal, sqlx::Error> {
+    let query = sqlx::query_as(select_totals!("", "WHERE d.agent_id = $1 GROUP BY d.spender"));
+    Ok(sum(&query.bind(agent.0).fetch_all(connection).await?))
+}
+
+async fn day_total(
+    connection: &mut SqliteConnection,
+    agent: AgentId,
+    day: i64,
+) -> Result<Figures, sqlx::Error> {
+    let query = sqlx::query_as(select_totals!("", "WHERE d.agent_id = $1 AND d.day = $2 GROUP BY d.spender"));
+    let parts: Vec<Part> = query.bind(agent.0).bind(day).fetch_all(connection).await?;
+    Ok(sum(&parts).all)
+}
+
+/// A spender's part of a total.
+struct Part {
+    spender: Spender,
+    figures: Figures,
+    unknown_runs: u64,
+}
+
+impl Part {
+    fn added_to(&self, total: &UsageTotal) -> UsageTotal {
+        let own = match self.spender {
+            Spender::Agent => total.own.plus(&self.figures),
+            Spender::Member => total.own,
+        };
+        UsageTotal {
+            own,
+            all: total.all.plus(&self.figures),
+            unknown_runs: total.unknown_runs.saturating_add(self.unknown_runs),
+        }
+    }
+}
+
+fn sum(parts: &[Part]) -> UsageTotal {
+    parts.iter().fold(UsageTotal::default(), |total, part| part.added_to(&total))
+}
+
+fn figures(row: &SqliteRow) -> Result<Figures, sqlx::Error> {
+    Ok(Figures {
+        input_tokens: count(row.try_get("input_tokens")?),
+        output_tokens: count(row.try_get("output_tokens")?),
+        cost_micros: row.try_get::<Option<i64>, _>("cost_micros")?.map(count),
+    })
+}
+
+impl FromRow<'_, SqliteRow> for Part {
+    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            spender: row.word("spender", Spender::parse)?,
+            figures: figures(row)?,
+            unknown_runs: count(row.try_get("unknown_runs")?),
+        })
+    }
+}

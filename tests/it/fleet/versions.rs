@@ -1,0 +1,149 @@
+//! Pushes of a template: what is created right after one is made of it, with the parameters that it declares.
+
+use fleet_mcp::app::agents::{CreateAgent, RequestToken};
+use fleet_mcp::app::error::Code;
+use fleet_mcp::domain::access::AllowedProjects;
+use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::role::RoleKind;
+use serde_json::Value;
+
+use crate::harness::{
+    CoderStub, Crew, Fault, FaultProxy, Matches, Pace, ParamSpec, Rule, RunningFleet, Scene, When, caller,
+    create_command, eventually, operator, stub, template,
+};
+
+const LOOKUP: &str = "GET /api/v2/organizations/";
+
+/// The template's next version: it has one more parameter, and a preset for reviewers that fills it.
+fn push(coder: &CoderStub) {
+    let spec = template("setup").param(ParamSpec::text("region").default("eu"));
+    coder.template_add(spec.preset("planner", &[("region", "us")]));
+}
+
+/// The version that the newest build of a workspace was made of, and the one that is active.
+async fn versions(coder: &CoderStub, name: &str) -> (Value, Value) {
+    let found = coder.api().get("/api/v2/templates?q=exact_name:setup").await.body;
+    let workspace = coder.workspace(name);
+    (workspace["latest_build"]["template_version_id"].clone(), found[0]["active_version_id"].clone())
+}
+
+async fn parameter(coder: &CoderStub, name: &str, parameter: &str) -> Option<String> {
+    let build = coder.workspace(name)["latest_build"]["id"].as_str().unwrap().to_owned();
+    let values = coder.api().get(&format!("/api/v2/workspacebuilds/{build}/parameters")).await.body;
+    let value = values.as_array().unwrap().iter().find(|value| value["name"] == parameter)?["value"].clone();
+    value.as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_create_right_after_a_push_is_made_of_the_new_version() {
+    let scene = Scene::new(Pace::Instant).await;
+    push(&scene.coder);
+    let request = CreateAgent { role: Some("planner".into()), ..create_command("one") };
+    scene.running.fleet.agent_create(&operator(), request).await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let (used, active) = versions(&scene.coder, "one").await;
+    assert_eq!(used, active);
+    let region = parameter(&scene.coder, "one", "region").await;
+    assert_eq!(region.as_deref(), Some("us"), "the preset of the new version counts");
+}
+
+#[tokio::test]
+async fn what_a_push_requires_is_asked_for_at_once() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.coder.template_add(template("setup").param(ParamSpec::text("region")));
+    let refused = scene.running.create("one").await.unwrap_err();
+    let told = "template 'setup' requires the parameter 'region': set it under [parameters] in the project file of \
+                'setup'";
+    assert_eq!((refused.code(), refused.to_string().as_str()), (Code::InvalidInput, told));
+    assert_eq!(scene.coder.workspaces(), []);
+}
+
+#[tokio::test]
+async fn a_push_while_coder_is_away_counts_for_what_was_accepted_meanwhile() {
+    let coder = stub(Pace::Instant).await;
+    let mut proxy = FaultProxy::start(coder.url()).await;
+    let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
+    proxy.down().await;
+    eventually("the outage is noticed", async || !running.fleet.health().now().is_reachable()).await;
+    let created = running.create("one").await.unwrap();
+    assert_eq!(created.agent.agent.sighting.status, AgentStatus::Pending);
+    push(&coder);
+    proxy.up().await;
+    running.becomes("one", AgentStatus::Idle).await;
+    let (used, active) = versions(&coder, "one").await;
+    assert_eq!(used, active);
+}
+
+#[tokio::test]
+async fn a_coder_that_does_not_tell_the_version_holds_the_create_up_and_loses_nothing() {
+    let scene = Scene::new(Pace::Instant).await;
+    let lookup = Matches::call("GET", "/api/v2/organizations/{org}/templates/{name}");
+    scene.coder.fault(Rule { matches: lookup, when: When::First(6), kind: Fault::ErrorBefore });
+    let created = scene.running.create("one").await.unwrap();
+    assert!(created.operation.is_some());
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    assert_eq!(scene.coder.workspaces().len(), 1);
+}
+
+/// How often the active version of a template was looked up.
+fn n_lookups(coder: &CoderStub) -> usize {
+    coder.calls().iter().filter(|(call, _)| call.starts_with(LOOKUP)).map(|(_, n)| n).sum()
+}
+
+#[tokio::test]
+async fn a_create_that_is_not_permitted_asks_coder_for_nothing() {
+    let scene = Scene::new(Pace::Instant).await;
+    let before = n_lookups(&scene.coder);
+    let mut manager = caller(RoleKind::Manager, "manager");
+    manager.principal.projects = AllowedProjects::Only(vec!["other".to_owned()]);
+    let refused = scene.running.fleet.agent_create(&manager, create_command("one")).await.unwrap_err();
+    assert_eq!((refused.code(), n_lookups(&scene.coder)), (Code::Forbidden, before));
+}
+
+#[tokio::test]
+async fn a_repeated_request_is_answered_from_the_record() {
+    let scene = Scene::new(Pace::Instant).await;
+    let request = Some(RequestToken { key: "k".into(), fingerprint: [1; 32] });
+    let request = CreateAgent { request, ..create_command("one") };
+    let first = scene.running.fleet.agent_create(&operator(), request.clone()).await.unwrap();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    let before = n_lookups(&scene.coder);
+    let again = scene.running.fleet.agent_create(&operator(), request).await.unwrap();
+    assert_eq!((again.operation, n_lookups(&scene.coder)), (first.operation, before));
+}
+
+#[tokio::test]
+async fn a_create_right_after_its_template_was_removed_names_the_projects_there_are() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.coder.template_remove("setup");
+    let refused = scene.running.create("one").await.unwrap_err();
+    let told = "project 'setup' not found; there are: dataone, fleet";
+    assert_eq!((refused.code(), refused.to_string().as_str()), (Code::NotFound, told));
+    assert_eq!(scene.running.status("one"), None);
+}
+
+#[tokio::test]
+async fn a_template_that_is_removed_while_coder_is_away_ends_what_was_accepted_with_that_reason() {
+    let coder = stub(Pace::Instant).await;
+    let mut proxy = FaultProxy::start(coder.url()).await;
+    let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
+    proxy.down().await;
+    eventually("the outage is noticed", async || !running.fleet.health().now().is_reachable()).await;
+    running.create("one").await.unwrap();
+    coder.template_remove("setup");
+    proxy.up().await;
+    running.becomes("one", AgentStatus::Failed).await;
+    let reason = running.show("one").await.unwrap().agent.sighting.reason.clone();
+    assert!(reason.contains("project 'setup' not found; there are: dataone, fleet"), "{reason}");
+    assert_eq!(coder.workspaces(), []);
+}
+
+#[tokio::test]
+async fn on_the_embedded_coder_a_changed_project_file_counts_for_the_next_create() {
+    let crew = Crew::new().await;
+    crew.site.files.projects.lock().unwrap().last_mut().unwrap().default_role = "reviewer".to_owned();
+    crew.create("one", "say ready").await;
+    crew.running.becomes("one", AgentStatus::Idle).await;
+    let shown = crew.local.api().get("/api/v2/users/me/workspace/one").await.body;
+    assert_eq!(shown["outdated"], false, "it is made of what the file says now");
+}
