@@ -55,6 +55,9 @@ pub enum CliError {
     /// Work that builds on commits which the repository for it lacks.
     #[error("the work of '{agent}' builds on {} that {} does not have: {}", commits(missing), directory.display(), named(missing))]
     MissingBase { agent: String, directory: PathBuf, missing: Vec<String> },
+    /// No name in a rescue's bundle can become a branch.
+    #[error("the bundle of '{agent}' holds nothing that can become a branch")]
+    NothingToRestore { agent: String, bundle: Option<String> },
     #[error("the command was interrupted")]
     Interrupted,
     #[error("prepare the HTTP client")]
@@ -80,7 +83,7 @@ impl CliError {
                 Exit::Failed
             }
             Self::Save { .. } | Self::Malformed { .. } | Self::NoProgram => Exit::Failed,
-            Self::Git { .. } | Self::MissingBase { .. } => Exit::Failed,
+            Self::Git { .. } | Self::MissingBase { .. } | Self::NothingToRestore { .. } => Exit::Failed,
             Self::Interrupted | Self::Client(_) | Self::Output(_) => Exit::Failed,
         }
     }
@@ -121,6 +124,10 @@ impl CliError {
                 let them = if missing.len() == 1 { "it" } else { "them" };
                 format!("Give --into a clone of the project's repository that has {them}.")
             }
+            Self::NothingToRestore { bundle, .. } => match bundle {
+                Some(path) => format!("Run 'git bundle list-heads {path}' to see what it holds."),
+                None => "Run 'fleet-mcp rescue list' to see what else was saved.".into(),
+            },
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
             }
@@ -152,7 +159,7 @@ impl CliError {
 
     /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
     fn own_code(&self) -> &'static str {
-        if matches!(self, Self::Git { .. } | Self::MissingBase { .. }) {
+        if matches!(self, Self::Git { .. } | Self::MissingBase { .. } | Self::NothingToRestore { .. }) {
             return "GIT_FAILED";
         }
         match self.exit() {

@@ -1,6 +1,6 @@
 //! The head of a git bundle: the commits it builds on, and the commits it holds, each with its name.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 /// The head of a bundle with more branches than anything restores is far smaller.
 const LONGEST: u64 = 4 * 1024 * 1024;
@@ -14,19 +14,30 @@ pub struct Header {
 }
 
 impl Header {
-    /// Lines of text up to an empty one: the version, what it builds on, and the commits it holds.
-    pub fn read(bundle: impl BufRead) -> Self {
-        let lines = bundle.take(LONGEST).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+    /// Lines up to an empty one: the version, what it builds on, and the commits it holds. Subjects of commits and names
+    /// of branches are any bytes; in those that are not UTF-8 the others are replaced.
+    pub fn read(bundle: impl BufRead) -> io::Result<Self> {
         let mut header = Self::default();
-        for line in lines.filter(|line| !line.starts_with(['#', '@'])) {
-            if let Some(needed) = line.strip_prefix('-') {
-                let id = needed.split(' ').next().filter(|id| is_object_id(id));
-                header.needs.extend(id.map(str::to_owned));
-            } else if let Some((id, name)) = line.split_once(' ').filter(|(id, _)| is_object_id(id)) {
-                header.heads.push((id.to_owned(), name.to_owned()));
+        for line in bundle.take(LONGEST).split(b'\n') {
+            let line = line?;
+            if line.is_empty() {
+                break;
             }
+            header.take(&String::from_utf8_lossy(&line));
         }
-        header
+        Ok(header)
+    }
+
+    fn take(&mut self, line: &str) {
+        if line.starts_with(['#', '@']) {
+            return;
+        }
+        if let Some(needed) = line.strip_prefix('-') {
+            let id = needed.split(' ').next().filter(|id| is_object_id(id));
+            self.needs.extend(id.map(str::to_owned));
+        } else if let Some((id, name)) = line.split_once(' ').filter(|(id, _)| is_object_id(id)) {
+            self.heads.push((id.to_owned(), name.to_owned()));
+        }
     }
 }
 
@@ -51,7 +62,25 @@ mod tests {
         );
         let expected =
             Header { needs: vec![id("1"), id("2")], heads: vec![(id("3"), "refs/rescue/work".to_owned())] };
-        assert_eq!(Header::read(text.as_bytes()), expected);
-        assert_eq!(Header::read("# v2 git bundle\n\n".as_bytes()), Header::default());
+        assert_eq!(Header::read(text.as_bytes()).unwrap(), expected);
+        assert_eq!(Header::read("# v2 git bundle\n\n".as_bytes()).unwrap(), Header::default());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_hide_no_line() {
+        let [base, odd, work] = ["1", "2", "3"].map(|digit| digit.repeat(40));
+        let head = [
+            b"# v2 git bundle\n-",
+            base.as_bytes(),
+            b" caf\xe9\n",
+            odd.as_bytes(),
+            b" refs/rescue/branches/x\xff\n",
+            work.as_bytes(),
+            b" refs/rescue/work\n\nPACK\xff",
+        ];
+        let head = head.concat();
+        let names = ["refs/rescue/branches/x\u{fffd}", "refs/rescue/work"].map(str::to_owned);
+        let heads = [odd, work].into_iter().zip(names).collect();
+        assert_eq!(Header::read(&*head).unwrap(), Header { needs: vec![base], heads });
     }
 }

@@ -90,7 +90,7 @@ impl Parcel {
 
 /// Where the agent stood; where it had no commit of its own there, the first of its other branches.
 fn commit_of(bundle: impl BufRead) -> Option<String> {
-    let heads = Header::read(bundle).heads;
+    let heads = Header::read(bundle).ok()?.heads;
     let work = heads.iter().find(|(_, name)| name == WORK).or(heads.first());
     work.map(|(id, _)| id.clone())
 }

@@ -35,8 +35,9 @@ struct Download(PathBuf);
 
 impl Download {
     fn header(&self) -> Result<Header, CliError> {
-        let file = File::open(&self.0).map_err(|source| CliError::File { path: self.0.clone(), source })?;
-        Ok(Header::read(BufReader::new(file)))
+        let unreadable = |source| CliError::File { path: self.0.clone(), source };
+        let file = File::open(&self.0).map_err(unreadable)?;
+        Header::read(BufReader::new(file)).map_err(unreadable)
     }
 }
 
@@ -112,25 +113,13 @@ async fn restore(
         .map_err(|error| CliError::usage(error.to_string(), "Compare the versions of server and command."))?;
     let others = OTHERS.map(|(_, place)| format!("{place}/{agent}"));
     let known = repository.branches(&[&others[..], &["rescue".to_owned()]].concat()).await?;
-    let mut plan = Plan { known, id: &rescue.id, heads: Vec::new(), left_out: 0 };
-    let work = heads.iter().find(|(_, name)| name == WORK);
-    if let Some((commit, name)) = work {
-        let branch = plan.free_name(format!("rescue/{agent}"), commit);
-        plan.heads.push(Head { name: name.clone(), branch });
+    let plan = Plan::of(heads, known, (&agent, &rescue.id));
+    if plan.heads.is_empty() {
+        return Err(CliError::NothingToRestore { agent: agent.to_string(), bundle: rescue.path.clone() });
     }
-    for (commit, name) in heads {
-        let Some((place, short)) = other_place(name) else { continue };
-        if plan.n_others() < MOST_OTHERS && is_plain(short) {
-            plan.add(commit, name, format!("{place}/{agent}/{short}"));
-        } else {
-            plan.left_out += 1;
-        }
-    }
-    if !plan.heads.is_empty() {
-        repository.fetch(bundle, &plan.heads).await?;
-    }
+    repository.fetch(bundle, &plan.heads).await?;
     let mut branches: Vec<String> = plan.heads.iter().map(|head| head.branch.clone()).collect();
-    if let Some((commit, _)) = work {
+    if let Some((commit, _)) = heads.iter().find(|(_, name)| name == WORK) {
         // What cannot be compared keeps its branch.
         let contained = repository.part_of(commit, &others).await.unwrap_or_default();
         let (contained, own) = branches.into_iter().partition::<Vec<_>, _>(|name| contained.contains(name));
@@ -138,14 +127,14 @@ async fn restore(
         repository.drop_branches(&made.collect::<Vec<_>>()).await?;
         branches = own;
     }
-    let branch = if branches.is_empty() { String::new() } else { branches.remove(0) };
+    let mut branches = branches.into_iter();
     Ok(Restored {
         id: rescue.id.clone(),
         agent_name: agent.to_string(),
         repository: repository.path().to_owned(),
-        branch,
+        branch: branches.next().unwrap_or_default(),
         commit: rescue.commit.clone().unwrap_or_default(),
-        branches,
+        branches: branches.collect(),
         left_out: plan.left_out,
     })
 }
@@ -159,7 +148,28 @@ struct Plan<'a> {
     left_out: usize,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    fn of(
+        heads: &[(String, String)],
+        known: HashMap<String, String>,
+        (agent, id): (&AgentName, &'a str),
+    ) -> Self {
+        let mut plan = Self { known, id, heads: Vec::new(), left_out: 0 };
+        if let Some((commit, name)) = heads.iter().find(|(_, name)| name == WORK) {
+            let branch = plan.free_name(format!("rescue/{agent}"), commit);
+            plan.heads.push(Head { name: name.clone(), branch });
+        }
+        for (commit, name) in heads {
+            let Some((place, short)) = other_place(name) else { continue };
+            if plan.n_others() < MOST_OTHERS && is_plain(short) {
+                plan.add(commit, name, format!("{place}/{agent}/{short}"));
+            } else {
+                plan.left_out += 1;
+            }
+        }
+        plan
+    }
+
     fn n_others(&self) -> usize {
         self.heads.iter().filter(|head| head.name != WORK).count()
     }

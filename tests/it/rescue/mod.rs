@@ -3,6 +3,7 @@
 mod corners;
 mod crashes;
 mod listing;
+mod odd_bytes;
 mod restoring;
 mod saving;
 
