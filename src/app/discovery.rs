@@ -327,6 +327,12 @@ impl Fleet {
             return Ok(known);
         }
         let parameters = self.coder().rich_parameters(version).await?;
+    /// The name of the parameter that carries the spec in that template version.
+    pub(super) async fn prompt_name(&self, version: Uuid) -> Result<Option<String>, CoderError> {
+        let declared = self.declared(version).await?;
+        Ok(declared.prompt_parameter().map(|prompt| prompt.name.clone()))
+    }
+
         let presets = self.coder().presets(version).await?;
         let declared = Arc::new(Declared { parameters, presets });
         self.0.discovery.versions.insert(version, Arc::clone(&declared)).await;

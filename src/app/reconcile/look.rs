@@ -72,12 +72,14 @@ impl Fleet {
         if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
             return Ok(false);
         }
-        let Some(prompt) = info.prompt_parameter() else { return Ok(true) };
+        // A push may have renamed or dropped the prompt since: what counts is the version that was built.
+        let version = workspace.latest_build.template_version_id;
+        let Some(prompt) = self.prompt_name(version).await? else { return Ok(true) };
         let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
         let message = work.agent.first_message();
         // An earlier version of this server sent the spec without the pull request.
         let is_told = |value: &str| value == message || value == work.agent.spec;
-        Ok(parameters.iter().any(|parameter| parameter.name == prompt.name && is_told(&parameter.value)))
+        Ok(parameters.iter().any(|parameter| parameter.name == prompt && is_told(&parameter.value)))
     }
 
     pub(super) async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {

@@ -8,8 +8,8 @@ use fleet_mcp::domain::role::RoleKind;
 use serde_json::Value;
 
 use crate::harness::{
-    CoderStub, Crew, Fault, FaultProxy, Matches, Pace, ParamSpec, Rule, RunningFleet, Scene, When, caller,
-    create_command, eventually, operator, stub, template,
+    CoderStub, Crew, Fault, FaultProxy, Matches, Pace, ParamSpec, Rule, RunningFleet, Scene, TemplateSpec, When,
+    caller, create_command, eventually, operator, stub, template,
 };
 
 const LOOKUP: &str = "GET /api/v2/organizations/";
@@ -146,4 +146,38 @@ async fn on_the_embedded_coder_a_changed_project_file_counts_for_the_next_create
     crew.running.becomes("one", AgentStatus::Idle).await;
     let shown = crew.local.api().get("/api/v2/users/me/workspace/one").await.body;
     assert_eq!(shown["outdated"], false, "it is made of what the file says now");
+}
+
+/// A create that cannot be known to have arrived: its answer is lost and Coder shows no workspace by name.
+async fn unclear_create(kind: Fault) -> Scene {
+    let scene = Scene::new(Pace::Instant).await;
+    let create = Matches::call("POST", "/api/v2/organizations/{org}/members/{user}/workspaces");
+    let lost = scene.coder.fault(Rule { matches: create, when: When::Always, kind });
+    // The first look is made before anything is sent.
+    let look = Matches::call("GET", "/api/v2/users/{user}/workspace/{name}");
+    scene.coder.fault(Rule { matches: look, when: When::After(1), kind: Fault::ErrorBefore });
+    scene.running.create("one").await.unwrap();
+    eventually("the create was sent", async || scene.coder.fault_hits(lost) > 0).await;
+    scene
+}
+
+#[tokio::test]
+async fn a_push_that_renames_the_prompt_does_not_make_our_workspace_a_strangers() {
+    let scene = unclear_create(Fault::ErrorAfter).await;
+    scene.coder.template_add(TemplateSpec::new("setup").param(ParamSpec::text("ai_prompt").default("")));
+    scene.coder.clear_faults();
+    scene.running.becomes("one", AgentStatus::Idle).await;
+    assert!(scene.running.show("one").await.unwrap().agent.created_by.is_some(), "it is the one we made");
+    assert_eq!(scene.coder.workspaces().len(), 1);
+}
+
+#[tokio::test]
+async fn a_push_that_drops_the_prompt_does_not_make_a_strangers_workspace_ours() {
+    let scene = unclear_create(Fault::ErrorBefore).await;
+    assert_eq!(scene.coder.api().workspace_create("setup", "one").await.status, 201);
+    scene.coder.template_add(TemplateSpec::new("setup"));
+    scene.coder.clear_faults();
+    scene.running.becomes("one", AgentStatus::Failed).await;
+    let agent = scene.running.show("one").await.unwrap().agent.clone();
+    assert_eq!(agent.workspace_id, None, "{}", agent.sighting.reason);
 }

@@ -35,6 +35,8 @@ pub(crate) enum When {
     Always,
     Nth(u64),
     First(u64),
+    /// Every one but the first so many.
+    After(u64),
     Every(u64),
     /// Decided by the seed and the request's number alone, so a run can be repeated.
     Percent {
@@ -49,6 +51,7 @@ impl When {
             Self::Always => true,
             Self::Nth(n) => number == n,
             Self::First(n) => number <= n,
+            Self::After(n) => number > n,
             Self::Every(k) => number.is_multiple_of(k),
             Self::Percent { percent, seed } => scatter(seed ^ scatter(number)) % 100 < percent,
         }
