@@ -189,6 +189,11 @@ impl Fleet {
         Ok(ProjectInfo { project, template_id, version, declared, ..known.clone() })
     }
 
+    /// The project as its file is now, without asking Coder.
+    pub(super) fn project_reread(&self, known: ProjectInfo) -> ProjectInfo {
+        ProjectInfo { project: self.project_file_now(&known.project), ..known }
+    }
+
     /// The project as its file says now; one without a file is as it was.
     fn project_file_now(&self, known: &Project) -> Project {
         self.0.catalog.reload();
@@ -322,17 +327,17 @@ impl Fleet {
         Ok(found.map(|preset| preset.name.clone()))
     }
 
-    async fn declared(&self, version: Uuid) -> Result<Arc<Declared>, CoderError> {
-        if let Some(known) = self.0.discovery.versions.get(&version).await {
-            return Ok(known);
-        }
-        let parameters = self.coder().rich_parameters(version).await?;
     /// The name of the parameter that carries the spec in that template version.
     pub(super) async fn prompt_name(&self, version: Uuid) -> Result<Option<String>, CoderError> {
         let declared = self.declared(version).await?;
         Ok(declared.prompt_parameter().map(|prompt| prompt.name.clone()))
     }
 
+    async fn declared(&self, version: Uuid) -> Result<Arc<Declared>, CoderError> {
+        if let Some(known) = self.0.discovery.versions.get(&version).await {
+            return Ok(known);
+        }
+        let parameters = self.coder().rich_parameters(version).await?;
         let presets = self.coder().presets(version).await?;
         let declared = Arc::new(Declared { parameters, presets });
         self.0.discovery.versions.insert(version, Arc::clone(&declared)).await;

@@ -48,7 +48,8 @@ impl Fleet {
     }
 
     async fn create_accept(&self, deed: &Deed<'_>, request: CreateAgent) -> Result<Created, Error> {
-        let known = self.project_named(&request.project).await?;
+        // The file may name another default role than at the last look, and the role decides what is permitted.
+        let known = self.project_reread(self.project_named(&request.project).await?);
         let role_name = request.role.as_deref().unwrap_or(&known.project.default_role).to_owned();
         let kind = self.role_kind_or_coding(&role_name);
         self.permit(deed, Target::NewAgent { project: &known.project.name, kind }).await?;

@@ -4,12 +4,14 @@ use fleet_mcp::app::agents::{CreateAgent, RequestToken};
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::id::AgentId;
 use fleet_mcp::domain::role::RoleKind;
+use fleet_mcp::domain::spec::Spec;
 use serde_json::Value;
 
 use crate::harness::{
-    CoderStub, Crew, Fault, FaultProxy, Matches, Pace, ParamSpec, Rule, RunningFleet, Scene, TemplateSpec, When,
-    caller, create_command, eventually, operator, stub, template,
+    CoderStub, Fault, FaultProxy, LocalSite, Matches, Pace, ParamSpec, Rule, RunningFleet, Scene,
+    TemplateSpec, When, caller, create_command, eventually, fleet_options, operator, project, stub, template,
 };
 
 const LOOKUP: &str = "GET /api/v2/organizations/";
@@ -140,12 +142,44 @@ async fn a_template_that_is_removed_while_coder_is_away_ends_what_was_accepted_w
 
 #[tokio::test]
 async fn on_the_embedded_coder_a_changed_project_file_counts_for_the_next_create() {
-    let crew = Crew::new().await;
-    crew.site.files.projects.lock().unwrap().last_mut().unwrap().default_role = "reviewer".to_owned();
-    crew.create("one", "say ready").await;
-    crew.running.becomes("one", AgentStatus::Idle).await;
-    let shown = crew.local.api().get("/api/v2/users/me/workspace/one").await.body;
+    let site = LocalSite::new().project(project("setup", None));
+    let local = site.start().await;
+    let projects = tempfile::tempdir().unwrap();
+    let at = (local.url.as_str(), local.token.as_str());
+    let running =
+        RunningFleet::start_with_projects(at, projects.path().into(), fleet_options()).await.seen().await;
+    site.files.projects.lock().unwrap().last_mut().unwrap().default_role = "reviewer".to_owned();
+    let file = "name = \"setup\"\ntemplate = \"setup\"\ndefault_role = \"reviewer\"\n";
+    std::fs::write(projects.path().join("setup.toml"), file).unwrap();
+    let request = CreateAgent { spec: Spec::parse("say ready").unwrap(), ..create_command("one") };
+    running.fleet.agent_create(&operator(), request).await.unwrap();
+    running.becomes("one", AgentStatus::Idle).await;
+    let shown = local.api().get("/api/v2/users/me/workspace/one").await.body;
     assert_eq!(shown["outdated"], false, "it is made of what the file says now");
+    let agent = running.show("one").await.unwrap().agent.clone();
+    assert_eq!(agent.role, "reviewer", "the default role is the one that the file names now");
+}
+
+/// A manager among the agents may make no managers: what counts is the role that the new agent gets.
+#[tokio::test]
+async fn a_default_role_that_the_caller_may_not_give_is_refused_as_soon_as_the_file_names_it() {
+    let coder = stub(Pace::Instant).await;
+    let (projects, token) = (tempfile::tempdir().unwrap(), coder.token());
+    let at = (coder.url(), token.as_str());
+    let running =
+        RunningFleet::start_with_projects(at, projects.path().into(), fleet_options()).await.seen().await;
+    let write = |role: &str| {
+        let file = format!("name = \"setup\"\ntemplate = \"setup\"\ndefault_role = \"{role}\"\n");
+        std::fs::write(projects.path().join("setup.toml"), file).unwrap();
+    };
+    let mut manager = caller(RoleKind::Manager, "manager");
+    manager.principal.agent = Some(AgentId::fresh());
+    write("manager");
+    let refused = running.fleet.agent_create(&manager, create_command("one")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Forbidden);
+    write("coder");
+    running.fleet.agent_create(&manager, create_command("one")).await.unwrap();
+    assert_eq!(running.show("one").await.unwrap().agent.role, "coder");
 }
 
 /// A create that cannot be known to have arrived: its answer is lost and Coder shows no workspace by name.
