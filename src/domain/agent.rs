@@ -32,10 +32,15 @@ pub struct Agent {
 impl Agent {
     /// What the agent is told first: its spec, and the pull request that it is to work on.
     pub fn first_message(&self) -> String {
-        match &self.pull_request_url {
-            Some(url) => format!("{}\n\nThe pull request to work on: {url}", self.spec),
-            None => self.spec.clone(),
-        }
+        first_message(&self.spec, self.pull_request_url.as_deref())
+    }
+}
+
+/// The same before there is an agent.
+pub fn first_message(spec: &str, pull_request_url: Option<&str>) -> String {
+    match pull_request_url {
+        Some(url) => format!("{spec}\n\nThe pull request to work on: {url}"),
+        None => spec.to_owned(),
     }
 }
 

@@ -132,8 +132,6 @@ pub struct Deletion {
 #[derive(Debug, Clone)]
 pub struct Waited {
     pub changed: Vec<Changed>,
-    /// The changes after it are among those; the rows of other agents are older.
-    pub since: i64,
     pub cursor: i64,
     pub timed_out: bool,
 }

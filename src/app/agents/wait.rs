@@ -32,7 +32,7 @@ impl Fleet {
             let changed = self.agents_changed(since, &watched).await?;
             if self.is_reached(request.until, &changed, &watched) {
                 let changed = self.answered(request.until, changed, &watched).await?;
-                return Ok(Waited { changed, since, cursor: revision, timed_out: false });
+                return Ok(Waited { changed, cursor: revision, timed_out: false });
             }
             let has_changed = tokio::select! {
                 _ = changes.changed() => true,
@@ -42,7 +42,7 @@ impl Fleet {
             if !has_changed {
                 let changed = self.agents_changed(since, &watched).await?;
                 let changed = self.answered(request.until, changed, &watched).await?;
-                return Ok(Waited { changed, since, cursor: revision, timed_out: true });
+                return Ok(Waited { changed, cursor: revision, timed_out: true });
             }
         }
     }

@@ -15,8 +15,6 @@ use crate::view::request::{
 
 /// Changes one answer carries; the cursor brings the others with the next call.
 const MAX_CHANGES: usize = 40;
-/// A caller that names more agents than that gets as many of them as one page of a list has at most.
-const MAX_NAMED: usize = 100;
 
 pub(super) fn tools() -> Vec<Entry> {
     [reading(), making(), moving()].into_iter().flatten().collect()
@@ -43,8 +41,8 @@ fn reading() -> Vec<Entry> {
         title: "Wait for agents",
         description: "Waits until agents change, until all of them are idle, or until all have ended their \
             tasks, for at most 45 seconds, and returns those that changed; with until idle or done also the \
-            other agents you named, as they are. Pass the cursor of the previous answer, or of the call \
-            that changed something, to miss nothing in between; on timed_out simply call again with it.",
+            other agents you named (at most 100), as they are. Pass the cursor of the previous answer, or of the \
+            call that changed something, to miss nothing in between; on timed_out simply call again with it.",
         effect: Effect::Reads,
     };
     vec![Entry::new(list, list_agents), Entry::new(show, show_agent), Entry::new(wait, wait_for_agents)]
@@ -118,7 +116,7 @@ async fn show_agent(call: Call, input: ShowAgentInput) -> Result<AgentShown, Err
 
 async fn wait_for_agents(call: Call, input: WaitInput) -> Result<AgentsWaited, Error> {
     let request = input.into_command()?;
-    let most = request.names.len().clamp(MAX_CHANGES, MAX_NAMED);
+    let most = request.names.len().max(MAX_CHANGES);
     let waited = call.reporting(request.timeout, call.fleet.agent_wait(&call.caller, request)).await?;
     Ok(AgentsWaited::from(&first_of(waited, most)))
 }
@@ -158,12 +156,11 @@ async fn set_agent_metadata(call: Call, input: SetMetadataInput) -> Result<Metad
     Ok(MetadataSet { agent_name: state.agent.name.to_string(), metadata: metadata_of(&state) })
 }
 
-/// Keeps the first rows and moves the cursor back to just before the first change left out. A row without a change is left
-/// out without that: the caller has seen it.
+/// Keeps the first rows and moves the cursor back to just before the first change left out. Rows without a change are
+/// those of named agents, all of which fit.
 fn first_of(mut waited: Waited, most: usize) -> Waited {
     let later = waited.changed.split_off(waited.changed.len().min(most));
-    let revisions = later.iter().map(|changed| changed.agent.agent.sighting.revision);
-    let earliest = revisions.filter(|revision| *revision > waited.since).min();
+    let earliest = later.iter().map(|changed| changed.agent.agent.sighting.revision).min();
     if let Some(revision) = earliest {
         waited.cursor = waited.cursor.min(revision - 1);
     }

@@ -6,7 +6,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::MAX_WAIT_SECONDS;
 use super::check::{
-    agent_name, filled, page_of, pull_request_url, request_token, seconds, statuses, wait_of,
+    agent_name, filled, page_of, pull_request_url, request_token, seconds, spec, statuses, wait_of,
 };
 use super::defaults::{any_change, change_wait, first_page, list_size, yes};
 use crate::app::agents::{
@@ -14,7 +14,9 @@ use crate::app::agents::{
 };
 use crate::app::error::Error;
 use crate::domain::metadata::{MetadataKey, check_value};
-use crate::domain::spec::Spec;
+
+/// One answer has a row for each agent that was named, and a list has no more on a page.
+pub(super) const MAX_NAMED: usize = 100;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -100,8 +102,10 @@ pub struct ChangeAgentInput {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitInput {
-    /// Agents to watch; all of them if left out.
+    /// Agents to watch, at most 100; all of them if left out.
     #[serde(default)]
+    #[schemars(length(max = MAX_NAMED))]
+    #[schema(max_items = 100)]
     pub agent_names: Vec<String>,
     /// any_change, idle (every one is idle or will not become so) or done (every one has ended its task)
     #[serde(default = "any_change")]
@@ -131,12 +135,13 @@ impl CreateAgentInput {
             self.request_key.as_deref(),
             &Self { wait_seconds: 0, request_key: None, ..self.clone() },
         )?;
+        let pull_request_url = self.pull_request_url.as_deref().map(pull_request_url).transpose()?;
         Ok(CreateAgent {
             project: filled("project", &self.project)?,
-            spec: Spec::parse(&self.spec).map_err(|error| Error::invalid("spec", error.to_string()))?,
+            spec: spec(&self.spec, pull_request_url.as_deref())?,
             name: self.name.as_deref().map(agent_name).transpose()?,
             role: self.role.as_deref().map(|role| filled("role", role)).transpose()?,
-            pull_request_url: self.pull_request_url.as_deref().map(pull_request_url).transpose()?,
+            pull_request_url,
             request,
             wait: wait_of(self.wait_seconds)?,
         })
@@ -184,6 +189,12 @@ impl WaitInput {
             "done" => Until::Done,
             _ => return Err(Error::invalid("until", "until is any_change, idle or done")),
         };
+        let n_names = self.agent_names.len();
+        if n_names > MAX_NAMED {
+            let message =
+                format!("{n_names} agents are named; at most {MAX_NAMED} can be waited for at once");
+            return Err(Error::invalid("agent_names", message));
+        }
         if !(1..=MAX_WAIT_SECONDS).contains(&self.timeout_seconds) {
             return Err(Error::invalid(
                 "timeout_seconds",

@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 use super::MAX_WAIT_SECONDS;
 use crate::app::agents::RequestToken;
 use crate::app::error::Error;
-use crate::domain::agent::AgentStatus;
+use crate::domain::agent::{AgentStatus, first_message};
 use crate::domain::name::AgentName;
 use crate::domain::page::{PageError, PageRequest};
+use crate::domain::spec::Spec;
 
 const MAX_KEY_CHARS: usize = 200;
 const MAX_URL_CHARS: usize = 2_000;
@@ -31,6 +32,15 @@ pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
         return Err(Error::invalid("name", "names that begin with 'runs-' are kept for squads and spawns"));
     }
     Ok(name)
+}
+
+/// A spec that an agent can be told in one message, together with the pull request that it is to work on.
+pub(super) fn spec(text: &str, pull_request_url: Option<&str>) -> Result<Spec, Error> {
+    let spec = Spec::parse(text).map_err(|error| Error::invalid("spec", error.to_string()))?;
+    // Neither is blank, so that only the length of both can be wrong.
+    Spec::parse(&first_message(spec.as_str(), pull_request_url))
+        .map_err(|error| Error::invalid("spec", format!("with the pull request {error}")))?;
+    Ok(spec)
 }
 
 pub(super) fn pull_request_url(text: &str) -> Result<String, Error> {

@@ -56,6 +56,19 @@ fn a_pull_request_is_refused_with_the_reason_and_what_signs_in_is_not_repeated()
 }
 
 #[test]
+fn the_address_of_a_pull_request_counts_as_part_of_the_spec() {
+    let url = "https://example.com/o/r/pull/7";
+    let around = format!("\n\nThe pull request to work on: {url}").len();
+    let most = crate::domain::spec::MAX_BYTES;
+    let with = |n_bytes: usize| {
+        create(json!({"project": "p", "spec": "x".repeat(n_bytes), "pull_request_url": url}))
+    };
+    with(most - around).unwrap();
+    let told = format!("with the pull request the text has {} bytes; at most {most} are taken", most + 1);
+    assert_eq!(refusal(&with(most - around + 1).unwrap_err()), (told, json!({"field": "spec"})));
+}
+
+#[test]
 fn task_is_another_word_for_spec() {
     assert_eq!(create(json!({"project": "p", "task": "do it"})).unwrap().spec.as_str(), "do it");
 }

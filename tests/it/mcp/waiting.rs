@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::client::{Era, Http, Rmcp};
 use super::server::McpServer;
-use crate::harness::{Pace, eventually};
+use crate::harness::{Pace, error_of, eventually};
 
 const ERAS: [Era; 2] = [Era::Sessions, Era::Stateless];
 
@@ -125,4 +125,20 @@ async fn more_changes_than_one_answer_carries_come_with_the_next_calls() {
         cursor = told["cursor"].clone();
     }
     assert!(sizes.iter().all(|size| *size <= 40), "{sizes:?}");
+}
+
+#[tokio::test]
+async fn a_wait_for_more_agents_than_one_answer_holds_is_refused() {
+    let server = McpServer::start(Pace::Instant).await;
+    server.scene.running.create("one").await.unwrap();
+    let client = Http::new(&server.url, "manager", Era::Stateless);
+    let tools = client.ask("tools/list", json!({})).await["result"]["tools"].clone();
+    let tools = tools.as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "wait_for_agents").unwrap();
+    assert_eq!(tool["inputSchema"]["properties"]["agent_names"]["maxItems"], 100);
+    let arguments = json!({ "agent_names": vec!["one"; 101], "until": "idle" });
+    let call = json!({ "name": "wait_for_agents", "arguments": arguments });
+    let error = error_of(&client.ask("tools/call", call).await["result"]);
+    let message = json!("101 agents are named; at most 100 can be waited for at once");
+    assert_eq!((&error["code"], &error["message"]), (&json!("INVALID_INPUT"), &message));
 }

@@ -34,6 +34,22 @@ async fn a_wait_for_what_is_so_already_returns_the_named_agents() {
 }
 
 #[tokio::test]
+async fn a_wait_for_more_agents_than_one_answer_holds_is_refused() {
+    let server = Server::start().await;
+    server.agent("otter").await;
+    let wait = |n_names: usize| {
+        let names = vec!["otter"; n_names];
+        json!({ "agent_names": names, "until": "idle", "timeout_seconds": 40 })
+    };
+    let waited = server.post("/api/v1/wait", &wait(100)).await.body;
+    assert_eq!(names_and_statuses(&waited), [("otter", "idle")], "{waited}");
+    let refused = server.post("/api/v1/wait", &wait(101)).await;
+    let told = (refused.status, &refused.body["code"], &refused.body["message"]);
+    let message = json!("101 agents are named; at most 100 can be waited for at once");
+    assert_eq!(told, (400, &json!("INVALID_INPUT"), &message));
+}
+
+#[tokio::test]
 async fn a_wait_that_times_out_returns_the_named_agents_as_they_are() {
     let server = Server::start().await;
     server.agent("otter").await;
