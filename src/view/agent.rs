@@ -13,12 +13,14 @@ use super::usage::{UsageDetail, UsageRow};
 use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
 use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
-use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL};
+use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL, START_NOTE};
 use crate::domain::spec::Sections;
 use crate::domain::text::{cut, one_line};
 
 /// Task texts in lists, and those that repeat another text of the answer, are cut here; the history has them whole.
 const LISTED_TASK_CHARS: usize = 120;
+/// Holds a note on a pull request and one on an earlier branch; the metadata has a longer one whole.
+const START_NOTE_CHARS: usize = 300;
 
 /// One agent in a list; fields that would be empty are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -48,6 +50,10 @@ pub struct AgentRow {
     pub pull_request_status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_check_status: Option<String>,
+    /// How its branch began where that is not as usual: the head of a pull request was used or not, or an earlier
+    /// agent's branch has another name now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_note: Option<String>,
     /// What was used in its workspace so far; absent when nothing is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageRow>,
@@ -215,6 +221,7 @@ impl From<&AgentState> for AgentRow {
             pull_request_url: state.metadata_value(PULL_REQUEST_URL),
             pull_request_status: state.metadata_value(PULL_REQUEST_STATUS),
             pull_request_check_status: state.metadata_value(PULL_REQUEST_CHECK_STATUS),
+            start_note: state.metadata_value(START_NOTE).map(|note| cut(&one_line(&note), START_NOTE_CHARS)),
             usage: UsageRow::of(&state.usage),
             observed_at: sighting.observed_at.map(time),
         }

@@ -13,10 +13,9 @@ use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
 use crate::cli::{text_file, wording};
 use crate::domain::agent::AgentStatus;
-use crate::domain::metadata::START_NOTE;
 use crate::domain::name::AgentName;
-use crate::view::agent::{AgentChanged, AgentShown};
-use crate::view::request::{CreateAgentInput, NoInput};
+use crate::view::agent::AgentChanged;
+use crate::view::request::CreateAgentInput;
 
 #[derive(Debug, Args)]
 pub struct CreateArgs {
@@ -74,19 +73,13 @@ pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> R
         Followed::Rests(row) if !AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_ready) => {
             Err(CliError::NotReady { name: row.name, status: row.status, reason: row.reason })
         }
-        Followed::Rests(_) => {
-            note_start(client, name, screen).await;
+        Followed::Rests(row) => {
+            if let Some(note) = &row.start_note {
+                screen.hint(&format!("note: {note}"));
+            }
             tell(screen, &now, |_| format!("agent '{name}' is ready"))
         }
         Followed::StillMoving => tell(screen, &now, |_| format!("agent '{name}' is not ready yet")),
-    }
-}
-
-/// Says what the workspace itself tells about its start; the agent is ready whether that can be read or not.
-async fn note_start(client: &Client, name: &str, screen: &Screen) {
-    let shown = client.get(&["agents", name], &NoInput {}).await.and_then(|body| body.read::<AgentShown>());
-    if let Some(note) = shown.ok().as_ref().and_then(|shown| shown.agent.metadata.get(START_NOTE)) {
-        screen.hint(&format!("note: {note}"));
     }
 }
 

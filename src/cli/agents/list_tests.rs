@@ -22,6 +22,7 @@ fn agent(name: &str, status: &str) -> AgentRow {
         pull_request_url: None,
         pull_request_status: None,
         pull_request_check_status: None,
+        start_note: None,
         usage: None,
         observed_at: Some("2026-03-01T11:59:48.000Z".into()),
     }

@@ -268,6 +268,7 @@ fn texts_of_task(task: &mut TaskSummary) -> Vec<&mut String> {
 fn texts_of_row(row: &mut AgentRow) -> Vec<&mut String> {
     let mut texts = vec![&mut row.reason];
     texts.extend(&mut row.current_task);
+    texts.extend(&mut row.start_note);
     if let Some(task) = &mut row.last_task {
         texts.push(&mut task.message);
         texts.extend(&mut task.outcome);
@@ -285,6 +286,7 @@ fn drop_extras_of_row(row: &mut AgentRow, round: usize) {
         }
         _ => {
             row.current_task = None;
+            row.start_note = None;
             row.directory = None;
             drop_long(&mut row.pull_request_url);
         }

@@ -35,6 +35,7 @@ pub(super) fn row(name: &str, status: &str) -> AgentRow {
         pull_request_url: None,
         pull_request_status: None,
         pull_request_check_status: None,
+        start_note: None,
         usage: None,
         observed_at: Some(days_ago(3)),
     }

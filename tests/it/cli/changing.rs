@@ -1,13 +1,13 @@
 //! Commands that change something: what they send, what they say, how they end.
 
-use fleet_mcp::view::agent::{AgentChanged, AgentDeleted, AgentList, AgentShown, DeletedAgent, Rescued};
+use fleet_mcp::view::agent::{AgentChanged, AgentDeleted, AgentList, DeletedAgent, Rescued};
 use fleet_mcp::view::token::{TokenCreated, TokenRevoked};
 use insta::assert_snapshot;
 use serde_json::json;
 use wiremock::ResponseTemplate;
 use wiremock::matchers::{body_partial_json, query_param};
 
-use super::answers::{change, changed, detail, error, in_days, list, paging, row, waited};
+use super::answers::{change, changed, error, in_days, list, paging, row, waited};
 use super::{Rig, authorized};
 
 /// The key that makes a repeated create the same create is new in every run.
@@ -44,12 +44,11 @@ async fn create_with_wait_follows_until_ready_and_answers_as_things_are_then() {
     authorized("POST /agents").respond_with(answer).up_to_n_times(1).mount(&rig.server).await;
     let repeat = "agent 'fix-login' was created by an earlier call with this request_key";
     rig.answers("POST /agents", &changed("fix-login", "busy", repeat)).await;
-    let mut agent = detail("fix-login", "busy");
-    agent.metadata.insert("fleet_mcp_start_note".to_owned(), "an earlier branch is kept".to_owned());
-    rig.answers("GET /agents/fix-login", &AgentShown { agent }).await;
     let steps = [("0", "starting", "5"), ("5", "starting", "6"), ("6", "busy", "9")];
     for (cursor, status, next) in steps {
-        let news = waited(vec![change("fix-login", "pending", status)], next);
+        let mut news = waited(vec![change("fix-login", "pending", status)], next);
+        let note = (status == "busy").then(|| "an earlier branch is kept".to_owned());
+        news.changed[0].agent.start_note = note;
         let wait = authorized("POST /wait").and(body_partial_json(json!({ "cursor": cursor })));
         wait.respond_with(ResponseTemplate::new(200).set_body_json(news)).mount(&rig.server).await;
     }

@@ -67,6 +67,31 @@ async fn rest_and_the_tools_say_under_which_name_the_earlier_branch_is_kept() {
 }
 
 #[tokio::test]
+async fn a_create_that_returned_at_once_is_followed_by_rows_that_say_it() {
+    let up = Up::start_here(&Program::without_coder()).await;
+    let work = earlier_work(&up).await;
+    let mut request = creation("say hello");
+    request["wait_seconds"] = json!(0);
+    let made = up.post("/api/v1/agents", &request).await;
+    let wait = json!({ "agent_names": [NAME], "until": "idle", "cursor": made["cursor"] });
+    let mut row = json!(null);
+    eventually("it is idle", async || {
+        let waited = up.tool_as(&up.operator_token(), "wait_for_agents", &wait).await;
+        row = waited["structuredContent"]["changed"][0].clone();
+        row["status"] == "idle"
+    })
+    .await;
+    assert_eq!(row["start_note"], json!(note_on(&work)));
+    up.agent_with(json!({ "project": "here", "spec": "say hello", "name": "heron" })).await;
+    let listed = up.get("/api/v1/agents").await;
+    let notes = |name: &str| {
+        let mut rows = listed["agents"].as_array().unwrap().iter();
+        rows.find(|row| row["name"] == name).unwrap().get("start_note").cloned()
+    };
+    assert_eq!((notes(NAME), notes("heron")), (Some(json!(note_on(&work))), None));
+}
+
+#[tokio::test]
 async fn the_command_line_and_the_tool_that_creates_say_it_too() {
     let up = Up::start_here(&Program::without_coder()).await;
     let work = earlier_work(&up).await;
