@@ -27,6 +27,9 @@ const MERGED: [&str; 4] = [
 /// A server keeps these refs for as long as an agent lives, also a server that is not asked.
 const LIVING: [&str; 3] = ["for-each-ref", "--format=fleet/%(refname:lstrip=3)", "refs/fleet/agents/"];
 
+const READING: Purpose =
+    Purpose { doing: "read the branches", next: "Check the repository with git itself." };
+
 #[derive(Debug, Args)]
 pub struct PruneArgs {
     /// The repository; the current directory if left out
@@ -47,8 +50,14 @@ struct Merged {
 struct Pruned {
     repository: PathBuf,
     removed: Vec<Merged>,
-    /// Branches that changed, or whose agent came to life, after they were listed.
-    left: Vec<Merged>,
+    left: Vec<Left>,
+}
+
+#[derive(Debug, Serialize)]
+struct Left {
+    #[serde(flatten)]
+    found: Merged,
+    reason: String,
 }
 
 pub(super) async fn run(client: &Client, args: PruneArgs, screen: &Screen) -> Result<Exit, CliError> {
@@ -71,13 +80,25 @@ async fn remove(client: &Client, repository: PathBuf, listed: Vec<Merged>) -> Re
     let mut pruned = Pruned { repository, removed: Vec::new(), left: Vec::new() };
     let still = if listed.is_empty() { Vec::new() } else { merged(client, &pruned.repository).await? };
     for found in listed {
-        let name = format!("refs/heads/{}", found.branch);
-        // Git removes it only if it still stands at this commit.
-        let arguments = ["update-ref", "--no-deref", "-d", &name, &found.commit];
-        let is_removed = still.contains(&found) && ask(&pruned.repository, &arguments).await.is_ok();
-        if is_removed { pruned.removed.push(found) } else { pruned.left.push(found) }
+        let removed = if still.contains(&found) {
+            remove_one(&pruned.repository, &found).await.map_err(|error| error.message())
+        } else {
+            Err("it has changed meanwhile, or an agent has it".to_owned())
+        };
+        match removed {
+            Ok(()) => pruned.removed.push(found),
+            Err(reason) => pruned.left.push(Left { found, reason }),
+        }
     }
     Ok(pruned)
+}
+
+/// Git removes it only if it still stands at this commit.
+async fn remove_one(repository: &Path, found: &Merged) -> Result<(), CliError> {
+    let name = format!("refs/heads/{}", found.branch);
+    let arguments = ["update-ref", "--no-deref", "-d", &name, &found.commit];
+    let purpose = Purpose { doing: "remove the branch", ..READING };
+    git::run(repository, &arguments, purpose).await.map(drop)
 }
 
 async fn top_of(directory: &Path) -> Result<PathBuf, CliError> {
@@ -123,8 +144,7 @@ async fn names(client: &Client) -> Result<Vec<String>, CliError> {
 }
 
 async fn ask(repository: &Path, arguments: &[&str]) -> Result<String, CliError> {
-    let purpose = Purpose { doing: "read the branches", next: "Check the repository with git itself." };
-    git::run(repository, arguments, purpose).await
+    git::run(repository, arguments, READING).await
 }
 
 fn confirmed(n_branches: usize, screen: &Screen) -> Result<bool, CliError> {
@@ -149,8 +169,8 @@ fn tell(pruned: &Pruned, screen: &Screen) -> Result<(), CliError> {
     if screen.format == Format::Json {
         return screen.json(pruned);
     }
-    for found in &pruned.left {
-        screen.line(&format!("{} has changed meanwhile and stays", found.branch))?;
+    for Left { found, reason } in &pruned.left {
+        screen.line(&format!("{} stays: {reason}", found.branch))?;
     }
     match pruned.removed.len() {
         0 if !pruned.left.is_empty() => Ok(()),

@@ -49,6 +49,26 @@ async fn only_merged_branches_of_agents_that_are_gone_are_removed() {
 }
 
 #[tokio::test]
+async fn a_branch_that_git_does_not_remove_stays_with_the_reason_that_git_gives() {
+    let up = up().await;
+    let host = up.program.repository();
+    std::fs::write(host.join(".git/refs/heads/fleet/merged.lock"), "").unwrap();
+    let commit = up.program.git(&host, &["rev-parse", "HEAD"]);
+    let told = up.program.run(&["agents", "prune", "--yes"]).await;
+    let stdout = String::from_utf8_lossy(&told.stdout).into_owned();
+    let lines: Vec<&str> = stdout.lines().collect();
+    let [_, _, left, removed] = lines[..] else { panic!("{stdout}") };
+    assert!(left.starts_with("fleet/merged stays: git could not remove the branch: "), "{left}");
+    assert!(left.contains("merged.lock': File exists"), "{left}");
+    assert_eq!((told.status.code(), removed), (Some(1), "1 merged branch removed"));
+    let pruned = up.program.run(&["agents", "prune", "--yes", "--json"]).await;
+    let pruned: serde_json::Value = serde_json::from_slice(&pruned.stdout).unwrap();
+    let [left] = &pruned["left"].as_array().unwrap()[..] else { panic!("{pruned}") };
+    assert_eq!((&left["branch"], &left["commit"]), (&json!("fleet/merged"), &json!(commit)));
+    assert!(left["reason"].as_str().unwrap().contains("File exists"), "{left}");
+}
+
+#[tokio::test]
 async fn without_a_terminal_nothing_is_removed_unless_the_yes_is_given() {
     let up = up().await;
     let before = branches(&up);
