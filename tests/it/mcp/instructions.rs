@@ -76,6 +76,28 @@ async fn each_kind_of_caller_is_told_only_of_tools_it_has() {
 }
 
 #[tokio::test]
+async fn every_kind_of_caller_is_introduced_whatever_tools_are_offered() {
+    let fleet = "This server runs a fleet of coding agents.";
+    let introductions = [
+        ("operator", fleet),
+        ("manager", fleet),
+        ("coding", fleet),
+        ("agent-coder", "You are a coding agent of a fleet."),
+        ("agent-reviewer", "You are a review agent of a fleet."),
+        ("agent-planner", "You are a planning agent of a fleet."),
+        ("agent-manager", "You are an agent of a fleet, and your part is to lead."),
+        ("agent-operator", "You are an agent of a fleet, and your part is to lead."),
+    ];
+    for toolset in ["fleet", "squads", "spawner", "reviews", "router"] {
+        let server = self::server(Toolsets::parse(&[toolset.to_owned()]).unwrap()).await;
+        for (caller, introduction) in introductions {
+            let told = instructions(&server, caller, Era::Stateless).await;
+            assert!(told.starts_with(introduction), "{toolset}, {caller}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn only_those_who_lead_are_told_to_and_every_agent_how_to_ask() {
     let server = server(Toolsets::all()).await;
     let mut told = Vec::new();
