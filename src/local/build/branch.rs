@@ -34,6 +34,11 @@ impl Branch {
         format!("{}/{}", self.agent.replacen("agents", "kept", 1), short_id(commit))
     }
 
+    /// Holds the head of a pull request between the fetch and the beginning of the branch.
+    pub(crate) fn pulled(&self) -> String {
+        self.agent.replacen("agents", "pulls", 1)
+    }
+
     /// The name for a branch that was there before this agent; no agent's name holds a dot.
     pub(crate) fn earlier(&self, commit: &str) -> String {
         format!("{}.{}", self.short, short_id(commit))

@@ -52,12 +52,13 @@ pub(super) async fn begin(
 
 /// Takes back what `begin` did, as long as the agent has not worked on the branch.
 pub(super) async fn undo(work: &Work, of: &Path) -> Result<(), LocalError> {
-    let Some(start) = recorded(work) else { return Ok(()) };
     let git = Git::of(work, &[], Reach::Local);
+    // A pull request is fetched before anything is recorded.
+    pull_request::release(work, &git, of).await;
+    let Some(start) = recorded(work) else { return Ok(()) };
     let refs = Refs::read(&git, of, Branch::of(&work.workspace)).await?;
     let is_own = |tip: &String| *tip != start.commit && refs.displaced(&start).is_none();
     let is_worked_on = refs.value(&refs.branch.head).is_some_and(is_own);
-    pull_request::release(work, &git, of).await;
     refs.change(&refs.taken_back(&start), "take the branch back").await?;
     // A branch with work of this agent on it stays this agent's.
     if is_worked_on { Ok(()) } else { record(work, None).await }

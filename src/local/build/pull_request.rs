@@ -67,7 +67,7 @@ pub(super) async fn offered(
 /// The commit has a branch by now, or is not wanted any more.
 pub(super) async fn release(work: &Work, git: &Git, directory: &Path) {
     if address(work).is_some() {
-        let held = held_as(work);
+        let held = Branch::of(&work.workspace).pulled();
         let _absent = git.run(directory, &["update-ref", "-d", &held], "release the pull request").await;
     }
 }
@@ -92,7 +92,7 @@ async fn fetched(
         if git.run(directory, &listed, "ask for the pull request").await?.is_empty() {
             return Ok(None);
         }
-        let held = held_as(work);
+        let held = Branch::of(&work.workspace).pulled();
         let refspec = format!("+{head}:{held}");
         let arguments: Vec<&str> = FETCH.into_iter().chain([remote.as_str(), &refspec]).collect();
         git.run(directory, &arguments, "fetch the pull request").await?;
@@ -109,8 +109,4 @@ async fn fetched(
         // What git says may hold what signs in at the remote.
         Err(_) => Err(format!("git could not fetch {head} from remote '{remote}'")),
     }
-}
-
-fn held_as(work: &Work) -> String {
-    Branch::of(&work.workspace).agent.replacen("agents", "pulls", 1)
 }

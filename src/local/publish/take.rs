@@ -95,7 +95,7 @@ pub(crate) async fn forget(
     {
         changes.push_str(&format!("update {} {commit}\n", branch.kept(commit)));
     }
-    for name in [&branch.agent, &branch.published] {
+    for name in [&branch.agent, &branch.published, &branch.pulled()] {
         if let Some(commit) = store.value(name) {
             changes.push_str(&format!("delete {name} {commit}\n"));
         }
@@ -204,7 +204,8 @@ impl<'a> Store<'a> {
         let mut store = Self { git, directory, branch, refs: HashMap::new(), checked_out: None };
         let Branch { head, agent, published, .. } = &store.branch;
         let format = "--format=%(objectname) %(refname) %(worktreepath)";
-        let listing = store.run(&["for-each-ref", format, head, agent, published], "read the branch").await?;
+        let arguments = ["for-each-ref", format, head, agent, published, &store.branch.pulled()];
+        let listing = store.run(&arguments, "read the branch").await?;
         for line in listing.lines() {
             let mut words = line.splitn(3, ' ');
             let (Some(commit), Some(name)) = (words.next(), words.next()) else { continue };

@@ -1,6 +1,7 @@
 //! An agent for a pull request: it is told of it, and starts from its head where its own remote offers that.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -19,13 +20,15 @@ struct Forge {
     folder: PathBuf,
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
+    /// It takes requests and answers none.
+    is_silent: Arc<AtomicBool>,
 }
 
 impl Forge {
     async fn start(folder: &Path) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let forge = Self { folder: folder.to_owned(), url, asked: Arc::default() };
+        let forge = Self { folder: folder.to_owned(), url, asked: Arc::default(), is_silent: Arc::default() };
         let router = Router::new().fallback(answer).with_state(forge.clone());
         tokio::spawn(async { axum::serve(listener, router).await });
         forge
@@ -50,6 +53,9 @@ impl Forge {
 async fn answer(State(forge): State<Forge>, request: Request) -> Response {
     let path = request.uri().path().trim_start_matches('/').to_owned();
     forge.asked.lock().unwrap().push(path.clone());
+    if forge.is_silent.load(Ordering::SeqCst) {
+        std::future::pending::<()>().await;
+    }
     match std::fs::read(forge.folder.join(path)) {
         Ok(content) => content.into_response(),
         Err(_) => StatusCode::NOT_FOUND.into_response(),
@@ -234,4 +240,41 @@ async fn an_address_with_a_password_is_refused_and_not_repeated() {
     for told in [reply.body.to_string(), tool, line] {
         assert!(told.contains("carries a name or a password") && !told.contains("secret"), "{told}");
     }
+}
+
+/// What holds a pull request that was fetched and is on no branch yet.
+const HELD: &str = "refs/fleet/pulls/otter";
+
+impl Scene {
+    fn fleet_refs(&self) -> String {
+        let host = self.up.program.repository();
+        self.up.program.git(&host, &["for-each-ref", "--format=%(refname)", "refs/fleet", "refs/heads/fleet"])
+    }
+
+    /// As a create leaves it that ends between the fetch and the branch.
+    fn hold(&self) {
+        self.up.program.git(&self.up.program.repository(), &["update-ref", HELD, "HEAD"]);
+    }
+}
+
+#[tokio::test]
+async fn a_create_that_is_canceled_before_its_branch_begins_leaves_no_ref() {
+    let scene = Scene::new("refs/pull/7/head").await;
+    scene.hold();
+    scene.forge.is_silent.store(true, Ordering::SeqCst);
+    let mut request = scene.creation("here", "owner/app/pulls/7");
+    request["wait_seconds"] = json!(0);
+    scene.up.post("/api/v1/agents", &request).await;
+    eventually("the forge is asked", async || !scene.forge.asked().is_empty()).await;
+    scene.up.delete(NAME, "").await;
+    assert_eq!(scene.fleet_refs(), "");
+}
+
+#[tokio::test]
+async fn a_ref_that_an_earlier_server_left_goes_with_the_agent() {
+    let scene = Scene::new("refs/pull/7/head").await;
+    scene.up.post("/api/v1/agents", &scene.creation("here", "owner/app/pulls/7")).await;
+    scene.hold();
+    scene.up.delete(NAME, "").await;
+    assert_eq!(scene.fleet_refs(), format!("refs/heads/fleet/{NAME}"));
 }
