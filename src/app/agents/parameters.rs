@@ -3,6 +3,7 @@
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::here;
+use crate::app::provision::prompt_of;
 use crate::coder::wire::{CreateWorkspace, ParameterValue, Preset, RichParameter};
 use crate::domain::agent::Agent;
 use crate::domain::name::name_key;
@@ -60,7 +61,7 @@ impl Blueprint<'_> {
         }
         match parameter.name.as_str() {
             "system_prompt" if !is_set(preset, parameter) && !self.role.prompt.is_empty() => {
-                Some(self.role.prompt.clone())
+                Some(prompt_of(self.role))
             }
             "fleet_mcp_agent_name" => Some(agent.name.to_string()),
             "fleet_mcp_role" => Some(agent.role.clone()),

@@ -208,6 +208,7 @@ impl Fleet {
     }
 }
 
-fn prompt_of(role: &Role) -> String {
+/// What an engine is told of the agent: its role, and how it reports.
+pub(super) fn prompt_of(role: &Role) -> String {
     format!("{}\n\n{REPORTING}", role.prompt.trim_end())
 }

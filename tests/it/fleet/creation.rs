@@ -58,6 +58,26 @@ async fn the_workspace_gets_the_role_and_the_prompt_and_only_declared_parameters
     assert_eq!(parameters, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
+/// The template hands it to the engine, which is told as much as where we provision the agent ourselves.
+#[tokio::test]
+async fn the_system_prompt_is_the_role_with_how_to_report() {
+    let scene = Scene::new(Pace::Instant).await;
+    for role in ["coder", "planner", "qa-engineer"] {
+        let request = CreateAgent { role: Some(role.into()), ..create_command(role) };
+        scene.running.fleet.agent_create(&operator(), request).await.unwrap();
+        scene.running.becomes(role, AgentStatus::Idle).await;
+        let build = scene.coder.workspace(role)["latest_build"]["id"].as_str().unwrap().to_owned();
+        let values = scene.coder.api().get(&format!("/api/v2/workspacebuilds/{build}/parameters")).await.body;
+        let mut values = values.as_array().unwrap().iter();
+        let prompt = values.find(|value| value["name"] == "system_prompt").unwrap()["value"].clone();
+        let file =
+            std::fs::read_to_string(format!("{}/roles/{role}.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let persona = file.splitn(3, "---\n").nth(2).unwrap().trim();
+        let reporting = include_str!("../../../src/app/provision/reporting.md");
+        assert_eq!(prompt, format!("{persona}\n\n{reporting}"), "{role}");
+    }
+}
+
 #[tokio::test]
 async fn bad_input_never_reaches_coder() {
     let scene = Scene::new(Pace::Instant).await;
