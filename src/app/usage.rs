@@ -12,12 +12,10 @@ use crate::domain::id::AgentId;
 use crate::domain::metadata::USAGE;
 use crate::domain::run::Run;
 use crate::domain::text::cut;
-use crate::domain::usage::{Figures, Mark, Spender, UsageTotal};
+use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, UsageTotal};
 use crate::engine::Usage;
 use crate::store::UsageTold;
 
-/// The counter of the record that an agent itself keeps.
-const OWN_RECORD: &str = "agent";
 /// The name of a conversation comes out of a workspace.
 const LONGEST_SOURCE: usize = 200;
 

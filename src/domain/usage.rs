@@ -12,6 +12,8 @@ use super::word_enum::word_enum;
 const MOST_TOKENS_A_DAY: u64 = 10_000_000_000;
 const MOST_MICROS_A_DAY: u64 = 10_000 * MICROS;
 const MICROS: u64 = 1_000_000;
+/// The counter of the record that an agent itself keeps.
+pub const OWN_RECORD: &str = "agent";
 
 /// Tokens and money, in millionths of a dollar. A cost that is unknown is none, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,9 +10,10 @@ use super::journal_window::day_of;
 use super::row::{Columns, count, micros};
 use super::runs::signed;
 use crate::domain::id::AgentId;
-use crate::domain::usage::{Figures, Mark, Spender, Step, UsageTotal};
+use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, Step, UsageTotal};
 
-/// The first figure of an agent older than this belongs to the day of its creation: when it was used is unknown.
+/// The first figure of the record of an agent older than this belongs to the day of its creation: when it was used is
+/// unknown. A run is counted when it ends.
 const KNOWN_FROM_THE_START: TimeDelta = TimeDelta::hours(24);
 
 /// A figure that one of an agent's counters was told.
@@ -138,7 +139,7 @@ async fn count_one(
     let Some(created_at) = created_at else { return Ok(None) };
     let known = mark_of(connection, told).await?;
     let is_from_before =
-        known.is_none() && told.spender == Spender::Agent && created_at < micros(at - KNOWN_FROM_THE_START);
+        known.is_none() && told.source == OWN_RECORD && created_at < micros(at - KNOWN_FROM_THE_START);
     let day = day_of(if is_from_before { created_at } else { micros(at) });
     let step = Mark::step(known, told.mark, &day_total(connection, told.agent, day).await?);
     if let Step::Grown { mark, added } = &step {

@@ -40,3 +40,15 @@ async fn figures_that_cannot_be_true_hinder_those_of_no_other_agent() {
     assert_eq!(counted.rejected, [liar.id]);
     assert_eq!(home.store.usage_on(at(1)).await.unwrap().all.tokens(), 5);
 }
+
+#[tokio::test]
+async fn a_run_of_an_old_agent_counts_on_the_day_it_ended_and_its_first_record_on_that_of_its_creation() {
+    let home = Home::new().await;
+    let agent = home.agent("old").await;
+    let week_later = MIDNIGHT + 7 * 86_400;
+    for (source, tokens) in [("run 1", 5), ("run 2", 7), ("agent", 100)] {
+        home.store.usage_count(&[told(&agent, source, tokens)], at(week_later)).await.unwrap();
+    }
+    let tokens = async |second| home.store.usage_on(at(second)).await.unwrap().all.tokens();
+    assert_eq!((tokens(0).await, tokens(week_later).await), (100, 12));
+}
