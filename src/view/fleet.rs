@@ -48,7 +48,7 @@ pub struct Spend {
     /// The cost that is known; tokens of a model without a known price add nothing to it.
     pub usd: f64,
     pub tokens: i64,
-    /// Runs whose engine told no figures, which neither number has; absent when there are none.
+    /// Runs that reported no usage, which neither number has; absent when there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_runs: i64,
 }

@@ -22,7 +22,7 @@ pub struct TaskSummary {
     pub message: String,
     /// queued, delivering, working, done, failed, canceled or timed_out
     pub state: String,
-    /// What the agent claimed about the end; a long one in short.
+    /// What the agent claimed about the end, shortened if long.
     pub outcome: Option<String>,
     /// agent, human or manager
     pub source: String,

@@ -14,7 +14,7 @@ pub struct UsageRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     pub tokens: i64,
-    /// Runs whose engine told no figures, which are not counted here; absent when there are none.
+    /// Runs that reported no usage, which are not counted here; absent when there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_runs: i64,
 }
@@ -28,7 +28,7 @@ pub struct UsageDetail {
     /// All tokens read, cached ones too.
     pub input_tokens: i64,
     pub output_tokens: i64,
-    /// Runs whose engine told no figures, which are not counted here.
+    /// Runs that reported no usage, which are not counted here.
     pub unknown_runs: i64,
 }
 

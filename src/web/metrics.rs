@@ -158,7 +158,7 @@ fn describe() {
     describe_gauge!(CODER, "1 while Coder answers us, else 0.");
     describe_gauge!(SPEND_USD, "Dollars that agents spent on this UTC day, as far as the cost is known.");
     describe_gauge!(SPEND_TOKENS, "Tokens that agents used on this UTC day.");
-    describe_gauge!(UNKNOWN_RUNS, "Runs of this UTC day whose engine told no figures.");
+    describe_gauge!(UNKNOWN_RUNS, "Runs of this UTC day that reported no usage.");
     describe_counter!(REQUESTS, "Requests answered, by method, route and status.");
     describe_histogram!(DURATION, Unit::Seconds, "Time until a request's answer began.");
 }
