@@ -9,11 +9,10 @@ use super::Store;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 use crate::domain::id::AgentId;
-use crate::domain::metadata::{Dated, MOST_BYTES, MOST_KEYS, Metadata, MetadataKey, USAGE, is_value};
+use crate::domain::metadata::{Dated, MOST_BYTES, MOST_KEYS, Metadata, MetadataKey, is_value};
 
 impl Store {
-    /// Sets a value, within the bounds; one that says nothing takes its key away. What the fleet counts itself is
-    /// outside of the bounds.
+    /// Sets a value, within the bounds; one that says nothing takes its key away.
     pub async fn metadata_set(
         &self,
         agent: AgentId,
@@ -25,16 +24,15 @@ impl Store {
         }
         let set = sqlx::query(
             "INSERT INTO metadata (agent_id, key, value, changed_at) SELECT id, $2, $3, $4 FROM agents WHERE id = $1 \
-             AND ($2 = $5 OR (SELECT count(*) < $6 AND \
-             coalesce(sum(length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))), 0) + $7 <= $8 \
-             FROM metadata WHERE agent_id = $1 AND key NOT IN ($2, $5))) \
+             AND (SELECT count(*) < $5 AND \
+             coalesce(sum(length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))), 0) + $6 <= $7 \
+             FROM metadata WHERE agent_id = $1 AND key <> $2) \
              ON CONFLICT (agent_id, key) DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at",
         )
         .bind(agent.0)
         .bind(key.as_str())
         .bind(&dated.value)
         .bind(micros(dated.changed_at))
-        .bind(USAGE)
         .bind(count(MOST_KEYS))
         .bind(count(key.as_str().len() + dated.value.len()))
         .bind(count(MOST_BYTES))

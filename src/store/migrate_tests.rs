@@ -166,6 +166,35 @@ async fn agents_from_before_directories_were_kept_have_none() {
     assert_eq!(told, [("runs-here", None)]);
 }
 
+#[tokio::test]
+async fn totals_that_were_kept_as_metadata_still_count() {
+    let (_dir, options) = home();
+    let old = Store::open_at(&options, &STEPS[..14]).await.unwrap();
+    let good = r#"{"input_tokens":100,"output_tokens":7,"cost_usd":0.25,"run":null}"#;
+    let unpriced = r#"{"input_tokens":3,"output_tokens":1,"cost_usd":null,"run":null}"#;
+    let absurd = r#"{"input_tokens":18446744073709551615,"output_tokens":1,"cost_usd":1e300}"#;
+    for (number, value) in [good, unpriced, absurd, r#"{"input_tokens":1.5}"#, "many"].iter().enumerate() {
+        let agent = "INSERT INTO agents (id, name, name_key, project, role, spec, created_at) \
+             VALUES ($1, $2, $2, 'here', 'coder', '', 172800000001)";
+        let id = vec![u8::try_from(number).unwrap(); 16];
+        let insert = sqlx::query(agent).bind(&id).bind(format!("agent-{number}"));
+        insert.execute(&old.write).await.unwrap();
+        let kept = sqlx::query("INSERT INTO metadata VALUES ($1, 'fleet_mcp_usage', $2, 0)");
+        kept.bind(&id).bind(*value).execute(&old.write).await.unwrap();
+    }
+    old.close().await;
+    let store = Store::open(&options).await.unwrap();
+    let days = sqlx::query_as(
+        "SELECT substr(hex(agent_id), 1, 2), day, input_tokens, output_tokens, cost_micros FROM usage_days \
+         WHERE spender = 'agent' AND unknown_runs = 0 ORDER BY agent_id",
+    );
+    let days: Vec<(String, i64, i64, i64, Option<i64>)> = days.fetch_all(&store.read).await.unwrap();
+    let day = |id: &str, input, output, cost| (id.to_owned(), 2, input, output, cost);
+    assert_eq!(days, [day("00", 100, 7, Some(250_000)), day("01", 3, 1, None)]);
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM metadata").fetch_one(&store.read).await.unwrap();
+    assert_eq!(left, 0);
+}
+
 #[test]
 fn steps_are_numbered_in_rising_order_from_one() {
     let versions: Vec<i64> = STEPS.iter().map(|step| step.version).collect();

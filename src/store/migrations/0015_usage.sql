@@ -23,3 +23,15 @@ CREATE TABLE usage_days (
     PRIMARY KEY (agent_id, day, spender)
 ) STRICT;
 CREATE INDEX usage_days_day ON usage_days (day);
+
+-- Totals of task runs without a runner were kept as metadata of ours. When they were used is unknown.
+INSERT INTO usage_days (agent_id, day, spender, input_tokens, output_tokens, cost_micros, unknown_runs)
+SELECT a.id, a.created_at / 86400000000, 'agent', m.value ->> 'input_tokens', m.value ->> 'output_tokens',
+    CASE WHEN m.value ->> 'cost_usd' BETWEEN 0 AND 10000 THEN CAST(round((m.value ->> 'cost_usd') * 1000000) AS INTEGER) END,
+    0
+FROM metadata m JOIN agents a ON a.id = m.agent_id
+WHERE m.key = 'fleet_mcp_usage' AND CASE WHEN json_valid(m.value) THEN
+    json_type(m.value, '$.input_tokens') = 'integer' AND m.value ->> 'input_tokens' BETWEEN 0 AND 10000000000
+    AND json_type(m.value, '$.output_tokens') = 'integer' AND m.value ->> 'output_tokens' BETWEEN 0 AND 10000000000
+    ELSE 0 END;
+DELETE FROM metadata WHERE key = 'fleet_mcp_usage';
