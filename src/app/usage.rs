@@ -13,7 +13,7 @@ use crate::domain::metadata::USAGE;
 use crate::domain::run::Run;
 use crate::domain::text::cut;
 use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, UsageTotal};
-use crate::engine::Usage;
+use crate::engine::{Usage, UsageRecord};
 use crate::store::UsageTold;
 
 /// The name of a conversation comes out of a workspace.
@@ -26,14 +26,15 @@ pub(super) struct RunUsage<'a> {
     pub(super) spender: Spender,
     /// The conversation that the figures are of; none when they are of this run alone.
     pub(super) conversation: Option<&'a str>,
-    /// None when the engine told no figures.
+    /// None when it reported no usage.
     pub(super) told: Option<Usage>,
 }
 
 /// The figures among an agent's metadata; none when there are none that can be read.
 pub(super) fn told(values: &BTreeMap<String, String>, generation: i64) -> Option<Mark> {
-    let usage: Usage = serde_json::from_str(values.get(USAGE)?).ok()?;
-    Some(Mark { generation, highest: figures_of(usage) })
+    let record: UsageRecord = serde_json::from_str(values.get(USAGE)?).ok()?;
+    let highest = Figures { unknown_runs: record.unknown_runs, ..figures_of(record.usage) };
+    Some(Mark { generation, highest })
 }
 
 /// What is to be counted of an agent that tells these figures; none for figures that are known.

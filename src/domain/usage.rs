@@ -11,6 +11,7 @@ use super::word_enum::word_enum;
 /// One agent uses less than this in a day, cached tokens included.
 const MOST_TOKENS_A_DAY: u64 = 10_000_000_000;
 const MOST_MICROS_A_DAY: u64 = 10_000 * MICROS;
+const MOST_UNKNOWN_A_DAY: u64 = 100_000;
 const MICROS: u64 = 1_000_000;
 /// The counter of the record that an agent itself keeps.
 pub const OWN_RECORD: &str = "agent";
@@ -22,6 +23,8 @@ pub struct Figures {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cost_micros: Option<u64>,
+    /// Runs that reported no usage, which the numbers above lack.
+    pub unknown_runs: u64,
 }
 
 /// The highest figures that a counter was told, and the start of the agent that told them.
@@ -58,8 +61,6 @@ pub struct UsageTotal {
     pub own: Figures,
     /// By agents and by members of squads.
     pub all: Figures,
-    /// Runs whose engine told no figures.
-    pub unknown_runs: u64,
 }
 
 impl Figures {
@@ -70,7 +71,12 @@ impl Figures {
             None if cost > 1.0 => Some(u64::MAX),
             None => (0.0..1.0).contains(&cost).then_some(0),
         };
-        Self { input_tokens, output_tokens, cost_micros: cost_usd.and_then(micros) }
+        Self { input_tokens, output_tokens, cost_micros: cost_usd.and_then(micros), unknown_runs: 0 }
+    }
+
+    /// Of runs that reported no usage only their number is known.
+    pub fn unknown(unknown_runs: u64) -> Self {
+        Self { unknown_runs, ..Self::default() }
     }
 
     pub fn tokens(&self) -> u64 {
@@ -91,6 +97,7 @@ impl Figures {
             input_tokens: self.input_tokens.saturating_add(more.input_tokens),
             output_tokens: self.output_tokens.saturating_add(more.output_tokens),
             cost_micros,
+            unknown_runs: self.unknown_runs.saturating_add(more.unknown_runs),
         }
     }
 
@@ -101,6 +108,7 @@ impl Figures {
             input_tokens: self.input_tokens.saturating_sub(base.input_tokens),
             output_tokens: self.output_tokens.saturating_sub(base.output_tokens),
             cost_micros,
+            unknown_runs: self.unknown_runs.saturating_sub(base.unknown_runs),
         }
     }
 
@@ -109,11 +117,14 @@ impl Figures {
             input_tokens: self.input_tokens.max(other.input_tokens),
             output_tokens: self.output_tokens.max(other.output_tokens),
             cost_micros: self.cost_micros.max(other.cost_micros),
+            unknown_runs: self.unknown_runs.max(other.unknown_runs),
         }
     }
 
     fn fits_a_day(&self) -> bool {
-        self.tokens() <= MOST_TOKENS_A_DAY && self.cost_micros.unwrap_or_default() <= MOST_MICROS_A_DAY
+        self.tokens() <= MOST_TOKENS_A_DAY
+            && self.cost_micros.unwrap_or_default() <= MOST_MICROS_A_DAY
+            && self.unknown_runs <= MOST_UNKNOWN_A_DAY
     }
 }
 
@@ -138,7 +149,8 @@ impl Mark {
     }
 
     fn is_below(&self, other: &Self) -> bool {
-        self.highest.tokens() < other.highest.tokens()
+        let age = |mark: &Self| (mark.highest.tokens(), mark.highest.unknown_runs);
+        age(self) < age(other)
     }
 }
 
@@ -150,7 +162,7 @@ impl UsageTotal {
 
     /// Counts only grow: the later of two readings.
     pub fn later(self, other: Self) -> Self {
-        let age = |usage: &Self| (usage.all.tokens(), usage.all.cost_micros, usage.unknown_runs);
+        let age = |usage: &Self| (usage.all.tokens(), usage.all.cost_micros, usage.all.unknown_runs);
         if age(&self) >= age(&other) { self } else { other }
     }
 }
@@ -160,7 +172,7 @@ mod tests {
     use super::*;
 
     fn figures(tokens: u64, cost_micros: Option<u64>) -> Figures {
-        Figures { input_tokens: tokens, output_tokens: 0, cost_micros }
+        Figures { input_tokens: tokens, cost_micros, ..Figures::default() }
     }
 
     fn mark(generation: i64, highest: Figures) -> Mark {
@@ -198,6 +210,16 @@ mod tests {
         assert_eq!(step(figures(100, Some(u64::MAX)), Figures::default()), Step::Absurd);
         let full = figures(MOST_TOKENS_A_DAY, Some(MOST_MICROS_A_DAY));
         assert_eq!(step(figures(101, None), full), Step::Absurd);
+        assert_eq!(step(Figures::unknown(u64::MAX), Figures::default()), Step::Absurd);
+    }
+
+    #[test]
+    fn runs_without_figures_are_counted_upwards_and_anew_after_a_lost_disk() {
+        let step = |known, told| Mark::step(Some(known), told, &Figures::default());
+        let unknown = |generation, n_runs| mark(generation, Figures::unknown(n_runs));
+        assert_eq!(step(unknown(1, 2), unknown(1, 3)), grown(unknown(1, 3), Figures::unknown(1)));
+        assert_eq!(step(unknown(1, 3), unknown(1, 2)), Step::Same);
+        assert_eq!(step(unknown(1, 3), unknown(2, 1)), grown(unknown(2, 1), Figures::unknown(1)));
     }
 
     #[test]

@@ -80,6 +80,21 @@ impl Usage {
     }
 }
 
+/// What an agent's runner publishes of all its turns.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct UsageRecord {
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Turns that reported no usage.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_runs: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);

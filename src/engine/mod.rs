@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-pub use event::{End, Event, Exit, FailureKind, Spent, Usage};
+pub use event::{End, Event, Exit, FailureKind, Spent, Usage, UsageRecord};
 pub use request::{FleetAccess, Invocation, Repository, Request, RolePrompt, Session, Unfit};
 pub use spending::{Count, Spending};
 pub use word::{EngineWord, UnknownEngine, by_word, words};

@@ -24,6 +24,11 @@ impl EngineWord {
         self != Self::Demo
     }
 
+    /// The scripted engine costs nothing, whether it says so or is ended before.
+    pub fn is_free(self) -> bool {
+        self == Self::Demo
+    }
+
     /// Does it say at the start of each run in which session it has the message? Others are known by templates only.
     pub fn names_session(self) -> bool {
         match self {

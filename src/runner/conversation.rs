@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::entry::{Entry, Forgotten, Outcome, Session, Source, TaskKey};
 use super::process::Transcript;
 use crate::domain::id::RunId;
-use crate::engine::{Count, Usage};
+use crate::engine::{Count, Usage, UsageRecord};
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -23,8 +23,21 @@ pub(super) struct Turn {
 #[derive(Debug)]
 pub(super) enum Progress {
     Queued,
-    Working { run: RunId, generation: u64, since: DateTime<Utc>, text: Transcript, usage: Usage },
-    Ended { since: DateTime<Utc>, at: DateTime<Utc>, outcome: Outcome, text: String, usage: Usage },
+    Working {
+        run: RunId,
+        generation: u64,
+        since: DateTime<Utc>,
+        text: Transcript,
+        usage: Usage,
+    },
+    Ended {
+        since: DateTime<Utc>,
+        at: DateTime<Utc>,
+        outcome: Outcome,
+        text: String,
+        usage: Usage,
+        is_unknown: bool,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -73,9 +86,9 @@ impl Conversation {
                 );
             }
             Entry::Spent { turn, usage, session } => self.spend(turn, usage, session),
-            Entry::Ended { at, turn, outcome, text, usage, session } => {
+            Entry::Ended { at, turn, outcome, text, usage, session, is_unknown } => {
                 let since = self.turn(turn).map_or(at, Turn::since);
-                self.progress(turn, Progress::Ended { since, at, outcome, text, usage });
+                self.progress(turn, Progress::Ended { since, at, outcome, text, usage, is_unknown });
                 self.count(session);
             }
         }
@@ -135,6 +148,13 @@ impl Conversation {
         total
     }
 
+    /// The same for others to read, with the turns that reported none.
+    pub(super) fn usage_record(&self) -> UsageRecord {
+        let n_unknown = self.turns.iter().filter(|turn| turn.is_unknown()).count();
+        let unknown_runs = self.forgotten.unknown_runs.saturating_add(n_unknown as u64);
+        UsageRecord { usage: self.usage(), unknown_runs }
+    }
+
     /// An engine that keeps no count tells zero.
     fn count(&mut self, spent: Count) {
         if let Some(session) = &mut self.session
@@ -172,6 +192,11 @@ impl Turn {
 
     pub(super) fn is_ended(&self) -> bool {
         matches!(self.progress, Progress::Ended { .. })
+    }
+
+    /// Did an engine run for it and report no usage?
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self.progress, Progress::Ended { is_unknown: true, .. })
     }
 
     pub(super) fn usage(&self) -> Usage {

@@ -50,6 +50,9 @@ pub(super) enum Entry {
         usage: Usage,
         #[serde(default)]
         session: Count,
+        /// An engine ran and reported no usage.
+        #[serde(default)]
+        is_unknown: bool,
     },
 }
 
@@ -59,6 +62,8 @@ pub(super) struct Forgotten {
     pub(super) n_turns: usize,
     pub(super) has_prompt: bool,
     pub(super) usage: Usage,
+    #[serde(default)]
+    pub(super) unknown_runs: u64,
     /// Their tasks, newest last: giving one of them again still changes nothing.
     pub(super) tasks: Vec<TaskKey>,
 }

@@ -8,7 +8,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::regular;
-use crate::engine::Usage;
+use crate::domain::metadata::USAGE;
+use crate::engine::UsageRecord;
 use crate::engine::git_state::GitState;
 
 const METADATA: &str = "metadata";
@@ -30,8 +31,8 @@ pub(super) fn prompt(directory: &Path) -> io::Result<Option<String>> {
 }
 
 /// Tells what a run left behind. Metadata that cannot be written never holds up the work.
-pub(super) fn leave_metadata(directory: &Path, git: Option<&GitState>, usage: Usage) {
-    let mut values = vec![("fleet_mcp_usage", json!(usage).to_string())];
+pub(super) fn leave_metadata(directory: &Path, git: Option<&GitState>, usage: UsageRecord) {
+    let mut values = vec![(USAGE, json!(usage).to_string())];
     if let Some(git) = git {
         values.push(("fleet_mcp_branch", git.branch.clone().unwrap_or_default()));
         values.push(("fleet_mcp_git", json!(git).to_string()));

@@ -65,6 +65,7 @@ impl Forgotten {
         self.n_turns += 1;
         self.has_prompt |= turn.source == Source::Prompt;
         self.usage += turn.usage();
+        self.unknown_runs = self.unknown_runs.saturating_add(u64::from(turn.is_unknown()));
         self.tasks.extend(turn.task_id);
     }
 }
@@ -86,7 +87,7 @@ fn progress(number: usize, turn: &Turn) -> Vec<Entry> {
             Entry::Started { at: *since, turn: number, run: run.0, generation: *generation },
             Entry::Spent { turn: number, usage: *usage, session: Count::default() },
         ],
-        Progress::Ended { since, at, outcome, text, usage } => {
+        Progress::Ended { since, at, outcome, text, usage, is_unknown } => {
             let started = Entry::Started { at: *since, turn: number, run: Uuid::nil(), generation: 0 };
             let ended = Entry::Ended {
                 at: *at,
@@ -95,6 +96,7 @@ fn progress(number: usize, turn: &Turn) -> Vec<Entry> {
                 text: text.clone(),
                 usage: *usage,
                 session: Count::default(),
+                is_unknown: *is_unknown,
             };
             vec![started, ended]
         }
@@ -120,11 +122,12 @@ mod tests {
 
     fn ended(turn: usize) -> [Entry; 2] {
         let usage = Usage { input_tokens: 1, output_tokens: 2, cost_usd: Some(0.5) };
-        let outcome = Outcome::Complete { text: "done".into() };
+        let (text, session) = ("done".to_owned(), Count::default());
+        let (outcome, is_unknown) = (Outcome::Complete { text: text.clone() }, turn.is_multiple_of(2));
         let run = Uuid::nil();
         [
             Entry::Started { at: AT, turn, run, generation: 0 },
-            Entry::Ended { at: AT, turn, outcome, text: "done".into(), usage, session: Count::default() },
+            Entry::Ended { at: AT, turn, outcome, text, usage, session, is_unknown },
         ]
     }
 
@@ -144,7 +147,14 @@ mod tests {
             .collect();
         let queued: Vec<usize> = conversation.queued().map(|(number, _)| number).collect();
         let next = conversation.forgotten.n_turns + conversation.turns.len();
-        (conversation.usage(), conversation.has_prompt(), tasks, queued, next, conversation.is_stable())
+        (
+            conversation.usage_record(),
+            conversation.has_prompt(),
+            tasks,
+            queued,
+            next,
+            conversation.is_stable(),
+        )
     }
 
     proptest! {

@@ -83,7 +83,7 @@ mod tests {
     fn answers_follow_their_questions_and_what_waits_is_not_shown() {
         let outcome = Outcome::Complete { text: "done".into() };
         let (text, usage, session) = ("did it".into(), Usage::default(), Count::default());
-        let ended = Entry::Ended { at: AT, turn: 0, outcome, text, usage, session };
+        let ended = Entry::Ended { at: AT, turn: 0, outcome, text, usage, session, is_unknown: false };
         let accepted = vec![accepted("first"), accepted("second"), accepted("third")];
         let message = |id, content: &str| (id, content.to_owned());
         assert_eq!(shown(accepted.clone()), [message(0, "first")]);

@@ -69,7 +69,7 @@ impl Store {
         Ok(counted)
     }
 
-    /// Notes a run whose engine told no figures, once; the agent's new total if that is news.
+    /// Notes a run that reported no usage, once; the agent's new total if that is news.
     pub async fn usage_unknown(
         &self,
         (agent, source): (AgentId, &str),
@@ -78,14 +78,13 @@ impl Store {
     ) -> Result<Option<UsageTotal>, StoreError> {
         let mut tx = self.begin().await?;
         let noted = sqlx::query(
-            "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens) \
-             SELECT id, $2, 0, 0, 0 FROM agents WHERE id = $1 ON CONFLICT (agent_id, source) DO NOTHING",
+            "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens, unknown_runs) \
+             SELECT id, $2, 0, 0, 0, 1 FROM agents WHERE id = $1 ON CONFLICT (agent_id, source) DO NOTHING",
         );
         if noted.bind(agent.0).bind(source).execute(&mut *tx).await?.rows_affected() == 0 {
             return Ok(None);
         }
-        let unknown = Added { figures: Figures::default(), unknown_runs: 1 };
-        add(&mut tx, agent, (day_of(micros(at)), spender), &unknown).await?;
+        add(&mut tx, agent, (day_of(micros(at)), spender), &Figures::unknown(1)).await?;
         let total = total_of(&mut tx, agent).await?;
         tx.commit().await?;
         Ok(Some(total))
@@ -144,15 +143,14 @@ async fn count_one(
     let step = Mark::step(known, told.mark, &day_total(connection, told.agent, day).await?);
     if let Step::Grown { mark, added } = &step {
         keep_mark(connection, told, mark).await?;
-        let added = Added { figures: *added, unknown_runs: 0 };
-        add(connection, told.agent, (day, told.spender), &added).await?;
+        add(connection, told.agent, (day, told.spender), added).await?;
     }
     Ok(Some(step))
 }
 
 async fn mark_of(connection: &mut SqliteConnection, told: &UsageTold) -> Result<Option<Mark>, sqlx::Error> {
     let row = sqlx::query(
-        "SELECT generation, input_tokens, output_tokens, cost_micros FROM usage_counters \
+        "SELECT generation, input_tokens, output_tokens, cost_micros, unknown_runs FROM usage_counters \
          WHERE agent_id = $1 AND source = $2",
     );
     let row = row.bind(told.agent.0).bind(&told.source).fetch_optional(connection).await?;
@@ -165,10 +163,11 @@ async fn keep_mark(
     mark: &Mark,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens, cost_micros) \
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (agent_id, source) DO UPDATE SET \
+        "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens, cost_micros, unknown_runs) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (agent_id, source) DO UPDATE SET \
          generation = excluded.generation, input_tokens = excluded.input_tokens, \
-         output_tokens = excluded.output_tokens, cost_micros = excluded.cost_micros",
+         output_tokens = excluded.output_tokens, cost_micros = excluded.cost_micros, \
+         unknown_runs = excluded.unknown_runs",
     )
     .bind(told.agent.0)
     .bind(&told.source)
@@ -176,22 +175,17 @@ async fn keep_mark(
     .bind(signed(mark.highest.input_tokens))
     .bind(signed(mark.highest.output_tokens))
     .bind(mark.highest.cost_micros.map(signed))
+    .bind(signed(mark.highest.unknown_runs))
     .execute(connection)
     .await
     .map(drop)
-}
-
-/// What is added to a day.
-struct Added {
-    figures: Figures,
-    unknown_runs: i64,
 }
 
 async fn add(
     connection: &mut SqliteConnection,
     agent: AgentId,
     (day, spender): (i64, Spender),
-    added: &Added,
+    added: &Figures,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO usage_days (agent_id, day, spender, input_tokens, output_tokens, cost_micros, unknown_runs) \
@@ -205,10 +199,10 @@ async fn add(
     .bind(agent.0)
     .bind(day)
     .bind(spender.word())
-    .bind(signed(added.figures.input_tokens))
-    .bind(signed(added.figures.output_tokens))
-    .bind(added.figures.cost_micros.map(signed))
-    .bind(added.unknown_runs)
+    .bind(signed(added.input_tokens))
+    .bind(signed(added.output_tokens))
+    .bind(added.cost_micros.map(signed))
+    .bind(signed(added.unknown_runs))
     .execute(connection)
     .await
     .map(drop)
@@ -233,7 +227,6 @@ async fn day_total(
 struct Part {
     spender: Spender,
     figures: Figures,
-    unknown_runs: u64,
 }
 
 impl Part {
@@ -242,11 +235,7 @@ impl Part {
             Spender::Agent => total.own.plus(&self.figures),
             Spender::Member => total.own,
         };
-        UsageTotal {
-            own,
-            all: total.all.plus(&self.figures),
-            unknown_runs: total.unknown_runs.saturating_add(self.unknown_runs),
-        }
+        UsageTotal { own, all: total.all.plus(&self.figures) }
     }
 }
 
@@ -259,15 +248,12 @@ fn figures(row: &SqliteRow) -> Result<Figures, sqlx::Error> {
         input_tokens: count(row.try_get("input_tokens")?),
         output_tokens: count(row.try_get("output_tokens")?),
         cost_micros: row.try_get::<Option<i64>, _>("cost_micros")?.map(count),
+        unknown_runs: count(row.try_get("unknown_runs")?),
     })
 }
 
 impl FromRow<'_, SqliteRow> for Part {
     fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            spender: row.word("spender", Spender::parse)?,
-            figures: figures(row)?,
-            unknown_runs: count(row.try_get("unknown_runs")?),
-        })
+        Ok(Self { spender: row.word("spender", Spender::parse)?, figures: figures(row)? })
     }
 }

@@ -96,7 +96,7 @@ impl From<&UsageTotal> for Spend {
         Self {
             usd: total.all.cost_usd().unwrap_or_default(),
             tokens: count(total.all.tokens()),
-            unknown_runs: count(total.unknown_runs),
+            unknown_runs: count(total.all.unknown_runs),
         }
     }
 }

@@ -38,7 +38,7 @@ impl UsageRow {
         (!total.is_empty()).then(|| Self {
             cost_usd: total.all.cost_usd(),
             tokens: count(total.all.tokens()),
-            unknown_runs: count(total.unknown_runs),
+            unknown_runs: count(total.all.unknown_runs),
         })
     }
 }
@@ -51,7 +51,7 @@ impl UsageDetail {
             tokens: count(total.all.tokens()),
             input_tokens: count(total.all.input_tokens),
             output_tokens: count(total.all.output_tokens),
-            unknown_runs: count(total.unknown_runs),
+            unknown_runs: count(total.all.unknown_runs),
         })
     }
 }

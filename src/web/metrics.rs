@@ -117,7 +117,7 @@ impl Metrics {
             let spent = &overview.spend_today;
             gauge!(SPEND_USD).set(spent.all.cost_usd().unwrap_or_default());
             gauge!(SPEND_TOKENS).set(spent.all.tokens() as f64);
-            gauge!(UNKNOWN_RUNS).set(spent.unknown_runs as f64);
+            gauge!(UNKNOWN_RUNS).set(spent.all.unknown_runs as f64);
         });
     }
 }

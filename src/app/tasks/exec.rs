@@ -18,7 +18,7 @@ use crate::domain::task::{Channel, Task};
 use crate::domain::text::cut;
 use crate::domain::usage::Spender;
 use crate::engine::codex::Sandbox;
-use crate::engine::{End, Engine, EngineWord, Event, Exit, FailureKind, Reader, Usage, remote};
+use crate::engine::{End, Engine, Event, Exit, FailureKind, Reader, Usage, remote};
 
 /// A task without a limit of its own ends with its run after this long.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -93,9 +93,8 @@ impl Fleet {
         })
     }
 
-    /// The demo engine costs nothing, whether it says so or is ended before.
     async fn task_run_count(&self, run: &Run, engine: &dyn Engine, told: Option<Usage>) -> Result<(), Error> {
-        if told.is_none() && engine.word() == EngineWord::Demo {
+        if told.is_none() && engine.word().is_free() {
             return Ok(());
         }
         let over = RunUsage { run, spender: Spender::Agent, conversation: None, told };
@@ -143,7 +142,7 @@ fn timeout_of(task: &Task) -> Duration {
 /// What an engine has told in a run.
 struct Heard {
     said: String,
-    /// None when it told no figures.
+    /// None when it reported no usage.
     used: Option<Usage>,
     reader: Box<dyn Reader>,
 }

@@ -47,7 +47,7 @@ fn head(api: &Api, state: &State) -> Value {
 
 fn whole(api: &Api, state: &State) -> Value {
     let conversation = &state.conversation;
-    let usage = conversation.usage();
+    let record = conversation.usage_record();
     let kept = conversation.numbered().map(|(number, turn)| turn_of(number, turn));
     let withdrawn = conversation.withdrawn.iter().map(|(task_id, at)| withdrawn_of(task_id, *at));
     let turns: Vec<Value> = kept.chain(withdrawn).collect();
@@ -59,9 +59,9 @@ fn whole(api: &Api, state: &State) -> Value {
         "messages": state.messages(),
         "branch": state.git.as_ref().and_then(|git| git.branch.as_ref()),
         "git": state.git,
-        "usage": usage,
+        "usage": record,
         "session": session.map(|session| json!({ "engine": session.engine, "id": session.id })),
-        "budget": budget(api, &usage),
+        "budget": budget(api, &record.usage),
     })
 }
 

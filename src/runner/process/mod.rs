@@ -21,7 +21,9 @@ use super::options::Ladder;
 use super::regular;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
-use crate::engine::{End, Engine, Exit, FailureKind, Invocation, Request, Session, Spent, Usage};
+use crate::engine::{
+    Count, End, Engine, EngineWord, Exit, FailureKind, Invocation, Request, Session, Spent, Usage,
+};
 use crate::process::restore_for_children;
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
@@ -73,6 +75,22 @@ impl Launch<'_> {
 pub(crate) struct Finished {
     pub(crate) finish: Finish,
     pub(crate) spent: Spent,
+    /// The engine ran and reported no usage.
+    pub(crate) is_unknown: bool,
+}
+
+impl Finished {
+    /// Of a run whose engine was started.
+    pub(crate) fn of(engine: EngineWord, finish: Finish, spent: Spent) -> Self {
+        let did_nothing = engine.is_free() || finish == Finish::Told(End::SessionLost);
+        let is_unknown = !did_nothing && spent.run == Usage::default();
+        Self { finish, spent, is_unknown }
+    }
+
+    /// Of a run whose engine did nothing.
+    pub(crate) fn unspent(finish: Finish, session: Count) -> Self {
+        Self { finish, spent: Spent { run: Usage::default(), session }, is_unknown: false }
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -100,14 +118,14 @@ pub(crate) async fn run(
             heard(Heard::Session(chat.clone()));
             launch.request.session = Session::Opened { id: chat };
         }
-        Err(finish) => return Finished { finish, spent: Spent::default() },
+        Err(finish) => return Finished::unspent(finish, Count::default()),
     }
     match launch.engine.invocation(&launch.request) {
         Ok(invocation) => talk(&launch, &invocation, interrupt, heard).await,
-        Err(unfit) => Finished {
-            finish: Finish::Told(failed(FailureKind::EngineError, unfit.to_string())),
-            spent: Spent { run: Usage::default(), session: launch.request.session.spent() },
-        },
+        Err(unfit) => {
+            let finish = Finish::Told(failed(FailureKind::EngineError, unfit.to_string()));
+            Finished::unspent(finish, launch.request.session.spent())
+        }
     }
 }
 
@@ -135,7 +153,7 @@ async fn talk(
     let mut hearing = Hearing::new(launch, heard);
     let mut child = match spawn(launch, invocation) {
         Ok(child) => child,
-        Err(error) => return Finished { finish: missing(invocation, &error), spent: hearing.spent },
+        Err(error) => return Finished::unspent(missing(invocation, &error), hearing.spent.session),
     };
     let note = Note::of(launch.directory, child.id());
     let mut stderr = Vec::new();
@@ -160,7 +178,7 @@ async fn talk(
             Finish::Told(failed(FailureKind::Crashed, format!("lost the engine: {error}")))
         }
     };
-    Finished { finish, spent }
+    Finished::of(launch.engine.word(), finish, spent)
 }
 
 /// How the process came to its end.

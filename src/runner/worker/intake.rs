@@ -152,8 +152,8 @@ impl Worker {
         };
         let entry = match over {
             Some((turn, outcome, text)) => {
-                let (usage, session) = (Usage::default(), Count::default());
-                Entry::Ended { at, turn, outcome, text, usage, session }
+                let (usage, session, is_unknown) = (Usage::default(), Count::default(), false);
+                Entry::Ended { at, turn, outcome, text, usage, session, is_unknown }
             }
             None => Entry::Withdrawn { at, task_id },
         };

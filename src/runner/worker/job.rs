@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
-use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request, Spent};
+use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request};
 use crate::runner::briefing::Start;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
@@ -129,7 +129,7 @@ impl Job {
 
     fn unspent(&self, finish: Finish) -> Finished {
         let session = self.session.as_ref().map(|session| session.spent).unwrap_or_default();
-        Finished { finish, spent: Spent { run: engine::Usage::default(), session } }
+        Finished::unspent(finish, session)
     }
 }
 

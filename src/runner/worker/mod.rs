@@ -22,7 +22,7 @@ use super::{files, git, locks};
 use crate::domain::id::RunId;
 use crate::engine::budget::{Budget, BudgetError};
 use crate::engine::git_state::GitState;
-use crate::engine::{Count, End, FailureKind, Spent, Usage};
+use crate::engine::{Count, End, FailureKind, Spent};
 use intake::Running;
 pub(crate) use intake::{Command, Refusal, Submitted};
 use job::{Done, Job};
@@ -51,7 +51,7 @@ impl Worker {
         if let Some((turn, run, spent)) = self.cut_short() {
             descendants::end(run, self.options.ladder.terminate).await;
             let spent = self.recalled(turn, spent).await;
-            let finished = Finished { finish: Finish::Interrupted, spent };
+            let finished = Finished::of(self.options.engine.word(), Finish::Interrupted, spent);
             self.conclude(turn, Done { finished, note: None, is_begun: true }, Interruption::Crash).await;
         }
         if !self.state.borrow().conversation.has_prompt() {
@@ -163,10 +163,10 @@ impl Worker {
     /// Ends a turn that was accepted when there was still something left to spend.
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
-        let spent = Spent { run: Usage::default(), session: session.unwrap_or_default() };
         let text = format!("not run: {error}");
         let finish = Finish::Told(End::Failed { kind: FailureKind::Budget, text });
-        let done = Done { finished: Finished { finish, spent }, note: None, is_begun: false };
+        let finished = Finished::unspent(finish, session.unwrap_or_default());
+        let done = Done { finished, note: None, is_begun: false };
         self.conclude(turn, done, Interruption::Request).await;
     }
 
@@ -230,7 +230,7 @@ impl Worker {
             // Before the record: a runner that is killed in between does this again.
             locks::free(&self.options.work_directory, began).await;
         }
-        let Finished { finish, spent } = done.finished;
+        let Finished { finish, spent, is_unknown } = done.finished;
         let outcome = outcome(finish, by);
         let ended = Entry::Ended {
             at: Utc::now(),
@@ -239,6 +239,7 @@ impl Worker {
             outcome: outcome.clone(),
             usage: spent.run,
             session: spent.session,
+            is_unknown,
         };
         // Without it the next runner takes the run for one that was cut short, which is nearest to the truth.
         let _unrecorded = self.record(&ended).await;
@@ -246,8 +247,9 @@ impl Worker {
         self.state.send_modify(|state| {
             state.conversation.spend(turn, spent.run, spent.session);
         });
-        let usage = self.state.borrow().conversation.usage();
-        files::leave_metadata(&self.options.directory, looked.as_ref(), usage);
+        let mut used = self.state.borrow().conversation.usage_record();
+        used.unknown_runs = used.unknown_runs.saturating_add(u64::from(is_unknown));
+        files::leave_metadata(&self.options.directory, looked.as_ref(), used);
         self.state.send_modify(|state| {
             state.conversation.apply(ended);
             state.conversation.forget(BOUNDS);
@@ -302,7 +304,7 @@ impl Worker {
         files::leave_metadata(
             &self.options.directory,
             looked.as_ref(),
-            self.state.borrow().conversation.usage(),
+            self.state.borrow().conversation.usage_record(),
         );
         self.state.send_modify(|state| {
             state.conversation.forget(BOUNDS);

@@ -8,6 +8,8 @@ CREATE TABLE usage_counters (
     output_tokens INTEGER NOT NULL,
     -- none while no cost is known
     cost_micros INTEGER,
+    -- runs that reported no usage
+    unknown_runs INTEGER NOT NULL,
     PRIMARY KEY (agent_id, source)
 ) STRICT;
 

@@ -39,6 +39,10 @@ async fn projects_on_one_template_each_run_the_engine_they_name() {
     let up = Up::start(&program).await;
     let ended = [outcome(&up, "alpha").await, outcome(&up, "beta").await, outcome(&up, "gamma").await];
     assert_eq!(ended, ["made by custom", "made by demo", "made by demo"], "the server's own engine is demo");
+    eventually("its figures are read", async || !up.show("alpha").await["usage"].is_null()).await;
+    let unknown =
+        json!({ "cost_usd": null, "tokens": 0, "input_tokens": 0, "output_tokens": 0, "unknown_runs": 1 });
+    assert_eq!(up.show("alpha").await["usage"], unknown, "a custom engine reports no usage");
 }
 
 #[tokio::test]

@@ -117,6 +117,21 @@ async fn a_new_server_counts_nothing_twice_and_a_deleted_agent_still_counts() {
 }
 
 #[tokio::test]
+async fn runs_that_reported_no_usage_are_counted_upwards_and_within_bounds() {
+    let scene = Scene::new(Pace::Instant).await;
+    scene.running.create("otter").await.unwrap();
+    scene.running.becomes("otter", AgentStatus::Idle).await;
+    let unknown = |n_runs: u64| {
+        json!({ "input_tokens": 0, "output_tokens": 0, "cost_usd": null, "unknown_runs": n_runs }).to_string()
+    };
+    for (told, counted) in [(2, 2), (1, 2), (u64::MAX, 2), (3, 3)] {
+        tells(&scene, "otter", &unknown(told)).await;
+        let expected = json!({ "usd": 0.0, "tokens": 0, "unknown_runs": counted });
+        assert_eq!(spend_today(&scene.running).await, expected, "{told}");
+    }
+}
+
+#[tokio::test]
 async fn figures_go_on_after_a_restart_of_the_agent_and_begin_anew_with_a_new_disk() {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("otter").await.unwrap();

@@ -113,6 +113,23 @@ async fn failures_are_told_by_exit_code_and_last_words() {
 }
 
 #[tokio::test]
+async fn turns_that_reported_no_usage_are_counted_over_restarts() {
+    let workspace = Workspace::new().script("read -r line\n[ $line = well ]\n", "");
+    provision(&workspace);
+    let published = || serde_json::from_str::<Value>(&workspace.metadata("fleet_mcp_usage")).unwrap();
+    let unknown = |n_runs: u64| json!({ "input_tokens": 0, "output_tokens": 0, "cost_usd": null, "unknown_runs": n_runs });
+    let runner = workspace.start().await;
+    for message in ["well", "badly"] {
+        runner.ask(message).await;
+    }
+    assert_eq!((published(), runner.state().await["usage"].clone()), (unknown(2), unknown(2)));
+    runner.kill().await;
+    let runner = workspace.start().await;
+    runner.ask("well").await;
+    assert_eq!(published(), unknown(3));
+}
+
+#[tokio::test]
 async fn an_engine_that_is_not_there_fails_the_run_and_is_found_once_it_is() {
     let workspace = Workspace::new().variable("FLEET_ENGINE", "auto").variable("FLEET_BRIEFING_MS", "1");
     let programs = workspace.fleet().with_file_name("programs");
@@ -125,6 +142,7 @@ async fn an_engine_that_is_not_there_fails_the_run_and_is_found_once_it_is() {
     let text = "neither claude nor codex is installed here; install one of them, or choose --engine demo";
     let missing = json!({ "outcome": "failed", "kind": "engine_missing", "text": text });
     assert_eq!(runner.ask("Do it.").await.0, missing);
+    assert_eq!(runner.state().await["usage"].get("unknown_runs"), None, "no engine ran");
     let claude = "#!/bin/sh\n[ \"$1\" = --version ] && echo '2.1.325 (Claude Code)' && exit\n\
         echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"did it\",\"session_id\":\"s\"}'\n";
     script(&programs.join("claude"), claude);

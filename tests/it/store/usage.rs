@@ -10,7 +10,7 @@ use super::{Home, at};
 const MIDNIGHT: i64 = 6_400;
 
 fn told(agent: &Agent, source: &str, tokens: u64) -> UsageTold {
-    let highest = Figures { input_tokens: tokens, output_tokens: 0, cost_micros: Some(tokens) };
+    let highest = Figures { input_tokens: tokens, cost_micros: Some(tokens), ..Figures::default() };
     let mark = Mark { generation: 1, highest };
     UsageTold { agent: agent.id, source: source.to_owned(), spender: Spender::Agent, mark }
 }
