@@ -32,6 +32,11 @@ impl MetadataReader {
         Self { coder, recent: Cache::builder().max_capacity(MOST_AGENTS).time_to_live(FRESH_FOR).build() }
     }
 
+    /// The next read asks Coder, however fresh the last one is.
+    pub(super) async fn forget(&self, workspace_agent: Uuid) {
+        self.recent.invalidate(&workspace_agent).await;
+    }
+
     /// None when Coder does not answer, or opens a stream and says nothing on it: metadata never fails a call.
     pub(super) async fn read(&self, workspace_agent: Uuid) -> Option<Arc<Values>> {
         let read = async {

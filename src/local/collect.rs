@@ -1,5 +1,6 @@
 //! Reads the agents' metadata files every moment, so that lists answer from memory.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,21 +36,46 @@ pub(crate) async fn collect(deployment: Arc<Deployment>) {
     }
 }
 
+/// Reads the files of one agent now: a client that asks for its metadata gets what they say at this moment.
+pub(crate) async fn collect_now(deployment: &Deployment, workspace: Uuid) {
+    let known = deployment.read(|memory| {
+        let workspace = memory.workspaces.get(&workspace).filter(is_started)?;
+        Some(Known::of(deployment, workspace, &memory.metadata))
+    });
+    let Some(known) = known else { return };
+    let read = tokio::task::spawn_blocking(move || changed(&known)).await;
+    if let Some((workspace, items)) = read.ok().flatten() {
+        deployment.adjust(|memory| memory.metadata.insert(workspace, items));
+        deployment.announce(workspace);
+    }
+}
+
 /// Values of a workspace that stops are forgotten with its agent; those of a lost agent stay.
 fn running(deployment: &Deployment) -> Vec<Known> {
     deployment.adjust(|memory| {
         let Memory { workspaces, metadata, .. } = memory;
-        let is_started = |workspace: &&Workspace| {
-            workspace.latest().is_some_and(|latest| latest.transition == Transition::Start)
-        };
         metadata.retain(|id, _| workspaces.get(id).filter(is_started).is_some());
-        let known = workspaces.values().filter(is_started).map(|workspace| Known {
+        let started = workspaces.values().filter(is_started);
+        started.map(|workspace| Known::of(deployment, workspace, metadata)).collect()
+    })
+}
+
+impl Known {
+    fn of(
+        deployment: &Deployment,
+        workspace: &Workspace,
+        metadata: &HashMap<Uuid, Vec<MetadataItem>>,
+    ) -> Self {
+        Self {
             workspace: workspace.id,
             place: Place::new(&deployment.layout, workspace),
             items: metadata.get(&workspace.id).cloned().unwrap_or_default(),
-        });
-        known.collect()
-    })
+        }
+    }
+}
+
+fn is_started(workspace: &&Workspace) -> bool {
+    workspace.latest().is_some_and(|latest| latest.transition == Transition::Start)
 }
 
 fn changed(known: &Known) -> Option<(Uuid, Vec<MetadataItem>)> {

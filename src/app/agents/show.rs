@@ -11,6 +11,7 @@ use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::app::usage;
 use crate::domain::access::Action;
+use crate::domain::id::AgentId;
 use crate::domain::metadata;
 
 impl Fleet {
@@ -31,6 +32,16 @@ impl Fleet {
                 self.0.starts.count(workspace, generation).await
             }
             (Some(_) | None, _) => None,
+        }
+    }
+
+    /// Reads what an agent shows that is about to go down: what it has used may be gone with it. One that does not
+    /// answer holds up nothing.
+    pub(in crate::app) async fn metadata_keep_last(&self, agent: AgentId) {
+        let Some(state) = self.board().now().by_id(agent).cloned() else { return };
+        if let Some(workspace_agent) = state.live.workspace_agent {
+            self.0.metadata.forget(workspace_agent).await;
+            self.with_fresh_metadata(state).await;
         }
     }
 

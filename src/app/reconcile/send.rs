@@ -33,7 +33,7 @@ impl Fleet {
             },
             Request::Start => None,
             Request::Stop | Request::StopThenStart | Request::Delete => {
-                self.log_keep_last(work.agent.id).await;
+                tokio::join!(self.log_keep_last(work.agent.id), self.metadata_keep_last(work.agent.id));
                 None
             }
         };

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::agents::find;
 use super::answer::{Answer, Refusal, uuid};
 use super::auth::SignedIn;
+use crate::local::collect::collect_now;
 use crate::local::{Deployment, shape};
 
 /// What is watched; both look at one workspace.
@@ -52,6 +53,7 @@ pub(super) async fn metadata_events(
     Path(id): Path<String>,
 ) -> Answer {
     let subject = metadata(&state, &id)?;
+    collect_now(&state, subject.workspace()).await;
     Ok(events(data_events(state, subject)))
 }
 
@@ -62,6 +64,7 @@ pub(super) async fn metadata_socket(
     upgrade: WebSocketUpgrade,
 ) -> Answer {
     let subject = metadata(&state, &id)?;
+    collect_now(&state, subject.workspace()).await;
     Ok(upgrade.on_upgrade(async move |socket| send(state, subject, socket, None).await))
 }
 

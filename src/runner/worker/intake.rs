@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Worker;
+use super::published::Published;
 use crate::engine::budget::BudgetError;
 use crate::engine::{Count, Usage};
 use crate::runner::budget;
@@ -57,11 +58,18 @@ pub(super) struct Running {
     pub(super) has_message: bool,
     /// When an interruption that waits for that has waited long enough.
     pub(super) held_until: Option<Instant>,
+    pub(super) published: Published,
 }
 
 impl Running {
     pub(super) fn of(turn: usize) -> Self {
-        Self { turn, interrupt: CancellationToken::new(), has_message: false, held_until: None }
+        Self {
+            turn,
+            interrupt: CancellationToken::new(),
+            has_message: false,
+            held_until: None,
+            published: Published::default(),
+        }
     }
 
     /// What the workspace started with is delivered before it is interrupted: later messages build on it.

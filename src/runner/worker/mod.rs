@@ -2,11 +2,13 @@
 
 mod intake;
 mod job;
+mod published;
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::briefing::Start;
@@ -105,6 +107,7 @@ impl Worker {
                 done = &mut running => break done,
                 () = self.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
                 () = under_way.held() => interrupt.cancel(),
+                () = under_way.published.due() => self.publish(&mut under_way),
                 Some(said) = heard.recv() => self.note(&mut under_way, said).await,
                 Some(command) = inbox.recv() => self.obey(command, Some(&mut under_way)).await,
             }
@@ -195,8 +198,16 @@ impl Worker {
                 // Written down each time: a kill must not make spent money look unspent.
                 self.jot(&Entry::Spent { turn, usage: run, session }).await;
                 self.state.send_modify(|state| state.conversation.spend(turn, run, session));
+                running.published.outdated(Instant::now());
             }
         }
+    }
+
+    /// Shows what was used by now, also by the turn under way: its end may never be seen.
+    fn publish(&self, running: &mut Running) {
+        running.published.renewed(Instant::now());
+        let used = self.state.borrow().conversation.usage_record();
+        files::leave_metadata(&self.options.directory, None, used);
     }
 
     async fn remember(&mut self, id: String) {

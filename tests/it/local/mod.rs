@@ -27,6 +27,7 @@ mod repeats;
 mod respawns;
 mod reused_names;
 mod setup;
+mod spending;
 mod streams;
 mod up;
 mod versions;

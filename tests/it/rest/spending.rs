@@ -117,6 +117,24 @@ async fn a_new_server_counts_nothing_twice_and_a_deleted_agent_still_counts() {
 }
 
 #[tokio::test]
+async fn what_only_the_agent_itself_shows_is_read_before_a_stop_or_delete() {
+    let scene = Scene::new(Pace::Instant).await;
+    // Lists ask for usage without a template's number in front of it.
+    let unlisted = "3_usage";
+    for name in ["otter", "heron"] {
+        scene.running.create(name).await.unwrap();
+        scene.running.becomes(name, AgentStatus::Idle).await;
+        scene.coder.set_metadata(name, unlisted, &figures(100, 20, 0.5));
+    }
+    scene.running.delete("otter").await.unwrap();
+    scene.running.is_gone("otter").await;
+    assert_eq!(spend_today(&scene.running).await, spend(0.5, 120));
+    scene.running.stop_agent("heron").await.unwrap();
+    scene.running.becomes("heron", AgentStatus::Stopped).await;
+    assert_eq!(spend_today(&scene.running).await, spend(1.0, 240));
+}
+
+#[tokio::test]
 async fn runs_that_reported_no_usage_are_counted_upwards_and_within_bounds() {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("otter").await.unwrap();

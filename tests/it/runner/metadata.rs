@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::workspace::Workspace;
-use crate::harness::script;
+use crate::harness::{eventually, script};
 
 #[tokio::test]
 async fn a_commit_shows_in_the_metadata_and_in_the_state() {
@@ -24,6 +24,19 @@ async fn a_commit_shows_in_the_metadata_and_in_the_state() {
         ["workspace", "engine", "generation", "status", "branch", "git", "usage"].map(|key| &state[key]);
     let expected = [&json!("ann"), &json!("demo"), &json!(7), &json!("stable"), &json!("main"), &git, &usage];
     assert_eq!(whole, expected);
+}
+
+#[tokio::test]
+async fn what_a_turn_has_used_is_published_while_it_runs() {
+    let workspace = Workspace::new();
+    let runner = workspace.start().await;
+    runner.say("say words\nsleep 600").await;
+    let used = || serde_json::from_str::<Value>(&workspace.metadata("fleet_mcp_usage")).unwrap();
+    eventually("its first figures are published", async || used()["input_tokens"] == 5).await;
+    assert_eq!(runner.get("/status").await["status"], "running");
+    runner.escape().await;
+    runner.stable().await;
+    assert_eq!(used(), runner.state().await["usage"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,55 @@
+//! When to publish what the turn under way has used: soon, but not as often as an engine reports it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// An engine may report its usage thousands of times in a turn, and the embedded Coder reads the file twice a second.
+const PERIOD: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    last: Option<Instant>,
+    due_at: Option<Instant>,
+}
+
+impl Published {
+    /// Notes figures that are not published yet.
+    pub(super) fn outdated(&mut self, now: Instant) {
+        let next = self.last.map_or(now, |last| now.max(last + PERIOD));
+        self.due_at.get_or_insert(next);
+    }
+
+    pub(super) fn renewed(&mut self, now: Instant) {
+        *self = Self { last: Some(now), due_at: None };
+    }
+
+    /// Returns when there is something to publish.
+    pub(super) async fn due(&self) {
+        match self.due_at {
+            Some(due_at) => tokio::time::sleep_until(due_at).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_figures_are_published_at_once_and_later_ones_once_a_period() {
+        let (mut published, now) = (Published::default(), Instant::now());
+        published.outdated(now);
+        assert_eq!(published.due_at, Some(now));
+        published.renewed(now);
+        assert_eq!(published.due_at, None, "nothing is new");
+        for n_millis in 1..400 {
+            published.outdated(now + Duration::from_millis(n_millis));
+        }
+        assert_eq!(published.due_at, Some(now + PERIOD));
+        published.renewed(now + PERIOD);
+        published.outdated(now + 9 * PERIOD);
+        assert_eq!(published.due_at, Some(now + 9 * PERIOD));
+    }
+}
