@@ -18,7 +18,8 @@ const LIST: &str = include_str!("script/list.sh");
 const WRITTEN: &str = include_str!("script/written.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
-const END: &str = include_str!("script/end.sh");
+/// Ends processes, for which it has to find them.
+const END: &str = concat!(include_str!("script/search.sh"), include_str!("script/end.sh"));
 
 /// Whoever is told to end before he has begun does not begin: nobody watches him any more.
 const NOTE_MAIN: &str = r#"read -r pid line </proc/self/stat

@@ -9,6 +9,7 @@ use fleet_mcp::coder::wire::Workspace;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::process::Child;
+use uuid::Uuid;
 
 use super::{Api, Program, Reply, client, eventually, kill, processes_under, read, server_file};
 
@@ -240,12 +241,16 @@ impl Up {
     }
 
     pub(crate) async fn try_exec(&self, name: &str, script: &str) -> Result<Output, ExecError> {
-        let coder = self.coder();
-        let workspace = self.coder_workspace(name).await;
-        let mut agents = workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents);
-        let agent = agents.next().expect("the workspace runs").id;
+        let (coder, agent) = self.inside(name).await;
         let command = Command { output_limit: 64 << 20, ..Command::new(["sh", "-c", script]) };
         coder.exec(agent, &command).await
+    }
+
+    /// Its Coder, and the agent's id there.
+    pub(crate) async fn inside(&self, name: &str) -> (Client, Uuid) {
+        let workspace = self.coder_workspace(name).await;
+        let mut agents = workspace.latest_build.resources.iter().flat_map(|resource| &resource.agents);
+        (self.coder(), agents.next().expect("the workspace runs").id)
     }
 }
 

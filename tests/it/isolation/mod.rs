@@ -16,6 +16,7 @@ mod files;
 mod git;
 mod hanging;
 mod hiding;
+mod locked_memory;
 mod machine;
 mod processes;
 mod scaffold;

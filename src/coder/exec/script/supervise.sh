@@ -49,8 +49,7 @@ watch() {
 
 # The output of processes that are gone comes to its end by itself; else somebody hides from us and holds it open.
 drain() {
-  sign=FLEET_OUTPUT=$id
-  known=
+  seek "FLEET_OUTPUT=$id"
   clock
   until=$((now + 2))
   while [ "$now" -lt "$until" ] && members; do
@@ -65,7 +64,7 @@ heed() {
   step=0
   case $told in
   cancel) end "$id" "$grace" cancel && drain && exit ;;
-  signal) read -r signal <signal && sign=FLEET_EXEC=$id && known= && members && main= && tell "$signal" ;;
+  signal) read -r signal <signal && seek "FLEET_EXEC=$id" && members && tell "$signal" ;;
   esac
   rm -f signal
   told=
