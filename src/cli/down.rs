@@ -15,7 +15,7 @@ use super::screen::{Format, Screen};
 use super::server_file::ServerFile;
 use crate::domain::environment::DIRECTORY_VARIABLE;
 use crate::domain::name::AgentName;
-use crate::process::{is_running, marked};
+use crate::process::{Marked, is_running, marked};
 
 /// The server gives its own steps 25 s to finish, and an embedded Coder's agents ten more.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -68,9 +68,13 @@ fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Result<Outcome, 
 /// The names of agents of this data directory of which a process is left. A killed server leaves them at work.
 fn agents_below(directory: &Path) -> Result<BTreeSet<String>, CliError> {
     let root = directory.join("workspaces");
-    let marked =
-        marked(DIRECTORY_VARIABLE).map_err(|source| CliError::File { path: "/proc".into(), source })?;
-    let names = marked.iter().filter_map(|value| AgentName::of_directory(&root, value));
+    let unreadable = |source| CliError::File { path: "/proc".into(), source };
+    let Marked { values, unread } = marked(DIRECTORY_VARIABLE).map_err(unreadable)?;
+    // With some found there is something to say; that nothing runs would be a guess.
+    if let Some(source) = unread.filter(|_| values.is_empty()) {
+        return Err(unreadable(source));
+    }
+    let names = values.iter().filter_map(|value| AgentName::of_directory(&root, value));
     Ok(names.map(|name| name.to_string()).collect())
 }
 

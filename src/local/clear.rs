@@ -22,9 +22,12 @@ pub(crate) async fn strays(deployment: &Deployment) {
         Ok(Err(error)) => return tracing::warn!(%error, "cannot look for processes of workspaces"),
         Err(error) => return tracing::warn!(%error, "cannot look for processes of workspaces"),
     };
+    if let Some(error) = marked.unread {
+        tracing::warn!(%error, "some processes of workspaces may be overlooked");
+    }
     let strays: Vec<Uuid> = deployment.read(|memory| {
         let of_nobody = memory.workspaces.values().filter(|workspace| shows(workspace, None));
-        of_nobody.map(|workspace| workspace.id).filter(|id| marked.contains(&id.to_string())).collect()
+        of_nobody.map(|workspace| workspace.id).filter(|id| marked.values.contains(&id.to_string())).collect()
     });
     join_all(strays.into_iter().map(|workspace| clear(deployment, workspace, None))).await;
 }

@@ -13,7 +13,7 @@ use super::{Deployment, LocalCoder};
 use crate::domain::environment::DIRECTORY_VARIABLE;
 use crate::domain::hosting::HostFindings;
 use crate::domain::name::AgentName;
-use crate::process::{is_alive, marked};
+use crate::process::{Marked, is_alive, marked};
 
 /// What is younger may belong to a build under way.
 const SETTLING: Duration = Duration::from_secs(60);
@@ -60,8 +60,9 @@ impl Inspector {
 
     /// Workspaces of this data directory in which a process runs.
     fn processes_of(&self, root: &Path) -> std::io::Result<HashSet<String>> {
-        let marked = marked(DIRECTORY_VARIABLE)?;
-        let names = marked.iter().filter_map(|value| AgentName::of_directory(root, value));
+        let Marked { values, unread } = marked(DIRECTORY_VARIABLE)?;
+        unread.map_or(Ok(()), Err)?;
+        let names = values.iter().filter_map(|value| AgentName::of_directory(root, value));
         Ok(names.map(|name| name.to_string()).collect())
     }
 }

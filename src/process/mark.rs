@@ -19,6 +19,8 @@ pub(super) enum Mark {
     Absent,
     /// It ended before we could look, is just becoming another program, or lets no process read its environment.
     Unclear,
+    /// No thread was left to read it.
+    Unread,
 }
 
 /// What can be said of a process without reading its environment.

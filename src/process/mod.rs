@@ -28,4 +28,4 @@ pub(crate) use identity::{is_running, signal};
 pub(crate) use set::{Member, ProcessSet};
 pub(crate) use signals::{StopSignals, restore_for_children};
 pub(crate) use stat::start_time;
-pub(crate) use tree::marked;
+pub(crate) use tree::{Marked, marked};

@@ -38,6 +38,13 @@ impl ProcessSet {
         Self(Some(Rule::Tree(Tree::new(marker))))
     }
 
+    /// The processes that carry the marker, this one and those of its group: known also where nothing can be read.
+    pub(crate) fn marked_or_led(marker: Marker, leader: Option<ProcessId>) -> Self {
+        let mut tree = Tree::new(marker);
+        leader.into_iter().for_each(|leader| tree.add_leader(leader));
+        Self(Some(Rule::Tree(tree)))
+    }
+
     /// The processes of the session that this process leads.
     pub(super) fn session(leader: u32) -> Self {
         Self(Some(Rule::Session(leader)))

@@ -12,6 +12,8 @@ use super::stat::{Listing, Stat};
 
 static SHARED: Mutex<Shared> = Mutex::new(Shared { latest: None, is_being_read: false });
 static READ: Condvar = Condvar::new();
+/// So many processes are named at once.
+const MOST_NAMED: usize = 16;
 
 /// The table that was read last, and whether a caller is reading the next one.
 struct Shared {
@@ -61,7 +63,7 @@ impl Table {
     pub(super) fn values(&self) -> impl Iterator<Item = &str> {
         self.marks.values().filter_map(|mark| match mark {
             Mark::Value(value) => Some(value.as_str()),
-            Mark::Absent | Mark::Unclear => None,
+            Mark::Absent | Mark::Unclear | Mark::Unread => None,
         })
     }
 
@@ -69,6 +71,20 @@ impl Table {
     pub(super) fn unclear(&self) -> HashSet<u32> {
         let unclear = self.marks.iter().filter(|(_, mark)| **mark == Mark::Unclear);
         unclear.map(|(pid, _)| *pid).chain(self.ended.iter().copied()).collect()
+    }
+
+    /// Why some processes were not looked at, if any. One of them may belong to anything.
+    pub(super) fn unread(&self) -> Option<io::Error> {
+        let of =
+            |wanted: Mark| self.marks.iter().filter(move |(_, mark)| **mark == wanted).map(|(pid, _)| *pid);
+        of(Mark::Unread).next()?;
+        let mut stuck: Vec<u32> = of(Mark::Unclear).collect();
+        stuck.sort_unstable();
+        let named: Vec<String> = stuck.iter().take(MOST_NAMED).map(u32::to_string).collect();
+        Some(io::Error::other(format!(
+            "too many processes let no other process read their environment; kill them, then try again: {}",
+            named.join(", ")
+        )))
     }
 
     /// A session or group with a process of the workspace in it is the workspace's when its leader is, or is

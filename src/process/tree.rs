@@ -23,11 +23,12 @@ pub fn find(marker: &Marker) -> io::Result<Vec<ProcessId>> {
 }
 
 /// The values that any process carries in the marker's variable: of all workspaces in which something runs.
-pub(crate) fn marked(key: &str) -> io::Result<HashSet<String>> {
-    let (mut values, mut unclear) = (HashSet::new(), HashSet::new());
+pub(crate) fn marked(key: &str) -> io::Result<Marked> {
+    let (mut marked, mut unclear) = (Marked::default(), HashSet::new());
     for _ in 0..MOST_LOOKS {
         let table = Table::since(Instant::now(), key)?;
-        values.extend(table.values().map(str::to_owned));
+        marked.values.extend(table.values().map(str::to_owned));
+        marked.unread = table.unread();
         let still_unclear = table.unclear();
         if still_unclear.is_subset(&unclear) {
             break;
@@ -35,7 +36,15 @@ pub(crate) fn marked(key: &str) -> io::Result<HashSet<String>> {
         unclear = still_unclear;
         thread::sleep(PAUSE);
     }
-    Ok(values)
+    Ok(marked)
+}
+
+/// The values that were found.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    pub(crate) values: HashSet<String>,
+    /// Why there may be more.
+    pub(crate) unread: Option<io::Error>,
 }
 
 /// On a machine where processes come and go all the time, enough is enough.
@@ -59,21 +68,31 @@ impl Tree {
         Self { marker, known: HashSet::new(), led: HashSet::new() }
     }
 
+    /// The process is one of them, and so is the group that it leads.
+    pub(super) fn add_leader(&mut self, leader: ProcessId) {
+        self.known.insert(leader);
+        self.led.insert(leader.pid);
+    }
+
     /// All processes of the workspace that run now, ordered by pid.
     ///
     /// That there are none is believed only of a look that missed nobody: one that forks and ends while we read
-    /// the table shows neither itself nor its child.
+    /// the table shows neither itself nor its child. Where processes are unread, that there are none is an error.
     pub(super) fn look(&mut self) -> io::Result<Vec<Member>> {
-        let mut unclear = HashSet::new();
+        let (mut unclear, mut unread) = (HashSet::new(), None);
         for _ in 0..MOST_LOOKS {
             let seen = self.look_once()?;
-            if !seen.members.is_empty() || seen.unclear.is_subset(&unclear) {
+            if !seen.members.is_empty() {
                 return Ok(seen.members);
+            }
+            unread = seen.unread;
+            if seen.unclear.is_subset(&unclear) {
+                break;
             }
             unclear = seen.unclear;
             thread::sleep(PAUSE);
         }
-        Ok(Vec::new())
+        unread.map_or(Ok(Vec::new()), Err)
     }
 
     fn look_once(&mut self) -> io::Result<Seen> {
@@ -87,7 +106,7 @@ impl Tree {
         let mut members: Vec<Member> = members.map(|stat| Member::of(stat, boot_id)).collect();
         members.sort_by_key(|member| member.id.pid);
         self.known.extend(members.iter().map(|member| member.id));
-        Ok(Seen { members, unclear: table.unclear() })
+        Ok(Seen { members, unclear: table.unclear(), unread: table.unread() })
     }
 
     /// Adds what hangs on the processes found so far until nothing more does.
@@ -116,4 +135,6 @@ struct Seen {
     /// Ended before we could look at them, or are just becoming another program. Those that were so at the look
     /// before are only slow to be noticed, have no environment at all, or let no process read it.
     unclear: HashSet<u32>,
+    /// Why other processes were not looked at.
+    unread: Option<io::Error>,
 }

@@ -14,19 +14,21 @@ use crate::process::{Marker, Member, ProcessId, ProcessSet, signal};
 /// The variable that every process of a run carries.
 pub(super) const MARKER: &str = "FLEET_RUN";
 
-/// What cannot be killed in this time is stuck in the kernel.
-const KILL_LIMIT: Duration = Duration::from_secs(1);
+/// What cannot be killed in this time is stuck in the kernel. Several looks fit in, also when each of them waits for a
+/// process that lets no other process read it.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Ends every process of the run, also those that appear meanwhile, and returns when none is left.
 ///
 /// First they are asked, because a process that is killed cleans nothing up: git would leave its locks behind,
 /// and the next run could not commit. The topmost go before the rest: an engine whose command ends under it would
-/// take that for an answer, and ask its model what to do next.
-pub(crate) async fn end(run: RunId, grace: Duration) {
+/// take that for an answer, and ask its model what to do next. The engine and its group are known by its number where
+/// no environment can be read.
+pub(crate) async fn end(run: RunId, engine: Option<ProcessId>, grace: Duration) {
     let marker = Marker { key: MARKER.to_owned(), value: run.to_string() };
-    if let Err(error) = (Ending { processes: ProcessSet::marked(marker), asked: Vec::new() }).end(grace).await
-    {
+    let processes = ProcessSet::marked_or_led(marker, engine);
+    if let Err(error) = (Ending { processes, asked: Vec::new() }).end(grace).await {
         tracing::warn!(run.id = %run, %error, "some processes of the run may be left");
     }
 }
@@ -45,11 +47,10 @@ impl Ending {
         }
         self.ask(&top_of(&found))?;
         let top = self.asked.clone();
-        self.wait(grace, |left| !left.iter().any(|member| top.contains(&member.id))).await?;
-        let left = self.processes.look().await?;
+        let left = self.wait(grace, |left| !left.iter().any(|member| top.contains(&member.id))).await?;
         self.ask(&left)?;
-        self.wait(grace, <[Member]>::is_empty).await?;
-        match tokio::time::timeout(KILL_LIMIT, self.kill()).await {
+        let left = self.wait(grace, <[Member]>::is_empty).await?;
+        match tokio::time::timeout(KILL_LIMIT, self.kill(left)).await {
             Ok(killed) => killed,
             Err(_late) => Err(io::Error::new(io::ErrorKind::TimedOut, "they cannot be killed")),
         }
@@ -65,26 +66,32 @@ impl Ending {
         Ok(())
     }
 
-    /// Waits until the processes that are left are few enough, but not longer than this.
-    async fn wait(&mut self, grace: Duration, is_enough: impl Fn(&[Member]) -> bool) -> io::Result<()> {
+    /// Waits until the processes that are left are few enough, but not longer than this; returns them.
+    async fn wait(
+        &mut self,
+        grace: Duration,
+        is_enough: impl Fn(&[Member]) -> bool,
+    ) -> io::Result<Vec<Member>> {
         let deadline = tokio::time::Instant::now() + grace;
-        while !is_enough(&self.processes.look().await?) && tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(PAUSE).await;
-        }
-        Ok(())
-    }
-
-    async fn kill(&mut self) -> io::Result<()> {
         loop {
             let left = self.processes.look().await?;
-            if left.is_empty() {
-                return Ok(());
+            if is_enough(&left) || tokio::time::Instant::now() >= deadline {
+                return Ok(left);
             }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Kills those of the last look before the next one, which can take a second.
+    async fn kill(&mut self, mut left: Vec<Member>) -> io::Result<()> {
+        while !left.is_empty() {
             for member in &left {
                 signal(&member.id, Signal::KILL)?;
             }
             tokio::time::sleep(PAUSE).await;
+            left = self.processes.look().await?;
         }
+        Ok(())
     }
 }
 

@@ -24,7 +24,7 @@ use crate::engine::budget::Budget;
 use crate::engine::{
     Count, End, Engine, EngineWord, Exit, FailureKind, Invocation, Request, Session, Spent, Usage,
 };
-use crate::process::restore_for_children;
+use crate::process::{ProcessId, restore_for_children};
 use descendants::MARKER;
 pub(crate) use hearing::Heard;
 use hearing::Hearing;
@@ -151,19 +151,20 @@ async fn talk(
     heard: impl FnMut(Heard),
 ) -> Finished {
     let mut hearing = Hearing::new(launch, heard);
-    let mut child = match spawn(launch, invocation) {
-        Ok(child) => child,
+    let mut process = match spawn(launch, invocation) {
+        Ok(process) => process,
         Err(error) => return Finished::unspent(missing(invocation, &error), hearing.spent.session),
     };
-    let note = Note::of(launch.directory, child.id());
+    let note = Note::of(launch.directory, process.child.id());
     let mut stderr = Vec::new();
     let stopped = {
+        let child = &mut process.child;
         let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let over = hearing.over.clone();
         let talk = async {
             tokio::join!(feed(stdin, &invocation.stdin), hearing.listen(stdout), tail(errors, &mut stderr))
         };
-        with_talk(ended(&mut child, launch, interrupt, &over), talk).await
+        with_talk(ended(&mut process, launch, interrupt, &over), talk).await
     };
     let spent = hearing.spent;
     let finish = match stopped {
@@ -201,7 +202,14 @@ async fn with_talk(ended: impl Future<Output = Stopped>, talk: impl Future) -> S
     }
 }
 
-fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
+/// An engine that was started.
+struct EngineProcess {
+    child: Child,
+    /// Leads a group of its own. Unknown only where the process table cannot be read.
+    id: Option<ProcessId>,
+}
+
+fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<EngineProcess> {
     let mut command = Command::new(&invocation.program);
     command.args(&invocation.arguments).current_dir(&launch.request.directory);
     for variable in PRIVATE.into_iter().chain(agent_token::unless_git_asks_coder()) {
@@ -215,31 +223,34 @@ fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     restore_for_children()?;
     // A group of its own, so that Ctrl-C at the runner's terminal reaches the engine by our ladder only.
-    command.process_group(0).kill_on_drop(true).spawn()
+    let child = command.process_group(0).kill_on_drop(true).spawn()?;
+    let id = child.id().and_then(|pid| ProcessId::of(pid).ok());
+    Ok(EngineProcess { child, id })
 }
 
 /// Waits for the engine's end, bringing it about when asked to, and leaves nothing of the run behind.
 async fn ended(
-    child: &mut Child,
+    process: &mut EngineProcess,
     launch: &Launch<'_>,
     interrupt: &CancellationToken,
     over: &CancellationToken,
 ) -> Stopped {
     let stopped = tokio::select! {
         biased;
-        status = child.wait() => Stopped::Ended(status),
+        status = process.child.wait() => Stopped::Ended(status),
         () = interrupt.cancelled() => Stopped::Interrupted,
         () = over.cancelled() => Stopped::OverBudget,
     };
     if !matches!(stopped, Stopped::Ended(_)) {
-        climb(child, launch).await;
+        climb(process, launch).await;
     }
-    descendants::end(launch.run, launch.patience(launch.ladder.terminate)).await;
+    descendants::end(launch.run, process.id, launch.patience(launch.ladder.terminate)).await;
     stopped
 }
 
 /// Asks, then insists, then forces.
-async fn climb(child: &mut Child, launch: &Launch<'_>) {
+async fn climb(process: &mut EngineProcess, launch: &Launch<'_>) {
+    let EngineProcess { child, id } = process;
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
         // It has not been waited for, so the number is still its own.
         let _gone = kill_process(pid, Signal::INT);
@@ -249,7 +260,7 @@ async fn climb(child: &mut Child, launch: &Launch<'_>) {
         () = tokio::time::sleep(launch.ladder.interrupt) => {}
         () = launch.hurried() => {}
     }
-    descendants::end(launch.run, launch.patience(launch.ladder.terminate)).await;
+    descendants::end(launch.run, *id, launch.patience(launch.ladder.terminate)).await;
     // Should it have hidden from us, it is still our child.
     if let Err(error) = child.kill().await {
         tracing::warn!(%error, run.id = %launch.run, "the engine cannot be killed");

@@ -51,7 +51,8 @@ impl Worker {
     /// Comes to terms with what an earlier runner left: a run cut short, and a prompt not yet taken.
     pub(super) async fn settle(&mut self) {
         if let Some((turn, run, spent)) = self.cut_short() {
-            descendants::end(run, self.options.ladder.terminate).await;
+            let unknown_engine = None;
+            descendants::end(run, unknown_engine, self.options.ladder.terminate).await;
             let spent = self.recalled(turn, spent).await;
             let finished = Finished::of(self.options.engine.word(), Finish::Interrupted, spent);
             self.conclude(turn, Done { finished, note: None, is_begun: true }, Interruption::Crash).await;
