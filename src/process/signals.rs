@@ -1,9 +1,11 @@
 //! Signals: which ones ask this process to stop, and that its children ignore none that it was started to ignore.
 
 use std::sync::OnceLock;
-use std::{fs, io};
+use std::{fs, io, process};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 /// The signals that end or wake a process when another one sends them.
 const ORDERS: [SignalKind; 7] = [
@@ -19,23 +21,64 @@ const ORDERS: [SignalKind; 7] = [
 /// The signals that ask for a clean stop.
 #[derive(Debug)]
 pub(crate) struct StopSignals {
+    /// A signal has come.
+    asked: CancellationToken,
+    /// The start is over, and the first signal leads to a clean stop.
+    awaited: CancellationToken,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl StopSignals {
+    /// From now on the first of these signals does not end this process: it is kept until it is waited for. A start can
+    /// hang, so the same signal once more ends this process at once, also while the start blocks its thread.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let (asked, awaited) = (CancellationToken::new(), CancellationToken::new());
+        let watch = watch(Streams::open()?, asked.clone(), awaited.clone());
+        Ok(Self { asked, awaited, _watch: AbortOnDropHandle::new(tokio::spawn(watch)) })
+    }
+
+    /// Returns when the first of them comes.
+    pub(crate) async fn received(self) {
+        self.awaited.cancel();
+        self.asked.cancelled().await;
+    }
+}
+
+async fn watch(mut streams: Streams, asked: CancellationToken, awaited: CancellationToken) {
+    let first = streams.next().await;
+    tracing::info!("{}", told(first));
+    asked.cancel();
+    // A service manager may send a hang-up right behind the signal to stop: only a repetition is meant so.
+    let repeated = async { while streams.next().await != first {} };
+    if awaited.run_until_cancelled(repeated).await.is_some() {
+        tracing::warn!("asked again before the start was over; ending at once");
+        process::exit(128 + first.as_raw_value());
+    }
+}
+
+fn told(kind: SignalKind) -> &'static str {
+    if kind == SignalKind::interrupt() {
+        return "interrupted; stopping";
+    }
+    if kind == SignalKind::hangup() { "the terminal is gone; stopping" } else { "asked to stop" }
+}
+
+struct Streams {
     terminate: Signal,
     interrupt: Signal,
     /// None where this process was started to ignore hang-ups, as by `nohup`.
     hangup: Option<Signal>,
 }
 
-impl StopSignals {
-    /// From now on none of these signals ends this process. One that comes early is kept until it is waited for.
-    pub(crate) fn listen() -> io::Result<Self> {
+impl Streams {
+    fn open() -> io::Result<Self> {
         let hangup = SignalKind::hangup();
         let hangup = if is_ignored_at_start(hangup) { None } else { Some(signal(hangup)?) };
         let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         Ok(Self { terminate, interrupt, hangup })
     }
 
-    /// Returns when the first of them comes.
-    pub(crate) async fn received(mut self) {
+    async fn next(&mut self) -> SignalKind {
         let hung_up = async {
             match &mut self.hangup {
                 Some(hangup) => hangup.recv().await,
@@ -43,9 +86,9 @@ impl StopSignals {
             }
         };
         tokio::select! {
-            _ = self.terminate.recv() => tracing::info!("asked to stop"),
-            _ = self.interrupt.recv() => tracing::info!("interrupted; stopping"),
-            _ = hung_up => tracing::info!("the terminal is gone; stopping"),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = hung_up => SignalKind::hangup(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod interrupts;
 mod kill_points;
 mod parked;
 mod serving;
+mod signals;
 mod stdio;
 mod task_kills;
 mod token_refused;

@@ -3,12 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::harness::{
-    CoderStub, FaultProxy, Matches, Pace, Program, ProxyFault, Rule, When, eventually, exit_code, send,
-    server_file, stub,
+    CoderStub, FaultProxy, Matches, Pace, Program, ProxyFault, Rule, When, eventually, server_file, stub,
 };
 
 fn stderr(output: &std::process::Output) -> String {
@@ -78,36 +76,6 @@ async fn a_server_whose_coder_says_nothing_serves_all_the_same() {
     let status = program.json(&["--json", "status"]).await;
     assert_eq!(status["coder"]["reachable"], false);
     assert_eq!(server.terminate().await, Some(0));
-}
-
-#[tokio::test]
-async fn a_server_asked_to_stop_while_it_starts_stops_cleanly() {
-    let (_coder, program) = scene().await;
-    let mut child = program.spawn();
-    eventually("the server opens its store", async || program.data_dir().join("fleet.db").exists()).await;
-    send(&child, Signal::TERM);
-    assert_eq!(exit_code(&mut child).await, Some(0));
-    assert_eq!(server_file(&program.data_dir()), None);
-}
-
-#[tokio::test]
-async fn a_hang_up_stops_a_server_cleanly() {
-    let (_coder, program) = scene().await;
-    let mut server = program.serve().await;
-    send(&server.child, Signal::HUP);
-    assert_eq!(exit_code(&mut server.child).await, Some(0));
-    assert_eq!(server_file(&program.data_dir()), None);
-}
-
-#[tokio::test]
-async fn a_server_started_to_ignore_hang_ups_goes_on() {
-    let (_coder, program) = scene().await;
-    let program = program.ignoring("HUP");
-    let server = program.serve().await;
-    send(&server.child, Signal::HUP);
-    program.json(&["--json", "status"]).await;
-    assert_eq!(server.terminate().await, Some(0));
-    assert!(!program.log().contains("the terminal is gone"), "{}", program.log());
 }
 
 #[tokio::test]
