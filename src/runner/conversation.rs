@@ -48,6 +48,8 @@ pub(super) struct Conversation {
     /// Tasks that were canceled before they came, oldest first.
     pub(super) withdrawn: Vec<(TaskKey, DateTime<Utc>)>,
     pub(super) session: Option<Session>,
+    /// The commit that the agent started from; none where there was no repository before the first turn.
+    pub(super) base: Option<String>,
 }
 
 /// What the conversation knows of a task.
@@ -73,6 +75,7 @@ impl Conversation {
         match entry {
             Entry::Forgotten(forgotten) => self.forgotten = forgotten,
             Entry::Session(session) => self.session = Some(session),
+            Entry::Base { commit } => self.base = Some(commit),
             Entry::Accepted { at, source, task_id, content, is_continued } => {
                 let progress = Progress::Queued;
                 self.turns.push(Turn { source, task_id, content, is_continued, accepted_at: at, progress });
@@ -116,6 +119,12 @@ impl Conversation {
     /// The kept turns with their numbers.
     pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Turn)> {
         self.turns.iter().enumerate().map(|(index, turn)| (self.forgotten.n_turns + index, turn))
+    }
+
+    /// A turn has begun, now or before.
+    pub(super) fn has_begun(&self) -> bool {
+        let is_queued = |turn: &Turn| matches!(turn.progress, Progress::Queued);
+        self.forgotten.n_turns > 0 || !self.turns.iter().all(is_queued)
     }
 
     /// Everything accepted has ended.

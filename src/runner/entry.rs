@@ -16,6 +16,10 @@ pub(super) enum Entry {
     Forgotten(Forgotten),
     /// The engine's own memory of the conversation from here on.
     Session(Session),
+    /// The commit of the repository before the first turn began.
+    Base {
+        commit: String,
+    },
     Accepted {
         at: DateTime<Utc>,
         source: Source,

@@ -45,6 +45,7 @@ impl Conversation {
     pub(super) fn entries(&self) -> Vec<Entry> {
         let mut entries = vec![Entry::Forgotten(self.forgotten.clone())];
         entries.extend(self.session.clone().map(Entry::Session));
+        entries.extend(self.base.clone().map(|commit| Entry::Base { commit }));
         let accepted = self.turns.iter().map(|turn| Entry::Accepted {
             at: turn.accepted_at,
             source: turn.source,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::domain::bundle::is_object_id;
 use crate::engine::Repository;
 use crate::engine::git::{GitError, git};
 use crate::engine::git_state::{GitState, STATUS, UNPUSHED, since};
@@ -31,6 +32,12 @@ pub(super) async fn repository(directory: &Path) -> Option<Repository> {
     let told = ask(directory, &arguments).await?;
     let mut paths = told.lines().map(Into::into);
     Some(Repository { git_directory: paths.next()?, common_directory: paths.next()? })
+}
+
+/// The commit that is checked out; none where there is none.
+pub(super) async fn head(directory: &Path) -> Option<String> {
+    let head = ask(directory, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
+    Some(head.trim().to_owned()).filter(|head| is_object_id(head))
 }
 
 /// What git says within its time; a FIFO in the repository would hold it for ever.

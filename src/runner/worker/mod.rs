@@ -60,6 +60,7 @@ impl Worker {
         if !self.state.borrow().conversation.has_prompt() {
             self.take_prompt().await;
         }
+        self.note_base().await;
         self.look_around().await;
     }
 
@@ -176,6 +177,7 @@ impl Worker {
 
     /// Writes down that the turn is begun, because from here on it must never begin again.
     async fn begin(&mut self, turn: usize, run: RunId) -> Result<String, JournalError> {
+        self.note_base().await;
         let generation = self.options.generation;
         let started = Entry::Started { at: Utc::now(), turn, run: run.0, generation };
         self.record(&started).await?;
@@ -307,8 +309,28 @@ impl Worker {
         }
     }
 
+    /// Where the workspace does not say what the agent started from, that is what the repository holds before the first
+    /// turn. A startup script may still change it until then.
+    async fn note_base(&mut self) {
+        let known = {
+            let conversation = &self.state.borrow().conversation;
+            if self.options.base.is_some() || conversation.has_begun() {
+                return;
+            }
+            conversation.base.clone()
+        };
+        let Some(commit) = git::head(&self.options.work_directory).await else { return };
+        if known.as_ref() != Some(&commit) {
+            let entry = Entry::Base { commit };
+            self.jot(&entry).await;
+            self.state.send_modify(|state| state.conversation.apply(entry));
+        }
+    }
+
     async fn look(&self) -> Option<GitState> {
-        git::look(&self.options.work_directory, self.options.base.as_deref()).await
+        let noted = self.state.borrow().conversation.base.clone();
+        let base = self.options.base.clone().or(noted);
+        git::look(&self.options.work_directory, base.as_deref()).await
     }
 
     async fn look_around(&mut self) {

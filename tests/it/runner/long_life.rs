@@ -42,6 +42,7 @@ async fn old_turns_are_forgotten_but_never_run_again() {
     let expected: Vec<String> = (0..N_TASKS).map(|number| format!("{number:02}")).collect();
     assert_eq!(workspace.commits(), expected);
     let state = runner.state().await;
+    assert_eq!(state["git"]["ahead"], N_TASKS, "what it started from is not forgotten");
     let n_forgotten = state["forgotten_turns"].as_u64().unwrap() as usize;
     let n_kept = state["turns"].as_array().unwrap().len();
     assert_eq!((n_forgotten > 0, n_forgotten + n_kept), (true, N_TASKS));

@@ -14,7 +14,7 @@ async fn a_commit_shows_in_the_metadata_and_in_the_state() {
     std::fs::write(workspace.repo().join("notes.txt"), "not committed").unwrap();
     runner.ask("say done").await;
     let head = workspace.git(&["rev-parse", "HEAD"]).trim().to_owned();
-    let git = json!({ "ahead": null, "behind": null, "dirty": true, "unpushed": 3, "head": head });
+    let git = json!({ "ahead": 2, "behind": 0, "dirty": true, "unpushed": 2, "head": head });
     assert_eq!(serde_json::from_str::<Value>(&workspace.metadata("fleet_mcp_git")).unwrap(), git);
     assert_eq!(workspace.metadata("fleet_mcp_branch"), "main");
     let usage: Value = serde_json::from_str(&workspace.metadata("fleet_mcp_usage")).unwrap();
@@ -37,6 +37,20 @@ async fn what_a_turn_has_used_is_published_while_it_runs() {
     runner.escape().await;
     runner.stable().await;
     assert_eq!(used(), runner.state().await["usage"]);
+}
+
+#[tokio::test]
+async fn commits_are_counted_from_what_the_repository_held_before_the_first_turn() {
+    let workspace = Workspace::new();
+    let runner = workspace.start().await;
+    // A startup script may still bring the repository up to date.
+    workspace.git(&["commit", "--quiet", "--allow-empty", "--message=More"]);
+    runner.ask("commit one").await;
+    runner.kill().await;
+    let runner = workspace.start().await;
+    runner.ask("commit two").await;
+    let git: Value = serde_json::from_str(&workspace.metadata("fleet_mcp_git")).unwrap();
+    assert_eq!(["ahead", "behind", "unpushed"].map(|key| git[key].clone()), [2, 0, 2].map(Value::from));
 }
 
 #[tokio::test]
