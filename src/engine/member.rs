@@ -13,7 +13,7 @@ use super::{EngineWord, Event, Reader, Repository, Request, Session, Usage, clau
 /// The variable by which Codex is told how to shut in what it runs.
 pub const SANDBOX: &str = "sandbox";
 /// What a template may name; the settings can add more.
-const VARIABLES: [&str; 12] = [
+const VARIABLES: [&str; 13] = [
     "prompt",
     "task",
     "cwd",
@@ -25,6 +25,7 @@ const VARIABLES: [&str; 12] = [
     SANDBOX,
     "codexRoots",
     "codexDistrust",
+    "codexClient",
     "FLEET_MCP",
 ];
 
@@ -113,12 +114,14 @@ impl MemberEngine {
     }
 }
 
-/// The variables that tell where a member works. Those for Codex are whole settings, because a path that stands in
-/// one has to be quoted.
-pub fn place(cwd: &str, repository: Option<&Repository>) -> Values {
+/// The variables that tell where a member works, and beside which settings of its user. Those for Codex are whole
+/// settings, because a path that stands in one has to be quoted.
+pub fn place(cwd: &str, repository: Option<&Repository>, codex_settings: Option<&str>) -> Values {
     let PlaceSettings { distrust, writable_roots } = PlaceSettings::of(Path::new(cwd), repository);
     let roots = writable_roots.unwrap_or_default();
-    let pairs = [("cwd", cwd.to_owned()), ("codexRoots", roots), ("codexDistrust", distrust)];
+    let client = codex_settings.and_then(codex::without_client).unwrap_or_default();
+    let cwd = cwd.to_owned();
+    let pairs = [("cwd", cwd), ("codexRoots", roots), ("codexDistrust", distrust), ("codexClient", client)];
     pairs.map(|(name, value)| (name.to_owned(), value)).into()
 }
 

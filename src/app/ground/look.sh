@@ -1,7 +1,8 @@
 # Comes behind `git_off`. Tells where a process is about to work, each part followed by a zero byte: the directory without links, the directory
-# of the agent's files if they are of this start, the repository's notes, its two git directories, its commit.
-# Arguments: the directory, from the agent's own on and inside of it; the generation and the name of the notes, each
-# empty if nobody asks for it. Complains with 3 or 4 about the directory, and tells the agent's own or where it is.
+# of the agent's files if they are of this start, the repository's notes, the user's settings of Codex, the repository's
+# two git directories, its commit.
+# Arguments: the directory, from the agent's own on and inside of it; the generation, the name of the notes and `codex`,
+# each empty if it is not wanted. Complains with 3 or 4 about the directory, and tells the agent's own or where it is.
 unset CDPATH
 fleet=${FLEET_AGENT_DIR:-$HOME/.fleet} given=
 root=$(pwd -P && echo .) && root=${root%?.} || exit 5
@@ -14,6 +15,9 @@ case $here/ in "${root%/}"/*) ;; *) refuse "$here" 4 ;; esac
 printf '%s\000%s\000' "$here" "$given"
 # Longer notes would only push the task out of sight; a link may be a way out of the repository.
 [ -n "$3" ] && [ -f "$3" ] && [ ! -L "$3" ] && dd bs=65536 count=1 2>/dev/null <"$3" | tr -d '\000'
+printf '\000'
+codex=${CODEX_HOME:-$HOME/.codex}/config.toml
+[ -n "$4" ] && [ -f "$codex" ] && dd bs=262144 count=1 2>/dev/null <"$codex" | tr -d '\000'
 printf '\000'
 git_off
 own=$(git rev-parse --absolute-git-dir 2>/dev/null) || exit 0

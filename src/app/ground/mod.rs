@@ -9,7 +9,7 @@ use super::inside::Inside;
 use crate::coder::exec::{Command, Exit, Output};
 use crate::domain::quiet_git::shell_function;
 use crate::domain::text::{cut, one_line};
-use crate::engine::Repository;
+use crate::engine::{EngineWord, Repository};
 
 const SCRIPT: &str = include_str!("look.sh");
 const MISSING: i32 = 3;
@@ -26,6 +26,28 @@ pub(super) struct Plot<'a> {
     pub(super) generation: Option<i64>,
     /// The file in which the repository tells its agents what to heed.
     pub(super) notes: Option<&'static str>,
+    pub(super) codex_settings: CodexSettings,
+}
+
+/// Whether a run has to know the user's own settings of Codex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CodexSettings {
+    Wanted,
+    Unwanted,
+}
+
+impl CodexSettings {
+    /// Codex merges them with the settings of a run.
+    pub(super) fn wanted_by(engine: EngineWord) -> Self {
+        if engine == EngineWord::Codex { Self::Wanted } else { Self::Unwanted }
+    }
+
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Wanted => "codex",
+            Self::Unwanted => "",
+        }
+    }
 }
 
 /// Where a process works.
@@ -35,6 +57,8 @@ pub(super) struct Ground {
     /// The directory of the agent's own files, if they are of the start asked for.
     pub(super) given: Option<PathBuf>,
     pub(super) notes: Option<String>,
+    /// The user's own settings of Codex; they may hold secrets and are not kept.
+    pub(super) codex_settings: Option<String>,
     pub(super) repository: Option<Repository>,
     /// Empty before the first commit; none where there is no repository.
     pub(super) head: Option<String>,
@@ -69,9 +93,10 @@ impl Inside<'_> {
         let cwd = plot.cwd.unwrap_or(".");
         let generation = plot.generation.map(|generation| generation.to_string()).unwrap_or_default();
         let script = format!("{}{SCRIPT}", shell_function());
+        let (notes, codex) = (plot.notes.unwrap_or_default(), plot.codex_settings.argument());
         let command = Command {
             timeout: LIMIT,
-            ..Command::new(["sh", "-c", &script, "ground", cwd, &generation, plot.notes.unwrap_or_default()])
+            ..Command::new(["sh", "-c", &script, "ground", cwd, &generation, notes, codex])
         };
         match self.exec(command).await {
             Ok(output) => read(&output, cwd),
@@ -110,12 +135,16 @@ fn parts(stdout: &[u8]) -> Result<Ground, std::str::Utf8Error> {
     let mut next = || parts.next().unwrap_or_default();
     let cwd = std::str::from_utf8(next())?.to_owned();
     let given = Some(std::str::from_utf8(next())?).filter(|path| path.starts_with('/')).map(PathBuf::from);
-    let notes = Some(String::from_utf8_lossy(next()).into_owned()).filter(|notes| !notes.trim().is_empty());
+    let mut text = || {
+        let text = String::from_utf8_lossy(next()).into_owned();
+        Some(text).filter(|text| !text.trim().is_empty())
+    };
+    let (notes, codex_settings) = (text(), text());
     let (own, common) = (std::str::from_utf8(next())?, std::str::from_utf8(next())?);
     let repository = (!own.is_empty() && !common.is_empty())
         .then(|| Repository { git_directory: own.into(), common_directory: common.into() });
     let head = repository.is_some().then(|| String::from_utf8_lossy(next()).into_owned());
-    Ok(Ground { cwd, given, notes, repository, head })
+    Ok(Ground { cwd, given, notes, codex_settings, repository, head })
 }
 
 #[cfg(test)]
@@ -125,17 +154,18 @@ mod tests {
     #[test]
     fn what_is_not_there_is_none() {
         let bare = Ground { cwd: "/w".to_owned(), ..Ground::default() };
-        assert_eq!(parts(b"/w\0\0\0").unwrap(), bare);
+        assert_eq!(parts(b"/w\0\0\0\0").unwrap(), bare);
         let repository = Repository { git_directory: "/w/.git".into(), common_directory: "/w/.git".into() };
         let fresh = Ground { repository: Some(repository.clone()), head: Some(String::new()), ..bare };
-        assert_eq!(parts(b"/w\0\0\0/w/.git\0/w/.git\0\0").unwrap(), fresh);
+        assert_eq!(parts(b"/w\0\0\0\0/w/.git\0/w/.git\0\0").unwrap(), fresh);
         let whole = Ground {
             cwd: "/w".to_owned(),
             given: Some("/f".into()),
             notes: Some("Test.\n".to_owned()),
+            codex_settings: Some("model = \"m\"\n".to_owned()),
             repository: Some(repository),
             head: Some("1f2e".to_owned()),
         };
-        assert_eq!(parts(b"/w\0/f\0Test.\n\0/w/.git\0/w/.git\x001f2e\0").unwrap(), whole);
+        assert_eq!(parts(b"/w\0/f\0Test.\n\0model = \"m\"\n\0/w/.git\0/w/.git\x001f2e\0").unwrap(), whole);
     }
 }

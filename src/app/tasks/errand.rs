@@ -2,12 +2,12 @@
 
 use crate::app::Fleet;
 use crate::app::error::Error;
-use crate::app::ground::{Ground, Plot};
+use crate::app::ground::{CodexSettings, Ground, Plot};
 use crate::app::snapshot::AgentState;
 use crate::domain::role::RoleKind;
 use crate::domain::task::Task;
 use crate::engine::codex::Sandbox;
-use crate::engine::{EngineWord, Invocation, Request, Session, remote};
+use crate::engine::{Engine, EngineWord, Invocation, Request, Session, remote};
 
 /// Can a task be run?
 #[derive(Debug)]
@@ -52,17 +52,21 @@ impl Fleet {
         let engine = remote::by_name(word, self.own_program(), sandbox).ok_or_else(|| {
             unfit(format!("the engine {word} works only in workspaces with a runner; name another one"))
         })?;
-        let ground = self.task_ground(state, engine.notes_file()).await?;
+        let ground = self.task_ground(state, &*engine).await?;
         let head = ground.head.clone();
         let request = Request { max_cost_usd: left.max_cost_usd, ..self.task_request(state, task, ground) };
         let invocation = engine.invocation(&request).map_err(|error| unfit(error.to_string()))?;
         Ok(Readiness::Now(Errand { invocation, head }))
     }
 
-    async fn task_ground(&self, state: &AgentState, notes: Option<&'static str>) -> Result<Ground, Error> {
+    async fn task_ground(&self, state: &AgentState, engine: &dyn Engine) -> Result<Ground, Error> {
         let inside = self.inside(state.workspace_agent()?, &state.agent.project);
-        let plot =
-            Plot { cwd: None, generation: state.callback().map(|_| state.agent.sighting.generation), notes };
+        let plot = Plot {
+            cwd: None,
+            generation: state.callback().map(|_| state.agent.sighting.generation),
+            notes: engine.notes_file(),
+            codex_settings: CodexSettings::wanted_by(engine.word()),
+        };
         inside.ground(plot).await.map_err(|error| Error::CoderUnavailable(error.to_string()))
     }
 
@@ -72,6 +76,7 @@ impl Fleet {
             role: given.and_then(|directory| self.role_prompt(state, directory)),
             fleet: given.and_then(|directory| state.fleet_access(directory)),
             notes: ground.notes,
+            settings: ground.codex_settings,
             directory: ground.cwd.into(),
             repository: ground.repository,
             is_review: state.kind == RoleKind::Review,

@@ -77,7 +77,7 @@ fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
 
 /// Switches off the server by which the user's own Codex is a client of the fleet: it speaks for a manager, not for
 /// the agent. Codex refuses the setting where the user has no such server.
-fn without_client(settings: &str) -> Option<String> {
+pub(in crate::engine) fn without_client(settings: &str) -> Option<String> {
     let table: toml::Table = settings.parse().ok()?;
     table.get("mcp_servers")?.get(CLIENT_SERVER)?;
     Some(format!("mcp_servers.{CLIENT_SERVER}.enabled=false"))

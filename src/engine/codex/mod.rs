@@ -11,6 +11,8 @@ use chrono::{DateTime, Utc};
 
 use super::{Engine, EngineWord, Invocation, Reader, Repository, Request, Unfit};
 
+pub(super) use invocation::without_client;
+
 /// The oldest version whose flags and output we know. Measured with 0.166.0; one run tried with 0.150.0.
 pub const MINIMUM: [u32; 2] = [0, 150];
 pub const PROGRAM: &str = "codex";

@@ -108,7 +108,7 @@ fn members_are_called_as_agents_are() {
         [(fresh(), ("newChatId", "00000000-0000-0000-0000-000000000007")), (resumed(), ("chatId", "earlier"))]
     {
         let request = Request { is_followed: false, ..shared(session) };
-        let mut values = place("/w/repo", request.repository.as_ref());
+        let mut values = place("/w/repo", request.repository.as_ref(), None);
         values.extend([chat, ("model", "opus")].map(|(name, value)| (name.to_owned(), value.to_owned())));
         for engine in [&claude() as &dyn Engine, &codex()] {
             let member = MemberEngine::shipped(engine.word(), &Values::new()).unwrap().unwrap();

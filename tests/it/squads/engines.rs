@@ -53,6 +53,24 @@ async fn codex_trusts_neither_its_directory_nor_the_root_of_the_repository() {
     }
 }
 
+/// By that entry the user's own Codex is a manager's client of the fleet.
+#[tokio::test]
+async fn codex_does_not_get_the_tools_of_its_users_own_entry_for_the_fleet() {
+    let codex = "for word do case $word in mcp_servers.*) echo \"$word\" ;; esac; done";
+    for (settings, said) in [
+        ("model = \"m\"\n\n[mcp_servers.fleet]\ncommand = \"x\"\n", "mcp_servers.fleet.enabled=false\n"),
+        ("[mcp_servers.other]\ncommand = \"x\"\n", ""),
+    ] {
+        let program = with_cli("codex", codex);
+        let home = program.directory.path().join("codex");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("config.toml"), settings).unwrap();
+        let squads = Squads::on(program.variable("CODEX_HOME", home.to_str().unwrap())).await;
+        let done = squads.run_one(member("coder", "hello")).await;
+        assert_eq!(done["rawStdout"], said, "{done}");
+    }
+}
+
 #[tokio::test]
 async fn claude_code_has_the_same_limits_in_its_environment_as_in_an_agent() {
     let squads = Squads::on(with_cli("claude", "env | grep -E '^(CLAUDE|DISABLE|MCP)_' | sort")).await;

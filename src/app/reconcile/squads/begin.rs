@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::app::Fleet;
 use crate::app::error::Error;
-use crate::app::ground::{Ground, GroundError, Plot};
+use crate::app::ground::{CodexSettings, Ground, GroundError, Plot};
 use crate::app::hooks::point;
 use crate::app::runs::NewRun;
 use crate::app::snapshot::AgentState;
@@ -96,8 +96,10 @@ impl Fleet {
         member: &mut Member,
         state: &AgentState,
     ) -> Result<MemberCommand, Unbegun> {
-        let ground = self.member_ground(member, state).await?;
-        let engine = self.member_engine(member, state).await?;
+        let engine = self.member_engine(member, state).await;
+        let ground =
+            self.member_ground(member, state, engine.as_ref().ok().map(|engine| engine.word)).await?;
+        let engine = engine?;
         member.engine = Some(engine.word.word().to_owned());
         let mut values = self.member_values(squad, member, &ground);
         if engine.is_shut_in() {
@@ -124,9 +126,15 @@ impl Fleet {
         })
     }
 
-    async fn member_ground(&self, member: &mut Member, state: &AgentState) -> Result<Ground, Unbegun> {
+    async fn member_ground(
+        &self,
+        member: &mut Member,
+        state: &AgentState,
+        engine: Option<EngineWord>,
+    ) -> Result<Ground, Unbegun> {
         let workspace_agent = state.workspace_agent().map_err(Unbegun::unasked)?;
-        let plot = Plot { cwd: member.wanted_cwd.as_deref(), generation: None, notes: None };
+        let codex_settings = engine.map_or(CodexSettings::Unwanted, CodexSettings::wanted_by);
+        let plot = Plot { cwd: member.wanted_cwd.as_deref(), generation: None, notes: None, codex_settings };
         let looked = self.inside(workspace_agent, &state.agent.project).ground(plot).await;
         let place = match &looked {
             Ok(ground) => Some(ground.cwd.as_str()),
@@ -141,7 +149,7 @@ impl Fleet {
 
     fn member_values(&self, squad: &Squad, member: &Member, ground: &Ground) -> Values {
         let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
-        let mut values = place(&ground.cwd, ground.repository.as_ref());
+        let mut values = place(&ground.cwd, ground.repository.as_ref(), ground.codex_settings.as_deref());
         let pairs = [
             ("prompt", member.prompt.clone()),
             ("task", member.task.clone()),
