@@ -1,16 +1,12 @@
 //! Frees the repository from locks that git left behind when a run was killed.
-//!
-//! Git takes its locks away when it is asked to end, but not when it is killed, and not in the moment between
-//! making a lock and noting it down. Whoever comes next would be refused for ever.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
 use super::git::ask;
+use crate::git::lock::Lock;
 
 /// The clock of files runs behind ours by less than this.
 const CLOCKS_DIFFER: Duration = Duration::from_millis(100);
@@ -35,12 +31,6 @@ struct Repository {
     branch: Option<String>,
 }
 
-/// A lock as it was found.
-struct Lock {
-    path: PathBuf,
-    found: Metadata,
-}
-
 impl Repository {
     async fn of(directory: &Path) -> Option<Self> {
         let asked = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
@@ -56,12 +46,11 @@ impl Repository {
     }
 
     fn free(&self, since: SystemTime) -> Vec<PathBuf> {
-        let is_of_run = |lock: &Lock| lock.found.modified().is_ok_and(|made| made >= since);
-        let locks: Vec<Lock> = self.locks().into_iter().filter(is_of_run).collect();
+        let locks: Vec<Lock> = self.locks().into_iter().filter(|lock| lock.is_since(since)).collect();
         if locks.is_empty() || self.is_in_use() {
             return Vec::new();
         }
-        locks.into_iter().filter(Lock::remove).map(|lock| lock.path).collect()
+        locks.iter().filter(|lock| lock.remove()).map(|lock| lock.path().to_owned()).collect()
     }
 
     /// A branch is checked out in one directory only, so its lock is that directory's as well.
@@ -87,23 +76,6 @@ impl Repository {
 
     fn contains(&self, path: &Path) -> bool {
         [&self.directory, &self.git_dir].into_iter().any(|root| path.starts_with(root))
-    }
-}
-
-impl Lock {
-    fn at(path: PathBuf) -> Option<Self> {
-        let found = path.symlink_metadata().ok().filter(Metadata::is_file)?;
-        Some(Self { path, found })
-    }
-
-    /// Only the very file that was found: another one in its place has an owner.
-    fn remove(&self) -> bool {
-        let now = self.path.symlink_metadata();
-        let is_same = |now: &Metadata| {
-            (now.ino(), now.mtime(), now.mtime_nsec())
-                == (self.found.ino(), self.found.mtime(), self.found.mtime_nsec())
-        };
-        now.is_ok_and(|now| is_same(&now)) && std::fs::remove_file(&self.path).is_ok()
     }
 }
 

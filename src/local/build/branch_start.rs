@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::branch::Branch;
 use super::git::Git;
-use super::pull_request;
 use super::work::Work;
+use super::{pull_request, refs};
 use crate::domain::quiet_git::Reach;
 use crate::hooks::point;
 use crate::local::LocalError;
@@ -45,7 +45,7 @@ pub(super) async fn begin(
         }
     };
     point("branch.planned");
-    let tip = refs.carry_out(&start).await?;
+    let tip = work.uncut(refs.carry_out(&start)).await?;
     point("branch.begun");
     Ok(Begun { start, tip })
 }
@@ -209,10 +209,7 @@ impl<'a> Refs<'a> {
     }
 
     async fn change(&self, changes: &str, doing: &str) -> Result<(), LocalError> {
-        if changes.is_empty() {
-            return Ok(());
-        }
-        self.git.feed(self.of, &["update-ref", "--stdin"], changes, doing).await.map(drop)
+        refs::change(self.git, self.of, &[], changes, doing).await
     }
 }
 

@@ -10,6 +10,7 @@ mod delete;
 mod git;
 mod place;
 mod pull_request;
+pub(super) mod refs;
 mod start;
 mod stop;
 mod work;

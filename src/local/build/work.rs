@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -27,6 +28,8 @@ pub(super) struct Work {
     pub(super) place: Place,
     cancel: CancellationToken,
     deadline: Instant,
+    /// Held by what neither a cancel nor the deadline may leave half way.
+    section: Mutex<()>,
 }
 
 pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uuid) {
@@ -63,7 +66,8 @@ impl Work {
     ) -> Self {
         let deadline = Instant::now() + deployment.options.build_deadline;
         let place = Place::new(&deployment.layout, &workspace);
-        Self { deployment: Arc::clone(deployment), workspace, build, place, cancel, deadline }
+        let (deployment, section) = (Arc::clone(deployment), Mutex::default());
+        Self { deployment, workspace, build, place, cancel, deadline, section }
     }
 
     /// None when the build was canceled before it began. One that a killed server left under way is repeated from its
@@ -106,6 +110,12 @@ impl Work {
         act.await
     }
 
+    /// A short part of a step that is not left half way once it has begun.
+    pub(super) async fn uncut<T>(&self, act: impl Future<Output = T>) -> T {
+        let _held = self.section.lock().await;
+        act.await
+    }
+
     /// One step: named in the log, ended by a cancel or by the build's deadline.
     pub(super) async fn step<T>(
         &self,
@@ -116,12 +126,18 @@ impl Work {
         point(stage);
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(LocalError::Canceled),
-            () = tokio::time::sleep_until(self.deadline) => {
+            () = self.outside_sections(self.cancel.cancelled()) => Err(LocalError::Canceled),
+            () = self.outside_sections(tokio::time::sleep_until(self.deadline)) => {
                 Err(LocalError::TooLong { seconds: self.deployment.options.build_deadline.as_secs() })
             }
             outcome = act => outcome,
         }
+    }
+
+    /// Waits for this, and then for the end of a section that has begun.
+    async fn outside_sections(&self, waiting: impl Future<Output = ()>) {
+        waiting.await;
+        drop(self.section.lock().await);
     }
 
     pub(super) fn log(&self, level: &str, stage: &str, output: &str) {

@@ -17,7 +17,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 use crate::bounded;
 use crate::domain::bundle::is_object_id;
 use crate::domain::quiet_git::Reach;
-use crate::local::build::{Branch, Git, Place, answered, finished, marker, not_run};
+use crate::local::build::{Branch, Git, Place, answered, finished, marker, not_run, refs};
 use crate::local::enclosure::Sight;
 use crate::local::record::Workspace;
 use crate::local::{Deployment, LocalError};
@@ -42,6 +42,7 @@ pub(super) enum Taken {
 
 /// The caller's repository and what our names in it stand for.
 struct Store<'a> {
+    deployment: &'a Deployment,
     git: Git,
     directory: &'a Path,
     branch: Branch,
@@ -199,9 +200,13 @@ async fn pass_on(header: &[u8], mut stream: ChildStdout, mut stdin: ChildStdin) 
 }
 
 impl<'a> Store<'a> {
-    async fn open(deployment: &Deployment, directory: &'a Path, branch: Branch) -> Result<Self, LocalError> {
+    async fn open(
+        deployment: &'a Deployment,
+        directory: &'a Path,
+        branch: Branch,
+    ) -> Result<Self, LocalError> {
         let git = Git::new(deployment, Sight::default(), Reach::Local);
-        let mut store = Self { git, directory, branch, refs: HashMap::new(), checked_out: None };
+        let mut store = Self { deployment, git, directory, branch, refs: HashMap::new(), checked_out: None };
         let Branch { head, agent, published, .. } = &store.branch;
         let format = "--format=%(objectname) %(refname) %(worktreepath)";
         let arguments = ["for-each-ref", format, head, agent, published, &store.branch.pulled()];
@@ -227,11 +232,16 @@ impl<'a> Store<'a> {
 
     /// All of it or nothing, and only if each ref is still what it was when we looked.
     async fn change(&self, changes: &str) -> Result<(), LocalError> {
-        if changes.is_empty() {
-            return Ok(());
-        }
-        let arguments = ["--git-dir=.", "update-ref", "--stdin"];
-        self.git.feed(self.directory, &arguments, changes, "move the branch").await.map(drop)
+        let (git, directory, changes) = (self.git.clone(), self.directory.to_owned(), changes.to_owned());
+        // A stop of the server waits for it: a git that is killed leaves its locks behind.
+        let changing = async move {
+            refs::change(&git, &directory, &["--git-dir=."], &changes, "move the branch").await
+        };
+        self.deployment
+            .tasks
+            .spawn(changing)
+            .await
+            .map_err(|error| LocalError::Git(io::Error::other(error)))?
     }
 
     /// Notes the agent's commit, and moves the branch to it unless that would lose another author's commit or pull

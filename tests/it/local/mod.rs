@@ -21,6 +21,7 @@ mod published;
 mod pull_requests;
 mod recordings;
 mod recovery;
+mod ref_locks;
 mod refusals;
 #[cfg(feature = "test-hooks")]
 mod repeats;

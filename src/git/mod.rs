@@ -1,0 +1,3 @@
+//! Git on this machine, for the runner and the embedded Coder alike.
+
+pub(crate) mod lock;
