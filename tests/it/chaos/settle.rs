@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::checks::may_wait;
+use super::checks::{may_wait, statuses};
 use super::facts::{Facts, gather};
 use super::world::World;
 use crate::harness::Up;
@@ -53,5 +53,7 @@ pub(super) fn unsettled(facts: &Facts) -> Vec<String> {
             found.push(format!("agent {} is {status}: {}", agent["name"], agent["reason"]));
         }
     }
+    // What a runner's death shows takes a poll, and the processes were looked at before the list was read.
+    found.extend(statuses(facts));
     found
 }

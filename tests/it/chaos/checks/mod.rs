@@ -5,6 +5,7 @@ mod site;
 mod trail;
 
 pub(super) use rows::{EndedRows, may_wait};
+pub(super) use site::statuses;
 
 use super::facts::Facts;
 use super::ledger::Acknowledged;
@@ -44,7 +45,7 @@ pub(super) const CHECKS: [(&str, Check); 12] = [
     (UNCLEAN, site::processes),
     (DIRECTORIES, site::directories),
     ("7 no failure by a killed server", rows::failures),
-    (STATUS, site::statuses),
+    (STATUS, |context| site::statuses(context.facts)),
     ("9 ended rows stay ended", rows::reopened),
     ("10 audit rows", trail::audit),
     ("11 no secret in logs, database, arguments", trail::secrets),

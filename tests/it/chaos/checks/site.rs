@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use super::Context;
-use crate::chaos::facts::Workspace;
+use crate::chaos::facts::{Facts, Workspace};
 use crate::chaos::processes::{Kind, Process, lasting};
 
 pub(super) fn one_workspace(context: &Context<'_>) -> Vec<String> {
@@ -17,7 +17,7 @@ pub(super) fn one_workspace(context: &Context<'_>) -> Vec<String> {
         if context.facts.rows.workspaces.get(name) != Some(id) {
             found.push(format!("workspace {name} {id} ({status}) has no agent of that id"));
         }
-        let runners = of(context, id).filter(|process| process.kind == Kind::Runner);
+        let runners = of(context.facts, id).filter(|process| process.kind == Kind::Runner);
         let runners: Vec<Process> = runners.cloned().collect();
         if runners.len() > 1 {
             let runners = lasting(runners);
@@ -34,8 +34,8 @@ pub(super) fn one_workspace(context: &Context<'_>) -> Vec<String> {
     found
 }
 
-fn of<'a>(context: &'a Context<'_>, workspace: &'a str) -> impl Iterator<Item = &'a Process> {
-    let processes = context.facts.processes.iter();
+fn of<'a>(facts: &'a Facts, workspace: &'a str) -> impl Iterator<Item = &'a Process> {
+    let processes = facts.processes.iter();
     processes.filter(move |process| process.workspace.as_deref() == Some(workspace))
 }
 
@@ -78,17 +78,17 @@ fn worktrees(context: &Context<'_>) -> Vec<String> {
     listed.lines().filter_map(|line| line.strip_prefix("worktree ")).map(str::to_owned).collect()
 }
 
-pub(super) fn statuses(context: &Context<'_>) -> Vec<String> {
-    context.facts.agents.iter().filter_map(|agent| status(context, agent)).collect()
+pub(in crate::chaos) fn statuses(facts: &Facts) -> Vec<String> {
+    facts.agents.iter().filter_map(|agent| status(facts, agent)).collect()
 }
 
 /// What is wrong with an agent's status, if anything.
-fn status(context: &Context<'_>, agent: &serde_json::Value) -> Option<String> {
+fn status(facts: &Facts, agent: &serde_json::Value) -> Option<String> {
     let text = |field: &str| agent[field].as_str().unwrap_or_default();
     let (name, word) = (text("name"), text("status"));
-    let workspace = context.facts.workspaces.iter().find(|workspace| workspace.name == name);
+    let workspace = facts.workspaces.iter().find(|workspace| workspace.name == name);
     let runners = workspace.map_or(0, |workspace| {
-        of(context, &workspace.id).filter(|process| process.kind == Kind::Runner).count()
+        of(facts, &workspace.id).filter(|process| process.kind == Kind::Runner).count()
     });
     let build = workspace.map(|workspace| workspace.status.as_str());
     let is_true = match word {
