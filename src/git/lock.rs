@@ -8,17 +8,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lock {
     path: PathBuf,
-    found: Metadata,
+    inode: u64,
+    made: SystemTime,
 }
 
 impl Lock {
     /// None unless a regular file is there.
     pub(crate) fn at(path: PathBuf) -> Option<Self> {
         let found = path.symlink_metadata().ok().filter(Metadata::is_file)?;
-        Some(Self { path, found })
+        Some(Self { path, inode: found.ino(), made: found.modified().ok()? })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -26,17 +27,12 @@ impl Lock {
     }
 
     pub(crate) fn is_since(&self, time: SystemTime) -> bool {
-        self.found.modified().is_ok_and(|made| made >= time)
+        self.made >= time
     }
 
-    /// Is that very file still there? Another one in its place has an owner.
-    pub(crate) fn is_there(&self) -> bool {
-        let identity = |file: &Metadata| (file.ino(), file.mtime(), file.mtime_nsec());
-        self.path.symlink_metadata().is_ok_and(|now| identity(&now) == identity(&self.found))
-    }
-
-    /// Says whether it was removed.
+    /// Says whether it was removed. Another one in its place has an owner.
     pub(crate) fn remove(&self) -> bool {
-        self.is_there() && std::fs::remove_file(&self.path).is_ok()
+        let now = Self::at(self.path.clone());
+        now.as_ref() == Some(self) && std::fs::remove_file(&self.path).is_ok()
     }
 }

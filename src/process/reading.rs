@@ -44,16 +44,24 @@ fn read_all(
     queue.start_reader(&sender)?;
     let mut n_readers = 1;
     let mut last_result = Instant::now();
-    while n_left > 0 && (!queue.is_empty() || last_result.elapsed() < limit) {
+    while n_left > 0 {
         match results.recv_timeout(STALL) {
             Ok((pid, mark)) => {
                 marks.insert(pid, mark?);
                 n_left -= 1;
                 last_result = Instant::now();
             }
-            Err(_no_result) => n_readers += queue.start_readers(n_readers, &sender),
+            Err(_no_result) => {
+                let n_started = queue.start_readers(n_readers, &sender);
+                n_readers += n_started;
+                if n_started == 0 && last_result.elapsed() >= limit {
+                    break;
+                }
+            }
         }
     }
+    // The machine has no thread left for these.
+    marks.extend(queue.left().by_ref().map(|stat| (stat.pid, Mark::Unread)));
     Ok(marks)
 }
 
@@ -99,10 +107,6 @@ impl<R: Fn(u32) -> io::Result<Mark> + Send + Sync + 'static> Queue<R> {
 
     fn next(&self) -> Option<Stat> {
         self.left().next()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.left().len() == 0
     }
 
     fn left(&self) -> MutexGuard<'_, vec::IntoIter<Stat>> {

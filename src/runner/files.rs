@@ -47,7 +47,31 @@ pub(super) fn leave_metadata(directory: &Path, git: Option<&GitState>, usage: Us
 /// A reader sees the old value or the new one, never a half.
 pub(super) fn replace(folder: &Path, key: &str, value: &str) -> io::Result<()> {
     let fresh = folder.join(format!(".{key}.fresh"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    // The agent may have put a link or a FIFO there; a new file is neither.
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
     file.write_all(value.as_bytes())?;
     std::fs::rename(&fresh, folder.join(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_written_whatever_the_agent_has_put_in_its_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("elsewhere"), "kept").unwrap();
+        std::os::unix::fs::symlink(path("elsewhere"), path(".linked.fresh")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path(".piped.fresh"), rustix::fs::Mode::RWXU).unwrap();
+        for key in ["linked", "piped", "plain"] {
+            replace(directory.path(), key, "value").unwrap();
+            assert_eq!(std::fs::read_to_string(path(key)).unwrap(), "value");
+        }
+        assert_eq!(std::fs::read_to_string(path("elsewhere")).unwrap(), "kept");
+    }
 }

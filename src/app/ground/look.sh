@@ -17,7 +17,7 @@ printf '%s\000%s\000' "$here" "$given"
 [ -n "$3" ] && [ -f "$3" ] && [ ! -L "$3" ] && dd bs=65536 count=1 2>/dev/null <"$3" | tr -d '\000'
 printf '\000'
 codex=${CODEX_HOME:-$HOME/.codex}/config.toml
-[ -n "$4" ] && [ -f "$codex" ] && dd bs=262144 count=1 2>/dev/null <"$codex" | tr -d '\000'
+[ -n "$4" ] && [ -f "$codex" ] && dd bs=4194304 count=1 2>/dev/null <"$codex" | tr -d '\000'
 printf '\000'
 git_off
 own=$(git rev-parse --absolute-git-dir 2>/dev/null) || exit 0

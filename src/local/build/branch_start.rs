@@ -160,6 +160,7 @@ impl<'a> Refs<'a> {
     async fn rename(self, earlier: &EarlierBranch) -> Result<Self, LocalError> {
         let Branch { short, agent, .. } = &self.branch;
         self.change(&format!("update {agent} {}\n", earlier.commit), "keep the earlier branch").await?;
+        refs::free(self.git, self.of, &[&self.branch.head, &head_of(&earlier.kept_as)]).await?;
         let arguments = ["branch", "--move", "--end-of-options", short, &earlier.kept_as];
         self.git.run(self.of, &arguments, "rename the earlier branch").await?;
         point("branch.renamed");

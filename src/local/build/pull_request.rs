@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::branch::{Branch, short_id};
 use super::git::{Git, is_reference};
+use super::refs;
 use super::work::Work;
 use crate::domain::bundle::is_object_id;
 use crate::domain::metadata::PULL_REQUEST_URL;
@@ -68,7 +69,8 @@ pub(super) async fn offered(
 pub(super) async fn release(work: &Work, git: &Git, directory: &Path) {
     if address(work).is_some() {
         let held = Branch::of(&work.workspace).pulled();
-        let _absent = git.run(directory, &["update-ref", "-d", &held], "release the pull request").await;
+        let change = format!("delete {held}\n");
+        let _absent = refs::change(git, directory, &[], &change, "release the pull request").await;
     }
 }
 
@@ -93,6 +95,7 @@ async fn fetched(
             return Ok(None);
         }
         let held = Branch::of(&work.workspace).pulled();
+        refs::free(git, directory, &[&held]).await?;
         let refspec = format!("+{head}:{held}");
         let arguments: Vec<&str> = FETCH.into_iter().chain([remote.as_str(), &refspec]).collect();
         git.run(directory, &arguments, "fetch the pull request").await?;

@@ -1,9 +1,9 @@
 //! Changes refs of the caller's repository, all of them or none, past locks that a killed git has left behind.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::blocking;
 use super::git::Git;
@@ -12,6 +12,8 @@ use crate::local::LocalError;
 
 /// Git holds the lock of a ref for milliseconds. One that stays the same for this long has no owner.
 const STALE: Duration = Duration::from_secs(3);
+/// Refs that other processes keep locked are given up after this long.
+const LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Only locks of refs that this server writes are removed.
 const OURS: [&str; 2] = ["refs/fleet/", "refs/heads/fleet/"];
@@ -27,58 +29,73 @@ pub(crate) async fn change(
     if changes.is_empty() {
         return Ok(());
     }
+    let deadline = Instant::now() + LIMIT;
     let arguments = [options, &["update-ref", "--stdin"]].concat();
-    let mut seen: Option<(Instant, Vec<Lock>)> = None;
+    let names: Vec<&str> = changes.lines().filter_map(|line| line.split(' ').nth(1)).collect();
     loop {
-        let error = match git.feed(directory, &arguments, changes, doing).await {
-            Err(error) if is_locked(&error) => error,
+        match git.feed(directory, &arguments, changes, doing).await {
+            Err(error) if is_locked(&error) && Instant::now() < deadline => {}
             result => return result.map(drop),
-        };
-        let (since, locks) = match seen.take() {
-            Some((since, locks)) if locks.iter().all(Lock::is_there) => (since, locks),
-            Some(_) | None => (Instant::now(), locks(git, directory, options, changes).await?),
-        };
-        if locks.is_empty() {
-            return Err(error);
         }
-        if since.elapsed() < STALE {
-            seen = Some((since, locks));
-            tokio::time::sleep(PAUSE).await;
-        } else {
-            let is_free = blocking(move || Ok(remove(&locks))).await?;
-            if !is_free {
-                return Err(error);
-            }
-        }
+        let paths = lock_paths(git, directory, options, &names).await?;
+        free_until(deadline, paths).await?;
+        // The lock that git met may be one of the whole repository.
+        sleep(PAUSE).await;
     }
+}
+
+/// Removes locks of these refs that have no owner, for a command that takes the locks itself.
+pub(super) async fn free(git: &Git, directory: &Path, names: &[&str]) -> Result<(), LocalError> {
+    let paths = lock_paths(git, directory, &[], names).await?;
+    free_until(Instant::now() + LIMIT, paths).await
 }
 
 fn is_locked(error: &LocalError) -> bool {
     matches!(error, LocalError::GitRefused { output, .. } if output.contains(".lock': File exists"))
 }
 
-/// The locks that are held on refs of ours among these changes.
-async fn locks(
+/// Where git puts the locks of those refs that are ours.
+async fn lock_paths(
     git: &Git,
     directory: &Path,
     options: &[&str],
-    changes: &str,
-) -> Result<Vec<Lock>, LocalError> {
-    let names = changes.lines().filter_map(|line| line.split(' ').nth(1));
-    let ours = names.filter(|name| OURS.iter().any(|prefix| name.starts_with(prefix)));
+    names: &[&str],
+) -> Result<Vec<PathBuf>, LocalError> {
     let mut paths = Vec::new();
-    for name in ours {
+    for name in names.iter().filter(|name| OURS.iter().any(|prefix| name.starts_with(prefix))) {
         let lock = format!("{name}.lock");
         let asked = [options, &["rev-parse", "--path-format=absolute", "--git-path", &lock]].concat();
         paths.push(git.run(directory, &asked, "find the lock of a ref").await?.into());
     }
+    Ok(paths)
+}
+
+/// Returns when none is there any more, or at the deadline.
+async fn free_until(deadline: Instant, paths: Vec<PathBuf>) -> Result<(), LocalError> {
+    let (mut since, mut known) = (Instant::now(), found(&paths).await?);
+    while !known.is_empty() && Instant::now() < deadline {
+        sleep(PAUSE).await;
+        let now = found(&paths).await?;
+        if now != known {
+            (since, known) = (Instant::now(), now);
+        } else if since.elapsed() >= STALE {
+            let removing = move || {
+                remove(&known);
+                Ok(())
+            };
+            return blocking(removing).await;
+        }
+    }
+    Ok(())
+}
+
+async fn found(paths: &[PathBuf]) -> Result<Vec<Lock>, LocalError> {
+    let paths = paths.to_vec();
     blocking(move || Ok(paths.into_iter().filter_map(Lock::at).collect())).await
 }
 
-/// Says whether none of them is left.
-fn remove(locks: &[Lock]) -> bool {
+fn remove(locks: &[Lock]) {
     for lock in locks.iter().filter(|lock| lock.remove()) {
         tracing::info!(lock = %lock.path().display(), "removed a lock that a killed git had left");
     }
-    !locks.iter().any(Lock::is_there)
 }

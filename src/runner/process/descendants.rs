@@ -14,9 +14,10 @@ use crate::process::{Marker, Member, ProcessId, ProcessSet, signal};
 /// The variable that every process of a run carries.
 pub(super) const MARKER: &str = "FLEET_RUN";
 
-/// What cannot be killed in this time is stuck in the kernel. Several looks fit in, also when each of them waits for a
-/// process that lets no other process read it.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// What cannot be killed in this time is stuck in the kernel. What was found before is killed at once, and then two looks
+/// fit in, also when each of them waits for a process that lets no other process read it. A stop of the workspace waits
+/// for two of these.
+const KILL_LIMIT: Duration = Duration::from_millis(2500);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Ends every process of the run, also those that appear meanwhile, and returns when none is left.
