@@ -260,9 +260,12 @@ impl Task {
 
     /// Must the agent have it before it may be interrupted? A later task builds on the spec.
     pub fn is_owed(&self) -> bool {
-        let is_interrupted =
-            self.work.cancel.is_some_and(|cancel| matches!(cancel.cause, CancelCause::Interrupt(_)));
-        is_interrupted && self.work.origin == TaskOrigin::Spec
+        self.is_superseded() && self.work.origin == TaskOrigin::Spec
+    }
+
+    /// Is it being ended for a later task that interrupts it?
+    pub fn is_superseded(&self) -> bool {
+        self.work.cancel.is_some_and(|cancel| matches!(cancel.cause, CancelCause::Interrupt(_)))
     }
 
     /// What the agent is told.

@@ -17,7 +17,7 @@ use crate::domain::task_plan::{ending, why};
 /// Which tasks a cancel is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The one in hand, else the next in the queue.
+    /// The one in hand, else the next in the queue. One that is being ended for a later task does not count.
     Current,
     All,
 }
@@ -77,13 +77,17 @@ impl Store {
     ) -> Result<CancelTaken, StoreError> {
         let mut tx = self.begin().await?;
         let open = tasks::open_of(&mut tx, agent).await?;
-        let n_meant = match which {
-            Which::Current => 1,
-            Which::All => open.len(),
+        let n_superseded = open.iter().take_while(|task| task.is_superseded()).count();
+        let meant = match which {
+            Which::All => 0..open.len(),
+            Which::Current if n_superseded == open.len() => 0..1,
+            // A workspace may be stopped for a task that does not end for its successor.
+            Which::Current if may_stop => 0..n_superseded + 1,
+            Which::Current => n_superseded..n_superseded + 1,
         };
         let mut taken = CancelTaken::default();
         let cancel = Cancel { at, cause: CancelCause::Request, may_stop };
-        for task in open.into_iter().take(n_meant) {
+        for task in open.into_iter().take(meant.end).skip(meant.start) {
             if task.state() == TaskState::Queued {
                 taken.ended.push(task.id);
                 end_waiting(&mut tx, task, cancel).await?;

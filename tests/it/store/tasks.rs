@@ -304,6 +304,19 @@ async fn a_cancel_ends_what_waits_and_marks_what_is_begun() {
 }
 
 #[tokio::test]
+async fn a_cancel_behind_an_interrupt_is_meant_for_the_task_that_interrupts() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let [begun, urgent] = [given(&agent, "a", 1), given(&agent, "b", 3)];
+    home.queued(&begun).await;
+    home.moved(&begun, TaskState::Working, 2).await;
+    home.store.task_accept(&urgent, INTERRUPT, None).await.unwrap();
+    let cancel = async || home.store.tasks_cancel(agent.id, Which::Current, false, at(5)).await.unwrap();
+    assert_eq!(cancel().await, CancelTaken { ended: vec![urgent.id], in_hand: None });
+    assert_eq!(cancel().await, CancelTaken { ended: vec![], in_hand: Some(begun.id) });
+}
+
+#[tokio::test]
 async fn a_deleted_agent_leaves_no_task_open_and_its_history_stays() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
