@@ -46,7 +46,11 @@ impl Fleet {
             self.run_end_if_there(run).await?;
         }
         if let Some(task) = taken.in_hand {
-            self.while_admitted(caller, self.await_end(agent, task)).await?;
+            let rest = async {
+                self.await_end(agent, task).await?;
+                self.await_rest(agent, task).await
+            };
+            self.while_admitted(caller, rest).await?;
         }
         self.canceled(agent, &taken, (before, &request)).await
     }
@@ -103,6 +107,17 @@ impl Fleet {
                 () = self.0.stopping.cancelled() => return false,
             }
         }
+    }
+
+    /// An agent whose work was ended reports its rest a moment later, and the answer tells its status: it waits for
+    /// that, unless nothing was ended or the agent goes on with its next task.
+    async fn await_rest(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
+        let reached = self.store().task_by_id(task).await?.map_or(Reached::None, |task| task.work.reached);
+        let has_more = self.board().now().by_id(agent).is_none_or(|state| state.tasks.open.is_some());
+        if matches!(reached, Reached::Interrupt | Reached::Signals) && !has_more {
+            self.rests_soon(agent).await;
+        }
+        Ok(())
     }
 
     async fn await_end(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
