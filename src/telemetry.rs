@@ -39,7 +39,12 @@ pub fn start(settings: &LogSettings, secrets: Secrets) {
     let is_unreadable = filter.is_err();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
     let writer = Redacting { secrets, out: Arc::new(Mutex::new(io::stderr())) };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(false);
+    // A line that cannot be written is dropped: the default reports that on stderr, and panics if stderr is closed.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_ansi(false)
+        .log_internal_errors(false);
     let started = match settings.format {
         LogFormat::Text => builder.with_target(false).try_init(),
         LogFormat::Json => builder.json().try_init(),

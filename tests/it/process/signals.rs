@@ -26,6 +26,39 @@ async fn a_server_asked_to_stop_while_it_starts_stops_cleanly() {
     assert_eq!(server_file(&program.data_dir()), None);
 }
 
+/// As under `fleet-mcp up 2>&1 | head`: from then on every line of its log fails.
+#[tokio::test]
+async fn a_server_whose_log_has_no_reader_any_more_works_and_stops_when_asked() {
+    let (_coder, program) = scene().await;
+    let mut command = Command::from(program.command(&["serve", "--port", "0"]));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    drop(child.stderr.take());
+    eventually("it serves", async || server_file(&program.data_dir()).is_some()).await;
+    program
+        .json(&[
+            "--json",
+            "agents",
+            "create",
+            "--project",
+            "setup",
+            "--name",
+            "one",
+            "--spec",
+            "x",
+            "--no-wait",
+        ])
+        .await;
+    eventually("the create has ended", async || {
+        program.json(&["--json", "operations", "list"]).await["operations"]
+            .as_array()
+            .is_some_and(Vec::is_empty)
+    })
+    .await;
+    send(&child, Signal::TERM);
+    assert_eq!(exit_code(&mut child).await, Some(0));
+}
+
 #[tokio::test]
 async fn a_server_started_to_ignore_hang_ups_goes_on() {
     let (_coder, program) = scene().await;
