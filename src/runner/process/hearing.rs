@@ -21,6 +21,8 @@ const GLANCE: Duration = Duration::from_millis(500);
 pub(crate) enum Heard {
     /// With a line break at its end.
     Text(String),
+    /// The engine's process runs.
+    Started,
     Session(String),
     Spent(Spent),
 }
@@ -45,6 +47,10 @@ impl<H: FnMut(Heard)> Hearing<H> {
             side: Side::default(),
             heard,
         }
+    }
+
+    pub(super) fn started(&mut self) {
+        (self.heard)(Heard::Started);
     }
 
     pub(super) async fn listen(&mut self, stdout: Option<impl AsyncRead + Unpin>) {

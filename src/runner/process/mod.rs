@@ -155,6 +155,7 @@ async fn talk(
         Ok(process) => process,
         Err(error) => return Finished::unspent(missing(invocation, &error), hearing.spent.session),
     };
+    hearing.started();
     let note = Note::of(launch.directory, process.child.id());
     let mut stderr = Vec::new();
     let stopped = {

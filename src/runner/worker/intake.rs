@@ -22,6 +22,8 @@ const MAX_WAITING: usize = 256;
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 /// An engine that has not said by then that it has its message is interrupted all the same.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
+/// An engine that cannot say so has its message after this time.
+const OPENING: Duration = Duration::from_secs(2);
 
 /// What the HTTP side asks for.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub(super) struct Running {
     pub(super) interrupt: CancellationToken,
     /// Has the engine said that it has the message?
     pub(super) has_message: bool,
+    /// When its process was started.
+    started: Option<Instant>,
     /// When an interruption that waits for that has waited long enough.
     pub(super) held_until: Option<Instant>,
     pub(super) published: Published,
@@ -67,6 +71,7 @@ impl Running {
             turn,
             interrupt: CancellationToken::new(),
             has_message: false,
+            started: None,
             held_until: None,
             published: Published::default(),
         }
@@ -77,8 +82,16 @@ impl Running {
         if self.has_message {
             self.interrupt.cancel();
         } else {
-            self.held_until.get_or_insert_with(|| Instant::now() + LONGEST_HOLD);
+            let until = self.started.map_or_else(|| Instant::now() + LONGEST_HOLD, |at| at + OPENING);
+            self.held_until.get_or_insert(until);
         }
+    }
+
+    /// An engine that names no session has its message as soon as it had time to open its conversation.
+    pub(super) fn started(&mut self) {
+        let now = Instant::now();
+        self.started = Some(now);
+        self.held_until = self.held_until.map(|until| until.min(now + OPENING));
     }
 
     pub(super) fn delivered(&mut self) {
@@ -137,8 +150,8 @@ impl Worker {
             return;
         };
         match turn.source {
-            Source::Prompt if self.options.engine.word().names_session() => running.interrupt_prompt(),
-            Source::Prompt | Source::User => running.interrupt.cancel(),
+            Source::Prompt => running.interrupt_prompt(),
+            Source::User => running.interrupt.cancel(),
         }
     }
 

@@ -118,6 +118,8 @@ impl Worker {
             self.note(&mut under_way, said).await;
         }
         let done = self.unless_stopped(done).await;
+        // A wait that an interruption cut short is repeated by the next run.
+        self.has_waited |= done.is_begun;
         let by = self.interruption(&done, under_way.has_message);
         self.conclude(turn, done, by).await;
     }
@@ -149,7 +151,6 @@ impl Worker {
 
     fn job(&mut self, turn: usize, message: String, (run, budget): (RunId, Budget)) -> Job {
         let patience = if self.has_waited { Duration::ZERO } else { self.options.briefing_patience };
-        self.has_waited = true;
         let (session, is_continued) = {
             let conversation = &self.state.borrow().conversation;
             (conversation.session.clone(), conversation.turn(turn).is_some_and(|turn| turn.is_continued))
@@ -193,6 +194,8 @@ impl Worker {
         let turn = running.turn;
         match said {
             Heard::Text(text) => self.state.send_modify(|state| state.conversation.hear(turn, &text)),
+            Heard::Started if self.options.engine.word().names_session() => {}
+            Heard::Started => running.started(),
             Heard::Session(id) => {
                 self.remember(id).await;
                 running.delivered();

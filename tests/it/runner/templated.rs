@@ -94,6 +94,26 @@ async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
 }
 
 #[tokio::test]
+async fn a_spec_that_is_interrupted_during_the_start_is_delivered_first_and_its_conversation_goes_on() {
+    let script = "printf '%s\\n' \"$*\"\nread -r line\n[ \"$line\" = next ] || exec sleep 600\n";
+    let workspace = Workspace::new()
+        .script(script, "--new=<% newChatId %>\n--chat=<% chatId %>")
+        .variable("FLEET_BRIEFING_MS", "600000")
+        .prompt("spec");
+    let runner = workspace.start().await;
+    eventually("the spec is under way", async || runner.state().await["turns"][0]["state"] == "working")
+        .await;
+    runner.taken(&json!({ "content": "\u{1b}", "type": "raw", "task_id": "prompt", "cancel": true })).await;
+    provision(&workspace);
+    runner.stable().await;
+    let interrupted = json!({ "outcome": "interrupted", "by": "request" });
+    assert_eq!(runner.outcomes().await.pop().unwrap().1, interrupted);
+    let session = runner.state().await["session"]["id"].as_str().map(str::to_owned);
+    let id = session.expect("the engine has had the spec");
+    assert_eq!(runner.ask("next").await.1, format!("--new= --chat={id}"));
+}
+
+#[tokio::test]
 async fn failures_are_told_by_exit_code_and_last_words() {
     let script = "read -r line\ncase $line in\nkey) echo 'Error: invalid API key' >&2; exit 1;;\n\
         limit) echo 'error: usage limit reached, try again at 5 PM' >&2; exit 1;;\n\
