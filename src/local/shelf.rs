@@ -32,6 +32,7 @@ pub struct TemplateSources {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     stock: ArcSwap<Stock>,
+    refreshing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +45,8 @@ struct Stock {
 impl Shelf {
     pub(crate) fn new(templates: Vec<Template>) -> Self {
         let templates = templates.into_iter().map(Arc::new).collect();
-        Self { stock: ArcSwap::from_pointee(Stock { templates, earlier: Vec::new() }) }
+        let stock = ArcSwap::from_pointee(Stock { templates, earlier: Vec::new() });
+        Self { stock, refreshing: tokio::sync::Mutex::new(()) }
     }
 
     /// By name.
@@ -89,13 +91,21 @@ impl Shelf {
     }
 }
 
-/// Looks at the files again and again until the server stops.
+/// Reads the files until the server stops, so that workspaces of a changed template are shown as outdated.
 pub(crate) async fn follow(deployment: Arc<Deployment>) {
     while deployment.stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
-        let reading = Arc::clone(&deployment);
-        let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
-        if read.is_ok_and(|fresh| deployment.shelf.replace(fresh)) {
-            tracing::info!("project or role files have changed; the templates follow them");
-        }
+        refresh(&deployment).await;
+    }
+}
+
+/// Puts the templates in force that the files describe now. A lookup of a template calls this first: a create that
+/// follows a change of a file uses what the file says.
+pub(crate) async fn refresh(deployment: &Arc<Deployment>) {
+    // One at a time: templates read earlier must not replace those read later.
+    let _refreshing = deployment.shelf.refreshing.lock().await;
+    let reading = Arc::clone(deployment);
+    let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
+    if read.is_ok_and(|fresh| deployment.shelf.replace(fresh)) {
+        tracing::info!("project or role files have changed; the templates follow them");
     }
 }

@@ -10,13 +10,14 @@ use super::answer::{Answer, Refusal, ok, uuid};
 use super::auth::SignedIn;
 use super::site::check_organization;
 use crate::local::template::Template;
-use crate::local::{Deployment, shape};
+use crate::local::{Deployment, shape, shelf};
 
 pub(super) async fn list(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
+    shelf::refresh(&state).await;
     let exact = query.get("q").and_then(|q| q.strip_prefix("exact_name:"));
     let templates = state.shelf.templates();
     let wanted = templates.iter().filter(|template| exact.is_none_or(|name| template.name == name));
@@ -29,6 +30,7 @@ pub(super) async fn list_in_organization(
     Path(organization): Path<String>,
 ) -> Answer {
     check_organization(&state, &organization)?;
+    shelf::refresh(&state).await;
     let templates = state.shelf.templates();
     ok(&templates.iter().map(|template| shape::template(&state.site, template)).collect::<Value>())
 }
@@ -38,6 +40,7 @@ pub(super) async fn show(
     _: SignedIn,
     Path(id): Path<String>,
 ) -> Answer {
+    shelf::refresh(&state).await;
     let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
     ok(&shape::template(&state.site, &template))
 }
@@ -48,6 +51,7 @@ pub(super) async fn show_by_name(
     Path((organization, name)): Path<(String, String)>,
 ) -> Answer {
     check_organization(&state, &organization)?;
+    shelf::refresh(&state).await;
     let template = state.template_named(&name).ok_or_else(Refusal::not_found)?;
     ok(&shape::template(&state.site, &template))
 }
@@ -57,6 +61,7 @@ pub(super) async fn versions(
     _: SignedIn,
     Path(id): Path<String>,
 ) -> Answer {
+    shelf::refresh(&state).await;
     let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
     let versions = state.shelf.versions(template.id);
     ok(&versions.iter().map(|version| shape::version(&state.site, version)).collect::<Value>())

@@ -148,6 +148,9 @@ async fn on_the_embedded_coder_a_changed_project_file_counts_for_the_next_create
     let at = (local.url.as_str(), local.token.as_str());
     let running =
         RunningFleet::start_with_projects(at, projects.path().into(), fleet_options()).await.seen().await;
+    let template = "/api/v2/organizations/coder/templates/setup";
+    let before = local.api().get(template).await.body["active_version_id"].clone();
+    assert!(before.is_string(), "{before}");
     site.files.projects.lock().unwrap().last_mut().unwrap().default_role = "reviewer".to_owned();
     let file = "name = \"setup\"\ntemplate = \"setup\"\ndefault_role = \"reviewer\"\n";
     std::fs::write(projects.path().join("setup.toml"), file).unwrap();
@@ -155,7 +158,8 @@ async fn on_the_embedded_coder_a_changed_project_file_counts_for_the_next_create
     running.fleet.agent_create(&operator(), request).await.unwrap();
     running.becomes("one", AgentStatus::Idle).await;
     let shown = local.api().get("/api/v2/users/me/workspace/one").await.body;
-    assert_eq!(shown["outdated"], false, "it is made of what the file says now");
+    assert_ne!(shown["latest_build"]["template_version_id"], before, "it is made of what the file says now");
+    assert_eq!(shown["outdated"], false);
     let agent = running.show("one").await.unwrap().agent.clone();
     assert_eq!(agent.role, "reviewer", "the default role is the one that the file names now");
 }
