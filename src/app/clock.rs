@@ -6,18 +6,17 @@ use std::time::Instant;
 use chrono::{TimeDelta, Utc};
 
 use crate::domain::clock::Clock;
+use crate::domain::limits::Limits;
 
 /// The last reading of both clocks.
 #[derive(Debug)]
 pub(super) struct FleetClock(Mutex<(Clock, Instant)>);
 
-impl Default for FleetClock {
-    fn default() -> Self {
-        Self(Mutex::new((Clock::at(Utc::now()), Instant::now())))
-    }
-}
-
 impl FleetClock {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self(Mutex::new((Clock::with(Utc::now(), limits), Instant::now())))
+    }
+
     /// Reads both clocks; what is read often sees every jump.
     pub(super) fn read(&self) -> Clock {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -48,6 +48,7 @@ use crate::coder::Client;
 use crate::domain::budget::Budget;
 use crate::domain::clock::Clock;
 use crate::domain::hosting::Hosting;
+use crate::domain::limits::Limits;
 pub(crate) use crate::hooks;
 use crate::store::Store;
 use agent_app::AppSlugs;
@@ -75,8 +76,7 @@ pub struct FleetOptions {
     pub parallel_builds: NonZeroUsize,
     /// Busy without a sign of life for this long is stuck.
     pub stuck_after: TimeDelta,
-    /// An app that has not answered for this long is out of reach.
-    pub silent_after: TimeDelta,
+    pub limits: Limits,
     /// A build that takes longer than this has failed for us.
     pub build_timeout: Duration,
     /// Where templates are told that we can be reached.
@@ -153,7 +153,7 @@ impl Fleet {
             discovery: Discovery::default(),
             board: Board::default(),
             health: Health::default(),
-            clock: FleetClock::default(),
+            clock: FleetClock::new(options.limits),
             poll_nudge: Notify::new(),
             poll_force: Notify::new(),
             operations: watch::Sender::new(0),
@@ -213,6 +213,10 @@ impl Fleet {
 
     fn options(&self) -> &FleetOptions {
         &self.0.options
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.options().limits
     }
 
     /// Now, as the rules see it.

@@ -25,13 +25,13 @@ use crate::coder::{Client, ClientOptions, RetryPolicy, TokenOrigin};
 use crate::config::{CoderSettings, Settings, TokenSource};
 use crate::domain::budget::{Budget, Usd};
 use crate::domain::hosting::Hosting;
+use crate::domain::limits::Limits;
 use crate::domain::role::RoleKind;
-use crate::domain::task::SILENCE;
 use crate::engine::EngineWord;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
 use crate::process::StopSignals;
-use crate::serve::{self, Limits, OpenRequests};
+use crate::serve::{self, OpenRequests};
 use crate::store::{Store, StoreOptions};
 use crate::web::{self, Access, Metrics, WebState};
 
@@ -158,7 +158,8 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
     // Whoever comes sooner waits at the door instead of being told that nothing is known yet.
     let looking = tokio::time::timeout(FIRST_LOOK, running.fleet.health().asked());
     let _looked = stop.run_until_cancelled(looking).await;
-    let serving = running.tasks.spawn(serve::serve(bound.listener, router, Limits::of_process(), stop));
+    let serving =
+        running.tasks.spawn(serve::serve(bound.listener, router, serve::Limits::of_process(), stop));
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder_url, "serving");
     running.tasks.spawn(ready(file, running.stop.clone()));
@@ -228,7 +229,7 @@ fn fleet_options(
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
-        silent_after: SILENCE,
+        limits: Limits::NORMAL,
         build_timeout: settings.fleet.build_timeout,
         callback_url: Some(public_url.clone().unwrap_or_else(|| bound_url.to_owned())),
         public_url,

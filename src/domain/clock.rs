@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::limits::Limits;
+
 /// A smaller difference between the two clocks is no jump.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(2);
 /// Older jumps concern nothing that is still timed.
@@ -15,6 +17,7 @@ pub struct Clock {
     before: Vec<Stretch>,
     /// Since the last jump.
     began: DateTime<Utc>,
+    limits: Limits,
 }
 
 /// The wall clock ran from one reading to another without a jump.
@@ -26,7 +29,16 @@ struct Stretch {
 
 impl Clock {
     pub fn at(now: DateTime<Utc>) -> Self {
-        Self { now, before: Vec::new(), began: DateTime::<Utc>::MIN_UTC }
+        Self::with(now, Limits::NORMAL)
+    }
+
+    pub fn with(now: DateTime<Utc>, limits: Limits) -> Self {
+        Self { now, before: Vec::new(), began: DateTime::<Utc>::MIN_UTC, limits }
+    }
+
+    /// The durations that ages are compared with.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// What people call now.

@@ -12,6 +12,7 @@ pub mod history;
 pub mod hosting;
 pub mod id;
 pub mod invariant;
+pub mod limits;
 pub mod log;
 pub mod metadata;
 pub mod name;

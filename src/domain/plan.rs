@@ -3,21 +3,13 @@
 //! The planner holds no memory of its own: killed at any point and asked again, it goes on from the record.
 //! A request whose answer was lost is recognised by the build number it started from, so it is never sent twice.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::clock::Clock;
 use super::operation::{OperationKind, Progress};
 use super::rescue::RescueOutcome;
 use super::status::Fitness;
 use super::words::{JobStatus, Transition};
-
-/// After the stop of a restart Coder queues the start by itself; this long we wait for it.
-pub const RESTART_GRACE: TimeDelta = TimeDelta::seconds(5);
-/// A create that was sent and shows nothing may still be under way for this long.
-pub const SEND_LIMIT: TimeDelta = TimeDelta::seconds(35);
-
-/// An agent's work is saved within this time or not at all: a delete is never held up by it.
-pub const RESCUE_LIMIT: TimeDelta = TimeDelta::seconds(10);
 
 /// What Coder shows of the operation's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,10 +119,11 @@ pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, clock: &Clock)
 /// a workspace that hangs nor a restart of ours holds a delete up.
 pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, clock: &Clock) -> Step {
     let is_delete = matches!(step, Step::Send { request: Request::Delete, .. });
+    let limit = clock.limits().rescue;
     match rescue {
-        Some(RescueOutcome::Wanted) if is_delete => Step::Rescue { until: clock.now() + RESCUE_LIMIT },
-        Some(RescueOutcome::Trying { since }) if is_delete && clock.since(*since) < RESCUE_LIMIT => {
-            Step::Rescue { until: clock.now() + RESCUE_LIMIT - clock.since(*since) }
+        Some(RescueOutcome::Wanted) if is_delete => Step::Rescue { until: clock.now() + limit },
+        Some(RescueOutcome::Trying { since }) if is_delete && clock.since(*since) < limit => {
+            Step::Rescue { until: clock.now() + limit - clock.since(*since) }
         }
         Some(_) | None => step,
     }
@@ -272,7 +265,7 @@ fn restart_after_stop(
 ) -> Step {
     match (follow(build, newest), ended_at) {
         (Step::Finish, None) => Step::NoteEnd { build },
-        (Step::Finish, Some(at)) if clock.since(at) < RESTART_GRACE => Step::Wait,
+        (Step::Finish, Some(at)) if clock.since(at) < clock.limits().restart_grace => Step::Wait,
         (Step::Finish, Some(_)) => Step::Send { request: Request::Start, base_build: newest.number },
         (other, _) => other,
     }
@@ -281,7 +274,9 @@ fn restart_after_stop(
 fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     let newest = match (seen, progress) {
         // A create was sent and shows nothing yet: it may still arrive.
-        (Seen::Gone, Progress::Sending { sent_at, base_build: 0 }) if clock.since(sent_at) < SEND_LIMIT => {
+        (Seen::Gone, Progress::Sending { sent_at, base_build: 0 })
+            if clock.since(sent_at) < clock.limits().send =>
+        {
             return Step::Wait;
         }
         (Seen::Gone | Seen::Foreign, _) => return Step::Finish,

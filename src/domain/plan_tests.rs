@@ -1,8 +1,10 @@
 //! The planner against a model of Coder: crashes, lost answers and lost requests at every point.
 
+use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::limits::Limits;
 
 /// A Coder that queues builds as the real one does: one at a time, a stop may bring its own start.
 #[derive(Debug, Clone, Default)]
@@ -412,7 +414,7 @@ fn work_is_saved_before_the_delete_is_sent_and_only_within_its_time() {
     let now = Utc::now();
     let send = Step::Send { request: Request::Delete, base_build: 3 };
     let first = |rescue: Option<&RescueOutcome>| rescue_first(send.clone(), rescue, &Clock::at(now));
-    assert_eq!(first(Some(&RescueOutcome::Wanted)), Step::Rescue { until: now + RESCUE_LIMIT });
+    assert_eq!(first(Some(&RescueOutcome::Wanted)), Step::Rescue { until: now + Limits::NORMAL.rescue });
     let trying = |age: i64| RescueOutcome::Trying { since: now - TimeDelta::seconds(age) };
     assert_eq!(first(Some(&trying(4))), Step::Rescue { until: now + TimeDelta::seconds(6) });
     assert_eq!(first(Some(&trying(10))), send);
@@ -442,7 +444,7 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
             rescue_first(delete, Some(&trying), clock),
         ]
     };
-    let until = stamp - TimeDelta::hours(1) + RESCUE_LIMIT;
+    let until = stamp - TimeDelta::hours(1) + Limits::NORMAL.rescue;
     let waiting = [Step::Wait, Step::Wait, Step::Rescue { until }];
     assert_eq!(after(&mut clock, TimeDelta::seconds(4)), waiting);
     let going_on = [

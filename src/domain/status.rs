@@ -8,12 +8,8 @@ use super::clock::Clock;
 use super::text::{cut, one_line};
 use super::words::{AppState, BuildStatus, Connection, Lifecycle};
 
-/// A disconnection shorter than this keeps the last status.
-pub const GRACE: TimeDelta = TimeDelta::seconds(30);
 /// A status is explained in a few words; the task has the rest.
 const MAX_REASON: usize = 400;
-/// A build that gave no connected agent for this long has failed for us.
-pub const CONNECT_DEADLINE: TimeDelta = TimeDelta::seconds(180);
 
 /// Everything the status depends on.
 #[derive(Debug, Clone)]
@@ -225,7 +221,7 @@ fn judge_running(seen: &Observation, build: &BuildSeen) -> Verdict {
     let worst = seen.agents.iter().map(|agent| health_of(agent, build, &seen.clock)).min();
     match worst {
         None if seen.agentless => work_of(seen, true),
-        None if seen.clock.since(build.since) > CONNECT_DEADLINE => {
+        None if seen.clock.since(build.since) > seen.clock.limits().connect => {
             Verdict::new(AgentStatus::Failed, "the workspace has no agent 180 s after its build")
         }
         None => Verdict::new(AgentStatus::Starting, "the workspace has no agent yet"),
@@ -238,7 +234,7 @@ fn judge_running(seen: &Observation, build: &BuildSeen) -> Verdict {
 
 fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, clock: &Clock) -> Health {
     match &agent.connection {
-        Connection::Connecting if clock.since(build.since) > CONNECT_DEADLINE => {
+        Connection::Connecting if clock.since(build.since) > clock.limits().connect => {
             Health::Failed("the workspace agent has not connected 180 s after the build".into())
         }
         Connection::Connecting => Health::Starting("the workspace agent has not connected yet"),
@@ -256,7 +252,7 @@ fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, clock: &Clock) -> He
 
 /// A disconnection without a time is taken as long: we cannot say since when.
 fn is_long(disconnected_at: Option<DateTime<Utc>>, clock: &Clock) -> bool {
-    disconnected_at.is_none_or(|at| clock.since(at) >= GRACE)
+    disconnected_at.is_none_or(|at| clock.since(at) >= clock.limits().disconnected)
 }
 
 fn startup_of(lifecycle: &Lifecycle, reachable: bool) -> Health {

@@ -17,8 +17,6 @@ use super::words::AppState;
 /// What an agent is told whose task was cut short by a stop, in the session that knows the task.
 pub const GO_ON: &str = "You were interrupted by a restart of your workspace. Go on with the task where you stopped; \
                          do not repeat what is already done.";
-/// An app that has not answered for this long is out of reach.
-pub const SILENCE: TimeDelta = TimeDelta::seconds(30);
 
 word_enum! {
     TaskState {
@@ -299,7 +297,7 @@ impl TaskWork {
 
 /// What an agent's tasks say about its status. What others run in its workspace keeps it busy, and is seen to by
 /// those who wait for it.
-pub fn seen(tasks: SeenTasks<'_>, silent_after: TimeDelta, clock: &Clock) -> TaskSeen {
+pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
     let Some(open) = tasks.open else {
         return match (tasks.running, tasks.word, tasks.last) {
             (Some(_), _, _) => TaskSeen::Working { last_sign: clock.now() },
@@ -312,7 +310,7 @@ pub fn seen(tasks: SeenTasks<'_>, silent_after: TimeDelta, clock: &Clock) -> Tas
     if let Some(until) = work.parked_until {
         return TaskSeen::Parked { until };
     }
-    if let Some(since) = work.silent_since.filter(|since| clock.since(*since) >= silent_after) {
+    if let Some(since) = work.silent_since.filter(|since| clock.since(*since) >= clock.limits().silence) {
         return TaskSeen::Silent { since };
     }
     match open.state() {
@@ -399,10 +397,6 @@ mod tests {
         expected.extend(ends.map(|end| (Delivering, end)));
         expected.extend(ends.map(|end| (Working, end)));
         assert_eq!(legal, expected);
-    }
-
-    fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
-        super::seen(tasks, SILENCE, clock)
     }
 
     fn task(state: TaskState) -> Task {

@@ -20,11 +20,6 @@ use wire::{FleetTask, Problem};
 
 pub(super) use address::AppSlugs;
 
-/// One agent that does not answer holds nobody up longer than this.
-const LOOK_LIMIT: Duration = Duration::from_secs(8);
-const TELL_LIMIT: Duration = Duration::from_secs(10);
-/// Whoever is to stop and does not answer by then is asked in another way.
-const PLEA_LIMIT: Duration = Duration::from_secs(3);
 const ESCAPE: &str = "\u{1b}";
 /// How AgentAPI says that it is not the time to talk. It fails in other words too, and those after it has begun to type.
 const NOT_NOW: &str = "can only be sent when";
@@ -53,12 +48,12 @@ pub(super) struct Words<'a> {
 impl Fleet {
     /// What the agent's app shows now; whatever goes wrong is part of the answer.
     pub(super) async fn app_look(&self, state: &AgentState) -> AppSeen {
-        self.app_look_within(state, LOOK_LIMIT).await
+        self.app_look_within(state, self.limits().app_request).await
     }
 
     /// The same of an agent that is to stop: others wait for what becomes of it.
     pub(super) async fn app_glance(&self, state: &AgentState) -> AppSeen {
-        self.app_look_within(state, PLEA_LIMIT).await
+        self.app_look_within(state, self.limits().app_interrupt).await
     }
 
     async fn app_look_within(&self, state: &AgentState, limit: Duration) -> AppSeen {
@@ -83,7 +78,7 @@ impl Fleet {
             let query = vec![("task".to_owned(), key.to_owned())];
             self.app_read::<FleetTask>(&app, AppRequest { query, ..asked }).await
         };
-        match tokio::time::timeout(LOOK_LIMIT, recall).await {
+        match tokio::time::timeout(self.limits().app_request, recall).await {
             Ok(Ok(Said::This(known))) => {
                 seen.turns.extend(known.turn());
                 AppSeen::Runner(seen)
@@ -105,7 +100,7 @@ impl Fleet {
             body["continues"] = json!(true);
         }
         let Some(app) = self.app_place(state).await.address() else { return Told::NotNow };
-        match self.app_post(&app, body, TELL_LIMIT).await {
+        match self.app_post(&app, body, self.limits().app_request).await {
             Some(Ok(reply)) => told(&reply),
             Some(Err(error)) => match error.outcome() {
                 Outcome::NotSent | Outcome::Refused => Told::NotNow,
@@ -124,7 +119,7 @@ impl Fleet {
             body["cancel"] = json!(true);
         }
         let Some(app) = self.app_place(state).await.address() else { return };
-        if let Some(Err(error)) = self.app_post(&app, body, PLEA_LIMIT).await {
+        if let Some(Err(error)) = self.app_post(&app, body, self.limits().app_interrupt).await {
             tracing::debug!(agent.name = %state.agent.name, %error, "the interruption was not heard");
         }
     }

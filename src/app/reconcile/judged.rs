@@ -92,7 +92,7 @@ impl Fleet {
         };
         let clock = self.clock();
         let verdict = judge(&Observation {
-            task: task::seen(tasks.seen(known.generation), self.options().silent_after, &clock),
+            task: task::seen(tasks.seen(known.generation), &clock),
             resting_at: state.live.resting_at,
             clock,
             ..Observation::clone(observation)

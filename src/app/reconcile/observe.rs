@@ -36,7 +36,7 @@ pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
         }),
         agents: agents_of(workspace).map(agent_seen).collect(),
         report: workspace.latest_app_status.as_ref().map(report_seen),
-        task: task::seen(known.tasks.seen(known.generation), known.options.silent_after, &known.clock),
+        task: task::seen(known.tasks.seen(known.generation), &known.clock),
         resting_at: known.resting_at,
         agentless: known.agentless,
         stuck_after: known.options.stuck_after,

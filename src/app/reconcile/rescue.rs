@@ -13,7 +13,6 @@ use crate::app::hooks::point;
 use crate::app::rescue::{Brought, Shelf, bring_out};
 use crate::coder::wire::Workspace;
 use crate::domain::history::{HistoryEntry, HistoryKind};
-use crate::domain::plan::RESCUE_LIMIT;
 use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
 use crate::domain::task::TaskSource;
 use crate::domain::words::{AppState, Connection};
@@ -32,7 +31,7 @@ impl Fleet {
         self.rescue_begin(work, &rescue).await?;
         point("rescue.begun");
         // A clock that was set back must not make the time longer.
-        let limit = (until - Utc::now()).min(RESCUE_LIMIT).to_std().unwrap_or(Duration::ZERO);
+        let limit = (until - Utc::now()).min(self.limits().rescue).to_std().unwrap_or(Duration::ZERO);
         let saving = tokio::time::timeout(limit, self.rescue_try(&rescue, workspace));
         let outcome = tokio::select! {
             saved = saving => saved.unwrap_or_else(|_| failed("the workspace took too long")),

@@ -1,7 +1,5 @@
 //! Canceling: the wish is recorded, carried out step by step, and the answer says how far it had to go.
 
-use std::time::Duration;
-
 use chrono::Utc;
 
 use super::{CancelTask, TaskCanceled};
@@ -15,11 +13,6 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Reached, Task, TaskState};
 use crate::store::{CancelTaken, Which};
-
-/// The ladder's deadlines are over by then, a stop of the workspace included as a rule.
-const LONGEST_WAIT: Duration = Duration::from_secs(42);
-/// How long work that is no task of ours may take to end, after each of the two ways to bring that about.
-const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// What a cancel is about.
 enum Meant {
@@ -93,7 +86,7 @@ impl Fleet {
 
     /// Has the agent come to rest? Its worker looks after it as long as it seems busy.
     async fn rests_soon(&self, agent: AgentId) -> bool {
-        let deadline = tokio::time::Instant::now() + LONGEST_REST;
+        let deadline = tokio::time::Instant::now() + self.limits().rest;
         let mut looks = self.board().looks();
         loop {
             looks.mark_unchanged();
@@ -121,7 +114,7 @@ impl Fleet {
     }
 
     async fn await_end(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
-        let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
+        let deadline = tokio::time::Instant::now() + self.limits().cancel_answer;
         let mut moved = self.0.tasks.subscribe();
         loop {
             moved.mark_unchanged();

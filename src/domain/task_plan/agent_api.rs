@@ -9,8 +9,6 @@ use crate::domain::task::{Channel, Task};
 use crate::domain::usage_limit::{self, Limit};
 use crate::domain::words::AppState;
 
-/// A text that was sent and shows nowhere after this time is lost.
-const READ_BACK: TimeDelta = TimeDelta::seconds(35);
 /// Clocks of the workspace and ours may differ by this much.
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
@@ -84,7 +82,7 @@ fn was_interrupted(facts: &Facts<'_>) -> bool {
 }
 
 fn is_lost(facts: &Facts<'_>, sent: Sent) -> bool {
-    facts.clock.since(sent.at) > READ_BACK
+    facts.clock.since(sent.at) > facts.clock.limits().read_back
 }
 
 fn send(seen: &AgentApiSeen) -> Step {

@@ -15,8 +15,6 @@ use crate::domain::usage_limit::{self, Limit};
 const STOPPED: &str = "interrupted: the workspace was stopped in the middle of it, and its engine cannot go on with it; \
                        it is not run again";
 const RUNNER_DIED: &str = "the agent's runner ended in the middle of it; it is not run again";
-/// After its claim an agent may take this long to say its last words and to tidy up.
-pub(super) const CLAIM_GRACE: TimeDelta = TimeDelta::seconds(30);
 
 /// The agent's own word on the end of its task. Where it cannot call us it reports to Coder; our runner's reports say
 /// nothing that its turns do not say better.
@@ -30,7 +28,8 @@ pub(super) fn claim(facts: &Facts<'_>) -> Option<Claim> {
 
 /// For how long a task has had more time than it gets: more than it was given, or more than is left after its claim.
 pub(super) fn overdue_for(facts: &Facts<'_>) -> Option<TimeDelta> {
-    let claimed = claim(facts).map(|claim| facts.clock.since(claim.at) - CLAIM_GRACE);
+    let grace = facts.clock.limits().claim_grace;
+    let claimed = claim(facts).map(|claim| facts.clock.since(claim.at) - grace);
     let late = facts.task.work.timeout.map(|timeout| facts.task.work.worked - timeout);
     [claimed, late].into_iter().flatten().max().filter(|over| *over >= TimeDelta::zero())
 }

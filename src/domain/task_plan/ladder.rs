@@ -6,10 +6,6 @@ use super::ending::{claim, ending, overdue_for, why, word_of};
 use super::{Ending, Facts, Reach, Signaling, Step};
 use crate::domain::task::{Channel, Reached, TaskState};
 
-/// How long an interruption may take; our runner's own signals are over by then.
-pub(super) const INTERRUPT_LIMIT: TimeDelta = TimeDelta::seconds(10);
-/// How long signals to the engine may take, and the runner to see what became of it.
-const SIGNAL_LIMIT: TimeDelta = TimeDelta::seconds(10);
 /// How a task ended whose engine fell by our own hand.
 pub(super) const SIGNALED: &str = "the agent did not react, so its processes were ended";
 
@@ -23,7 +19,7 @@ pub(super) fn ladder(facts: &Facts<'_>) -> Option<Step> {
         (None, Reach::Ready) => TimeDelta::zero(),
         (None, Reach::Away | Reach::Down | Reach::Broken) => wanted_for,
     };
-    if asked_for < INTERRUPT_LIMIT {
+    if asked_for < facts.clock.limits().interrupt {
         return Some(Step::Interrupt);
     }
     // Signals from before are of an earlier attempt.
@@ -45,7 +41,7 @@ fn signals(facts: &Facts<'_>, signaling: Option<Signaling>) -> Option<Step> {
     }
     match signaling {
         None => Some(Step::Signal),
-        Some(signaling) if facts.clock.since(signaling.since) >= SIGNAL_LIMIT => None,
+        Some(signaling) if facts.clock.since(signaling.since) >= facts.clock.limits().signal => None,
         Some(Signaling { are_gone: true, .. }) => Some(Step::Wait),
         Some(Signaling { are_gone: false, .. }) => Some(Step::Signal),
     }

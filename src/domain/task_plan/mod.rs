@@ -14,7 +14,7 @@ mod ladder;
 mod reports;
 mod runner;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::app::{AppSeen, TurnState};
 use super::clock::Clock;
@@ -24,9 +24,6 @@ use ending::{canceled_unsent, cut_short, end};
 pub use ending::{ending, why};
 use ladder::ladder;
 pub use runner::{interrupt_key, is_over};
-
-/// An agent that starts with a spec shows it within this time, or has to be told.
-const SPEC_GRACE: TimeDelta = TimeDelta::seconds(5);
 
 /// Everything a decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -263,7 +260,7 @@ fn keep_on(facts: &Facts<'_>) -> Step {
 }
 
 fn is_quiet(facts: &Facts<'_>) -> bool {
-    facts.quiet_since.is_some_and(|since| facts.clock.since(since) >= SPEC_GRACE)
+    facts.quiet_since.is_some_and(|since| facts.clock.since(since) >= facts.clock.limits().spec_grace)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The property of the planner that against any agent and any loss a task is done once and ends.
 
+use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::tests::{agent_api, facts, given, now, runner};

@@ -1,5 +1,6 @@
 //! The property that tasks of one agent run in the order accepted, and that an interrupt runs after all before it.
 
+use chrono::TimeDelta;
 use proptest::prelude::*;
 use uuid::Uuid;
 

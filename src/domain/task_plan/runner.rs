@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 
 use super::ending::{canceled_unsent, cut_short, ended, ending, lost};
-use super::ladder::INTERRUPT_LIMIT;
 use super::{Facts, Sent, Step, is_quiet, keep_on, when_free};
 use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnSeen, TurnState};
 use crate::domain::task::{Channel, Delivery, Task, TaskState};
@@ -53,7 +52,8 @@ pub(super) fn sending(facts: &Facts<'_>, seen: &RunnerSeen, sent: Sent) -> Step 
 
 /// The message may still be on its way: the runner is told to take none of it before the task ends here.
 fn withdraw(facts: &Facts<'_>) -> Step {
-    let is_tried = facts.interrupting_since.is_some_and(|since| facts.clock.since(since) >= INTERRUPT_LIMIT);
+    let limit = facts.clock.limits().interrupt;
+    let is_tried = facts.interrupting_since.is_some_and(|since| facts.clock.since(since) >= limit);
     if is_tried { canceled_unsent(facts) } else { Step::Interrupt }
 }
 

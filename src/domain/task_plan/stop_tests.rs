@@ -1,5 +1,6 @@
 //! The rules for tasks that a stop parks, a later task interrupts, or a jump of the clock leaves alone.
 
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::tests::{

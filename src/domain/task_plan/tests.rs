@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::*;

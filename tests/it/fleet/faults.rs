@@ -7,7 +7,7 @@ use fleet_mcp::domain::agent::AgentStatus;
 
 use crate::harness::{
     Fault, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When, create_command,
-    eventually_within, is_long, operator, stub,
+    eventually_within, operator, rounds, stub,
 };
 
 const CREATE: &str = "/api/v2/organizations/{org}/members/{user}/workspaces";
@@ -33,7 +33,7 @@ async fn create_many(running: &RunningFleet, count: usize) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn creates_half_answered_by_a_false_500_give_exactly_one_workspace_each() {
-    let count = if is_long() { 1_000 } else { 100 };
+    let count = rounds(1_000, 100);
     let scene = Scene::new(Pace::Instant).await;
     let rule = Rule { matches: Matches::call("POST", CREATE), when: When::Every(2), kind: Fault::ErrorAfter };
     let hits = scene.coder.fault(rule);

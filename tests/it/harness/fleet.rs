@@ -21,12 +21,13 @@ use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::budget::Budget;
 use fleet_mcp::domain::hosting::{Hosting, Isolation};
+use fleet_mcp::domain::limits::Limits;
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::spec::Spec;
 use fleet_mcp::domain::squad::StateMode;
-use fleet_mcp::domain::task::{SILENCE, TaskState};
+use fleet_mcp::domain::task::TaskState;
 use fleet_mcp::engine::EngineWord;
 use fleet_mcp::store::{Store, StoreOptions};
 use secrecy::SecretString;
@@ -231,7 +232,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
         poll_interval: Duration::from_millis(100),
         parallel_builds: NonZeroUsize::new(8).unwrap(),
         stuck_after: TimeDelta::minutes(30),
-        silent_after: SILENCE,
+        limits: Limits::NORMAL,
         build_timeout: Duration::from_secs(60),
         public_url: None,
         callback_url: None,
@@ -246,6 +247,11 @@ pub(crate) fn fleet_options() -> FleetOptions {
         squads: squad_options(),
         inspection: Inspection::default(),
     }
+}
+
+/// For tests of what happens when a duration is over: all of them are a tenth as long.
+pub(crate) fn hurried_options() -> FleetOptions {
+    FleetOptions { limits: Limits::NORMAL.divided_by(10), ..fleet_options() }
 }
 
 /// One at a time is up to a test; nothing is configured.

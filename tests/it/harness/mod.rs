@@ -39,15 +39,15 @@ pub(crate) use eventually::{eventually, eventually_within};
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
-    RunningFleet, Scene, caller, change_command, client, create_command, fleet_options, list_all, operator,
-    stub, template,
+    RunningFleet, Scene, caller, change_command, client, create_command, fleet_options, hurried_options,
+    list_all, operator, stub, template,
 };
 pub(crate) use live::{Live, live};
 pub(crate) use local::{
     LocalSite, RunningLocal, TEMPLATE, all_processes_under, is_over, is_ready, kill, parent, processes_under,
     project, runners_under, trusted_directory,
 };
-pub(crate) use long::{is_long, moments};
+pub(crate) use long::{moments, rounds};
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 #[cfg(feature = "test-hooks")]
 pub(crate) use process::ServerProcess;

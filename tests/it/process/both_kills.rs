@@ -6,9 +6,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Program, Up, eventually, kill, processes_under, runners_under, taken_in};
+use crate::harness::{Program, Up, eventually, kill, processes_under, rounds, runners_under, taken_in};
 
-const ROUNDS: u64 = 12;
 const AGENT: &str = "one";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +69,15 @@ async fn kills_of_server_runner_and_both_lose_no_task_run_none_twice_and_leave_n
     let program = Program::without_coder();
     let mut up = Up::start(&program).await;
     up.agent(AGENT).await;
-    for round in 0..ROUNDS {
+    let n_rounds = rounds(12_u64, 3);
+    for round in 0..n_rounds {
         let task = json!({ "task_description": format!("commit {round:02}"), "when_busy": "queue" });
         up.post(&format!("/api/v1/agents/{AGENT}/tasks"), &task).await;
         // Not a wait for something: the moment of the kill is what varies.
         tokio::time::sleep(Duration::from_millis(round * 37 % 250)).await;
         up = strike(up, victim_of(round)).await;
     }
-    let names: Vec<String> = (0..ROUNDS).map(|round| format!("commit {round:02}")).collect();
+    let names: Vec<String> = (0..n_rounds).map(|round| format!("commit {round:02}")).collect();
     let mut told = Vec::new();
     eventually("every task has ended", async || {
         told = states(&up).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Program, Up, eventually, processes_under, runners_under};
+use crate::harness::{Program, Up, eventually, moments, processes_under, runners_under};
 
 const POINTS_OF_CREATE: [&str; 4] =
     ["Making the directory", "Preparing the repository", "agent.spawned", "build.concluding"];
@@ -52,7 +52,7 @@ async fn with_agent() -> Program {
 
 #[tokio::test]
 async fn a_create_whose_build_was_killed_again_and_again_is_done_and_its_spec_too() {
-    for point in POINTS_OF_CREATE {
+    for point in moments(&POINTS_OF_CREATE) {
         let program = Program::without_coder();
         let create = ["agents", "create", "--project", "setup", "--spec", "say hello", "--name", "one"];
         killed_at(&program, point, &create).await;
@@ -66,7 +66,7 @@ async fn a_create_whose_build_was_killed_again_and_again_is_done_and_its_spec_to
 
 #[tokio::test]
 async fn a_stop_and_a_restart_whose_builds_were_killed_again_and_again_are_done() {
-    for point in POINTS_OF_STOP {
+    for point in moments(&POINTS_OF_STOP) {
         let program = with_agent().await;
         killed_at(&program, point, &["agents", "restart", "one"]).await;
         let up = settled(&program).await;
@@ -82,7 +82,7 @@ async fn a_stop_and_a_restart_whose_builds_were_killed_again_and_again_are_done(
 
 #[tokio::test]
 async fn a_delete_whose_build_was_killed_again_and_again_is_done_and_leaves_nothing() {
-    for point in POINTS_OF_DELETE {
+    for point in moments(&POINTS_OF_DELETE) {
         let program = with_agent().await;
         killed_at(&program, point, &["agents", "delete", "one", "--discard-work", "-y"]).await;
         let up = settled(&program).await;

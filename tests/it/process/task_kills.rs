@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{LocalSite, Program, RunningLocal, eventually, project, taken_in};
+use crate::harness::{LocalSite, Program, RunningLocal, eventually, moments, project, rounds, taken_in};
 
 /// A server process on an embedded Coder that outlives it.
 struct Plant {
@@ -118,11 +118,10 @@ impl Wish {
     }
 }
 
-const KILLS: usize = 200;
 const AGENTS: [&str; 2] = ["one", "two"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_kills_at_any_moment_lose_no_task_and_do_none_twice() {
+async fn kills_at_any_moment_lose_no_task_and_do_none_twice() {
     let plant = Plant::with_agents(&AGENTS).await;
     let token = std::fs::read_to_string(plant.program.data_dir().join("operator.token")).unwrap();
     let http = reqwest::Client::builder()
@@ -133,7 +132,7 @@ async fn two_hundred_kills_at_any_moment_lose_no_task_and_do_none_twice() {
         .unwrap();
     let mut dice = Dice(7);
     let mut wishes: Vec<Wish> = Vec::new();
-    for number in 0..KILLS {
+    for number in 0..rounds(200, 24) {
         let mut server = plant.program.serve().await;
         wishes.push(Wish {
             agent: AGENTS[number % 2],
@@ -203,7 +202,7 @@ mod with_hooks {
     async fn a_task_is_done_once_from_every_point() {
         let plant = Plant::with_agents(&["one"]).await;
         let mut expected = vec!["say ready".to_owned()];
-        for point in POINTS_OF_START {
+        for point in moments(&POINTS_OF_START) {
             // It takes a moment, so that it is seen at work before it is seen to have ended.
             let text = format!("sleep 3\nsay {point}");
             // A new server believes the agent's last report until it has asked the agent itself: it may look busy.
@@ -222,7 +221,7 @@ mod with_hooks {
     #[tokio::test]
     async fn a_cancel_is_carried_out_from_every_point() {
         let plant = Plant::with_agents(&["one"]).await;
-        for (number, point) in POINTS_OF_CANCEL.into_iter().enumerate() {
+        for (number, point) in moments(&POINTS_OF_CANCEL).into_iter().enumerate() {
             let text = format!("sleep 60{number}");
             let server = plant.program.serve().await;
             // A new server believes the agent's last report until it has asked the agent itself.

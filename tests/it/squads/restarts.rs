@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{SCRIPT, Squads, member};
 use crate::harness::{
     FalseAnswer, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, Up, When, client,
-    eventually, fleet_options, kill, operator, project, runners_under,
+    eventually, fleet_options, kill, moments, operator, project, runners_under,
 };
 
 const MEMBERS: usize = 3;
@@ -64,14 +64,14 @@ async fn killed_after(delay: Duration, mode: &str) {
 
 #[tokio::test]
 async fn kills_at_any_moment_lose_no_result_and_run_nothing_twice() {
-    for millis in [0, 40, 150, 400, 800, 1_300] {
+    for millis in moments(&[0, 40, 150, 400, 800, 1_300]) {
         killed_after(Duration::from_millis(millis), "parallel").await;
     }
 }
 
 #[tokio::test]
 async fn kills_between_members_in_turn_lose_no_result_and_run_nothing_twice() {
-    for millis in [60, 500, 900] {
+    for millis in moments(&[60, 500, 700, 900]) {
         killed_after(Duration::from_millis(millis), "sequential").await;
     }
 }
@@ -136,7 +136,7 @@ mod kill_points {
             "member.noted",
             "member.ended",
         ];
-        for point in points {
+        for point in moments(&points) {
             let program = super::super::program(SCRIPT, &[]).variable("FLEET_KILL_POINT", point);
             let squads = Squads::on(program).await;
             std::fs::write(squads.sign("go"), "").unwrap();

@@ -1,5 +1,7 @@
 //! Agents that speak plain AgentAPI: told at most once, read back by text and time.
 
+use std::sync::Arc;
+
 use fleet_mcp::app::tasks::StartTask;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::TaskId;
@@ -7,7 +9,7 @@ use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
 
 use crate::harness::{
     AgentScript, FalseAnswer, Fault, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, Scene, When,
-    eventually, operator, stub,
+    client, eventually, hurried_options, operator, stub,
 };
 
 const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
@@ -112,7 +114,10 @@ async fn an_answer_that_is_lost_or_false_after_the_effect_leads_to_no_second_tel
 async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
     let coder = stub(Pace::Instant).await;
     let proxy = FaultProxy::start(coder.url()).await;
-    let running = RunningFleet::start(&proxy.url(), &coder.token()).await.seen().await;
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let running =
+        RunningFleet::start_with(directory, client(&proxy.url(), &coder.token()), hurried_options());
+    let running = running.await.seen().await;
     running.create("one").await.unwrap();
     running.rests("one").await;
     let kind = ProxyFault::CutBefore;

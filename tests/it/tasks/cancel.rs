@@ -10,9 +10,9 @@ use fleet_mcp::domain::task::{Reached, TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, operator};
+use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, hurried_options, operator};
 
-use super::faults::behind_a_proxy;
+use super::faults::behind_a_proxy_with;
 
 /// Commands in a workspace go this way.
 const TERMINAL: &str = "/api/v2/workspaceagents/{id}/pty";
@@ -125,7 +125,7 @@ async fn work_that_is_no_task_is_ended_too_and_the_answer_says_what_helped() {
 
 #[tokio::test]
 async fn work_that_nothing_ends_is_not_said_to_be_interrupted() {
-    let (crew, proxy) = behind_a_proxy().await;
+    let (crew, proxy) = behind_a_proxy_with(hurried_options()).await;
     tell_past_the_fleet(&crew, "sleep 600").await;
     signal_runner(&crew, Signal::STOP);
     proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
@@ -163,7 +163,7 @@ async fn a_task_that_a_stop_parked_is_canceled_without_another_stop() {
 
 #[tokio::test]
 async fn an_agent_that_nothing_reaches_is_stopped_if_that_is_allowed() {
-    let (crew, proxy) = behind_a_proxy().await;
+    let (crew, proxy) = behind_a_proxy_with(hurried_options()).await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);
@@ -178,7 +178,7 @@ async fn an_agent_that_nothing_reaches_is_stopped_if_that_is_allowed() {
 
 #[tokio::test]
 async fn work_that_went_on_after_its_cancel_is_ended_once_the_agent_answers_again() {
-    let (crew, proxy) = behind_a_proxy().await;
+    let (crew, proxy) = behind_a_proxy_with(hurried_options()).await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);

@@ -1,8 +1,9 @@
 //! Faults between us and agents with our runner: lost, doubled, late and cut, and yet each task is done once.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use chrono::Utc;
+use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::tasks::CancelTask;
 use fleet_mcp::coder::AppRequest;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
@@ -12,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::harness::{
-    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, eventually,
-    eventually_within, operator, project,
+    Crew, FaultProxy, LocalSite, Matches, ProxyFault, Rule, RunningFleet, When, client, eventually,
+    fleet_options, hurried_options, operator, project,
 };
 
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
@@ -21,11 +22,16 @@ const MESSAGE: &str = "/@{user}/{workspace}/apps/{slug}/message";
 
 /// A crew whose every call goes through a proxy.
 pub(super) async fn behind_a_proxy() -> (Crew, FaultProxy) {
+    behind_a_proxy_with(fleet_options()).await
+}
+
+pub(super) async fn behind_a_proxy_with(options: FleetOptions) -> (Crew, FaultProxy) {
     let site = LocalSite::new().project(project("setup", None));
     let local = site.start().await;
     let proxy = FaultProxy::start(&local.url).await;
-    let running = RunningFleet::start(&proxy.url(), &local.token).await.seen().await;
-    let crew = Crew { running, local, site };
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let running = RunningFleet::start_with(directory, client(&proxy.url(), &local.token), options).await;
+    let crew = Crew { running: running.seen().await, local, site };
     crew.agent("one").await;
     (crew, proxy)
 }
@@ -98,7 +104,7 @@ async fn all_connections_cut_in_the_middle_of_a_task_lose_nothing() {
 
 #[tokio::test]
 async fn an_agent_whose_app_does_not_answer_holds_up_no_other_and_is_told_as_unreachable() {
-    let (crew, proxy) = behind_a_proxy().await;
+    let (crew, proxy) = behind_a_proxy_with(hurried_options()).await;
     crew.agent("two").await;
     crew.give("one", "sleep 600").await;
     crew.works("one").await;
@@ -106,8 +112,7 @@ async fn an_agent_whose_app_does_not_answer_holds_up_no_other_and_is_told_as_unr
     proxy.fault(Rule { matches: stalled, when: When::Always, kind: ProxyFault::Stall });
     let other = crew.give("two", "say quick").await;
     assert_eq!(crew.ended(other).await.state(), TaskState::Done);
-    // Silence counts after half a minute, and a look that gets no answer takes its time too.
-    eventually_within(Duration::from_secs(180), "its silence is told", async || {
+    eventually("its silence is told", async || {
         let snapshot = crew.running.fleet.board().now();
         let sighting = &snapshot.by_name("one").unwrap().agent.sighting;
         (sighting.status, sighting.attention) == (AgentStatus::Busy, Attention::Unreachable)

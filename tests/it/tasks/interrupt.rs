@@ -4,7 +4,7 @@ use fleet_mcp::app::tasks::TaskStarted;
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::{TaskState, WhenBusy};
 
-use crate::harness::Crew;
+use crate::harness::{Crew, moments};
 
 const ON_ITS_WAY: &str = "the task is on its way to agent 'one'";
 
@@ -53,7 +53,7 @@ async fn an_interrupt_ends_what_runs_and_what_waits_and_then_runs() {
 #[tokio::test]
 async fn an_interrupt_right_behind_a_start_replaces_it_every_time() {
     let crew = Crew::with("one").await;
-    for round in 0..20u64 {
+    for round in moments(&(0..20u64).collect::<Vec<_>>()) {
         let replaced = crew.give("one", "sleep 600").await;
         tokio::time::sleep(std::time::Duration::from_millis(round * 4)).await;
         let urgent = crew.interrupt("one", &format!("say {round}")).await;

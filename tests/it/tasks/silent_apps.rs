@@ -1,17 +1,19 @@
 //! Agents whose workspace is up and whose app does not answer: told with the remedy, and repaired by it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::app::FleetOptions;
 use fleet_mcp::domain::agent::Attention;
+use fleet_mcp::domain::limits::Limits;
 use fleet_mcp::domain::task::TaskState;
 
 use crate::harness::{
-    Crew, FalseAnswer, FaultProxy, LocalSite, Matches, Pace, ProxyFault, Rule, RunningFleet, When, client,
-    eventually, eventually_within, fleet_options, operator, project, stub,
+    Crew, FalseAnswer, FaultProxy, Matches, Pace, ProxyFault, Rule, RunningFleet, When, eventually,
+    eventually_within, fleet_options, operator, stub,
 };
+
+use super::faults::behind_a_proxy_with;
 
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
 
@@ -21,16 +23,9 @@ fn dead() -> ProxyFault {
     ProxyFault::AnswerBefore(FalseAnswer { status: 502, content_type: "text/html".to_owned(), body })
 }
 
-async fn crew_with(silent_after: TimeDelta) -> (Crew, FaultProxy) {
-    let site = LocalSite::new().project(project("setup", None));
-    let local = site.start().await;
-    let proxy = FaultProxy::start(&local.url).await;
-    let options = FleetOptions { silent_after, ..fleet_options() };
-    let directory = Arc::new(tempfile::tempdir().unwrap());
-    let running = RunningFleet::start_with(directory, client(&proxy.url(), &local.token), options).await;
-    let crew = Crew { running: running.seen().await, local, site };
-    crew.agent("one").await;
-    (crew, proxy)
+async fn crew_with(silence: TimeDelta) -> (Crew, FaultProxy) {
+    let limits = Limits { silence, ..Limits::NORMAL };
+    behind_a_proxy_with(FleetOptions { limits, ..fleet_options() }).await
 }
 
 #[tokio::test]
