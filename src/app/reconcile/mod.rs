@@ -12,6 +12,7 @@ mod observe;
 mod operations;
 mod perform;
 mod poll;
+mod pool;
 mod provisions;
 mod rescue;
 mod runs;

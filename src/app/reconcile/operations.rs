@@ -1,26 +1,15 @@
 //! The executor: one operation of an agent at a time, in the order accepted, until each has ended.
 
-use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::collections::HashSet;
 
 use chrono::Utc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::pool::{Pool, READ_INTERVAL};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, Progress};
-
-/// What could not be read or ended is tried again after this.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
-
-/// What runs right now.
-#[derive(Debug, Default)]
-struct Running {
-    tasks: JoinSet<AgentId>,
-    by_agent: HashMap<AgentId, Begun>,
-}
 
 /// One operation under way.
 #[derive(Debug)]
@@ -31,31 +20,21 @@ struct Begun {
     is_canceled: bool,
 }
 
+type Running = Pool<AgentId, Begun>;
+
 impl Fleet {
     pub(super) async fn operations_until(&self, stop: CancellationToken) {
         let mut accepted = self.0.operations.subscribe();
-        let mut running = Running::default();
-        loop {
-            accepted.mark_unchanged();
-            let errors = self.operations_begin(&mut running, &stop).await;
-            for error in &errors {
-                tracing::error!(%error, "open operations could not be read or ended; they are tried again");
-            }
-            tokio::select! {
-                _ = accepted.changed() => {}
-                () = tokio::time::sleep(RETRY_PAUSE), if !errors.is_empty() => {}
-                Some(ended) = running.tasks.join_next() => {
-                    running.forget(ended.ok());
-                }
-                () = stop.cancelled() => break,
+        let mut running = Running::new("operation", READ_INTERVAL, stop);
+        while running.turn(accepted.changed()).await {
+            for error in self.operations_begin(&mut running).await {
+                running.read_failed(&error);
             }
         }
-        // Steps end by themselves at the next safe point; what is left is in the record.
-        while running.tasks.join_next().await.is_some() {}
     }
 
     /// Starts the first open operation of every agent that has none running; a delete overtakes.
-    async fn operations_begin(&self, running: &mut Running, stop: &CancellationToken) -> Vec<Error> {
+    async fn operations_begin(&self, running: &mut Running) -> Vec<Error> {
         let open = match self.store().operations_open().await {
             Ok(open) => open,
             Err(error) => return vec![error.into()],
@@ -69,8 +48,8 @@ impl Fleet {
             running.overtake(operation);
         }
         for operation in open {
-            if seen.insert(operation.agent_id) && !running.by_agent.contains_key(&operation.agent_id) {
-                running.begin(self.clone(), operation, stop);
+            if seen.insert(operation.agent_id) {
+                running.begin(self.clone(), operation);
             }
         }
         errors
@@ -106,7 +85,7 @@ impl Fleet {
     async fn canceled_end(
         &self,
         open: Vec<Operation>,
-        running: &Running,
+        running: &mut Running,
         errors: &mut Vec<Error>,
     ) -> Vec<Operation> {
         let (mut left, mut held_up) = (Vec::with_capacity(open.len()), HashSet::new());
@@ -130,42 +109,26 @@ impl Fleet {
 
 impl Running {
     /// Is it under way? One that was begun before its cancel was asked for ends at its next safe point.
-    fn recall(&self, operation: &Operation) -> bool {
-        let begun = self.by_agent.get(&operation.agent_id).filter(|begun| begun.id == operation.id);
-        if let Some(begun) = begun.filter(|begun| operation.cancel.is_some() && !begun.is_canceled) {
+    fn recall(&mut self, operation: &Operation) -> bool {
+        let begun = self.handle(&operation.agent_id).filter(|begun| begun.id == operation.id);
+        let Some(begun) = begun else { return false };
+        if operation.cancel.is_some() && !begun.is_canceled {
             begun.token.cancel();
         }
-        begun.is_some()
+        true
     }
 
-    fn begin(&mut self, fleet: Fleet, operation: Operation, stop: &CancellationToken) {
-        let token = stop.child_token();
-        let agent = operation.agent_id;
-        let is_canceled = operation.cancel.is_some();
-        self.by_agent.insert(agent, Begun { id: operation.id, token: token.clone(), is_canceled });
-        self.tasks.spawn(async move {
-            fleet.perform(operation, token).await;
-            agent
-        });
+    fn begin(&mut self, fleet: Fleet, operation: Operation) {
+        let token = self.stop().child_token();
+        let (id, is_canceled) = (operation.id, operation.cancel.is_some());
+        let begun = Begun { id, token: token.clone(), is_canceled };
+        self.start_with(operation.agent_id, begun, async move { fleet.perform(operation, token).await });
     }
 
     /// Ends whatever else runs for the agent of a delete, at its next safe point.
     fn overtake(&mut self, delete: &Operation) {
-        if let Some(begun) = self.by_agent.get(&delete.agent_id)
-            && begun.id != delete.id
-        {
+        if let Some(begun) = self.handle(&delete.agent_id).filter(|begun| begun.id != delete.id) {
             begun.token.cancel();
-        }
-    }
-
-    /// A task that panicked names no agent: then all that are not running any more are forgotten.
-    fn forget(&mut self, agent: Option<AgentId>) {
-        match agent {
-            Some(agent) => {
-                self.by_agent.remove(&agent);
-            }
-            None if self.tasks.is_empty() => self.by_agent.clear(),
-            None => {}
         }
     }
 }

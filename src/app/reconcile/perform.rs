@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::{failed, failure_of, left_behind, timed_out};
+use super::pool::Next;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -62,17 +63,10 @@ pub(super) enum Turn {
 }
 
 impl Fleet {
-    /// Runs until the operation has ended or `stop` asks for a safe point; errors of ours are tried again.
-    pub(super) async fn perform(&self, operation: Operation, stop: CancellationToken) {
-        let id = operation.id;
-        let span = tracing::info_span!("operation", operation.id = %id, operation.kind = %operation.kind);
-        let mut work = match self.work_of(operation).await {
-            Ok(Some(work)) => work,
-            Ok(None) => return,
-            Err(error) => {
-                return tracing::error!(parent: &span, %error, "the operation's agent could not be read");
-            }
-        };
+    /// Runs until the operation has ended or `stop` asks for a safe point; steps that fail are repeated.
+    pub(super) async fn perform(&self, operation: Operation, stop: CancellationToken) -> Result<Next, Error> {
+        let (id, kind) = (operation.id, operation.kind);
+        let Some(mut work) = self.work_of(operation).await? else { return Ok(Next::ReadOpenWork) };
         while !stop.is_cancelled() {
             let turn = match self.turn(&mut work, &stop).await {
                 Ok(Turn::Pause) if work.spent() > self.options().build_timeout => {
@@ -88,14 +82,15 @@ impl Fleet {
                 Ok(Turn::Again) => work.n_quiet = 0,
                 Ok(Turn::Pause) => work.pause(&stop).await,
                 Ok(Turn::Limited { until }) => work.pause_until(until, &stop).await,
-                Ok(Turn::End(_)) | Err(Error::Store(StoreError::Ended)) => return,
+                Ok(Turn::End(_)) | Err(Error::Store(StoreError::Ended)) => break,
                 Err(error) => {
-                    tracing::warn!(parent: &span, %error, "a step failed and is tried again");
+                    tracing::warn!(operation.id = %id, operation.kind = %kind, %error, "a step failed and is tried again");
                     work.release_slot();
                     work.pause(&stop).await;
                 }
             }
         }
+        Ok(Next::ReadOpenWork)
     }
 
     /// None when the agent was discarded with all that hung on it.

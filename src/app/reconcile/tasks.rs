@@ -1,16 +1,18 @@
 //! Brings tasks to agents: one worker an agent that has something to do, none for the others.
 
-use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures_util::future::select;
 use tokio::sync::{Notify, Semaphore};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::pool::{Next, Pool, READ_INTERVAL};
 use crate::app::Fleet;
+use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
 use crate::domain::app::AppSeen;
@@ -62,20 +64,8 @@ pub(super) fn attempt_of(task: &Task) -> Attempt {
     (task.id, task.work.attempt)
 }
 
-/// All workers there are.
-struct Crew {
-    working: JoinSet<AgentId>,
-    /// How each is woken, and what it was last woken for.
-    by_agent: HashMap<AgentId, (Arc<Notify>, Mark)>,
-    places: Arc<Semaphore>,
-}
-
-impl Default for Crew {
-    fn default() -> Self {
-        let places = Arc::new(Semaphore::new(PARALLEL));
-        Self { working: JoinSet::new(), by_agent: HashMap::new(), places }
-    }
-}
+/// How a worker is woken, and what it was last woken for.
+type Crew = Pool<AgentId, (Arc<Notify>, Mark)>;
 
 /// What a turn led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,26 +88,17 @@ pub(super) struct Mark {
 
 impl Fleet {
     pub(super) async fn tasks_until(&self, stop: CancellationToken) {
-        let mut crew = Crew::default();
+        let mut crew = Crew::new("task", READ_INTERVAL, stop);
+        let places = Arc::new(Semaphore::new(PARALLEL));
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
-        loop {
-            changes.mark_unchanged();
-            tasks.mark_unchanged();
+        while crew.turn(select(pin!(changes.changed()), pin!(tasks.changed()))).await {
             for state in self.board().now().agents.values() {
-                crew.see_to(self, state, &stop);
-            }
-            tokio::select! {
-                _ = changes.changed() => {}
-                _ = tasks.changed() => {}
-                Some(ended) = crew.working.join_next() => crew.forget(ended.ok()),
-                () = stop.cancelled() => break,
+                crew.see_to(self, state, &places);
             }
         }
-        // A turn ends by itself at the next safe point; what is left is in the record.
-        while crew.working.join_next().await.is_some() {}
     }
 
-    async fn task_work(self, mut worker: Worker, stop: CancellationToken) -> AgentId {
+    async fn task_work(self, mut worker: Worker, stop: CancellationToken) -> Result<Next, Error> {
         while !stop.is_cancelled() {
             let Some(state) = self.board().now().by_id(worker.agent).cloned() else { break };
             if !needs_worker(&state) {
@@ -132,7 +113,7 @@ impl Fleet {
                 }
             }
         }
-        worker.agent
+        Ok(Next::ReadOpenWork)
     }
 
     /// Keeps a copy of the agent's log now and then; the end of a task keeps its own.
@@ -168,9 +149,9 @@ impl Fleet {
 
 impl Crew {
     /// Gives an agent a worker if it needs one, or tells the one it has that something changed.
-    fn see_to(&mut self, fleet: &Fleet, state: &AgentState, stop: &CancellationToken) {
-        let mark = Mark::of(&state.tasks, state);
-        if let Some((wake, known)) = self.by_agent.get_mut(&state.agent.id) {
+    fn see_to(&mut self, fleet: &Fleet, state: &AgentState, places: &Arc<Semaphore>) {
+        let (agent, mark) = (state.agent.id, Mark::of(&state.tasks, state));
+        if let Some((wake, known)) = self.handle(&agent) {
             if *known != mark {
                 *known = mark;
                 wake.notify_one();
@@ -179,21 +160,10 @@ impl Crew {
         }
         if needs_worker(state) {
             let wake = Arc::new(Notify::new());
-            self.by_agent.insert(state.agent.id, (Arc::clone(&wake), mark));
-            let n_workers = u32::try_from(self.by_agent.len()).unwrap_or(u32::MAX);
-            let worker = Worker::new(state.agent.id, wake, (Arc::clone(&self.places), n_workers));
-            self.working.spawn(fleet.clone().task_work(worker, stop.clone()));
-        }
-    }
-
-    /// A worker that panicked names no agent: then those without one get one again.
-    fn forget(&mut self, agent: Option<AgentId>) {
-        match agent {
-            Some(agent) => {
-                self.by_agent.remove(&agent);
-            }
-            None if self.working.is_empty() => self.by_agent.clear(),
-            None => {}
+            let n_workers = u32::try_from(self.n_workers() + 1).unwrap_or(u32::MAX);
+            let worker = Worker::new(agent, Arc::clone(&wake), (Arc::clone(places), n_workers));
+            let working = fleet.clone().task_work(worker, self.stop().clone());
+            self.start_with(agent, (wake, mark), working);
         }
     }
 }

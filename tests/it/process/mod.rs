@@ -7,6 +7,8 @@ mod doctor_locks;
 mod half_open;
 mod interrupts;
 mod kill_points;
+#[cfg(feature = "test-hooks")]
+mod panics;
 mod parked;
 mod serving;
 mod signals;

@@ -3,14 +3,13 @@
 mod follow;
 mod record;
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use chrono::Utc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::pool::{Next, Pool, READ_INTERVAL};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks;
@@ -18,62 +17,28 @@ use crate::coder::exec::{ExecError, RunAddress};
 use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunEnd, Verdict, Whereabouts};
 
-/// How often to look for what could not be cleared or followed before.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// Between two tries to reach a workspace, and between two looks at where it is.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// The runs that have a task of their own.
-#[derive(Debug, Default)]
-struct Following {
-    ids: HashSet<RunId>,
-    tasks: JoinSet<RunId>,
-}
 
 impl Fleet {
     pub(super) async fn runs_until(&self, stop: CancellationToken) {
         let mut wanted = self.0.runs.wanted();
-        let mut again = tokio::time::interval(LOOK_AGAIN);
-        let mut following = Following::default();
-        loop {
-            tokio::select! {
-                _ = wanted.changed() => self.runs_begin(&mut following, &stop).await,
-                _ = again.tick() => self.runs_begin(&mut following, &stop).await,
-                // What ended without being cleared waits for the next tick.
-                Some(ended) = following.tasks.join_next() => following.forget(ended.ok()),
-                () = stop.cancelled() => break,
-            }
-        }
-        while following.tasks.join_next().await.is_some() {}
-    }
-
-    /// Follows every open run that is not followed yet.
-    async fn runs_begin(&self, following: &mut Following, stop: &CancellationToken) {
-        let open = match self.store().runs_open().await {
-            Ok(open) => open,
-            Err(error) => return tracing::error!(%error, "open runs could not be read"),
-        };
-        for run in open {
-            if following.ids.insert(run.id) {
-                let (fleet, stop) = (self.clone(), stop.clone());
-                following.tasks.spawn(async move { fleet.run_carry(run, stop).await });
+        let mut pool = Pool::new("run", READ_INTERVAL, stop);
+        while pool.turn(wanted.changed()).await {
+            match self.store().runs_open().await {
+                Ok(open) => open.into_iter().for_each(|run| pool.start(run.id, self.clone().run_carry(run))),
+                Err(error) => pool.read_failed(&error.into()),
             }
         }
     }
 
-    /// Follows one run until it is over and cleared, or cannot be cleared now. Wherever this is broken off, the
-    /// store and the workspace know where to go on.
-    async fn run_carry(&self, run: Run, stop: CancellationToken) -> RunId {
-        let id = run.id;
+    /// Follows one run until it has ended and is cleared, or cannot be cleared now. A panic leaves its command in
+    /// memory, so that the next worker can still start it.
+    async fn run_carry(self, run: Run) -> Result<Next, Error> {
         self.0.runs.put(&run, None);
-        tokio::select! {
-            done = self.run_see_through(id) => if let Err(error) = done {
-                tracing::error!(run.id = %id, %error, "a run could not be followed");
-            },
-            () = stop.cancelled() => {}
-        }
-        self.0.runs.forget(id);
-        id
+        let carried = self.run_see_through(run.id).await;
+        self.0.runs.forget(run.id);
+        carried.map(|()| Next::AwaitNudge)
     }
 
     async fn run_see_through(&self, id: RunId) -> Result<(), Error> {
@@ -144,17 +109,6 @@ impl Fleet {
                 workspace_agent: state.live.workspace_agent,
             },
             None => Whereabouts::Deleted,
-        }
-    }
-}
-
-impl Following {
-    /// A task that panicked names no run: then all are forgotten once none is left.
-    fn forget(&mut self, ended: Option<RunId>) {
-        match ended {
-            Some(id) => drop(self.ids.remove(&id)),
-            None if self.tasks.is_empty() => self.ids.clear(),
-            None => {}
         }
     }
 }

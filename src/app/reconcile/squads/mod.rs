@@ -4,67 +4,30 @@ mod begin;
 mod member;
 mod place;
 
-use std::collections::HashSet;
-use std::time::Duration;
-
 use chrono::Utc;
 use futures_util::future::join_all;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::pool::{Next, Pool, READ_INTERVAL};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::id::SquadId;
 use crate::domain::squad::{ExecutionMode, Squad};
 
-/// How often to look for squads whose work failed for a reason of ours.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
-
-/// The squads that have a worker.
-#[derive(Debug, Default)]
-struct Working {
-    ids: HashSet<SquadId>,
-    tasks: JoinSet<SquadId>,
-}
-
 impl Fleet {
     pub(super) async fn squads_until(&self, stop: CancellationToken) {
         let mut accepted = self.0.squads.subscribe();
-        let mut again = tokio::time::interval(LOOK_AGAIN);
-        let mut working = Working::default();
-        loop {
-            tokio::select! {
-                _ = accepted.changed() => self.squads_begin(&mut working, &stop).await,
-                _ = again.tick() => self.squads_begin(&mut working, &stop).await,
-                Some(ended) = working.tasks.join_next() => working.forget(ended.ok()),
-                () = stop.cancelled() => break,
-            }
-        }
-        while working.tasks.join_next().await.is_some() {}
-    }
-
-    async fn squads_begin(&self, working: &mut Working, stop: &CancellationToken) {
-        let open = match self.store().squads_open().await {
-            Ok(open) => open,
-            Err(error) => return tracing::error!(%error, "open squads could not be read"),
-        };
-        for id in open {
-            if working.ids.insert(id) {
-                let (fleet, stop) = (self.clone(), stop.clone());
-                working.tasks.spawn(async move {
-                    let worked = stop.run_until_cancelled(fleet.squad_work(id)).await;
-                    if let Some(Err(error)) = worked {
-                        tracing::error!(squad.id = %id, %error, "a squad could not be carried on");
-                    }
-                    id
-                });
+        let mut pool = Pool::new("squad", READ_INTERVAL, stop);
+        while pool.turn(accepted.changed()).await {
+            match self.store().squads_open().await {
+                Ok(open) => open.into_iter().for_each(|id| pool.start(id, self.clone().squad_work(id))),
+                Err(error) => pool.read_failed(&error.into()),
             }
         }
     }
 
-    /// Wherever this is broken off, the store knows where to go on.
-    async fn squad_work(&self, id: SquadId) -> Result<(), Error> {
-        let Some(squad) = self.store().squad_by_id(id).await? else { return Ok(()) };
+    async fn squad_work(self, id: SquadId) -> Result<Next, Error> {
+        let Some(squad) = self.store().squad_by_id(id).await? else { return Ok(Next::AwaitNudge) };
         match squad.execution_mode {
             ExecutionMode::Parallel => self.members_at_once(&squad).await?,
             ExecutionMode::Sequential => self.members_in_turn(&squad).await?,
@@ -72,7 +35,7 @@ impl Fleet {
         self.store().squad_close(id, Utc::now()).await?;
         self.nudge_squads();
         tracing::info!(squad.id = %id, "a squad is done");
-        Ok(())
+        Ok(Next::AwaitNudge)
     }
 
     async fn members_at_once(&self, squad: &Squad) -> Result<(), Error> {
@@ -92,16 +55,5 @@ impl Fleet {
             last_end = Some(Utc::now());
         }
         Ok(())
-    }
-}
-
-impl Working {
-    /// A worker that panicked names no squad: then all are forgotten once none is left.
-    fn forget(&mut self, ended: Option<SquadId>) {
-        match ended {
-            Some(id) => drop(self.ids.remove(&id)),
-            None if self.tasks.is_empty() => self.ids.clear(),
-            None => {}
-        }
     }
 }

@@ -1,0 +1,33 @@
+//! A worker that panics while others live: it runs again in the same process, and the others go on.
+
+use crate::harness::{Pace, Program, eventually, stub};
+
+fn create(name: &str) -> [&str; 8] {
+    ["--json", "agents", "create", "--project", "setup", "--spec=x", "--name", name]
+}
+
+#[tokio::test]
+async fn an_operation_whose_worker_panics_ends_all_the_same() {
+    let coder = stub(Pace::Held).await;
+    let program = Program::on(&coder);
+    let first = program.serve().await;
+    program.json(&create("one")).await;
+    eventually("the first build is held", async || coder.workspaces().len() == 1).await;
+    assert_eq!(first.terminate().await, Some(0));
+
+    let server = program.clone().variable("FLEET_PANIC_POINT", "send.recorded").serve().await;
+    program.json(&create("two")).await;
+    // The worker of the first create lives on meanwhile: its build is held.
+    eventually("the second create is sent", async || coder.workspaces().len() == 2).await;
+    coder.set_pace(Pace::PerRead);
+    eventually("both agents are idle", async || {
+        let list = program.json(&["--json", "agents", "list"]).await;
+        list["agents"].as_array().unwrap().iter().all(|agent| agent["status"] == "idle")
+    })
+    .await;
+
+    let builds: Vec<_> = coder.workspaces().iter().map(|workspace| workspace.builds).collect();
+    assert_eq!(builds, [1, 1], "no create was sent twice");
+    assert_eq!(program.log().matches("a worker panicked; it runs again").count(), 1, "{}", program.log());
+    assert_eq!(server.terminate().await, Some(0));
+}
