@@ -1,9 +1,9 @@
 //! Agents: who exists and existed, under which name and workspace.
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, count, micros, micros_if_any};
 use super::sightings;
@@ -174,7 +174,7 @@ impl Store {
 }
 
 pub(super) async fn mark_deleted(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: AgentId,
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
@@ -183,12 +183,12 @@ pub(super) async fn mark_deleted(
     task_moves::end_all(connection, id, at).await
 }
 
-async fn by_id(connection: &mut SqliteConnection, id: AgentId) -> Result<Agent, StoreError> {
+async fn by_id(connection: &mut DbConnection, id: AgentId) -> Result<Agent, StoreError> {
     let query = sqlx::query_as(select_agents!("WHERE a.id = $1")).bind(id.0);
     query.fetch_optional(connection).await?.ok_or(StoreError::Missing("agent"))
 }
 
-async fn insert(connection: &mut SqliteConnection, agent: &Agent) -> Result<(), StoreError> {
+async fn insert(connection: &mut DbConnection, agent: &Agent) -> Result<(), StoreError> {
     if agent.deleted_at.is_none() {
         claim_name(connection, agent.id, &agent.name).await?;
     }
@@ -216,11 +216,7 @@ async fn insert(connection: &mut SqliteConnection, agent: &Agent) -> Result<(), 
     Ok(sightings::insert(connection, agent).await?)
 }
 
-async fn claim_name(
-    connection: &mut SqliteConnection,
-    id: AgentId,
-    name: &AgentName,
-) -> Result<(), StoreError> {
+async fn claim_name(connection: &mut DbConnection, id: AgentId, name: &AgentName) -> Result<(), StoreError> {
     let others: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM agents WHERE name_key = $1 AND deleted_at IS NULL AND id <> $2",
     )
@@ -232,7 +228,7 @@ async fn claim_name(
 }
 
 async fn claim_workspace(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: AgentId,
     workspace: WorkspaceId,
 ) -> Result<(), StoreError> {
@@ -244,8 +240,8 @@ async fn claim_workspace(
     if others == 0 { Ok(()) } else { Err(StoreError::WorkspaceTaken) }
 }
 
-impl FromRow<'_, SqliteRow> for Agent {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Agent {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.id("id", AgentId)?,
             name: row.word("name", |name| AgentName::parse(name).ok())?,

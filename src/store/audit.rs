@@ -3,10 +3,10 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, count, micros};
 use crate::domain::id::{OperationId, TokenId};
@@ -94,8 +94,8 @@ impl Store {
     }
 }
 
-impl FromRow<'_, SqliteRow> for AuditRow {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for AuditRow {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             at: row.time("at")?,
             principal_kind: row.word("principal_kind", RoleKind::parse)?,

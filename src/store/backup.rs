@@ -6,15 +6,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::SqlitePool;
 
+use super::db::{DbPool, copy_into};
 use super::error::StoreError;
 
 /// Copies what is committed at this moment to a file that must not exist yet.
-pub(crate) async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
+pub(crate) async fn copy(pool: &DbPool, to: &Path) -> Result<(), StoreError> {
     let part = to.with_extension("part");
     start(to, &part).map_err(|source| failed("start backup", to, source))?;
-    if let Err(error) = fill(pool, &part).await {
+    if let Err(error) = copy_into(pool, &part).await {
         // Best effort: the reason why the copy failed matters more than its remains.
         fs::remove_file(&part).ok();
         return Err(error.into());
@@ -45,11 +45,6 @@ fn start(to: &Path, part: &Path) -> io::Result<()> {
         fs::remove_file(part)?;
     }
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(part).map(drop)
-}
-
-async fn fill(pool: &SqlitePool, part: &Path) -> Result<(), sqlx::Error> {
-    let name = part.to_str().ok_or(sqlx::Error::Configuration("the path is not valid UTF-8".into()))?;
-    sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await.map(drop)
 }
 
 fn finish(part: &Path, to: &Path) -> io::Result<()> {

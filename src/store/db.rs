@@ -1,4 +1,7 @@
-//! Opens the database: file modes, pools, pragmas, and the checks that refuse what we must not touch.
+//! The one file that knows which database this is: its types, how it is opened and checked, and its own SQL.
+//!
+//! All other SQL of the store is portable. What only SQLite understands is here: pragmas, `VACUUM INTO`,
+//! `sqlite_schema`, `BEGIN IMMEDIATE`; beside it only the schema itself (`migrations/`) and tests of query plans.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -7,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqlitePoolOptions, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Connection};
 
@@ -16,8 +19,18 @@ use super::StoreOptions;
 use super::backup;
 use super::error::StoreError;
 
-/// Older ones can lose a write when a checkpoint meets a restart of the log.
+pub(super) type DbPool = SqlitePool;
+pub(super) type DbConnection = SqliteConnection;
+pub(super) type DbTransaction = sqlx::Transaction<'static, Sqlite>;
+pub(super) type DbQuery<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+pub(super) type DbRow = SqliteRow;
+
+/// Begins a transaction that takes the write lock at once.
+pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
+/// The error code of a full disk; the transaction is undone by then.
+pub(super) const DISK_FULL: &str = "13";
 const LARGEST_CHECKED_AT_OPEN: u64 = 64 * 1024 * 1024;
+/// Older ones can lose a write when a checkpoint meets a restart of the log.
 const OLDEST_SQLITE: (u32, u32, u32) = (3, 51, 3);
 const OLDEST_SQLITE_TEXT: &str = "3.51.3";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +69,7 @@ pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
     [path, log, index]
 }
 
-pub(crate) async fn check_sqlite() -> Result<(), StoreError> {
+pub(crate) async fn check_version() -> Result<(), StoreError> {
     let mut connection = SqliteConnectOptions::new().in_memory(true).connect().await?;
     let found: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut connection).await?;
     connection.close().await?;
@@ -67,7 +80,7 @@ pub(crate) async fn check_sqlite() -> Result<(), StoreError> {
 }
 
 /// The one connection that writes, so that our own writers never find the database locked.
-pub(crate) async fn open_writer(path: &Path) -> Result<SqlitePool, sqlx::Error> {
+pub(crate) async fn open_writer(path: &Path) -> Result<DbPool, sqlx::Error> {
     let options = base_options(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
@@ -76,13 +89,13 @@ pub(crate) async fn open_writer(path: &Path) -> Result<SqlitePool, sqlx::Error> 
 }
 
 /// Readers cannot write even by mistake. The log must exist before them, so the writer is opened first.
-pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, sqlx::Error> {
+pub(crate) async fn open_readers(path: &Path) -> Result<DbPool, sqlx::Error> {
     pool(READERS).connect_with(base_options(path).read_only(true)).await
 }
 
 /// Refuses a damaged database before anything is written to it. The check reads the whole file, so a large one
 /// is left to `doctor`: a start must not take minutes.
-pub(crate) async fn check_health(writer: &SqlitePool, options: &StoreOptions) -> Result<(), StoreError> {
+pub(crate) async fn check_health(writer: &DbPool, options: &StoreOptions) -> Result<(), StoreError> {
     let is_large = std::fs::metadata(&options.path).is_ok_and(|file| file.len() > LARGEST_CHECKED_AT_OPEN);
     if is_large {
         return Ok(());
@@ -108,7 +121,7 @@ pub(crate) fn refuse_damage(error: sqlx::Error, options: &StoreOptions) -> Store
 }
 
 /// Everything SQLite itself can find wrong; empty when all is well.
-pub(crate) async fn findings(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
+pub(crate) async fn findings(connection: &mut DbConnection) -> Result<Vec<String>, sqlx::Error> {
     let mut findings: Vec<String> =
         sqlx::query_scalar("PRAGMA integrity_check").fetch_all(&mut *connection).await?;
     findings.retain(|finding| finding != "ok");
@@ -146,6 +159,18 @@ fn backup_advice(options: &StoreOptions) -> Result<String, String> {
         }
         None => Err(format!("there is no backup in {}", options.backups.display())),
     }
+}
+
+pub(super) async fn has_table(pool: &DbPool, name: &str) -> Result<bool, sqlx::Error> {
+    let query = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1");
+    let n_tables: i64 = query.bind(name).fetch_one(pool).await?;
+    Ok(n_tables > 0)
+}
+
+/// Copies everything committed into an empty file.
+pub(super) async fn copy_into(pool: &DbPool, file: &Path) -> Result<(), sqlx::Error> {
+    let name = file.to_str().ok_or(sqlx::Error::Configuration("the path is not valid UTF-8".into()))?;
+    sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await.map(drop)
 }
 
 fn base_options(path: &Path) -> SqliteConnectOptions {
@@ -209,8 +234,8 @@ mod tests {
         );
     }
 
-    async fn pragma(pool: &SqlitePool, sql: &'static str) -> String {
-        let value: sqlx::sqlite::SqliteRow = sqlx::query(sql).fetch_one(pool).await.unwrap();
+    async fn pragma(pool: &DbPool, sql: &'static str) -> String {
+        let value: DbRow = sqlx::query(sql).fetch_one(pool).await.unwrap();
         value.try_get::<i64, _>(0).map_or_else(|_| value.get(0), |number| number.to_string())
     }
 

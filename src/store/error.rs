@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::db::DISK_FULL;
 use crate::domain::task_order::Refused;
 
 #[derive(Debug, Error)]
@@ -57,9 +58,6 @@ pub enum StoreError {
     Database(sqlx::Error),
 }
 
-/// SQLite's word for a disk that takes no more; the transaction is undone by then.
-const FULL: &str = "13";
-
 impl From<Refused> for StoreError {
     fn from(refused: Refused) -> Self {
         match refused {
@@ -72,7 +70,7 @@ impl From<Refused> for StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
-            sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some(FULL) => Self::Full,
+            sqlx::Error::Database(refusal) if refusal.code().as_deref() == Some(DISK_FULL) => Self::Full,
             _ => Self::Database(error),
         }
     }

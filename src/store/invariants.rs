@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use super::row::micros;
 use crate::domain::invariant::Invariant;
@@ -18,7 +18,8 @@ pub struct Ages {
 }
 
 /// One way to contradict an invariant. The query gives what is wrong by its id or name; `$1` is the settled time, `$2`
-/// the stale one. A `+` keeps SQLite from walking a whole index for the sake of its order.
+/// the stale one. `COALESCE(id, id)` keeps the
+/// database from walking a whole index for the sake of its order.
 struct Rule {
     what: &'static str,
     problem: &'static str,
@@ -39,7 +40,7 @@ impl Store {
     }
 }
 
-fn named(row: &SqliteRow) -> Result<String, sqlx::Error> {
+fn named(row: &DbRow) -> Result<String, sqlx::Error> {
     row.try_get::<Uuid, _>(0).map(|id| id.to_string()).or_else(|_| row.try_get::<String, _>(0))
 }
 
@@ -95,20 +96,21 @@ const NO_DUPLICATES: &[Rule] = &[
     Rule {
         what: "agent",
         problem: "was created twice",
-        sql: "SELECT a.name FROM operations o JOIN agents a ON a.id = o.agent_id WHERE o.kind = 'create' \
+        sql: "SELECT min(a.name) FROM operations o JOIN agents a ON a.id = o.agent_id WHERE o.kind = 'create' \
               AND o.sequence > (SELECT max(sequence) FROM operations) - 10000 AND o.created_at < $1 \
-              GROUP BY +o.agent_id HAVING count(*) > 1 LIMIT 5",
+              GROUP BY COALESCE(o.agent_id, o.agent_id) HAVING count(*) > 1 LIMIT 5",
     },
     Rule {
         what: "agent",
         problem: "has two operations that run at once",
-        sql: "SELECT a.name FROM operations o JOIN agents a ON a.id = o.agent_id WHERE o.ended_at IS NULL \
-              AND o.state = 'running' AND o.updated_at < $1 GROUP BY +o.agent_id HAVING count(*) > 1 LIMIT 5",
+        sql: "SELECT min(a.name) FROM operations o JOIN agents a ON a.id = o.agent_id WHERE o.ended_at IS NULL \
+              AND o.state = 'running' AND o.updated_at < $1 \
+              GROUP BY COALESCE(o.agent_id, o.agent_id) HAVING count(*) > 1 LIMIT 5",
     },
     Rule {
         what: "agent",
         problem: "works at two tasks at once",
-        sql: "SELECT a.name FROM journal j JOIN task_deliveries d ON d.task_id = j.id JOIN agents a ON a.id = j.agent_id \
+        sql: "SELECT min(a.name) FROM journal j JOIN task_deliveries d ON d.task_id = j.id JOIN agents a ON a.id = j.agent_id \
               WHERE j.ended_at IS NULL AND j.state IN ('delivering', 'working') AND d.origin <> 'run' \
               AND (SELECT max(at) FROM task_moves m WHERE m.task_id = j.id) < $1 \
               GROUP BY j.agent_id HAVING count(*) > 1 LIMIT 5",
@@ -116,9 +118,9 @@ const NO_DUPLICATES: &[Rule] = &[
     Rule {
         what: "task",
         problem: "was delivered more often than it was tried",
-        sql: "SELECT m.task_id FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id \
+        sql: "SELECT COALESCE(m.task_id, m.task_id) FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id \
               WHERE m.state = 'delivering' AND m.sequence > (SELECT max(sequence) FROM task_moves) - 20000 \
-              GROUP BY +m.task_id HAVING count(*) > max(d.attempt) LIMIT 5",
+              GROUP BY COALESCE(m.task_id, m.task_id) HAVING count(*) > max(d.attempt) LIMIT 5",
     },
     Rule {
         what: "run",
@@ -172,20 +174,22 @@ const LEGAL_TRANSITIONS: &[Rule] = &[
     Rule {
         what: "task",
         problem: "has a state that contradicts its end",
-        sql: "SELECT id FROM journal WHERE rowid > (SELECT max(rowid) FROM journal) - 20000 AND kind = 'task' \
+        sql: "SELECT id FROM journal WHERE id IN (SELECT task_id FROM task_moves \
+              WHERE sequence > (SELECT max(sequence) FROM task_moves) - 20000) \
               AND (state IN ('done', 'failed', 'canceled', 'timed_out')) <> (ended_at IS NOT NULL) LIMIT 5",
     },
     Rule {
         what: "task",
         problem: "moved on after its end",
-        sql: "SELECT DISTINCT +m.task_id FROM task_moves m JOIN task_moves e ON e.task_id = m.task_id \
+        sql: "SELECT DISTINCT COALESCE(m.task_id, m.task_id) FROM task_moves m \
+              JOIN task_moves e ON e.task_id = m.task_id \
               AND e.sequence < m.sequence AND e.state IN ('done', 'failed', 'canceled', 'timed_out') \
               WHERE m.sequence > (SELECT max(sequence) FROM task_moves) - 20000 LIMIT 5",
     },
     Rule {
         what: "run",
         problem: "has a state that contradicts its end",
-        sql: "SELECT id FROM runs WHERE rowid > (SELECT max(rowid) FROM runs) - 10000 \
+        sql: "SELECT id FROM runs WHERE id IN (SELECT id FROM runs ORDER BY created_at DESC LIMIT 10000) \
               AND (state IN ('accepted', 'running')) <> (ended_at IS NULL) LIMIT 5",
     },
     Rule {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 use uuid::Uuid;
 
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::journal_window::{DAY_MICROS, Day, Edge, Window, day_of};
 use super::row::{Columns, count, micros};
@@ -62,7 +62,7 @@ impl Store {
 
 /// Inserts in the caller's transaction and keeps the counts of the days true.
 pub(super) async fn insert(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     entries: &[HistoryEntry],
 ) -> Result<u64, StoreError> {
     let mut added: BTreeMap<(AgentId, HistoryKind, i64), i64> = BTreeMap::new();
@@ -88,7 +88,7 @@ pub(super) async fn insert(
 }
 
 /// Where the kept counts differ from the entries, in sentences.
-pub(super) async fn count_findings(connection: &mut SqliteConnection) -> Result<Vec<String>, sqlx::Error> {
+pub(super) async fn count_findings(connection: &mut DbConnection) -> Result<Vec<String>, sqlx::Error> {
     let agents: Vec<Uuid> = sqlx::query_scalar(
         "SELECT DISTINCT agent_id FROM (SELECT agent_id, kind, day, entries FROM journal_days UNION ALL \
          SELECT agent_id, kind, (created_at - ((created_at % $1) + $1) % $1) / $1, -1 FROM journal) AS balance \
@@ -100,13 +100,13 @@ pub(super) async fn count_findings(connection: &mut SqliteConnection) -> Result<
     Ok(agents.into_iter().map(|agent| format!("the journal of agent {agent} is miscounted")).collect())
 }
 
-async fn is_known(connection: &mut SqliteConnection, id: Uuid) -> Result<bool, sqlx::Error> {
+async fn is_known(connection: &mut DbConnection, id: Uuid) -> Result<bool, sqlx::Error> {
     let known =
         sqlx::query("SELECT 1 FROM journal WHERE id = $1").bind(id).fetch_optional(connection).await?;
     Ok(known.is_some())
 }
 
-async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> Result<bool, sqlx::Error> {
+async fn insert_one(connection: &mut DbConnection, entry: &HistoryEntry) -> Result<bool, sqlx::Error> {
     let is_over = entry.task_state().is_none_or(TaskState::is_ended);
     let inserted = sqlx::query(
         "INSERT INTO journal (id, agent_id, kind, message, state, outcome, source, task_id, uri, \
@@ -133,7 +133,7 @@ async fn insert_one(connection: &mut SqliteConnection, entry: &HistoryEntry) -> 
 
 /// The days that have entries, newest first.
 async fn days(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
     kind: Option<HistoryKind>,
 ) -> Result<Vec<Day>, sqlx::Error> {
@@ -170,7 +170,7 @@ macro_rules! window_sql {
 }
 
 async fn read_window(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     window: Window,
     agent: AgentId,
     kind: Option<HistoryKind>,
@@ -188,14 +188,14 @@ async fn read_window(
     }
 }
 
-impl FromRow<'_, SqliteRow> for Day {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Day {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self { number: row.try_get("day")?, entries: count(row.try_get("entries")?) })
     }
 }
 
-impl FromRow<'_, SqliteRow> for HistoryEntry {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for HistoryEntry {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.try_get("id")?,
             agent_id: row.id("agent_id", AgentId)?,

@@ -1,9 +1,9 @@
 //! Logs: the newest part of each agent's conversation, kept over restarts and deletion.
 
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, count, micros};
 use crate::domain::id::AgentId;
@@ -69,7 +69,7 @@ impl Store {
 /// The conversation of which these messages are not the continuation: whoever lost it counts from the beginning again.
 /// What the agent was told never changes its time, so that one look at those messages tells.
 async fn begun_anew(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
     entries: &[LogEntry],
 ) -> Result<Option<i64>, sqlx::Error> {
@@ -94,7 +94,7 @@ async fn begun_anew(
 
 /// Gives a conversation that is over a number that nobody else uses.
 async fn set_aside(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
     conversation: i64,
 ) -> Result<(), sqlx::Error> {
@@ -109,8 +109,8 @@ async fn set_aside(
     .map(drop)
 }
 
-impl FromRow<'_, SqliteRow> for LogEntry {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for LogEntry {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             conversation: row.try_get("conversation")?,
             number: row.try_get("number")?,

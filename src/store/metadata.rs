@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 use crate::domain::id::AgentId;
@@ -91,8 +91,8 @@ struct Entry {
     dated: Dated,
 }
 
-impl FromRow<'_, SqliteRow> for Entry {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Entry {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             agent: row.id("agent_id", AgentId)?,
             key: row.try_get("key")?,

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use chrono::Utc;
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::sqlite::SqlitePool;
 
 use super::StoreOptions;
 use super::backup;
+use super::db::{DbPool, has_table};
 use super::error::StoreError;
 
 /// One step of the schema; it is never changed once released.
@@ -35,11 +35,12 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 13, name: "interrupts", sql: include_str!("migrations/0013_interrupts.sql") },
     Step { version: 14, name: "cancel", sql: include_str!("migrations/0014_cancel.sql") },
     Step { version: 15, name: "usage", sql: include_str!("migrations/0015_usage.sql") },
+    Step { version: 16, name: "word numbers", sql: include_str!("migrations/0016_word_numbers.sql") },
 ];
 
 /// Applies what is missing, each step in one transaction.
 pub(crate) async fn migrate(
-    writer: &SqlitePool,
+    writer: &DbPool,
     steps: &[Step],
     options: &StoreOptions,
 ) -> Result<(), StoreError> {
@@ -58,24 +59,15 @@ pub(crate) async fn migrate(
     applied.map_err(|source| StoreError::Migrate { path: options.path.clone(), backup, source })
 }
 
-async fn backup_first(
-    writer: &SqlitePool,
-    current: i64,
-    options: &StoreOptions,
-) -> Result<String, StoreError> {
+async fn backup_first(writer: &DbPool, current: i64, options: &StoreOptions) -> Result<String, StoreError> {
     let to = backup::path_for(&options.backups, current, Utc::now());
     backup::copy(writer, &to).await?;
     Ok(format!("the state before it is in {}", to.display()))
 }
 
 /// The newest step applied; 0 for a database without any.
-async fn current_version(writer: &SqlitePool) -> Result<i64, StoreError> {
-    let tables: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '_sqlx_migrations'",
-    )
-    .fetch_one(writer)
-    .await?;
-    if tables == 0 {
+async fn current_version(writer: &DbPool) -> Result<i64, StoreError> {
+    if !has_table(writer, "_sqlx_migrations").await? {
         return Ok(0);
     }
     let newest: Option<i64> =

@@ -37,9 +37,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sqlx::Transaction;
-use sqlx::sqlite::{Sqlite, SqlitePool};
-
 pub use audit::{AuditOutcome, AuditRow};
 pub use error::StoreError;
 pub use invariants::Ages;
@@ -54,7 +51,7 @@ pub use tasks::{LatestTasks, TaskAccepted, TasksStamp};
 pub use tokens::TokenRecord;
 pub use usage::{UsageCounted, UsageTold};
 
-use db::{Found, files_of};
+use db::{BEGIN, DbPool, DbTransaction, Found, files_of};
 use migrate::Step;
 use raw_files::RawFiles;
 use reserve::Reserve;
@@ -69,8 +66,8 @@ pub struct StoreOptions {
 /// The open database; clones share it.
 #[derive(Debug, Clone)]
 pub struct Store {
-    read: SqlitePool,
-    write: SqlitePool,
+    read: DbPool,
+    write: DbPool,
     reserve: Arc<Reserve>,
     path: Arc<Path>,
     /// Dropped after the connections.
@@ -126,7 +123,7 @@ impl Store {
     }
 
     async fn open_at(options: &StoreOptions, steps: &[Step]) -> Result<Self, StoreError> {
-        db::check_sqlite().await?;
+        db::check_version().await?;
         if backup::newest(&options.backups).is_some() {
             db::refuse_emptied(options)?;
         }
@@ -143,7 +140,7 @@ impl Store {
     }
 
     /// For transactions that read before they write: the lock is taken at once, so what was read stays true.
-    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+    async fn begin(&self) -> Result<DbTransaction, StoreError> {
         match self.write.begin_with(BEGIN).await {
             // SQLite undid a transaction by itself, as it does on a full disk, and the connection counts on.
             Err(sqlx::Error::InvalidSavePointStatement) => {
@@ -155,10 +152,8 @@ impl Store {
     }
 }
 
-const BEGIN: &str = "BEGIN IMMEDIATE";
-
 async fn make_ready(
-    writer: &SqlitePool,
+    writer: &DbPool,
     found: Found,
     steps: &[Step],
     options: &StoreOptions,

@@ -1,9 +1,9 @@
 //! Operations with the agents they are about, for people and managers to look through.
 
-use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use crate::domain::id::OperationId;
 use crate::domain::operation::Operation;
@@ -64,8 +64,8 @@ impl Store {
     }
 }
 
-impl FromRow<'_, SqliteRow> for ListedOperation {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for ListedOperation {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             operation: Operation::from_row(row)?,
             agent_name: row.try_get("agent_name")?,

@@ -1,9 +1,9 @@
 //! Operations: durable intents in the order they were accepted, and how far each has come.
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{FromRow, Row, Sqlite};
+use sqlx::{FromRow, Row};
 
+use super::db::{DbConnection, DbQuery, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any, unreadable};
 use super::sightings::is_being_deleted;
@@ -211,7 +211,7 @@ impl OperationEnd {
 }
 
 pub(super) async fn by_key(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     key: Option<&RequestKey>,
 ) -> Result<Option<Operation>, StoreError> {
     match request_keys::find(connection, key).await? {
@@ -221,7 +221,7 @@ pub(super) async fn by_key(
 }
 
 pub(super) async fn by_id(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: OperationId,
 ) -> Result<Option<Operation>, sqlx::Error> {
     sqlx::query_as(select_operations!("WHERE id = $1")).bind(id.0).fetch_optional(connection).await
@@ -229,7 +229,7 @@ pub(super) async fn by_id(
 
 /// The delete of that agent that is under way and is to reach its end.
 pub(super) async fn open_delete(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
 ) -> Result<Option<Operation>, sqlx::Error> {
     let query = sqlx::query_as(select_operations!(
@@ -238,10 +238,7 @@ pub(super) async fn open_delete(
     query.bind(agent.0).bind(OperationKind::Delete.word()).fetch_optional(connection).await
 }
 
-pub(super) async fn insert(
-    connection: &mut SqliteConnection,
-    operation: &Operation,
-) -> Result<(), StoreError> {
+pub(super) async fn insert(connection: &mut DbConnection, operation: &Operation) -> Result<(), StoreError> {
     let agents: i64 = sqlx::query_scalar("SELECT count(*) FROM agents WHERE id = $1")
         .bind(operation.agent_id.0)
         .fetch_one(&mut *connection)
@@ -271,7 +268,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-async fn require(connection: &mut SqliteConnection, id: OperationId) -> Result<(), StoreError> {
+async fn require(connection: &mut DbConnection, id: OperationId) -> Result<(), StoreError> {
     by_id(connection, id).await?.map(drop).ok_or(StoreError::Missing("operation"))
 }
 
@@ -279,10 +276,8 @@ const ACCEPTED: &str = "accepted";
 const SENDING: &str = "sending";
 const FOLLOWING: &str = "following";
 
-type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
-
 /// The five columns of a progress: step, sent_at, base_build, build, build_ended_at.
-fn bind_progress(query: Query<'_>, progress: Progress) -> Query<'_> {
+fn bind_progress(query: DbQuery<'_>, progress: Progress) -> DbQuery<'_> {
     let (step, sent, following) = match progress {
         Progress::Accepted => (ACCEPTED, None, None),
         Progress::Sending { sent_at, base_build } => (SENDING, Some((sent_at, base_build)), None),
@@ -296,7 +291,7 @@ fn bind_progress(query: Query<'_>, progress: Progress) -> Query<'_> {
         .bind(following.and_then(|(_, ended_at)| micros_if_any(ended_at)))
 }
 
-fn progress_of(row: &SqliteRow) -> Result<Progress, sqlx::Error> {
+fn progress_of(row: &DbRow) -> Result<Progress, sqlx::Error> {
     match row.try_get("step")? {
         ACCEPTED => Ok(Progress::Accepted),
         SENDING => {
@@ -310,19 +305,19 @@ fn progress_of(row: &SqliteRow) -> Result<Progress, sqlx::Error> {
     }
 }
 
-fn failure_of(row: &SqliteRow) -> Result<Option<Failure>, sqlx::Error> {
+fn failure_of(row: &DbRow) -> Result<Option<Failure>, sqlx::Error> {
     let code: Option<String> = row.try_get("failure_code")?;
     let message: Option<String> = row.try_get("failure_message")?;
     Ok(code.zip(message).map(|(code, message)| Failure { code, message }))
 }
 
-fn cancel_of(row: &SqliteRow) -> Result<Option<CancelRequest>, sqlx::Error> {
+fn cancel_of(row: &DbRow) -> Result<Option<CancelRequest>, sqlx::Error> {
     let by: Option<String> = row.try_get("cancel_by")?;
     Ok(by.zip(row.time_if_any("cancel_at")?).map(|(by, at)| CancelRequest { by, at }))
 }
 
-impl FromRow<'_, SqliteRow> for Operation {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Operation {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.id("id", OperationId)?,
             agent_id: row.id("agent_id", AgentId)?,

@@ -1,9 +1,9 @@
 //! Provisions: what was last written into each agent's workspace, so that it is written once a start.
 
-use sqlx::sqlite::SqliteRow;
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 use crate::domain::id::AgentId;
@@ -39,8 +39,8 @@ impl Store {
     }
 }
 
-impl FromRow<'_, SqliteRow> for Provision {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Provision {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             agent_id: row.id("agent_id", AgentId)?,
             generation: row.try_get("generation")?,

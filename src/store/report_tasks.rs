@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::Row;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use super::db::{DbConnection, DbRow};
 use super::row::{Columns, micros};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::TaskId;
@@ -40,7 +40,7 @@ struct Candidate {
 
 /// The task that the agent was at when it reported, if it was at one.
 pub(super) async fn task_of(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     report: &HistoryEntry,
 ) -> Result<Option<TaskId>, sqlx::Error> {
     let rows = sqlx::query(working_at!())
@@ -64,7 +64,7 @@ fn owner(candidates: &[Candidate], report: &HistoryEntry) -> Option<TaskId> {
 }
 
 impl Candidate {
-    fn read(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+    fn read(row: &DbRow) -> Result<Self, sqlx::Error> {
         let (task, told_at) = (row.id("task_id", TaskId)?, row.time("told_at")?);
         Ok(Self { task, told_at, outcome: row.try_get("outcome")? })
     }

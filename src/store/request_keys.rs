@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Store;
+use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 
@@ -28,7 +28,7 @@ impl Store {
 
 /// The id of what was made with this key before; none for a request without a key.
 pub(super) async fn find(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     key: Option<&RequestKey>,
 ) -> Result<Option<Uuid>, StoreError> {
     let Some(key) = key else { return Ok(None) };
@@ -49,15 +49,16 @@ pub(super) async fn find(
 
 /// Takes the place of a key whose work is gone, which `find` gave to nobody.
 pub(super) async fn remember(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     key: Option<&RequestKey>,
     made: Uuid,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     let Some(key) = key else { return Ok(()) };
     sqlx::query(
-        "INSERT OR REPLACE INTO request_keys (principal, tool, key, fingerprint, made_id, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO request_keys (principal, tool, key, fingerprint, made_id, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (principal, tool, key) DO UPDATE SET \
+         fingerprint = excluded.fingerprint, made_id = excluded.made_id, created_at = excluded.created_at",
     )
     .bind(&key.principal)
     .bind(&key.tool)

@@ -1,8 +1,8 @@
 //! Rescues: what became of the work of deleted agents, from the acceptance of the delete on.
 
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{FromRow, Row, Sqlite};
+use sqlx::{FromRow, Row};
 
+use super::db::{DbConnection, DbQuery, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, count, micros, unreadable};
 use super::{Accepted, RequestKey, Store, journal, operations, request_keys};
@@ -117,7 +117,7 @@ impl Store {
 }
 
 /// Ends the rescues of an agent's deletes that were canceled for a later one, which has a rescue of its own.
-pub(super) async fn overtake(connection: &mut SqliteConnection, agent: AgentId) -> Result<(), sqlx::Error> {
+pub(super) async fn overtake(connection: &mut DbConnection, agent: AgentId) -> Result<(), sqlx::Error> {
     let update = sqlx::query(
         "UPDATE rescues SET state = $1, since = $2, file = $3, bytes = $4, commit_id = $5, note = $6 \
          WHERE agent_id = $7 AND state IN ('wanted', 'trying') AND operation_id IN \
@@ -127,7 +127,7 @@ pub(super) async fn overtake(connection: &mut SqliteConnection, agent: AgentId) 
     bind_outcome(update, &overtaken).bind(agent.0).execute(connection).await.map(drop)
 }
 
-async fn insert(connection: &mut SqliteConnection, rescue: &Rescue) -> Result<(), sqlx::Error> {
+async fn insert(connection: &mut DbConnection, rescue: &Rescue) -> Result<(), sqlx::Error> {
     let insert = sqlx::query(
         "INSERT INTO rescues (state, since, file, bytes, commit_id, note, id, operation_id, agent_id, agent_name, \
          project, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
@@ -150,10 +150,8 @@ const SAVED: &str = "saved";
 const NOTHING: &str = "nothing";
 const FAILED: &str = "failed";
 
-type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
-
 /// The six columns of an outcome: state, since, file, bytes, commit_id, note.
-fn bind_outcome<'q>(query: Query<'q>, outcome: &'q RescueOutcome) -> Query<'q> {
+fn bind_outcome<'q>(query: DbQuery<'q>, outcome: &'q RescueOutcome) -> DbQuery<'q> {
     let (state, since, saved, note) = match outcome {
         RescueOutcome::Wanted => (WANTED, None, None, None),
         RescueOutcome::Trying { since } => (TRYING, Some(micros(*since)), None, None),
@@ -170,7 +168,7 @@ fn bind_outcome<'q>(query: Query<'q>, outcome: &'q RescueOutcome) -> Query<'q> {
         .bind(note)
 }
 
-fn outcome_of(row: &SqliteRow) -> Result<RescueOutcome, sqlx::Error> {
+fn outcome_of(row: &DbRow) -> Result<RescueOutcome, sqlx::Error> {
     match row.try_get("state")? {
         WANTED => Ok(RescueOutcome::Wanted),
         TRYING => Ok(RescueOutcome::Trying { since: row.time("since")? }),
@@ -186,8 +184,8 @@ fn outcome_of(row: &SqliteRow) -> Result<RescueOutcome, sqlx::Error> {
     }
 }
 
-impl FromRow<'_, SqliteRow> for Rescue {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Rescue {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.id("id", RescueId)?,
             operation_id: row.id("operation_id", OperationId)?,

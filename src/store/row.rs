@@ -1,9 +1,10 @@
 //! How domain values are read from columns: times, words and ids.
 
 use chrono::{DateTime, SubsecRound, Utc};
-use sqlx::sqlite::SqliteRow;
 use sqlx::{Error, Row};
 use uuid::Uuid;
+
+use super::db::DbRow;
 
 /// Typed access to one row; a value that is not what the domain wrote is an error, never a default.
 pub(crate) trait Columns {
@@ -15,7 +16,7 @@ pub(crate) trait Columns {
     fn id_if_any<T>(&self, column: &str, wrap: fn(Uuid) -> T) -> Result<Option<T>, Error>;
 }
 
-impl Columns for SqliteRow {
+impl Columns for DbRow {
     fn time(&self, column: &str) -> Result<DateTime<Utc>, Error> {
         from_micros(self.try_get(column)?, column)
     }

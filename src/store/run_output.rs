@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
 use uuid::Uuid;
 
 use super::Store;
+use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::{Columns, count, micros};
 use super::runs::signed;
@@ -102,7 +102,7 @@ impl Store {
 }
 
 /// Moves the mark of the stream to the end of the chunk; false when the chunk is not what comes next.
-async fn advance(tx: &mut SqliteConnection, id: RunId, chunk: &RunChunk) -> Result<bool, StoreError> {
+async fn advance(tx: &mut DbConnection, id: RunId, chunk: &RunChunk) -> Result<bool, StoreError> {
     let update = sqlx::query(match chunk.stream {
         RunStream::Stdout => "UPDATE runs SET stdout = $1 WHERE id = $2 AND stdout = $3 AND ended_at IS NULL",
         RunStream::Stderr => "UPDATE runs SET stderr = $1 WHERE id = $2 AND stderr = $3 AND ended_at IS NULL",
@@ -113,7 +113,7 @@ async fn advance(tx: &mut SqliteConnection, id: RunId, chunk: &RunChunk) -> Resu
 }
 
 /// Keeps the part of the chunk for which there is room.
-async fn insert(tx: &mut SqliteConnection, id: RunId, chunk: &RunChunk) -> Result<(), StoreError> {
+async fn insert(tx: &mut DbConnection, id: RunId, chunk: &RunChunk) -> Result<(), StoreError> {
     let room = usize::try_from(KEPT_OUTPUT.saturating_sub(chunk.offset)).unwrap_or(usize::MAX);
     let kept = chunk.bytes.get(..room).unwrap_or(&chunk.bytes);
     for (n, piece) in kept.chunks(PIECE).enumerate() {

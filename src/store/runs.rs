@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, count, micros, micros_if_any, unreadable};
 use crate::domain::id::{AgentId, RunId};
@@ -133,7 +133,7 @@ fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>) {
     }
 }
 
-fn state_of(row: &SqliteRow) -> Result<RunState, sqlx::Error> {
+fn state_of(row: &DbRow) -> Result<RunState, sqlx::Error> {
     Ok(match row.try_get("state")? {
         ACCEPTED => RunState::Accepted,
         RUNNING => RunState::Running,
@@ -153,8 +153,8 @@ pub(super) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-impl FromRow<'_, SqliteRow> for Run {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Run {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         let Json(argv) = row.try_get("argv")?;
         Ok(Self {
             id: row.id("id", RunId)?,

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any, truncated};
 use super::{Store, agents};
@@ -60,7 +60,7 @@ impl Store {
 }
 
 /// The first sighting of a new agent, as its maker describes it but with a revision of ours.
-pub(super) async fn insert(connection: &mut SqliteConnection, agent: &Agent) -> Result<(), sqlx::Error> {
+pub(super) async fn insert(connection: &mut DbConnection, agent: &Agent) -> Result<(), sqlx::Error> {
     let sighting = &agent.sighting;
     let revision = next_revision(connection).await?;
     sqlx::query(
@@ -83,7 +83,7 @@ pub(super) async fn insert(connection: &mut SqliteConnection, agent: &Agent) -> 
 
 /// A visible change that no look at Coder brought.
 pub(super) async fn change(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     (id, last): (AgentId, &Sighting),
     verdict: &Verdict,
     at: DateTime<Utc>,
@@ -101,7 +101,7 @@ pub(super) async fn change(
 }
 
 /// A new revision for a change outside of the sighting, such as another name.
-pub(super) async fn touch(connection: &mut SqliteConnection, id: AgentId) -> Result<(), sqlx::Error> {
+pub(super) async fn touch(connection: &mut DbConnection, id: AgentId) -> Result<(), sqlx::Error> {
     let revision = next_revision(connection).await?;
     sqlx::query("UPDATE sightings SET previous_status = status, revision = $1 WHERE agent_id = $2")
         .bind(revision)
@@ -112,7 +112,7 @@ pub(super) async fn touch(connection: &mut SqliteConnection, id: AgentId) -> Res
 }
 
 async fn look(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     (id, last): (AgentId, &Sighting),
     seen: &Seen,
 ) -> Result<Sighting, sqlx::Error> {
@@ -146,7 +146,7 @@ async fn look(
 
 /// Once its delete is accepted, an agent is what the delete says, whatever Coder still shows of it.
 pub(super) async fn is_being_deleted(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: AgentId,
 ) -> Result<bool, sqlx::Error> {
     let open = sqlx::query("SELECT 1 FROM operations WHERE agent_id = $1 AND kind = $2 AND ended_at IS NULL")
@@ -157,11 +157,7 @@ pub(super) async fn is_being_deleted(
     Ok(open.is_some())
 }
 
-async fn note_time(
-    connection: &mut SqliteConnection,
-    id: AgentId,
-    at: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
+async fn note_time(connection: &mut DbConnection, id: AgentId, at: DateTime<Utc>) -> Result<(), sqlx::Error> {
     let note = sqlx::query(
         "UPDATE sightings SET observed_at = $1 WHERE agent_id = $2 AND observed_at IS DISTINCT FROM $1",
     );
@@ -169,7 +165,7 @@ async fn note_time(
 }
 
 async fn write(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: AgentId,
     sighting: &Sighting,
     at: DateTime<Utc>,
@@ -192,7 +188,7 @@ async fn write(
     .map(drop)
 }
 
-async fn by_agent(connection: &mut SqliteConnection, id: AgentId) -> Result<Option<Sighting>, sqlx::Error> {
+async fn by_agent(connection: &mut DbConnection, id: AgentId) -> Result<Option<Sighting>, sqlx::Error> {
     sqlx::query_as(
         "SELECT status, previous_status, reason, attention, generation, observed_at, revision FROM sightings \
          WHERE agent_id = $1",
@@ -203,14 +199,14 @@ async fn by_agent(connection: &mut SqliteConnection, id: AgentId) -> Result<Opti
 }
 
 /// The next revision; never given out twice, not even when the agent that got it goes away.
-async fn next_revision(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+async fn next_revision(connection: &mut DbConnection) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar("UPDATE fleet_revision SET value = value + 1 RETURNING value")
         .fetch_one(connection)
         .await
 }
 
-impl FromRow<'_, SqliteRow> for Sighting {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Sighting {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             status: row.word("status", AgentStatus::parse)?,
             previous_status: row.word_if_any("previous_status", AgentStatus::parse)?,

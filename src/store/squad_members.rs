@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::Store;
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any};
 use crate::domain::id::{AgentId, RunId, SquadId, TaskId};
@@ -74,7 +74,7 @@ impl Store {
     pub async fn chat_by_id(&self, id: &str) -> Result<Option<Chat>, StoreError> {
         let row = sqlx::query("SELECT id, principal, agent_id, engine, used_at FROM chats WHERE id = $1");
         let row = row.bind(id).fetch_optional(&self.read).await?;
-        let chat = |row: SqliteRow| {
+        let chat = |row: DbRow| {
             Ok::<_, sqlx::Error>(Chat {
                 id: row.try_get("id")?,
                 principal: row.try_get("principal")?,
@@ -88,7 +88,7 @@ impl Store {
 }
 
 pub(super) async fn insert(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     squad: SquadId,
     position: usize,
     member: &Member,
@@ -121,7 +121,7 @@ pub(super) async fn insert(
 }
 
 /// The members of a squad, in their order.
-pub(super) async fn of(connection: &mut SqliteConnection, squad: SquadId) -> Result<Vec<Member>, StoreError> {
+pub(super) async fn of(connection: &mut DbConnection, squad: SquadId) -> Result<Vec<Member>, StoreError> {
     let rows = sqlx::query(
         "SELECT id, role, task, prompt, wanted_cwd, cwd, agent_id, is_follow_up, chat_id, engine, run_id, status, note, \
          began_at, ended_at FROM squad_members WHERE squad_id = $1 ORDER BY position",
@@ -131,12 +131,12 @@ pub(super) async fn of(connection: &mut SqliteConnection, squad: SquadId) -> Res
 }
 
 /// Does a member that goes on use this conversation?
-pub(super) async fn chat_is_in_use(connection: &mut SqliteConnection, id: &str) -> Result<bool, StoreError> {
+pub(super) async fn chat_is_in_use(connection: &mut DbConnection, id: &str) -> Result<bool, StoreError> {
     let row = sqlx::query("SELECT 1 FROM squad_members WHERE chat_id = $1 AND ended_at IS NULL LIMIT 1");
     Ok(row.bind(id).fetch_optional(connection).await?.is_some())
 }
 
-async fn keep(connection: &mut SqliteConnection, chat: &Chat) -> Result<(), StoreError> {
+async fn keep(connection: &mut DbConnection, chat: &Chat) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO chats (id, principal, agent_id, engine, used_at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at",
@@ -151,7 +151,7 @@ async fn keep(connection: &mut SqliteConnection, chat: &Chat) -> Result<(), Stor
     Ok(())
 }
 
-pub(super) fn summary(row: &SqliteRow) -> Result<MemberSummary, sqlx::Error> {
+pub(super) fn summary(row: &DbRow) -> Result<MemberSummary, sqlx::Error> {
     Ok(MemberSummary {
         id: row.id("id", TaskId)?,
         role: row.try_get("role")?,
@@ -159,7 +159,7 @@ pub(super) fn summary(row: &SqliteRow) -> Result<MemberSummary, sqlx::Error> {
     })
 }
 
-fn member(row: &SqliteRow) -> Result<Member, sqlx::Error> {
+fn member(row: &DbRow) -> Result<Member, sqlx::Error> {
     let chat_id: Option<String> = row.try_get("chat_id")?;
     let is_follow_up: Option<bool> = row.try_get("is_follow_up")?;
     Ok(Member {

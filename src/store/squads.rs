@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, count, micros};
 use super::{RequestKey, Store, request_keys, squad_members, tasks};
@@ -129,7 +129,7 @@ impl Store {
 
 /// Looked at where the squad is written, so that of many who ask at once one gets the conversation.
 async fn refused_for_its_chat(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     squad: &Squad,
     member: &Member,
 ) -> Result<Option<Member>, StoreError> {
@@ -142,7 +142,7 @@ async fn refused_for_its_chat(
     Ok(Some(member.clone().refused(reason, squad.created_at)))
 }
 
-async fn whole(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<Squad, StoreError> {
+async fn whole(connection: &mut DbConnection, row: &DbRow) -> Result<Squad, StoreError> {
     let id = row.id("id", SquadId)?;
     Ok(Squad {
         id,
@@ -157,7 +157,7 @@ async fn whole(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<Squ
     })
 }
 
-async fn insert(connection: &mut SqliteConnection, squad: &Squad) -> Result<(), StoreError> {
+async fn insert(connection: &mut DbConnection, squad: &Squad) -> Result<(), StoreError> {
     let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     sqlx::query(
         "INSERT INTO squads (id, principal, state_mode, execution_mode, delay_ms, timeout_ms, metadata, created_at) \
@@ -177,7 +177,7 @@ async fn insert(connection: &mut SqliteConnection, squad: &Squad) -> Result<(), 
 }
 
 async fn by_key(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     key: Option<&RequestKey>,
 ) -> Result<Option<SquadId>, StoreError> {
     Ok(request_keys::find(connection, key).await?.map(SquadId))

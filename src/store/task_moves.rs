@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
 
+use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 use super::{Store, journal, task_rows, tasks, words};
@@ -166,7 +166,7 @@ impl Store {
 
 /// False when the agent is not working on the task.
 async fn claim_as(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     task: TaskId,
     claim: Option<&Claim>,
 ) -> Result<bool, sqlx::Error> {
@@ -186,7 +186,7 @@ async fn claim_as(
 
 /// Ends what an agent that is no more was to do.
 pub(super) async fn end_all(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
@@ -198,7 +198,7 @@ pub(super) async fn end_all(
 
 /// The first wish counts with its cause, so that its deadlines hold; a later one may only allow more.
 pub(super) async fn ask_to_cancel(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     task: TaskId,
     cancel: Cancel,
 ) -> Result<(), sqlx::Error> {
@@ -222,7 +222,7 @@ pub(super) async fn ask_to_cancel(
 
 /// Ends a task that the agent never had.
 pub(super) async fn end_waiting(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     task: Task,
     cancel: Cancel,
 ) -> Result<(), sqlx::Error> {
@@ -232,7 +232,7 @@ pub(super) async fn end_waiting(
 }
 
 pub(super) async fn note_move(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
     moved: &TaskMove,
 ) -> Result<(), sqlx::Error> {
@@ -251,7 +251,7 @@ pub(super) async fn note_move(
 }
 
 async fn end(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     mut task: Task,
     (reason, state): (&str, TaskState),
     at: DateTime<Utc>,
@@ -262,7 +262,7 @@ async fn end(
     note_move(connection, task.entry.agent_id, &move_of(&task, reason, at)).await
 }
 
-async fn write(connection: &mut SqliteConnection, task: &Task, at: DateTime<Utc>) -> Result<(), sqlx::Error> {
+async fn write(connection: &mut DbConnection, task: &Task, at: DateTime<Utc>) -> Result<(), sqlx::Error> {
     sqlx::query(
         "UPDATE journal SET state = $1, outcome = $2, needs_user_attention = $3, generation = $4, ended_at = $5 \
          WHERE id = $6",

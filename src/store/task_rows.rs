@@ -1,9 +1,9 @@
 //! How a task is written to and read from its two rows: its line in the journal and its delivery.
 
 use chrono::TimeDelta;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{FromRow, Row, Sqlite};
+use sqlx::{FromRow, Row};
 
+use super::db::{DbConnection, DbQuery, DbRow};
 use super::row::{Columns, micros, micros_if_any, unreadable};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::TaskId;
@@ -31,11 +31,9 @@ const UNSENT: &str = "unsent";
 const SENDING: &str = "sending";
 const TAKEN: &str = "taken";
 
-type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
-
 /// A new task's delivery; its line in the journal is there already.
 pub(super) async fn insert(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: TaskId,
     work: &TaskWork,
 ) -> Result<(), sqlx::Error> {
@@ -61,7 +59,7 @@ pub(super) async fn insert(
 /// Writes what the one who delivers may change: neither a cancel nor a claim, which others write meanwhile. A claim
 /// goes with its attempt.
 pub(super) async fn update(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     id: TaskId,
     work: &TaskWork,
 ) -> Result<(), sqlx::Error> {
@@ -95,7 +93,7 @@ pub(super) async fn update(
 }
 
 /// The five columns of a delivery: step, channel, at, base_message, is_answered.
-fn bind_delivery(query: Query<'_>, delivery: Delivery) -> Query<'_> {
+fn bind_delivery(query: DbQuery<'_>, delivery: Delivery) -> DbQuery<'_> {
     let (step, way, answered) = match delivery {
         Delivery::Unsent => (UNSENT, None, false),
         Delivery::Sending { channel, at, base, is_answered } => {
@@ -111,7 +109,7 @@ fn bind_delivery(query: Query<'_>, delivery: Delivery) -> Query<'_> {
         .bind(answered)
 }
 
-fn delivery_of(row: &SqliteRow) -> Result<Delivery, sqlx::Error> {
+fn delivery_of(row: &DbRow) -> Result<Delivery, sqlx::Error> {
     let step: &str = row.try_get("step")?;
     if step == UNSENT {
         return Ok(Delivery::Unsent);
@@ -125,19 +123,19 @@ fn delivery_of(row: &SqliteRow) -> Result<Delivery, sqlx::Error> {
     }
 }
 
-fn cancel_of(row: &SqliteRow) -> Result<Option<Cancel>, sqlx::Error> {
+fn cancel_of(row: &DbRow) -> Result<Option<Cancel>, sqlx::Error> {
     let Some(at) = row.time_if_any("cancel_at")? else { return Ok(None) };
     let by = row.id_if_any("cancel_by", TaskId)?;
     let cause = by.map_or(CancelCause::Request, CancelCause::Interrupt);
     Ok(Some(Cancel { at, cause, may_stop: row.try_get("cancel_may_stop")? }))
 }
 
-fn claim_of(row: &SqliteRow) -> Result<Option<Claim>, sqlx::Error> {
+fn claim_of(row: &DbRow) -> Result<Option<Claim>, sqlx::Error> {
     let Some(kind) = row.word_if_any("claim", ClaimKind::parse)? else { return Ok(None) };
     Ok(Some(Claim { kind, text: row.try_get("claim_text")?, at: row.time("claim_at")? }))
 }
 
-pub(super) fn verified_of(row: &SqliteRow) -> Result<Option<Verified>, sqlx::Error> {
+pub(super) fn verified_of(row: &DbRow) -> Result<Option<Verified>, sqlx::Error> {
     if !row.try_get::<bool, _>("verified")? {
         return Ok(None);
     }
@@ -149,8 +147,8 @@ pub(super) fn verified_of(row: &SqliteRow) -> Result<Option<Verified>, sqlx::Err
     }))
 }
 
-impl FromRow<'_, SqliteRow> for Task {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Task {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         let work = TaskWork {
             origin: row.word("origin", TaskOrigin::parse)?,
             is_urgent: row.try_get("is_urgent")?,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
 
+use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::Columns;
 use super::task_moves::{ask_to_cancel, end_waiting, note_move};
@@ -215,7 +215,7 @@ impl Store {
 }
 
 /// A new task with its delivery and its first state.
-pub(super) async fn insert(connection: &mut SqliteConnection, task: &Task) -> Result<(), StoreError> {
+pub(super) async fn insert(connection: &mut DbConnection, task: &Task) -> Result<(), StoreError> {
     journal::insert(connection, std::slice::from_ref(&task.entry)).await?;
     task_rows::insert(connection, task.id, &task.work).await?;
     let first = TaskMove {
@@ -228,18 +228,12 @@ pub(super) async fn insert(connection: &mut SqliteConnection, task: &Task) -> Re
     Ok(note_move(connection, task.entry.agent_id, &first).await?)
 }
 
-pub(super) async fn by_id(
-    connection: &mut SqliteConnection,
-    id: TaskId,
-) -> Result<Option<Task>, sqlx::Error> {
+pub(super) async fn by_id(connection: &mut DbConnection, id: TaskId) -> Result<Option<Task>, sqlx::Error> {
     sqlx::query_as(select_tasks!("WHERE j.id = $1")).bind(id.0).fetch_optional(connection).await
 }
 
 /// What has not ended, in the order in which it is done; what runs beside the agent comes last.
-pub(super) async fn open_of(
-    connection: &mut SqliteConnection,
-    agent: AgentId,
-) -> Result<Vec<Task>, sqlx::Error> {
+pub(super) async fn open_of(connection: &mut DbConnection, agent: AgentId) -> Result<Vec<Task>, sqlx::Error> {
     sqlx::query_as(select_tasks!(
         "WHERE j.agent_id = $1 AND j.ended_at IS NULL ORDER BY CASE WHEN d.origin = 'run' THEN 2 \
          WHEN j.state = 'queued' THEN 1 ELSE 0 END, j.created_at, j.id"
@@ -250,13 +244,13 @@ pub(super) async fn open_of(
 }
 
 /// An agent may be deleted between the caller's look at it and the acceptance.
-async fn require_live(connection: &mut SqliteConnection, agent: AgentId) -> Result<(), StoreError> {
+async fn require_live(connection: &mut DbConnection, agent: AgentId) -> Result<(), StoreError> {
     let live = sqlx::query("SELECT 1 FROM agents WHERE id = $1 AND deleted_at IS NULL").bind(agent.0);
     live.fetch_optional(connection).await?.map(drop).ok_or(StoreError::Missing("agent"))
 }
 
 async fn by_key(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     key: Option<&RequestKey>,
 ) -> Result<Option<TaskAccepted>, StoreError> {
     let Some(id) = request_keys::find(connection, key).await? else { return Ok(None) };

@@ -1,11 +1,11 @@
 //! Tokens: known by their hash only, and dead with the token they hang under.
 
 use chrono::{DateTime, Utc};
-use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any};
 use crate::domain::access::AllowedProjects;
@@ -128,13 +128,13 @@ fn names_of(projects: &AllowedProjects) -> Option<&Vec<String>> {
     }
 }
 
-fn projects_of(row: &SqliteRow) -> Result<AllowedProjects, sqlx::Error> {
+fn projects_of(row: &DbRow) -> Result<AllowedProjects, sqlx::Error> {
     let names: Option<Json<Vec<String>>> = row.try_get("projects")?;
     Ok(names.map_or(AllowedProjects::All, |Json(names)| AllowedProjects::Only(names)))
 }
 
-impl FromRow<'_, SqliteRow> for TokenRecord {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for TokenRecord {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.id("id", TokenId)?,
             kind: row.word("kind", RoleKind::parse)?,

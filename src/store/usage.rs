@@ -1,10 +1,10 @@
 //! What agents have used: counters that only grow, and what each day added to them.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
 use super::Store;
+use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::journal_window::day_of;
 use super::row::{Columns, count, micros};
@@ -97,7 +97,7 @@ impl Store {
 
     /// The totals of every live agent that has any.
     pub async fn usage_live(&self) -> Result<Vec<(AgentId, UsageTotal)>, StoreError> {
-        let rows: Vec<SqliteRow> = sqlx::query(select_totals!(
+        let rows: Vec<DbRow> = sqlx::query(select_totals!(
             "d.agent_id,",
             "JOIN agents a ON a.id = d.agent_id WHERE a.deleted_at IS NULL GROUP BY d.agent_id, d.spender \
              ORDER BY d.agent_id"
@@ -127,7 +127,7 @@ impl Store {
 
 /// None when the agent is unknown.
 async fn count_one(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     told: &UsageTold,
     at: DateTime<Utc>,
 ) -> Result<Option<Step>, sqlx::Error> {
@@ -148,7 +148,7 @@ async fn count_one(
     Ok(Some(step))
 }
 
-async fn mark_of(connection: &mut SqliteConnection, told: &UsageTold) -> Result<Option<Mark>, sqlx::Error> {
+async fn mark_of(connection: &mut DbConnection, told: &UsageTold) -> Result<Option<Mark>, sqlx::Error> {
     let row = sqlx::query(
         "SELECT generation, input_tokens, output_tokens, cost_micros, unknown_runs FROM usage_counters \
          WHERE agent_id = $1 AND source = $2",
@@ -157,11 +157,7 @@ async fn mark_of(connection: &mut SqliteConnection, told: &UsageTold) -> Result<
     row.map(|row| Ok(Mark { generation: row.try_get("generation")?, highest: figures(&row)? })).transpose()
 }
 
-async fn keep_mark(
-    connection: &mut SqliteConnection,
-    told: &UsageTold,
-    mark: &Mark,
-) -> Result<(), sqlx::Error> {
+async fn keep_mark(connection: &mut DbConnection, told: &UsageTold, mark: &Mark) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens, cost_micros, unknown_runs) \
          VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (agent_id, source) DO UPDATE SET \
@@ -182,7 +178,7 @@ async fn keep_mark(
 }
 
 async fn add(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
     agent: AgentId,
     (day, spender): (i64, Spender),
     added: &Figures,
@@ -208,16 +204,12 @@ async fn add(
     .map(drop)
 }
 
-async fn total_of(connection: &mut SqliteConnection, agent: AgentId) -> Result<UsageTotal, sqlx::Error> {
+async fn total_of(connection: &mut DbConnection, agent: AgentId) -> Result<UsageTotal, sqlx::Error> {
     let query = sqlx::query_as(select_totals!("", "WHERE d.agent_id = $1 GROUP BY d.spender"));
     Ok(sum(&query.bind(agent.0).fetch_all(connection).await?))
 }
 
-async fn day_total(
-    connection: &mut SqliteConnection,
-    agent: AgentId,
-    day: i64,
-) -> Result<Figures, sqlx::Error> {
+async fn day_total(connection: &mut DbConnection, agent: AgentId, day: i64) -> Result<Figures, sqlx::Error> {
     let query = sqlx::query_as(select_totals!("", "WHERE d.agent_id = $1 AND d.day = $2 GROUP BY d.spender"));
     let parts: Vec<Part> = query.bind(agent.0).bind(day).fetch_all(connection).await?;
     Ok(sum(&parts).all)
@@ -243,7 +235,7 @@ fn sum(parts: &[Part]) -> UsageTotal {
     parts.iter().fold(UsageTotal::default(), |total, part| part.added_to(&total))
 }
 
-fn figures(row: &SqliteRow) -> Result<Figures, sqlx::Error> {
+fn figures(row: &DbRow) -> Result<Figures, sqlx::Error> {
     Ok(Figures {
         input_tokens: count(row.try_get("input_tokens")?),
         output_tokens: count(row.try_get("output_tokens")?),
@@ -252,8 +244,8 @@ fn figures(row: &SqliteRow) -> Result<Figures, sqlx::Error> {
     })
 }
 
-impl FromRow<'_, SqliteRow> for Part {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for Part {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self { spender: row.word("spender", Spender::parse)?, figures: figures(row)? })
     }
 }

@@ -1,8 +1,8 @@
 //! What agents say of themselves while they have no task in hand.
 
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{FromRow, Row};
 
+use super::db::{DbConnection, DbRow};
 use super::row::{Columns, micros};
 use crate::domain::history::HistoryEntry;
 use crate::domain::id::AgentId;
@@ -13,7 +13,7 @@ use crate::domain::words::AppState;
 macro_rules! select_words {
     ($rest:literal) => {
         concat!(
-            "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.rowid, w.at FROM agent_words w ",
+            "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.number, w.at FROM agent_words w ",
             "JOIN agents a ON a.id = w.agent_id WHERE NOT EXISTS (SELECT 1 ",
             "FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id ",
             "WHERE m.agent_id = w.agent_id AND m.sequence > w.sequence AND d.origin <> 'run') AND ",
@@ -24,17 +24,14 @@ macro_rules! select_words {
 
 struct OfAgent(AgentId, Word);
 
-pub(super) async fn of(
-    connection: &mut SqliteConnection,
-    agent: AgentId,
-) -> Result<Option<Word>, sqlx::Error> {
+pub(super) async fn of(connection: &mut DbConnection, agent: AgentId) -> Result<Option<Word>, sqlx::Error> {
     let query = sqlx::query_as(select_words!("w.agent_id = $1")).bind(agent.0);
     let found: Option<OfAgent> = query.fetch_optional(connection).await?;
     Ok(found.map(|OfAgent(_, word)| word))
 }
 
 pub(super) async fn of_live(
-    connection: &mut SqliteConnection,
+    connection: &mut DbConnection,
 ) -> Result<impl Iterator<Item = (AgentId, Word)> + use<>, sqlx::Error> {
     let query = sqlx::query_as(select_words!("a.deleted_at IS NULL"));
     let found: Vec<OfAgent> = query.fetch_all(connection).await?;
@@ -42,13 +39,13 @@ pub(super) async fn of_live(
 }
 
 /// Keeps the newest word only.
-pub(super) async fn keep(
-    connection: &mut SqliteConnection,
-    report: &HistoryEntry,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn keep(connection: &mut DbConnection, report: &HistoryEntry) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "INSERT OR REPLACE INTO agent_words (agent_id, state, text, is_question, generation, sequence, at) \
-         VALUES ($1, $2, $3, $4, $5, COALESCE((SELECT max(sequence) FROM task_moves WHERE agent_id = $1), 0), $6)",
+        "INSERT INTO agent_words (agent_id, state, text, is_question, generation, sequence, at, number) \
+         VALUES ($1, $2, $3, $4, $5, COALESCE((SELECT max(sequence) FROM task_moves WHERE agent_id = $1), 0), $6, 1) \
+         ON CONFLICT (agent_id) DO UPDATE SET state = excluded.state, text = excluded.text, \
+         is_question = excluded.is_question, generation = excluded.generation, sequence = excluded.sequence, \
+         at = excluded.at, number = agent_words.number + 1",
     )
     .bind(report.agent_id.0)
     .bind(&report.state)
@@ -61,15 +58,14 @@ pub(super) async fn keep(
     .map(drop)
 }
 
-impl FromRow<'_, SqliteRow> for OfAgent {
-    fn from_row(row: &SqliteRow) -> Result<Self, sqlx::Error> {
+impl FromRow<'_, DbRow> for OfAgent {
+    fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         let word = Word {
             state: AppState::from_word(row.try_get("state")?),
             text: row.try_get("text")?,
             is_question: row.try_get("is_question")?,
             generation: row.try_get("generation")?,
-            // A word replaces the one before by a row with a greater id.
-            number: row.try_get("rowid")?,
+            number: row.try_get("number")?,
             at: row.time("at")?,
         };
         Ok(Self(row.id("agent_id", AgentId)?, word))

@@ -159,6 +159,32 @@ fn confined_crates_stay_where_they_belong() {
     complain(&problems);
 }
 
+/// Words of one database: its types, and SQL that no other understands.
+const OF_ONE_DATABASE: &[&str] = &[
+    "sqlx::sqlite",
+    "PRAGMA",
+    "sqlite_",
+    "VACUUM",
+    "rowid",
+    " OR REPLACE",
+    " OR IGNORE",
+    "IFNULL",
+    "BEGIN ",
+];
+
+#[test]
+fn one_file_of_the_store_knows_which_database_it_is() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|source| source.layer == "store") {
+        let is_free = source.path.ends_with("store/db.rs") || source.path.ends_with("store/migrate_tests.rs");
+        let code = code(source.text.split("#[cfg(test)]").next().unwrap_or_default());
+        for word in OF_ONE_DATABASE.iter().filter(|word| !is_free && code.contains(**word)) {
+            problems.push(format!("{}: {word}", source.path.display()));
+        }
+    }
+    complain(&problems);
+}
+
 #[test]
 fn every_file_says_in_one_sentence_why_it_exists() {
     let is_missing = |source: &Source| {
