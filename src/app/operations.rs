@@ -101,7 +101,7 @@ impl Fleet {
             self.audited(&deed, accepted, |(listed, _)| Some(listed.operation.id)).await?;
         point("cancel.accepted");
         self.nudge_operations();
-        let agent = listed.operation.agent_id;
+        let agent = listed.operation.agent_id();
         let settled = self.await_operation(awaited, agent, request.wait);
         self.while_admitted(caller, settled).await?;
         let id = listed.operation.id;
@@ -160,7 +160,7 @@ impl Fleet {
 
     /// What was made of it has no work yet that could be saved.
     async fn create_take_back(&self, deed: &Deed<'_>, create: &Operation) -> Result<OperationId, Error> {
-        let state = self.state_of(create.agent_id).await?;
+        let state = self.state_of(create.agent_id()).await?;
         let target = Some(state.agent.name.to_string());
         let taken_back = Deed { caller: deed.caller, action: Action::AgentDelete, target };
         let no_key = None;
@@ -169,13 +169,13 @@ impl Fleet {
     }
 
     async fn has_workspace(&self, operation: &Operation) -> Result<bool, Error> {
-        let agent = self.store().agent_by_id(operation.agent_id).await?;
+        let agent = self.store().agent_by_id(operation.agent_id()).await?;
         Ok(agent.is_some_and(|agent| agent.workspace_id.is_some()))
     }
 
     fn target_of_listed<'a>(&self, listed: &'a ListedOperation) -> AgentTarget<'a> {
         AgentTarget {
-            id: listed.operation.agent_id,
+            id: listed.operation.agent_id(),
             project: &listed.project,
             kind: self.role_kind_or_coding(&listed.role),
             created_by: listed.created_by.as_deref(),

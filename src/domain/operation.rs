@@ -11,7 +11,7 @@ use super::word_enum::word_enum;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     pub id: OperationId,
-    pub agent_id: AgentId,
+    pub subject: Subject,
     pub kind: OperationKind,
     pub state: OperationState,
     pub progress: Progress,
@@ -23,6 +23,12 @@ pub struct Operation {
     pub cancel: Option<CancelRequest>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+}
+
+/// What an operation acts on. Whatever it is belongs to one agent, whose operations run one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Agent(AgentId),
 }
 
 word_enum! {
@@ -88,11 +94,36 @@ impl OperationState {
     }
 }
 
+impl Subject {
+    /// The agent that it is or belongs to.
+    pub fn agent_id(self) -> AgentId {
+        match self {
+            Self::Agent(id) => id,
+        }
+    }
+}
+
+impl From<AgentId> for Subject {
+    fn from(id: AgentId) -> Self {
+        Self::Agent(id)
+    }
+}
+
 impl Operation {
-    pub fn accepted(agent_id: AgentId, kind: OperationKind, principal: &str, now: DateTime<Utc>) -> Self {
+    /// The agent in whose line it waits.
+    pub fn agent_id(&self) -> AgentId {
+        self.subject.agent_id()
+    }
+
+    pub fn accepted(
+        subject: impl Into<Subject>,
+        kind: OperationKind,
+        principal: &str,
+        now: DateTime<Utc>,
+    ) -> Self {
         Self {
             id: OperationId::fresh(),
-            agent_id,
+            subject: subject.into(),
             kind,
             state: OperationState::Pending,
             progress: Progress::Accepted,

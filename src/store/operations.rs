@@ -9,7 +9,9 @@ use super::row::{Columns, micros, micros_if_any, unreadable};
 use super::sightings::is_being_deleted;
 use super::{RequestKey, Store, request_keys, rescues, sightings};
 use crate::domain::id::{AgentId, OperationId};
-use crate::domain::operation::{CancelRequest, Failure, Operation, OperationKind, OperationState, Progress};
+use crate::domain::operation::{
+    CancelRequest, Failure, Operation, OperationKind, OperationState, Progress, Subject,
+};
 
 /// How an operation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl Store {
         if let Some(earlier) = by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
         }
-        if is_being_deleted(&mut tx, operation.agent_id).await? {
+        if is_being_deleted(&mut tx, operation.agent_id()).await? {
             return Err(StoreError::BeingDeleted);
         }
         insert(&mut tx, operation).await?;
@@ -129,7 +131,7 @@ impl Store {
         let operation = by_id(&mut tx, id).await?.ok_or(StoreError::Missing("operation"))?;
         // Nothing of the agent may have changed, but readers of changes are told.
         if ended.rows_affected() == 1 && matches!(end, OperationEnd::Canceled(_)) {
-            sightings::touch(&mut tx, operation.agent_id).await?;
+            sightings::touch(&mut tx, operation.agent_id()).await?;
         }
         tx.commit().await?;
         Ok(ended.rows_affected() == 1)
@@ -240,7 +242,7 @@ pub(super) async fn open_delete(
 
 pub(super) async fn insert(connection: &mut DbConnection, operation: &Operation) -> Result<(), StoreError> {
     let agents: i64 = sqlx::query_scalar("SELECT count(*) FROM agents WHERE id = $1")
-        .bind(operation.agent_id.0)
+        .bind(operation.agent_id().0)
         .fetch_one(&mut *connection)
         .await?;
     if agents == 0 {
@@ -253,7 +255,7 @@ pub(super) async fn insert(connection: &mut DbConnection, operation: &Operation)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
     )
     .bind(operation.id.0)
-    .bind(operation.agent_id.0)
+    .bind(operation.agent_id().0)
     .bind(operation.kind.word())
     .bind(operation.state.word());
     bind_progress(insert, operation.progress)
@@ -320,7 +322,7 @@ impl FromRow<'_, DbRow> for Operation {
     fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.id("id", OperationId)?,
-            agent_id: row.id("agent_id", AgentId)?,
+            subject: Subject::Agent(row.id("agent_id", AgentId)?),
             kind: row.word("kind", OperationKind::parse)?,
             state: row.word("state", OperationState::parse)?,
             progress: progress_of(row)?,

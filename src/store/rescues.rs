@@ -36,7 +36,7 @@ impl Store {
         if let Some(earlier) = operations::by_key(&mut tx, key).await? {
             return Ok(Accepted::Repeated(earlier));
         }
-        if let Some(open) = operations::open_delete(&mut tx, operation.agent_id).await? {
+        if let Some(open) = operations::open_delete(&mut tx, operation.agent_id()).await? {
             request_keys::remember(&mut tx, key, open.id.0, operation.created_at).await?;
             tx.commit().await?;
             return Ok(Accepted::Repeated(open));

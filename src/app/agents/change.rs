@@ -53,10 +53,10 @@ impl Fleet {
         };
         point("change.accepted");
         self.nudge_operations();
-        let settled = self.await_operation(operation.id, operation.agent_id, request.wait);
+        let settled = self.await_operation(operation.id, operation.agent_id(), request.wait);
         self.while_admitted(deed.caller, settled).await?;
         let cursor = self.board().revision();
-        let agent = self.state_of(operation.agent_id).await?;
+        let agent = self.state_of(operation.agent_id()).await?;
         let ended = self.store().operation_by_id(operation.id).await?.unwrap_or_else(|| operation.clone());
         let (name, status) = (&agent.agent.name, agent.agent.sighting.status);
         let awaited = self.health().now().awaited().filter(|_| !ended.state.is_ended());

@@ -42,7 +42,7 @@ impl Fleet {
         point("create.accepted");
         self.nudge_operations();
         self.early_failure(&deed, &accepted.operation).await?;
-        let settled = self.await_operation(accepted.operation.id, accepted.operation.agent_id, wait);
+        let settled = self.await_operation(accepted.operation.id, accepted.operation.agent_id(), wait);
         self.while_admitted(caller, settled).await?;
         self.created(accepted).await
     }
@@ -108,7 +108,7 @@ impl Fleet {
 
     /// What an earlier request with the same key made.
     async fn created_before(&self, operation: Operation, request: &CreateAgent) -> Result<Created, Error> {
-        let name = self.state_of(operation.agent_id).await?.agent.name.clone();
+        let name = self.state_of(operation.agent_id()).await?.agent.name.clone();
         Ok(Created { name, operation, warnings: warnings_of(request), is_repeat: true })
     }
 
@@ -140,14 +140,14 @@ impl Fleet {
     /// Waits a moment for Coder's first word: a create it refuses leaves no agent behind, only the error.
     async fn early_failure(&self, deed: &Deed<'_>, operation: &Operation) -> Result<(), Error> {
         let Some(ended) = self.operation_settled(operation.id, EARLY_ANSWER).await? else { return Ok(()) };
-        let agent = self.store().agent_by_id(operation.agent_id).await?;
+        let agent = self.store().agent_by_id(operation.agent_id()).await?;
         let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
         match ended.failure {
             Some(failure) if ended.state == OperationState::Failed && never_was => {
                 // The trail keeps what the store forgets.
                 self.audit_failure(deed, operation.id, &failure).await?;
-                self.store().agent_discard(operation.agent_id).await?;
-                self.board_refresh(operation.agent_id).await?;
+                self.store().agent_discard(operation.agent_id()).await?;
+                self.board_refresh(operation.agent_id()).await?;
                 Err(Error::Operation(failure))
             }
             Some(_) | None => Ok(()),
@@ -156,7 +156,7 @@ impl Fleet {
 
     async fn created(&self, created: Created) -> Result<Mutation, Error> {
         let cursor = self.board().revision();
-        let agent = self.state_of(created.operation.agent_id).await?;
+        let agent = self.state_of(created.operation.agent_id()).await?;
         let name = &agent.agent.name;
         let message = match (created.is_repeat, agent.agent.sighting.status) {
             (true, _) => format!("agent '{name}' was created by an earlier call with this request_key"),

@@ -24,7 +24,7 @@ impl Fleet {
         let (state, operation) = self.audited(&deed, accepted, |(_, operation)| Some(operation.id)).await?;
         point("delete.accepted");
         self.nudge_operations();
-        let settled = self.await_operation(operation.id, operation.agent_id, request.wait);
+        let settled = self.await_operation(operation.id, operation.agent_id(), request.wait);
         self.while_admitted(caller, settled).await?;
         let ended = self.store().operation_by_id(operation.id).await?;
         let name = state.agent.name.clone();

@@ -66,7 +66,7 @@ impl Fleet {
         let has_queue = self.0.slots.in_use().queued > 0;
         let mut open = self.store().operations_open().await.map_err(told)?;
         let mut seen = std::collections::HashSet::new();
-        open.retain(|operation| seen.insert(operation.agent_id));
+        open.retain(|operation| seen.insert(operation.agent_id()));
         let stands_still = |operation: &&Operation| {
             let waits = operation.state == OperationState::Pending && has_queue;
             operation.updated_at < stale && !waits

@@ -48,7 +48,7 @@ impl Fleet {
             running.overtake(operation);
         }
         for operation in open {
-            if seen.insert(operation.agent_id) {
+            if seen.insert(operation.agent_id()) {
                 running.begin(self.clone(), operation);
             }
         }
@@ -63,18 +63,19 @@ impl Fleet {
         let (mut ended, mut held_up) = (HashSet::new(), HashSet::new());
         for (position, delete) in open.iter().enumerate() {
             let mut earlier = open.iter().take(position);
-            if delete.kind == OperationKind::Delete && earlier.any(|other| other.agent_id == delete.agent_id)
+            if delete.kind == OperationKind::Delete
+                && earlier.any(|other| other.agent_id() == delete.agent_id())
             {
-                match self.store().operations_cancel_before(delete.id, delete.agent_id, Utc::now()).await {
+                match self.store().operations_cancel_before(delete.id, delete.agent_id(), Utc::now()).await {
                     Ok(overtaken) => ended.extend(overtaken),
                     Err(error) => {
-                        held_up.insert(delete.agent_id);
+                        held_up.insert(delete.agent_id());
                         errors.push(error.into());
                     }
                 }
             }
         }
-        open.retain(|operation| !ended.contains(&operation.id) && !held_up.contains(&operation.agent_id));
+        open.retain(|operation| !ended.contains(&operation.id) && !held_up.contains(&operation.agent_id()));
         open
     }
 }
@@ -96,13 +97,13 @@ impl Fleet {
                 left.push(operation);
                 continue;
             }
-            let agent = operation.agent_id;
+            let agent = operation.agent_id();
             if let Err(error) = self.end_unsent(operation).await {
                 held_up.insert(agent);
                 errors.push(error);
             }
         }
-        left.retain(|operation| !held_up.contains(&operation.agent_id));
+        left.retain(|operation| !held_up.contains(&operation.agent_id()));
         left
     }
 }
@@ -110,7 +111,7 @@ impl Fleet {
 impl Running {
     /// Is it under way? One that was begun before its cancel was asked for ends at its next safe point.
     fn recall(&mut self, operation: &Operation) -> bool {
-        let begun = self.handle(&operation.agent_id).filter(|begun| begun.id == operation.id);
+        let begun = self.handle(&operation.agent_id()).filter(|begun| begun.id == operation.id);
         let Some(begun) = begun else { return false };
         if operation.cancel.is_some() && !begun.is_canceled {
             begun.token.cancel();
@@ -122,12 +123,12 @@ impl Running {
         let token = self.stop().child_token();
         let (id, is_canceled) = (operation.id, operation.cancel.is_some());
         let begun = Begun { id, token: token.clone(), is_canceled };
-        self.start_with(operation.agent_id, begun, async move { fleet.perform(operation, token).await });
+        self.start_with(operation.agent_id(), begun, async move { fleet.perform(operation, token).await });
     }
 
     /// Ends whatever else runs for the agent of a delete, at its next safe point.
     fn overtake(&mut self, delete: &Operation) {
-        if let Some(begun) = self.handle(&delete.agent_id).filter(|begun| begun.id != delete.id) {
+        if let Some(begun) = self.handle(&delete.agent_id()).filter(|begun| begun.id != delete.id) {
             begun.token.cancel();
         }
     }

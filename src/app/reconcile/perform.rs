@@ -95,7 +95,7 @@ impl Fleet {
 
     /// None when the agent was discarded with all that hung on it.
     async fn work_of(&self, operation: Operation) -> Result<Option<Work>, Error> {
-        let Some(agent) = self.store().agent_by_id(operation.agent_id).await? else { return Ok(None) };
+        let Some(agent) = self.store().agent_by_id(operation.agent_id()).await? else { return Ok(None) };
         let rescue = match operation.kind {
             OperationKind::Delete => self.store().rescue_of(operation.id).await?,
             OperationKind::Create | OperationKind::Start => None,
