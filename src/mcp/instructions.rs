@@ -1,6 +1,8 @@
 //! What the server tells a client about itself: the part of its caller, by the names of the caller's own tools.
 
-use super::tools::Toolsets;
+use rmcp::model::Tool;
+
+use super::tools::is_tool;
 use crate::domain::access::Principal;
 use crate::domain::role::RoleKind;
 
@@ -19,13 +21,8 @@ const WORKING: &str = include_str!("instructions/working.md");
 const RESULTS: &str = include_str!("instructions/results.md");
 
 /// The instructions for this caller. A line that names a tool the caller is not offered is left out.
-pub(super) fn of(principal: &Principal, toolsets: &Toolsets) -> String {
-    let is_offered = |word: &str| {
-        let mut own = toolsets.tools().filter(|entry| entry.action.is_offered_to(principal));
-        own.any(|entry| entry.tool.name == word)
-    };
-    let all = Toolsets::all();
-    let is_tool = |word: &str| all.tools().any(|entry| entry.tool.name == word);
+pub(super) fn of(principal: &Principal, offered: &[Tool]) -> String {
+    let is_offered = |word: &str| offered.iter().any(|tool| tool.name == word);
     let lines = parts(principal).iter().flat_map(|part| part.lines());
     let kept = lines.filter(|line| words(line).filter(|word| is_tool(word)).all(is_offered));
     kept.collect::<Vec<_>>().join("\n")

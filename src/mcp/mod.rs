@@ -1,6 +1,6 @@
 //! The MCP surface: what a client may see and call, by the principal of each request.
 //!
-//! `tools` is the table of tools, `transport` serves it over HTTP, `bridge` carries stdio to that HTTP.
+//! `source` is where tools come from, `tools` the table of our own, `transport` serves it over HTTP, `bridge` carries stdio to that HTTP.
 //! Nothing here decides or remembers anything: a request stands alone, and `app` does the work.
 
 pub mod bridge;
@@ -9,29 +9,32 @@ mod error;
 mod fit;
 mod instructions;
 mod schema;
+mod source;
 pub mod tools;
 pub mod transport;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use http::request::Parts;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, DiscoverResult,
-    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
+    DiscoverResult, Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 
 use crate::app::Fleet;
 use crate::app::caller::{Caller, Surface};
-use crate::app::error::Error;
 use crate::domain::access::Principal;
 use crate::domain::directory::{HEADER, heard};
 use crate::domain::provision::CLIENT_SERVER;
 use crate::domain::text::cut;
 use call::Call;
-use tools::Toolsets;
+use source::ToolSource;
+use tools::{BuiltIn, Toolsets};
 
 pub const SERVER_NAME: &str = CLIENT_SERVER;
 
@@ -42,12 +45,44 @@ const SHOWN_NAME_CHARS: usize = 80;
 #[derive(Debug, Clone)]
 pub struct FleetServer {
     fleet: Fleet,
-    toolsets: Toolsets,
+    /// Where two have a tool of one name, the first one's is called.
+    sources: Vec<Arc<dyn ToolSource>>,
 }
 
 impl FleetServer {
     fn new(fleet: Fleet, toolsets: Toolsets) -> Self {
-        Self { fleet, toolsets }
+        let built_in = BuiltIn::new(fleet.clone(), toolsets);
+        Self { fleet, sources: vec![Arc::new(built_in)] }
+    }
+
+    async fn offered(&self, principal: &Principal) -> Vec<Tool> {
+        let mut offered = Vec::new();
+        for source in &self.sources {
+            offered.extend(source.list(principal).await);
+        }
+        offered
+    }
+
+    async fn instructions(&self, context: &RequestContext<RoleServer>) -> Result<String, ErrorData> {
+        let principal = principal_of(context)?;
+        Ok(instructions::of(principal, &self.offered(principal).await))
+    }
+
+    async fn answer(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let (principal, directory) = (principal_of(context)?.clone(), directory_of(context));
+        let caller = Caller { principal, surface: Surface::Mcp, directory };
+        for source in &self.sources {
+            let call = Call::new(self.fleet.clone(), caller.clone(), context);
+            if let Some(result) = source.call(name, arguments.clone(), call).await {
+                return Ok(result);
+            }
+        }
+        Err(ErrorData::invalid_params(format!("there is no tool '{}'", cut(name, SHOWN_NAME_CHARS)), None))
     }
 }
 
@@ -63,14 +98,14 @@ impl ServerHandler for FleetServer {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let instructions = instructions::of(principal_of(&context)?, &self.toolsets);
+        let instructions = self.instructions(&context).await?;
         context.peer.set_peer_info(request.clone());
         Ok(self.negotiate_initialize(&request)?.with_instructions(instructions))
     }
 
     /// Clients keep it for this caller alone, since the instructions depend on the caller.
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        let instructions = instructions::of(principal_of(&context)?, &self.toolsets);
+        let instructions = self.instructions(&context).await?;
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, self.get_info().with_instructions(instructions)))
     }
@@ -80,10 +115,7 @@ impl ServerHandler for FleetServer {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let principal = principal_of(&context)?;
-        let offered = self.toolsets.tools().filter(|entry| entry.action.is_offered_to(principal));
-        let mode = self.fleet.squad_state_mode();
-        let tools = offered.map(|entry| entry.shown(mode)).collect();
+        let tools = self.offered(principal_of(&context)?).await;
         // The list depends on who asks, so nobody in between may keep it for others.
         Ok(ListToolsResult::with_all_items(tools).with_cache_scope(CacheScope::Private).with_ttl_ms(0))
     }
@@ -93,13 +125,8 @@ impl ServerHandler for FleetServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let (principal, directory) = (principal_of(&context)?.clone(), directory_of(&context));
-        let caller = Caller { principal, surface: Surface::Mcp, directory };
-        let Some(entry) = self.toolsets.tools().find(|entry| entry.tool.name == request.name) else {
-            return Err(unknown_tool(&request.name));
-        };
-        let call = Call::new(self.fleet.clone(), caller, &context);
-        Ok(entry.answer(call, request.arguments.unwrap_or_default()).await.into())
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        Ok(self.answer(&request.name, arguments, &context).await?.into())
     }
 
     /// A call whose arguments are not even an object arrives here, since it is no well-formed `tools/call`.
@@ -113,11 +140,9 @@ impl ServerHandler for FleetServer {
         let Some(name) = named.filter(|_| request.method == "tools/call") else {
             return Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "method not found", None));
         };
-        if !self.toolsets.tools().any(|entry| entry.tool.name == name) {
-            return Err(unknown_tool(name));
-        }
-        let refusal = Error::invalid("arguments", "arguments is not an object");
-        let result = serde_json::to_value(error::answer(&refusal, name));
+        // Refused as no object, whatever they are: nothing of a malformed call is carried out.
+        let arguments = Value::Null;
+        let result = serde_json::to_value(self.answer(name, arguments, &context).await?);
         result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }
@@ -134,8 +159,4 @@ fn principal_of(context: &RequestContext<RoleServer>) -> Result<&Principal, Erro
 fn directory_of(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     let headers = &context.extensions.get::<Parts>()?.headers;
     headers.get(HEADER).map(|value| heard(value.as_bytes()))
-}
-
-fn unknown_tool(name: &str) -> ErrorData {
-    ErrorData::invalid_params(format!("there is no tool '{}'", cut(name, SHOWN_NAME_CHARS)), None)
 }

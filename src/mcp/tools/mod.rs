@@ -9,6 +9,7 @@ mod operations;
 mod squads;
 mod tasks;
 
+use std::future::ready;
 use std::sync::{Arc, LazyLock};
 
 use futures_util::future::BoxFuture;
@@ -22,8 +23,10 @@ use super::call::Call;
 use super::error;
 use super::fit::{self, Fit};
 use super::schema;
+use super::source::ToolSource;
+use crate::app::Fleet;
 use crate::app::error::Error;
-use crate::domain::access::Action;
+use crate::domain::access::{Action, Principal};
 use crate::domain::squad::StateMode;
 use crate::view::request;
 
@@ -55,6 +58,13 @@ pub struct Toolsets(Vec<Toolset>);
 #[error("'{0}' is not a toolset; there are: fleet, squads, spawner, reviews, router")]
 pub struct UnknownToolset(String);
 
+/// The fleet's own tools, as far as they are switched on.
+#[derive(Debug)]
+pub(super) struct BuiltIn {
+    fleet: Fleet,
+    toolsets: Toolsets,
+}
+
 /// What a tool says of itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct About {
@@ -79,9 +89,9 @@ pub(super) enum Effect {
 }
 
 /// One tool.
-pub(super) struct Entry {
-    pub(super) action: Action,
-    pub(super) tool: Tool,
+struct Entry {
+    action: Action,
+    tool: Tool,
     run: Run,
 }
 
@@ -118,8 +128,39 @@ impl Toolsets {
         words.iter().map(named).collect::<Result<_, _>>().map(Self)
     }
 
-    pub(super) fn tools(&self) -> impl Iterator<Item = &'static Entry> {
+    fn tools(&self) -> impl Iterator<Item = &'static Entry> {
         TOOLS.iter().filter(|(toolset, _)| self.0.contains(toolset)).map(|(_, entry)| entry)
+    }
+}
+
+/// Is this the name of a tool of ours, switched on or not?
+pub(super) fn is_tool(name: &str) -> bool {
+    TOOLS.iter().any(|(_, entry)| entry.tool.name == name)
+}
+
+impl BuiltIn {
+    pub(super) fn new(fleet: Fleet, toolsets: Toolsets) -> Self {
+        Self { fleet, toolsets }
+    }
+}
+
+impl ToolSource for BuiltIn {
+    fn list<'a>(&'a self, principal: &'a Principal) -> BoxFuture<'a, Vec<Tool>> {
+        let mode = self.fleet.squad_state_mode();
+        let offered = self.toolsets.tools().filter(|entry| entry.action.is_offered_to(principal));
+        Box::pin(ready(offered.map(|entry| entry.shown(mode)).collect()))
+    }
+
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Value,
+        call: Call,
+    ) -> BoxFuture<'a, Option<CallToolResult>> {
+        Box::pin(async move {
+            let entry = self.toolsets.tools().find(|entry| entry.tool.name == name)?;
+            Some(entry.answer(call, arguments).await)
+        })
     }
 }
 
@@ -147,7 +188,7 @@ impl Entry {
     }
 
     /// The tool as clients see it: where members remember nothing, nothing speaks of conversations.
-    pub(super) fn shown(&self, mode: StateMode) -> Tool {
+    fn shown(&self, mode: StateMode) -> Tool {
         match (self.action, mode) {
             (Action::SquadRun | Action::SquadStatus, StateMode::Stateless) => {
                 let without = |schema: &Arc<JsonObject>| Arc::new(schema::without(CHAT, schema));
@@ -161,7 +202,7 @@ impl Entry {
     }
 
     /// The result of a call, good or bad, for the model to read.
-    pub(super) async fn answer(&self, call: Call, arguments: JsonObject) -> CallToolResult {
+    async fn answer(&self, call: Call, arguments: Value) -> CallToolResult {
         match self.result(call, arguments).await {
             Ok(value) => CallToolResult::structured(value),
             Err(refusal) => error::answer(&refusal, &self.tool.name),
@@ -169,7 +210,10 @@ impl Entry {
     }
 
     /// Whoever may not use the tool at all learns that, and nothing about its arguments.
-    async fn result(&self, call: Call, arguments: JsonObject) -> Result<Value, Error> {
+    async fn result(&self, call: Call, arguments: Value) -> Result<Value, Error> {
+        let Value::Object(arguments) = arguments else {
+            return Err(Error::invalid("arguments", "arguments is not an object"));
+        };
         let target = arguments.get("agent_name").and_then(Value::as_str);
         call.fleet.action_offered(&call.caller, self.action, target).await?;
         (self.run)(call, arguments).await
