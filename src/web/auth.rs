@@ -2,14 +2,12 @@
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
 use axum::middleware::Next;
 use axum::response::Response;
-use secrecy::SecretString;
 
 use super::WebState;
 use super::attempt::attempt_of;
+use super::credential;
 use super::problem::{AuthFault, Problem};
 use crate::app::Fleet;
 use crate::app::tokens::Refused;
@@ -28,9 +26,7 @@ pub(super) async fn authenticate(
     if OPEN_ROUTES.contains(&request.uri().path()) {
         return Ok(next.run(request).await);
     }
-    let token = bearer_token(request.headers())?;
-    // Nothing further in needs the header, so nothing further in can log or forward it.
-    request.headers_mut().remove(AUTHORIZATION);
+    let token = credential::take(request.headers_mut())?;
     match state.fleet.token_principal(&token).await? {
         Ok(principal) => {
             let open = begin(&state.open_requests, &principal)?;
@@ -58,16 +54,4 @@ async fn turn_away(fleet: &Fleet, refused: &Refused, request: Request) -> Proble
         fleet.refusal_record(refused, attempt_of(request).await).await;
     }
     AuthFault::InvalidToken(refused.reason).into()
-}
-
-fn bearer_token(headers: &HeaderMap) -> Result<SecretString, AuthFault> {
-    let mut given = headers.get_all(AUTHORIZATION).iter();
-    let header = given.next().ok_or(AuthFault::MissingToken)?;
-    let text = header.to_str().map_err(|_| AuthFault::MalformedHeader)?;
-    let (scheme, token) = text.split_once(' ').ok_or(AuthFault::MalformedHeader)?;
-    let is_one_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    if given.next().is_some() || !scheme.eq_ignore_ascii_case("bearer") || !is_one_token {
-        return Err(AuthFault::MalformedHeader);
-    }
-    Ok(SecretString::from(token))
 }

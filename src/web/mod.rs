@@ -8,6 +8,7 @@ mod attempt;
 mod auth;
 mod body_limit;
 mod caller;
+mod credential;
 mod health;
 mod mcp_body;
 mod metrics;
