@@ -11,10 +11,11 @@ impl Fleet {
     /// Did this leave nothing of the engine? False also when it cannot be told.
     pub(in crate::app) async fn engine_end(&self, state: &AgentState) -> bool {
         let Some(agent) = state.live.workspace_agent else { return false };
+        let inside = self.inside(agent, &state.agent.project);
         // A workspace that does not answer in time is passed over: the next step is harder.
         let limit = self.limits().signal_command;
         let command = Command { timeout: limit, ..Command::new(["sh", "-c", SCRIPT, "end"]) };
-        match tokio::time::timeout(limit, self.coder().exec(agent, &command)).await {
+        match tokio::time::timeout(limit, inside.exec(command)).await {
             Ok(Ok(output)) => output.stdout.trim_ascii() == b"gone",
             Ok(Err(error)) => {
                 tracing::debug!(agent.name = %state.agent.name, %error, "its engine could not be signaled");

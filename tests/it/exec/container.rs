@@ -8,9 +8,13 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use fleet_mcp::app::error::Code;
+use fleet_mcp::app::tasks::{CancelTask, StartTask};
 use fleet_mcp::coder::Deleted;
 use fleet_mcp::coder::exec::Command;
+use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::page::PageRequest;
+use fleet_mcp::domain::task::{Reached, WhenBusy};
+use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
 use super::fleet::{Home, new_run};
@@ -96,5 +100,28 @@ async fn the_runs_of_a_project_go_to_its_container() {
     let home = Home::with_project("container = 'dev'").await;
     let id = home.fleet().start_run(new_run(home.agent, "true")).await.unwrap();
     assert_eq!(home.fleet().run_show(id).await.unwrap().container.as_deref(), Some("dev"));
+    home.stop().await;
+}
+
+#[tokio::test]
+async fn the_signals_of_a_cancel_go_to_the_container_of_its_project() {
+    let home = Home::with_project("container = 'dev'").await;
+    let task = StartTask {
+        name: "one".to_owned(),
+        description: "sleep 600".to_owned(),
+        when_busy: WhenBusy::Reject,
+        timeout: None,
+        request: None,
+    };
+    home.fleet().task_start(&operator(), task).await.unwrap();
+    home.running.becomes("one", AgentStatus::Busy).await;
+    eventually("the engine runs", async || home.site.engines().len() == 1).await;
+    let runner = Pid::from_raw(home.site.runner().cast_signed()).unwrap();
+    kill_process(runner, Signal::STOP).unwrap();
+    let cancel = CancelTask { name: "one".to_owned(), all: false, escalate: false };
+    let canceled = home.fleet().task_cancel(&operator(), cancel).await.unwrap();
+    let n_engines = home.site.engines().len();
+    kill_process(runner, Signal::CONT).unwrap();
+    assert_eq!((canceled.reached, n_engines), (Reached::None, 1));
     home.stop().await;
 }
