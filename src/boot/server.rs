@@ -46,7 +46,6 @@ const RETRY: RetryPolicy = RetryPolicy {
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// After this long a shutdown stops waiting: what is left is in the record.
 const DRAIN_LIMIT: Duration = Duration::from_secs(25);
-const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Everything that runs, to be taken down together.
 struct Running {
@@ -280,13 +279,7 @@ fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router 
         open_requests: OpenRequests::default(),
         version: VERSION,
     };
-    let hosts = LOOPBACK_NAMES.iter().map(|name| (*name).to_owned()).chain(server.allowed_hosts.clone());
-    let options = TransportOptions {
-        allowed_hosts: hosts.collect(),
-        allowed_origins: server.allowed_origins.clone(),
-        shutdown: running.stop.clone(),
-        toolsets,
-    };
+    let options = TransportOptions { shutdown: running.stop.clone(), toolsets };
     let mcp = transport::service(running.fleet.clone(), options);
     web::guard(web::router(state.clone()).nest_service("/mcp", mcp), &state)
 }

@@ -1,8 +1,9 @@
-//! Answers the connections of a listener within bounds: how many are open, and how long each takes to send its request
-//! and to take its answer.
+//! Answers the connections of a listener within bounds: how many are open, how long each takes to send its request and
+//! to take its answer, and which Host and Origin it may carry.
 
 mod body;
 mod open;
+mod origin;
 mod progress;
 mod seats;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 pub use body::Held;
 pub use open::{OpenRequest, OpenRequests};
+pub use origin::{Access, Foreign};
 
 use body::Timed;
 use progress::Progress;

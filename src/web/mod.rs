@@ -29,9 +29,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::Fleet;
 use crate::serve::OpenRequests;
 
+pub use crate::serve::Access;
 pub use metrics::Metrics;
 pub use openapi::openapi;
-pub use origin::Access;
 
 /// What the handlers work with; clones share it.
 #[derive(Debug, Clone, FromRef)]

@@ -39,12 +39,7 @@ impl McpServer {
 /// Serves until the guard is dropped.
 pub(super) fn serve(listener: TcpListener, fleet: Fleet, toolsets: Toolsets) -> DropGuard {
     let shutdown = CancellationToken::new();
-    let options = TransportOptions {
-        allowed_hosts: Vec::new(),
-        allowed_origins: vec!["http://good.test".into()],
-        shutdown: shutdown.clone(),
-        toolsets,
-    };
+    let options = TransportOptions { shutdown: shutdown.clone(), toolsets };
     let app = Router::new()
         .nest_service("/mcp", service(fleet.clone(), options))
         .layer(from_fn_with_state(fleet, identify));

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{
     CoderStub, FaultProxy, Matches, Pace, Program, ProxyFault, Rule, When, eventually, server_file, stub,
@@ -50,6 +50,38 @@ async fn a_server_announces_itself_serves_and_leaves_cleanly() {
     assert_eq!((&created["agent"]["name"], &created["agent"]["project"]), (&"one".into(), &"setup".into()));
     assert_eq!(server.terminate().await, Some(0));
     assert_eq!(server_file(&program.data_dir()), None);
+}
+
+#[tokio::test]
+async fn foreign_hosts_and_pages_are_turned_away_from_mcp_too() {
+    let (_coder, program) = scene().await;
+    let server = program.serve().await;
+    let url = server_file(&program.data_dir()).unwrap().mcp_url;
+    let token = std::fs::read_to_string(program.data_dir().join("manager.token")).unwrap();
+    let mut statuses = Vec::new();
+    for (name, value) in [
+        ("Host", "evil.test"),
+        ("Origin", "http://evil.test"),
+        ("Origin", "null"),
+        ("Origin", "http://localhost:3001"),
+        ("Origin", "http://[::1]:3001"),
+        ("X-Nothing", "at all"),
+    ] {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        let request = reqwest::Client::new().post(url.clone()).bearer_auth(token.trim()).json(&request);
+        let request = request.header("Accept", "application/json, text/event-stream").header(name, value);
+        statuses.push((name, value, request.send().await.unwrap().status().as_u16()));
+    }
+    let expected = [
+        ("Host", "evil.test", 403),
+        ("Origin", "http://evil.test", 403),
+        ("Origin", "null", 403),
+        ("Origin", "http://localhost:3001", 200),
+        ("Origin", "http://[::1]:3001", 200),
+        ("X-Nothing", "at all", 200),
+    ];
+    assert_eq!(statuses, expected);
+    assert_eq!(server.terminate().await, Some(0));
 }
 
 #[tokio::test]
