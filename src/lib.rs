@@ -14,6 +14,7 @@ pub mod coder;
 pub mod config;
 pub mod domain;
 pub mod engine;
+mod files;
 mod git;
 pub mod hooks;
 pub mod local;

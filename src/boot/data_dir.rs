@@ -1,8 +1,7 @@
 //! The data directory: private, held by one process at a time, and telling others where that process serves.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::BootError;
 use crate::cli::ServerFile;
+use crate::files::{self, Durability};
 use crate::process::is_running;
 
 const LOCK_TRIES: u32 = 50;
@@ -57,11 +57,7 @@ impl DataDir {
         let failed = |source| BootError::DataDir { path: self.path.clone(), source };
         let text =
             serde_json::to_string_pretty(server).map_err(|error| failed(std::io::Error::other(error)))?;
-        let fresh = self.file("server.json.fresh");
-        let mut file = File::create(&fresh).map_err(failed)?;
-        file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        file.write_all(text.as_bytes()).map_err(failed)?;
-        std::fs::rename(&fresh, self.file("server.json")).map_err(failed)
+        files::replace(&self.file("server.json"), text.as_bytes(), Durability::Cached).map_err(failed)
     }
 
     pub fn withdraw(&self) {
@@ -122,6 +118,8 @@ fn coder_of(data_dir: &Path) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

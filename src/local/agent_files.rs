@@ -9,7 +9,6 @@ use chrono::{DateTime, Utc};
 use rustix::fs::OFlags;
 use serde_json::json;
 
-use super::beneath::{Content, Directory};
 use super::build::Place;
 use super::memory::MetadataItem;
 use super::parameters::value_of;
@@ -17,6 +16,8 @@ use super::template::{PROMPT, SYSTEM_PROMPT};
 use super::{AgentFile, LocalError};
 use crate::coder::wire::ParameterValue;
 use crate::domain::metadata::{LISTED, MOST_BYTES, MOST_KEYS};
+use crate::files::Durability;
+use crate::files::beneath::{Content, Directory};
 
 /// Coder cuts metadata here, and says so.
 const LONGEST_VALUE: usize = 2_048;
@@ -58,7 +59,7 @@ fn first_metadata(briefing: &Briefing) -> Result<(), LocalError> {
     let ours = ours.map(|value| (value.name.as_str(), value.value.as_str()));
     for (name, value) in ours.chain(spec).filter(|(_, value)| !value.is_empty()) {
         if !directory.has(name) {
-            let written = directory.replace(name, value.as_bytes());
+            let written = directory.replace(name, value.as_bytes(), Durability::Synced);
             written.map_err(LocalError::directory(&briefing.place.fleet))?;
         }
     }

@@ -1,18 +1,18 @@
-//! State files: written whole or not at all, and refused by name when they cannot be read.
+//! State files of the embedded Coder: their form, and their refusal by name when they cannot be read.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::LocalError;
+use crate::files::{self, Durability};
 
 /// The form of the files; another one is not guessed at.
 const FORMAT: u32 = 1;
-const FRESH: &str = "fresh";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,21 +24,6 @@ struct Written<T> {
 /// The bytes of a state file.
 pub(crate) fn encode<T: Serialize>(content: &T) -> io::Result<Vec<u8>> {
     Ok(serde_json::to_vec(&Written { format: FORMAT, content })?)
-}
-
-/// Writes beside the file, makes sure it is on the disk, and only then puts it in place.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = path.with_added_extension(FRESH);
-    let written = write_fresh(&fresh, bytes).and_then(|()| std::fs::rename(&fresh, path));
-    if written.is_err() {
-        // Half a file helps nobody; if it cannot be removed either, the next write replaces it.
-        let _gone = std::fs::remove_file(&fresh);
-        return written;
-    }
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
 }
 
 /// The content of a state file, or nothing where there is none.
@@ -57,16 +42,16 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LocalE
     serde_path_to_error::deserialize(written.content).map(Some).map_err(|error| problem(error.to_string()))
 }
 
-/// All state files of a directory, by name. What a crash left half written was never in force.
+/// All state files of a directory, by name. What a killed server left half written was never in force.
 pub(crate) fn read_all<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, LocalError> {
+    files::sweep(directory).map_err(LocalError::directory(directory))?;
     let entries = std::fs::read_dir(directory).map_err(LocalError::directory(directory))?;
     let mut paths = Vec::new();
     for entry in entries {
         paths.push(entry.map_err(LocalError::directory(directory))?.path());
     }
     paths.sort();
-    let is_fresh = |path: &PathBuf| path.extension().is_some_and(|extension| extension == FRESH);
-    let read = paths.iter().filter(|path| !is_fresh(path)).map(|path| read(path));
+    let read = paths.iter().map(|path| read(path));
     Ok(read.collect::<Result<Vec<Option<T>>, _>>()?.into_iter().flatten().collect())
 }
 
@@ -78,13 +63,7 @@ pub(crate) fn private_directory(path: &Path) -> Result<(), LocalError> {
 
 /// A file for us alone, with this content.
 pub(crate) fn private_file(path: &Path, content: &str) -> Result<(), LocalError> {
-    write(path, content.as_bytes()).map_err(LocalError::directory(path))
-}
-
-fn write_fresh(fresh: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(fresh)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    files::replace(path, content.as_bytes(), Durability::Synced).map_err(LocalError::directory(path))
 }
 
 #[cfg(test)]
@@ -96,8 +75,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.json");
         assert_eq!(read::<Vec<u8>>(&path).unwrap(), None);
-        write(&path, &encode(&vec![1_u8, 2]).unwrap()).unwrap();
-        std::fs::write(directory.path().join("b.json.fresh"), "{\"form").unwrap();
+        files::replace(&path, &encode(&vec![1_u8, 2]).unwrap(), Durability::Cached).unwrap();
+        std::fs::write(directory.path().join(".fleet-b"), "{\"form").unwrap();
         assert_eq!(read::<Vec<u8>>(&path).unwrap(), Some(vec![1, 2]));
         assert_eq!(read_all::<Vec<u8>>(directory.path()).unwrap(), vec![vec![1, 2]]);
     }

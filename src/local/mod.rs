@@ -1,7 +1,6 @@
 //! The embedded Coder: a Coder server on loopback whose workspaces are directories and processes of this machine.
 
 mod agent_files;
-mod beneath;
 mod build;
 mod clear;
 mod collect;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{LocalError, files};
+use super::LocalError;
+use crate::files::{self, Durability};
 
 type Written = Result<(), Arc<std::io::Error>>;
 
@@ -126,7 +127,7 @@ fn write_newest(batch: Vec<Order>) {
 
 fn put(path: &Path, content: &Content) -> std::io::Result<()> {
     match content {
-        Content::Bytes(bytes) => files::write(path, bytes),
+        Content::Bytes(bytes) => files::replace(path, bytes, Durability::Synced),
         Content::Nothing => match std::fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),

@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use super::files;
 use super::options::Options;
-use super::regular;
 
 use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
 use crate::engine::{FleetAccess, RolePrompt};
+use crate::files::regular;
 
 /// The role as the control plane wrote it; before that, as the workspace was made with it.
 const ROLES: [&str; 2] = [ROLE_FILE, "system_prompt"];

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use super::regular;
 use crate::engine::budget::{Budget, BudgetError};
+use crate::files::regular;
 
 const FILE: &str = "budget.json";
 

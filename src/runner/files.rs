@@ -1,16 +1,17 @@
 //! The files a runner shares with its workspace: the prompt it finds, and the metadata it leaves, one a key.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use serde_json::json;
 
-use super::regular;
 use crate::domain::metadata::USAGE;
 use crate::engine::UsageRecord;
 use crate::engine::git_state::GitState;
+use crate::files::beneath::Directory;
+use crate::files::{Durability, regular};
 
 const METADATA: &str = "metadata";
 /// The file that holds the workspace's first message.
@@ -38,23 +39,20 @@ pub(super) fn leave_metadata(directory: &Path, git: Option<&GitState>, usage: Us
         values.push(("fleet_mcp_git", json!(git).to_string()));
     }
     for (key, value) in values {
-        if let Err(error) = replace(&directory.join(METADATA), key, &value) {
+        if let Err(error) = leave(directory, key, &value) {
             tracing::warn!(%error, key, "metadata cannot be written");
         }
     }
 }
 
-/// A reader sees the old value or the new one, never a half.
-pub(super) fn replace(folder: &Path, key: &str, value: &str) -> io::Result<()> {
-    let fresh = folder.join(format!(".{key}.fresh"));
-    // The agent may have put a link or a FIFO there; a new file is neither.
-    match std::fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    file.write_all(value.as_bytes())?;
-    std::fs::rename(&fresh, folder.join(key))
+fn leave(directory: &Path, key: &str, value: &str) -> io::Result<()> {
+    let metadata = Directory::open_linked(directory)?.make_child(METADATA)?;
+    metadata.replace(key, value.as_bytes(), Durability::Cached)
+}
+
+/// Replaces a file of the runner's own, whatever the agent has put in its place.
+pub(super) fn replace(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    Directory::open_linked(directory)?.replace(name, text.as_bytes(), Durability::Cached)
 }
 
 #[cfg(test)]
@@ -64,13 +62,21 @@ mod tests {
     #[test]
     fn a_value_is_written_whatever_the_agent_has_put_in_its_way() {
         let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name);
+        let path = |name: &str| directory.path().join(METADATA).join(name);
+        prepare(directory.path()).unwrap();
         std::fs::write(path("elsewhere"), "kept").unwrap();
-        std::os::unix::fs::symlink(path("elsewhere"), path(".linked.fresh")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, path(".piped.fresh"), rustix::fs::Mode::RWXU).unwrap();
-        for key in ["linked", "piped", "plain"] {
-            replace(directory.path(), key, "value").unwrap();
-            assert_eq!(std::fs::read_to_string(path(key)).unwrap(), "value");
+        for place in ["linked", ".linked.fresh"] {
+            std::os::unix::fs::symlink(path("elsewhere"), path(place)).unwrap();
+        }
+        for place in ["piped", ".piped.fresh"] {
+            rustix::fs::mkfifoat(rustix::fs::CWD, path(place), rustix::fs::Mode::RWXU).unwrap();
+        }
+        for place in ["directory/full", ".directory.fresh/full"] {
+            std::fs::create_dir_all(path(place)).unwrap();
+        }
+        for key in ["linked", "piped", "directory", "plain"] {
+            leave(directory.path(), key, "value").unwrap();
+            assert_eq!(std::fs::read_to_string(path(key)).unwrap(), "value", "{key}");
         }
         assert_eq!(std::fs::read_to_string(path("elsewhere")).unwrap(), "kept");
     }

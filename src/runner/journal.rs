@@ -1,7 +1,7 @@
 //! The journal: facts on disk before anybody is told, one JSON object a line, kept over restarts and kills.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, SeekFrom};
+use std::io::{self, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,9 @@ use thiserror::Error;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
 use super::entry::Entry;
-use super::regular;
+use crate::files::{Draft, Durability, regular};
 
 pub(super) const FILE: &str = "journal.jsonl";
-/// Where a shorter journal is written before it takes the place of the long one.
-const FRESH: &str = "journal.jsonl.new";
 /// Where the last thing is kept that was found in the journal's place and cannot be one.
 const BAD: &str = "journal.jsonl.bad";
 /// A journal that is longer says much that is not needed any more.
@@ -99,21 +97,13 @@ impl Journal {
             serde_json::to_writer(&mut lines, entry).map_err(|error| JournalError::Write(error.into()))?;
             lines.push(b'\n');
         }
-        let fresh = self.directory.join(FRESH);
-        clear(&fresh).map_err(JournalError::Write)?;
-        let file = open(&fresh).map_err(JournalError::Write)?;
-        // Locked before anybody can find it under its final name.
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| JournalError::Write(error.into()))?;
-        let file = tokio::fs::File::from_std(file);
-        let mut shorter = Self { directory: self.directory.clone(), file, length: 0 };
-        shorter.cut().await.map_err(JournalError::Write)?;
-        shorter.write(&lines).await.map_err(JournalError::Write)?;
-        shorter.length = lines.len() as u64;
-        tokio::fs::rename(&fresh, self.directory.join(FILE)).await.map_err(JournalError::Write)?;
-        *self = shorter;
-        let directory = File::open(&self.directory).map_err(JournalError::Write)?;
-        directory.sync_all().map_err(JournalError::Write)
+        let (directory, length) = (self.directory.clone(), lines.len() as u64);
+        let placing = tokio::task::spawn_blocking(move || place(&directory, &lines));
+        let (file, placed) =
+            placing.await.map_err(io::Error::other).and_then(|placed| placed).map_err(JournalError::Write)?;
+        self.file = tokio::fs::File::from_std(file);
+        self.length = length;
+        placed.map_err(JournalError::Write)
     }
 
     async fn write(&mut self, line: &[u8]) -> io::Result<()> {
@@ -127,6 +117,19 @@ impl Journal {
     async fn cut(&mut self) -> io::Result<()> {
         self.file.set_len(self.length).await?;
         self.file.sync_data().await
+    }
+}
+
+/// Puts a journal of these lines in place, locked before another runner can find it. Once it is there it is the one to
+/// write to, also where a loss of power could still undo that.
+fn place(directory: &Path, lines: &[u8]) -> io::Result<(File, io::Result<()>)> {
+    let mut draft = Draft::beside(&directory.join(FILE))?;
+    let file = draft.file().try_clone()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    draft.file().write_all(lines)?;
+    match draft.place(Durability::Synced) {
+        Err(error) if !draft.is_placed() => Err(error),
+        placed => Ok((file, placed)),
     }
 }
 
@@ -243,8 +246,6 @@ mod tests {
     #[tokio::test]
     async fn a_shorter_journal_takes_the_place_of_the_long_one_and_goes_on() {
         let directory = tempfile::tempdir().unwrap();
-        // What a runner left that was killed before its shorter journal was whole.
-        std::fs::write(directory.path().join(FRESH), "{\"entry\":\"accep".repeat(100)).unwrap();
         let (mut journal, _) = Journal::open(directory.path()).await.unwrap();
         journal.append(&accepted("long ago")).await.unwrap();
         journal.replace(&[accepted("one"), accepted("two")]).await.unwrap();
@@ -260,10 +261,8 @@ mod tests {
     async fn what_cannot_be_a_journal_is_put_aside_once_and_a_new_one_begins() {
         let directory = tempfile::tempdir().unwrap();
         let (path, bad) = (directory.path().join(FILE), directory.path().join(BAD));
-        // Something else is in each place that a journal needs.
-        for place in [BAD, FRESH] {
-            std::fs::create_dir_all(directory.path().join(place).join("full")).unwrap();
-        }
+        // Something else is where a bad journal is kept.
+        std::fs::create_dir_all(bad.join("full")).unwrap();
         let kinds: [(&str, &dyn Fn()); 5] = [
             ("fifo", &|| rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap()),
             ("directory", &|| std::fs::create_dir_all(path.join("full")).unwrap()),

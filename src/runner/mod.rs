@@ -19,7 +19,6 @@ mod notes;
 mod options;
 mod peer;
 mod process;
-mod regular;
 mod report;
 mod state;
 mod worker;

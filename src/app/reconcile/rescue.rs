@@ -35,11 +35,8 @@ impl Fleet {
         let saving = tokio::time::timeout(limit, self.rescue_try(&rescue, workspace));
         let outcome = tokio::select! {
             saved = saving => saved.unwrap_or_else(|_| failed("the workspace took too long")),
-            () = stop.cancelled() => {
-                // Another delete may go on in its place; a further try begins anew.
-                self.shelf().clear(&rescue);
-                return Ok(Turn::Again);
-            }
+            // Another delete may go on in its place; a further try begins anew.
+            () = stop.cancelled() => return Ok(Turn::Again),
         };
         point("rescue.tried");
         self.rescue_end(work, outcome).await?;
@@ -117,7 +114,6 @@ impl Fleet {
 
     async fn rescue_end(&self, work: &mut Work, outcome: RescueOutcome) -> Result<(), Error> {
         let Some(rescue) = work.rescue.clone() else { return Ok(()) };
-        self.shelf().clear(&rescue);
         let over = Rescue { outcome, ..rescue };
         tracing::info!(agent.name = %over.agent_name, rescue.outcome = %over.outcome, "an agent's work before its end");
         let entry = entry_of(&over, work.agent.sighting.generation);

@@ -18,6 +18,7 @@ use super::snapshot::AgentState;
 use crate::domain::access::{Action, AllowedProjects, Target};
 use crate::domain::id::TokenId;
 use crate::domain::role::RoleKind;
+use crate::files::{self, Durability};
 use crate::store::TokenRecord;
 
 pub(super) use refused::RefusedCalls;
@@ -100,7 +101,7 @@ impl Fleet {
             .token_insert(&record(kind, name), &hash_of(&text))
             .await
             .map_err(std::io::Error::other)?;
-        secret::write_private(file, text.expose_secret())?;
+        files::replace(file, text.expose_secret().as_bytes(), Durability::Synced)?;
         Ok(text)
     }
 

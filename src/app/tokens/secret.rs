@@ -1,8 +1,4 @@
-//! The text of a token: how it is made, what is kept of it, and how it lies in a file.
-
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+//! The text of a token: how it is made, and what is kept of it.
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
@@ -35,14 +31,4 @@ pub(in crate::app) fn texts_in(bytes: &[u8]) -> impl Iterator<Item = String> {
 /// Could it be one of ours at all?
 pub(super) fn looks_like_ours(text: &SecretString) -> bool {
     text.expose_secret().starts_with(PREFIX)
-}
-
-/// Written whole beside its place first, readable by its owner alone from the start.
-pub(super) fn write_private(file: &Path, text: &str) -> Result<(), std::io::Error> {
-    let fresh = file.with_extension("fresh");
-    let mut options = std::fs::OpenOptions::new();
-    let mut handle = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    handle.write_all(text.as_bytes())?;
-    handle.sync_all()?;
-    std::fs::rename(&fresh, file)
 }

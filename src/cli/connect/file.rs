@@ -1,13 +1,14 @@
 //! A client's file on disk: read, changed and put back whole, with a copy of how it was before us.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Refusal;
 use super::entry::Secrecy;
 use crate::cli::error::CliError;
+use crate::files::{Draft, Durability};
 
 /// The copy beside the file, made once: later changes of ours are not what one wants back.
 const BACKUP: &str = "before-fleet";
@@ -80,21 +81,19 @@ impl ClientFile {
     fn replace(&self, before: &str, after: &str, secrecy: Secrecy) -> io::Result<bool> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).mode(OWNER).create(directory)?;
-        let mode = self.mode(secrecy)?;
-        let fresh = self.beside(&format!("{}.fresh", std::process::id()));
-        write(&fresh, after, mode)?;
+        let mut draft = Draft::beside(&self.path)?;
+        draft.file().write_all(after.as_bytes())?;
+        draft.file().set_permissions(Permissions::from_mode(self.mode(secrecy)?))?;
         if self.read().ok().as_deref() != Some(before) {
-            std::fs::remove_file(&fresh)?;
             return Ok(false);
         }
         self.back_up()?;
-        std::fs::rename(&fresh, &self.path)?;
-        File::open(directory)?.sync_all()?;
+        draft.place(Durability::Synced)?;
         Ok(true)
     }
 
     fn back_up(&self) -> io::Result<()> {
-        let copy = self.beside(BACKUP);
+        let copy = self.path.with_added_extension(BACKUP);
         match copy.exists() || !self.path.exists() {
             true => Ok(()),
             false => std::fs::copy(&self.path, copy).map(drop),
@@ -112,21 +111,6 @@ impl ClientFile {
             Secrecy::Private => known & OWNER,
         })
     }
-
-    fn beside(&self, ending: &str) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(".");
-        name.push(ending);
-        self.path.with_file_name(name)
-    }
-}
-
-fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(PRIVATE_MODE).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.set_permissions(Permissions::from_mode(mode))?;
-    file.sync_all()
 }
 
 #[cfg(test)]

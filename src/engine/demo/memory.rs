@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::SESSION;
+use crate::files::{self, Durability};
 
 const FILE: &str = "demo-session.json";
-const FRESH: &str = "demo-session.json.new";
 
 /// The memory of this run; none where nothing can be kept.
 #[derive(Debug, Default)]
@@ -77,7 +77,6 @@ impl Memory {
         let Some(place) = &self.place else { return Ok(()) };
         let kept = Kept { session: place.session.clone(), progress: progress.clone() };
         let text = serde_json::to_string(&kept)?;
-        std::fs::write(place.directory.join(FRESH), text)?;
-        std::fs::rename(place.directory.join(FRESH), place.directory.join(FILE))
+        files::replace(&place.directory.join(FILE), text.as_bytes(), Durability::Cached)
     }
 }

@@ -12,8 +12,8 @@ use super::pull_request::{Offered, Remote};
 use super::work::Work;
 use super::{blocking, branch_start, pull_request};
 use crate::domain::quiet_git::Reach;
+use crate::files::beneath::Directory;
 use crate::local::LocalError;
-use crate::local::beneath::Directory;
 use crate::local::record::Checkout;
 
 const NO_COMMIT: [&str; 2] = ["not a git repository", "Needed a single revision"];

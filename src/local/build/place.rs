@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::files::Durability;
+use crate::files::beneath::Directory;
 use crate::hooks::point;
-use crate::local::beneath::Directory;
 use crate::local::record::{Checkout, Workspace};
 use crate::local::site::Layout;
 use crate::local::{LocalError, files};
@@ -80,9 +81,9 @@ impl Place {
 
     /// Writes files for the agent, whatever it has put in their place.
     pub(crate) fn write(&self, files: &[(&str, &str)]) -> Result<(), LocalError> {
-        let written = self
-            .make_fleet()
-            .and_then(|fleet| files.iter().try_for_each(|(name, text)| fleet.replace(name, text.as_bytes())));
+        let written = self.make_fleet().and_then(|fleet| {
+            files.iter().try_for_each(|(name, text)| fleet.replace(name, text.as_bytes(), Durability::Synced))
+        });
         written.map_err(LocalError::directory(&self.fleet))
     }
 

@@ -17,11 +17,11 @@ use uuid::Uuid;
 use take::Taken;
 pub(crate) use take::forget;
 
-use super::beneath::State;
 use super::build::{Branch, Place, answered};
 use super::record::{Checkout, Workspace};
 use super::{Deployment, LocalError};
 use crate::coder::wire::Transition;
+use crate::files::beneath::State;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long one branch may take; a larger one is tried again.

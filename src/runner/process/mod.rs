@@ -18,12 +18,12 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
 
 use super::options::Ladder;
-use super::regular;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{
     Count, End, Engine, EngineWord, Exit, FailureKind, Invocation, Request, Session, Spent, Usage,
 };
+use crate::files::regular;
 use crate::process::{ProcessId, restore_for_children};
 use descendants::MARKER;
 pub(crate) use hearing::Heard;

@@ -6,12 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::files::{self, Durability, regular};
 use crate::process::ProcessId;
-use crate::runner::regular;
 
 /// Read, and added to, by `src/app/agent_app/end.sh`.
 const FILE: &str = "engine.pid";
-const FRESH: &str = "engine.pid.new";
 
 /// The note in an agent's directory. It names the engine until this is dropped.
 #[derive(Debug)]
@@ -36,8 +35,7 @@ impl Note {
     /// Without the note a cancel has one step less; that holds up nothing.
     fn leave(&self, engine: &str) {
         let line = format!("{engine} {}\n", identity(std::process::id()));
-        let (fresh, file) = (self.directory.join(FRESH), self.directory.join(FILE));
-        let written = std::fs::write(&fresh, line).and_then(|()| std::fs::rename(&fresh, file));
+        let written = files::replace(&self.directory.join(FILE), line.as_bytes(), Durability::Cached);
         if let Err(error) = written {
             tracing::debug!(%error, "nobody will know which process is the engine");
         }

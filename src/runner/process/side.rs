@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
 use super::output::Lines;
 use crate::engine::{Event, Reader, SideFile, Spent};
-use crate::runner::regular;
+use crate::files::regular;
 
 const CHUNK: usize = 64 * 1024;
 /// Year, month, day, file.

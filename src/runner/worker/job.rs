@@ -9,11 +9,12 @@ use uuid::Uuid;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request};
+use crate::files::regular;
 use crate::runner::briefing::Start;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
 use crate::runner::process::{self, Finish, Finished, Heard, Launch};
-use crate::runner::{briefing, git, notes, regular};
+use crate::runner::{briefing, git, notes};
 
 const WITHOUT_FLEET: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
 const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begins a new one]";

@@ -7,7 +7,8 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::{Directory, fresh_name};
+use super::Directory;
+use crate::files::draft::fresh_name;
 
 /// How many names of a wide directory are held in memory at a time.
 const BATCH: usize = 1_024;

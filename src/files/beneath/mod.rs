@@ -15,15 +15,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
-use uuid::Uuid;
+
+use super::{Draft, Durability};
 
 /// How long a tree in the place of a file may take to go.
 const REPLACE_LIMIT: Duration = Duration::from_secs(10);
-const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 
 /// A directory held by its descriptor.
@@ -51,6 +49,12 @@ impl Directory {
     /// `path` must be one that no agent can change.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         open_directory(CWD, path.as_os_str())
+    }
+
+    /// The same where links may lead to the directory.
+    pub(crate) fn open_linked(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { handle: openat(CWD, path, flags, Mode::empty())? })
     }
 
     pub(crate) fn child(&self, name: &str) -> io::Result<Self> {
@@ -86,16 +90,18 @@ impl Directory {
         Ok(Content { bytes, size: file.metadata()?.len() })
     }
 
-    /// Puts a file in place of whatever has its name: a reader sees the old content or the new, never a half.
-    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    /// Puts a file in place of whatever has its name, also of a whole tree.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8], durability: Durability) -> io::Result<()> {
         let name = one_name(name)?;
-        let fresh = fresh_name();
-        let placed = self.write_fresh(&fresh, bytes).and_then(|()| self.place(&fresh, name));
-        if placed.is_err() {
-            // Half a file is of no use; if it cannot be removed either, it goes with the directory.
-            let _gone = unlinkat(&self.handle, &fresh, AtFlags::empty());
+        let mut draft = Draft::within(Self { handle: self.handle.try_clone()? }, name)?;
+        draft.file().write_all(bytes)?;
+        match draft.place(durability) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                self.remove(name, Instant::now() + REPLACE_LIMIT)?;
+                draft.place(durability)
+            }
+            placed => placed,
         }
-        placed
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -128,24 +134,6 @@ impl Directory {
         Ok(names)
     }
 
-    fn write_fresh(&self, fresh: &OsStr, bytes: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(openat(&self.handle, fresh, flags, FILE_MODE)?);
-        file.write_all(bytes)?;
-        file.sync_all()
-    }
-
-    fn place(&self, fresh: &OsStr, name: &OsStr) -> io::Result<()> {
-        match renameat(&self.handle, fresh, &self.handle, name) {
-            Err(Errno::ISDIR) => {
-                self.remove(name, Instant::now() + REPLACE_LIMIT)?;
-                renameat(&self.handle, fresh, &self.handle, name)?;
-            }
-            placed => placed?,
-        }
-        Ok(rustix::fs::fsync(&self.handle)?)
-    }
-
     /// A directory that we may change, whatever rights an agent left us.
     pub(crate) fn own_child(&self, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -159,6 +147,12 @@ impl Directory {
     }
 }
 
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
 fn open_directory(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<Directory> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(Directory { handle: openat(at, name, flags, Mode::empty())? })
@@ -169,11 +163,6 @@ fn one_name(name: &str) -> io::Result<&OsStr> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok(OsStr::new(name))
-}
-
-/// A name that nothing in the directory has.
-fn fresh_name() -> OsString {
-    format!(".fleet-{}", Uuid::new_v4().simple()).into()
 }
 
 #[cfg(test)]

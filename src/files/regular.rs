@@ -1,4 +1,4 @@
-//! Reads files that an engine may have replaced: only regular ones, and never more than a limit into memory.
+//! Reads files that an agent may have replaced: only regular ones, and never more than a limit into memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -7,23 +7,23 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// No file that a runner reads as a whole is meant to be longer.
+/// No file that is read as a whole is meant to be longer.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
-/// Opens a regular file. A FIFO would hold the runner up, and a device may never end.
-pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+/// Opens a regular file. Opening a FIFO could block, and a device may never end.
+pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
-pub(super) fn text(path: &Path) -> io::Result<String> {
+pub(crate) fn text(path: &Path) -> io::Result<String> {
     let file = open(OpenOptions::new().read(true), path)?;
     let bytes = bytes(&file, LONGEST)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// All bytes of a file, unless there are more than the limit.
-pub(super) fn bytes(file: &File, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn bytes(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

@@ -78,7 +78,7 @@ fn a_directory_that_was_swapped_for_a_link_is_not_entered() {
     symlink("../hidden", scene.path("metadata")).unwrap();
     assert!(scene.agent.child("metadata").is_err());
     let made = scene.agent.make_child("metadata").unwrap();
-    made.replace("secret", b"ours").unwrap();
+    made.replace("secret", b"ours", Durability::Cached).unwrap();
     assert_eq!(std::fs::read(scene.path("metadata/secret")).unwrap(), b"ours");
     assert_eq!(scene.left(), (vec!["metadata".into()], untouched()));
 }
@@ -91,7 +91,7 @@ fn a_file_is_put_in_place_of_whatever_has_its_name() {
     fifo(&scene.path("fifo"));
     std::fs::create_dir_all(scene.path("directory/inner")).unwrap();
     for name in ["link", "hard", "fifo", "directory", "absent"] {
-        scene.agent.replace(name, b"ours").unwrap();
+        scene.agent.replace(name, b"ours", Durability::Synced).unwrap();
         assert_eq!(scene.agent.read(name, 9).unwrap(), Content { bytes: b"ours".to_vec(), size: 4 });
     }
     assert_eq!((scene.left().0.len(), scene.left().1), (5, untouched()));
