@@ -3,19 +3,19 @@
 //! Layers, outermost first; a `tidy` test holds who may import whom:
 //! `cli`, `mcp` and `web` are the surfaces, `view` the shapes they share, `app` the use cases,
 //! `domain` the pure rules, `store` all SQL, `coder` the typed client of a Coder server. `local` is a Coder of
-//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs. `process` finds and ends
-//! processes of this machine, and `serve` is the HTTP server under all of them.
+//! our own, `runner` what runs inside a workspace, and `engine` the agent CLIs it runs. Below all of them, `process`
+//! finds and ends processes of this machine, `git` calls git, `files` writes files whole, and `serve` is the HTTP
+//! server.
 
 pub mod app;
 pub mod boot;
-mod bounded;
 pub mod cli;
 pub mod coder;
 pub mod config;
 pub mod domain;
 pub mod engine;
 mod files;
-mod git;
+pub mod git;
 pub mod hooks;
 pub mod local;
 pub mod mcp;

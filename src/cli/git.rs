@@ -1,14 +1,11 @@
 //! The operator's own git; it starts no program that a repository's settings name.
 
-use std::io;
 use std::path::Path;
 
-use tokio::process::Command;
-
 use super::error::CliError;
-use crate::bounded;
-use crate::domain::quiet_git::{self, FOREIGN, Reach};
 use crate::domain::text::{cut, one_line};
+use crate::git::quiet::Reach;
+use crate::git::{Git, GitError};
 
 const LONGEST_COMPLAINT: usize = 300;
 
@@ -21,25 +18,24 @@ pub(super) struct Purpose {
 
 /// What git printed.
 pub(super) async fn run(directory: &Path, arguments: &[&str], purpose: Purpose) -> Result<String, CliError> {
-    let mut command = Command::new("git");
-    for variable in FOREIGN {
-        command.env_remove(variable);
+    match Git::of_process(Reach::Files).run(directory, arguments).await {
+        Ok(printed) => Ok(printed.trim().to_owned()),
+        Err(error) => Err(refused(&error, purpose)),
     }
-    command.current_dir(directory).kill_on_drop(true);
-    command.envs(quiet_git::environment(Reach::Files)).args(arguments);
-    let failed = |said: &str, next: &str| CliError::Git {
-        doing: purpose.doing,
-        said: cut(&one_line(said), LONGEST_COMPLAINT),
-        next: next.to_owned(),
+}
+
+fn refused(error: &GitError, purpose: Purpose) -> CliError {
+    let (said, next) = match error {
+        GitError::Start(source) => (source.to_string(), "Install git."),
+        GitError::Flood { source, .. } => (source.to_string(), "Read the repository with git itself."),
+        GitError::Failed { status, stderr, .. } if stderr.is_empty() => {
+            (format!("it ended with {status}"), purpose.next)
+        }
+        GitError::Failed { stderr, .. } => (stderr.clone(), purpose.next),
     };
-    let output = bounded::run(command).await.map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => failed(&error.to_string(), "Read the repository with git itself."),
-        _ => failed(&error.to_string(), "Install git."),
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    CliError::Git {
+        doing: purpose.doing,
+        said: cut(&one_line(&said), LONGEST_COMPLAINT),
+        next: next.to_owned(),
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = if said.trim().is_empty() { format!("it ended with {}", output.status) } else { said.into() };
-    Err(failed(&said, purpose.next))
 }

@@ -24,7 +24,6 @@ pub mod project;
 pub mod provision;
 pub mod pull_request;
 pub mod question;
-pub mod quiet_git;
 pub mod rescue;
 pub mod role;
 pub mod run;

@@ -11,8 +11,6 @@ pub mod demo;
 mod event;
 mod failure;
 pub mod found;
-pub(crate) mod git;
-pub(crate) mod git_state;
 pub mod installed;
 pub mod member;
 pub mod price;
@@ -28,9 +26,11 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 
 pub use event::{End, Event, Exit, FailureKind, Spent, Usage, UsageRecord};
-pub use request::{FleetAccess, Invocation, Repository, Request, RolePrompt, Session, Unfit};
+pub use request::{FleetAccess, Invocation, Request, RolePrompt, Session, Unfit};
 pub use spending::{Count, Spending};
 pub use word::{EngineWord, UnknownEngine, by_word, words};
+
+pub use crate::git::Repository;
 
 /// One kind of agent CLI.
 pub trait Engine: fmt::Debug + Send + Sync {

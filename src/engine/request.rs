@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::spending::Count;
 use super::template::TemplateError;
+use crate::git::Repository;
 
 /// Under these titles a prompt tells who the agent is, and what its repository wants it to heed.
 pub(super) const ROLE: &str = "Role";
@@ -65,13 +66,6 @@ pub struct FleetAccess {
     pub config_toml: String,
     /// The file that holds the token alone.
     pub token: PathBuf,
-}
-
-/// Where git keeps what belongs to the working directory. In a linked worktree the two differ.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
-    pub git_directory: PathBuf,
-    pub common_directory: PathBuf,
 }
 
 /// A process to start; its standard input gets the text and is then closed.

@@ -10,6 +10,7 @@ mod fuse;
 mod identity;
 mod mark;
 mod namespace;
+mod program;
 mod reading;
 mod set;
 mod signals;
@@ -25,6 +26,7 @@ pub use tree::{Marker, find};
 
 pub(crate) use end::{child_of, end_session, kill};
 pub(crate) use identity::{is_running, signal};
+pub(crate) use program::runs_in;
 pub(crate) use set::{Member, ProcessSet};
 pub(crate) use signals::{StopSignals, restore_for_children};
 pub(crate) use stat::start_time;

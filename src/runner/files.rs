@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::domain::metadata::USAGE;
 use crate::engine::UsageRecord;
-use crate::engine::git_state::GitState;
 use crate::files::beneath::Directory;
 use crate::files::{Durability, regular};
+use crate::git::state::GitState;
 
 const METADATA: &str = "metadata";
 /// The file that holds the workspace's first message.

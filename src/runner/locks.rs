@@ -5,44 +5,37 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
-use super::git::ask;
+use super::git;
+use crate::git::Repository;
 use crate::git::lock::Lock;
+use crate::process::runs_in;
 
 /// The clock of files runs behind ours by less than this.
 const CLOCKS_DIFFER: Duration = Duration::from_millis(100);
 
 /// Removes the locks that a run begun at this time has left in the repository of a directory. No process of the
-/// run may be alive any more. Whatever somebody else may still hold is left alone.
+/// run may be alive any more. A lock that another process may hold is left alone.
 pub(super) async fn free(directory: &Path, since: DateTime<Utc>) {
-    let Some(repository) = Repository::of(directory).await else { return };
+    let Some(checkout) = Checkout::of(directory).await else { return };
     let since = SystemTime::from(since) - CLOCKS_DIFFER;
-    let freed = tokio::task::spawn_blocking(move || repository.free(since)).await.unwrap_or_default();
+    let freed = tokio::task::spawn_blocking(move || checkout.free(since)).await.unwrap_or_default();
     for lock in freed {
         tracing::info!(lock = %lock.display(), "took away a lock that a killed git had left");
     }
 }
 
-/// The parts of a repository in which only git commands of one working directory take locks.
-struct Repository {
+/// A working directory and the parts of its repository in which only git commands of that directory take locks.
+struct Checkout {
     directory: PathBuf,
-    git_dir: PathBuf,
-    /// The same, unless the directory is one of several that share a repository.
-    common_dir: PathBuf,
+    repository: Repository,
     branch: Option<String>,
 }
 
-impl Repository {
+impl Checkout {
     async fn of(directory: &Path) -> Option<Self> {
-        let asked = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
-        let told = ask(directory, &asked).await?;
-        let (git_dir, common_dir) = told.trim_end().split_once('\n')?;
-        let branch = ask(directory, &["symbolic-ref", "--quiet", "HEAD"]).await;
-        Some(Self {
-            directory: directory.canonicalize().ok()?,
-            git_dir: git_dir.into(),
-            common_dir: common_dir.into(),
-            branch: branch.map(|branch| branch.trim_end().to_owned()),
-        })
+        let repository = git::repository(directory).await?;
+        let branch = git::branch(directory).await;
+        Some(Self { directory: directory.canonicalize().ok()?, repository, branch })
     }
 
     fn free(&self, since: SystemTime) -> Vec<PathBuf> {
@@ -55,27 +48,20 @@ impl Repository {
 
     /// A branch is checked out in one directory only, so its lock is that directory's as well.
     fn locks(&self) -> Vec<Lock> {
-        let mut locks = locks_in(&self.git_dir);
-        if self.common_dir == self.git_dir {
-            locks.extend(locks_below(&self.git_dir.join("refs")));
+        let Repository { git_directory, common_directory } = &self.repository;
+        let mut locks = locks_in(git_directory);
+        if common_directory == git_directory {
+            locks.extend(locks_below(&git_directory.join("refs")));
         } else if let Some(branch) = &self.branch {
-            locks.extend(Lock::at(self.common_dir.join(format!("{branch}.lock"))));
+            locks.extend(Lock::at(common_directory.join(format!("{branch}.lock"))));
         }
         locks
     }
 
-    /// Does a git that lives work here? It may hold a lock without having the file open.
+    /// Does a git that lives work here? It may hold a lock without having the file open. True also where no process can
+    /// be looked at.
     fn is_in_use(&self) -> bool {
-        let Ok(processes) = std::fs::read_dir("/proc") else { return true };
-        processes.flatten().any(|process| {
-            let is_git =
-                std::fs::read(process.path().join("comm")).is_ok_and(|name| name.starts_with(b"git"));
-            is_git && std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| self.contains(&cwd))
-        })
-    }
-
-    fn contains(&self, path: &Path) -> bool {
-        [&self.directory, &self.git_dir].into_iter().any(|root| path.starts_with(root))
+        runs_in("git", &[&self.directory, &self.repository.git_directory]).unwrap_or(true)
     }
 }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::conversation::{Conversation, Progress, Turn};
-use crate::engine::git_state::GitState;
+use crate::git::state::GitState;
 
 #[derive(Debug, Default)]
 pub(super) struct State {

@@ -7,9 +7,9 @@ use thiserror::Error;
 
 use super::inside::Inside;
 use crate::coder::exec::{Command, Exit, Output};
-use crate::domain::quiet_git::shell_function;
 use crate::domain::text::{cut, one_line};
 use crate::engine::{EngineWord, Repository};
+use crate::git::quiet::shell_function;
 
 const SCRIPT: &str = include_str!("look.sh");
 const MISSING: i32 = 3;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::shelf::Parcel;
 use crate::app::inside::Inside;
 use crate::coder::exec::{Command, ExecError, Output};
-use crate::domain::quiet_git::shell_function;
+use crate::domain::bundle::is_object_id;
 use crate::domain::rescue::MAX_BYTES;
 use crate::domain::text::{cut, one_line};
+use crate::git::quiet::shell_function;
 
 /// Makes the bundle and prints its first piece; `git_off` comes before it.
 const MAKE: &str = include_str!("bundle.sh");
@@ -95,11 +96,10 @@ fn read_made(output: &Output) -> (Brought, Vec<u8>) {
 /// `COMMIT BYTES [NOTE]`
 fn saved(text: &str) -> Option<Brought> {
     let mut words = text.splitn(3, ' ');
-    let commit = words.next().filter(|id| matches!(id.len(), 40 | 64))?;
-    let is_id = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let commit = words.next().filter(|id| is_object_id(id))?;
     let bytes = words.next()?.parse().ok().filter(|bytes| (1..=MAX_BYTES).contains(bytes))?;
     let note = words.next().map(shortened).filter(|note| !note.is_empty());
-    is_id.then(|| Brought::Bundle(Bundle { commit: commit.to_owned(), bytes, note }))
+    Some(Brought::Bundle(Bundle { commit: commit.to_owned(), bytes, note }))
 }
 
 fn unexpected(head: &str, output: &Output) -> String {

@@ -10,9 +10,9 @@ use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, ExecError, Exit, Inherited, Output};
 use crate::domain::app::GitSeen;
 use crate::domain::environment::BASE;
-use crate::domain::quiet_git::shell_function;
 use crate::domain::task::Task;
-use crate::engine::git_state::{GitState, STATUS, UNPUSHED};
+use crate::git::quiet::shell_function;
+use crate::git::state::{GitState, STATUS, UNPUSHED};
 
 /// A repository that takes longer is not looked at.
 const LIMIT: Duration = Duration::from_secs(5);

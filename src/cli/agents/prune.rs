@@ -12,18 +12,14 @@ use crate::cli::exit::Exit;
 use crate::cli::git::{self, Purpose};
 use crate::cli::screen::{Format, Screen};
 use crate::domain::name::name_key;
+use crate::git::refs;
 use crate::view::agent::AgentList;
 use crate::view::request::ListAgentsInput;
 
 const LARGEST_PAGE: i64 = 100;
 const SHORT_COMMIT: usize = 12;
-/// The branches of agents, with the working tree that has one checked out.
-const MERGED: [&str; 4] = [
-    "for-each-ref",
-    "--merged=HEAD",
-    "--format=%(objectname) %(refname:lstrip=2) %(worktreepath)",
-    "refs/heads/fleet/",
-];
+/// The branches of agents that hold nothing new.
+const MERGED: [&str; 2] = ["--merged=HEAD", "refs/heads/fleet/"];
 /// A server keeps these refs for as long as an agent lives, also a server that is not asked.
 const LIVING: [&str; 3] = ["for-each-ref", "--format=fleet/%(refname:lstrip=3)", "refs/fleet/agents/"];
 
@@ -118,13 +114,10 @@ async fn top_of(directory: &Path) -> Result<PathBuf, CliError> {
 async fn merged(client: &Client, repository: &Path) -> Result<Vec<Merged>, CliError> {
     let mut living: HashSet<String> = ask(repository, &LIVING).await?.lines().map(name_key).collect();
     living.extend(names(client).await?.iter().map(|name| name_key(&format!("fleet/{name}"))));
-    let listing = ask(repository, &MERGED).await?;
-    let found = listing.lines().filter_map(|line| {
-        let mut words = line.splitn(3, ' ').map(str::to_owned);
-        let found = (words.next()?, words.next()?);
-        let is_checked_out = words.next().is_some_and(|path| !path.is_empty());
-        (!is_checked_out).then_some(Merged { commit: found.0, branch: found.1 })
-    });
+    let listing = ask(repository, &refs::list(&MERGED)).await?;
+    let free = refs::read(&listing).filter(|found| found.checked_out_in.is_none());
+    let found =
+        free.filter_map(|found| Some(Merged { branch: found.branch()?.to_owned(), commit: found.commit }));
     Ok(found.filter(|found| !living.contains(&name_key(&found.branch))).collect())
 }
 

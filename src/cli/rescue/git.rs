@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::error::CliError;
 use crate::cli::git::{self, Purpose};
-use crate::domain::quiet_git::UPLOAD_PACK;
+use crate::git::quiet::UPLOAD_PACK;
+use crate::git::refs::{self, Ref};
 
 /// A bundle comes from an agent: its objects are checked before they are kept.
 const CHECKED: [&str; 2] = ["-c", "fetch.fsckObjects=true"];
@@ -138,16 +139,16 @@ impl Repository {
 
     /// The branches below these names, each with its commit.
     pub(super) async fn branches(&self, below: &[String]) -> Result<HashMap<String, String>, CliError> {
-        let listed = self.list(&["--format=%(refname:lstrip=2) %(objectname)"], below).await?;
-        let pair = |line: &str| line.rsplit_once(' ').map(|(name, id)| (name.to_owned(), id.to_owned()));
-        Ok(listed.lines().filter_map(pair).collect())
+        let listed = self.list(&[], below).await?;
+        let pair = |found: Ref| Some((found.branch()?.to_owned(), found.commit));
+        Ok(refs::read(&listed).filter_map(pair).collect())
     }
 
     /// Those of the branches below these names whose commits are part of this one.
     pub(super) async fn part_of(&self, commit: &str, below: &[String]) -> Result<HashSet<String>, CliError> {
         let merged = format!("--merged={commit}");
-        let listed = self.list(&["--format=%(refname:lstrip=2)", &merged], below).await?;
-        Ok(listed.lines().map(str::to_owned).collect())
+        let listed = self.list(&[&merged], below).await?;
+        Ok(refs::read(&listed).filter_map(|found| Some(found.branch()?.to_owned())).collect())
     }
 
     /// Removes branches that were made for this.
@@ -162,7 +163,7 @@ impl Repository {
     async fn list(&self, options: &[&str], below: &[String]) -> Result<String, CliError> {
         let patterns: Vec<String> = below.iter().map(|name| format!("refs/heads/{name}")).collect();
         let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
-        self.run(&[&["for-each-ref"], options, &patterns].concat(), "list the branches").await
+        self.run(&refs::list(&[options, &patterns].concat()), "list the branches").await
     }
 
     async fn run(&self, arguments: &[&str], doing: &'static str) -> Result<String, CliError> {

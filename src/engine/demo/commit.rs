@@ -8,7 +8,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::domain::text;
-use crate::engine::git::{GitError, git};
+use crate::git::{GitError, run as git};
 
 /// A file of its own for each commit: runs side by side, and branches later merged, never collide.
 const FOLDER: &str = "fleet-demo";
@@ -61,11 +61,11 @@ fn subject(work: &str) -> String {
     text::cut(&first.unwrap_or_else(|| "Demo work".to_owned()), MAX_SUBJECT)
 }
 
-/// Tries again while somebody else holds one of the repository's locks.
+/// Tries again while another process holds one of the repository's locks.
 async fn patiently(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
     for _ in 1..N_TRIES {
         match git(directory, arguments).await {
-            Err(GitError::Refused { message, .. }) if message.contains("lock") => {
+            Err(GitError::Failed { stderr, .. }) if stderr.contains("lock") => {
                 tokio::time::sleep(PAUSE).await;
             }
             other => return other.map(drop),

@@ -11,8 +11,8 @@ use super::git::Git;
 use super::pull_request::{Offered, Remote};
 use super::work::Work;
 use super::{blocking, branch_start, pull_request};
-use crate::domain::quiet_git::Reach;
 use crate::files::beneath::Directory;
+use crate::git::quiet::Reach;
 use crate::local::LocalError;
 use crate::local::record::Checkout;
 

@@ -10,7 +10,8 @@ use super::branch::Branch;
 use super::git::Git;
 use super::work::Work;
 use super::{pull_request, refs};
-use crate::domain::quiet_git::Reach;
+use crate::git::quiet::Reach;
+use crate::git::refs::{self as git_refs, Ref};
 use crate::hooks::point;
 use crate::local::LocalError;
 use crate::local::record::{BranchStart, EarlierBranch, Workspace};
@@ -91,14 +92,11 @@ struct Refs<'a> {
 impl<'a> Refs<'a> {
     async fn read(git: &'a Git, of: &'a Path, branch: Branch) -> Result<Self, LocalError> {
         let earlier = format!("{}.*", branch.head);
-        let format = "--format=%(objectname) %(refname) %(worktreepath)";
-        let arguments = ["for-each-ref", format, &branch.head, &earlier, &branch.agent, &branch.published];
-        let listing = git.run(of, &arguments, "read the branch").await?;
+        let patterns = [&branch.head, &earlier, &branch.agent, &branch.published].map(String::as_str);
+        let listing = git.run(of, &git_refs::list(&patterns), "read the branch").await?;
         let (mut values, mut checked_out) = (HashMap::new(), Vec::new());
-        for line in listing.lines() {
-            let mut words = line.splitn(3, ' ').map(str::to_owned);
-            let (Some(commit), Some(name)) = (words.next(), words.next()) else { continue };
-            checked_out.extend(words.next().filter(|path| !path.is_empty()).map(|_| name.clone()));
+        for Ref { commit, name, checked_out_in } in git_refs::read(&listing) {
+            checked_out.extend(checked_out_in.map(|_| name.clone()));
             values.insert(name, commit);
         }
         Ok(Self { git, of, branch, values, checked_out })

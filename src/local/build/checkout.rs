@@ -15,7 +15,7 @@ use super::work::Work;
 use super::{answered, blocking, borrow, branch_start, pull_request, worktree};
 use crate::domain::bundle::is_object_id;
 use crate::domain::name::AgentName;
-use crate::domain::quiet_git::{Reach, UPLOAD_PACK};
+use crate::git::quiet::{Reach, UPLOAD_PACK};
 use crate::hooks::point;
 use crate::local::parameters::value_of;
 use crate::local::record::Checkout;

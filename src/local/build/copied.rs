@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::git::is_reference;
-use crate::domain::quiet_git::is_match;
+use crate::git::quiet::is_match;
 
 /// `*` stands for any name; written as `git config --list` prints them.
 const COPIED: [&str; 24] = [

@@ -1,18 +1,16 @@
 //! Runs git for a workspace: enclosed, without programs of a repository's choice, without prompts.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::process::{ChildStdin, Command};
+use tokio::process::Command;
 
 use super::marker;
 use super::work::Work;
-use crate::bounded;
-use crate::domain::quiet_git::{self, LIST, Reach};
+use crate::git::quiet::Reach;
+use crate::git::{self, GitError};
 use crate::local::enclosure::{Sight, true_end};
 use crate::local::environment;
 use crate::local::{Deployment, LocalError};
@@ -27,11 +25,7 @@ const LONGEST_OUTPUT: usize = 2_000;
 
 /// Git on behalf of one workspace.
 #[derive(Debug, Clone)]
-pub(crate) struct Git {
-    environment: BTreeMap<String, String>,
-    prefix: Vec<OsString>,
-    reach: Reach,
-}
+pub(crate) struct Git(git::Git);
 
 impl Git {
     /// Enclosed like all that runs in a workspace; a cancel finds it by the workspace's marker.
@@ -42,22 +36,18 @@ impl Git {
     }
 
     pub(crate) fn new(deployment: &Deployment, sight: Sight<'_>, reach: Reach) -> Self {
-        let prefix = deployment.enclosure.prefix(sight);
-        let mut environment = environment::inherited(std::env::vars_os());
-        environment.extend(quiet_git::environment(reach));
-        Self { environment, prefix, reach }
+        let environment = environment::inherited(std::env::vars_os());
+        Self(git::Git::behind(deployment.enclosure.prefix(sight), environment, reach))
     }
 
-    pub(crate) fn marked(mut self, marker: Marker) -> Self {
-        self.environment.insert(marker.key, marker.value);
-        self
+    pub(crate) fn marked(self, marker: Marker) -> Self {
+        Self(self.0.with_variable(marker.key, marker.value))
     }
 
     /// For a command that runs filters or drivers: those that are configured for this directory are off too.
-    pub(super) async fn without_drivers(mut self, directory: &Path) -> Result<Self, LocalError> {
-        let listing = self.run(directory, &LIST, "list the settings").await?;
-        self.environment.extend(quiet_git::environment_after(self.reach, &listing));
-        Ok(self)
+    pub(super) async fn without_drivers(self, directory: &Path) -> Result<Self, LocalError> {
+        let (reach, doing) = (self.0.reach(), "list the settings");
+        limited(reach, self.0.without_drivers(directory), doing).await.map(Self)
     }
 
     /// What git printed, or why it would not; `doing` completes "git could not …".
@@ -67,8 +57,8 @@ impl Git {
         arguments: &[A],
         doing: &str,
     ) -> Result<String, LocalError> {
-        let output = bounded::run(self.command(directory, arguments));
-        finished(&self.limited(output, doing).await?, doing)
+        let printed = limited(self.0.reach(), self.0.run(directory, arguments), doing).await?;
+        Ok(printed.trim().to_owned())
     }
 
     /// The same with these words on git's standard input.
@@ -79,52 +69,34 @@ impl Git {
         input: &str,
         doing: &str,
     ) -> Result<String, LocalError> {
-        let mut command = self.command(directory, arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(not_run)?;
-        let stdin = child.stdin.take();
-        let output = async {
-            let ((), output) = tokio::join!(fill(stdin, input), bounded::output_of(child));
-            output
-        };
-        finished(&self.limited(output, doing).await?, doing)
-    }
-
-    /// What is fetched takes its time; a build's deadline or a cancel ends that.
-    async fn limited(
-        &self,
-        output: impl Future<Output = std::io::Result<Output>>,
-        doing: &str,
-    ) -> Result<Output, LocalError> {
-        let refused = |output| LocalError::GitRefused { doing: doing.to_owned(), output };
-        let output = match self.reach {
-            Reach::Network | Reach::Files => output.await,
-            Reach::Local => tokio::time::timeout(LOCAL_LIMIT, output)
-                .await
-                .map_err(|_| refused(format!("no answer within {} s", LOCAL_LIMIT.as_secs())))?,
-        };
-        output.map_err(|error| match error.kind() {
-            std::io::ErrorKind::FileTooLarge => refused(error.to_string()),
-            _ => not_run(error),
-        })
+        let printed = limited(self.0.reach(), self.0.feed(directory, arguments, input), doing).await?;
+        Ok(printed.trim().to_owned())
     }
 
     /// A git command that is not started yet; it ends when its handle is dropped.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
-        let mut words = self.prefix.iter().map(OsString::as_os_str).chain([OsStr::new("git")]);
-        let mut command = Command::new(words.next().unwrap_or_default());
-        // Git enters the directory itself: the thread that starts a process waits until it is where it should start.
-        command.args(words).current_dir("/").env_clear().envs(&self.environment).kill_on_drop(true);
-        command.arg("-C").arg(directory).args(arguments);
-        command
+        self.0.command(directory, arguments)
     }
 }
 
-/// A git that does not read to the end says itself why.
-async fn fill(stdin: Option<ChildStdin>, input: &str) {
-    if let Some(mut stdin) = stdin {
-        let _unread = stdin.write_all(input.as_bytes()).await;
-    }
+/// What is fetched takes its time; a build's deadline or a cancel ends that.
+async fn limited<T>(
+    reach: Reach,
+    answer: impl Future<Output = Result<T, GitError>>,
+    doing: &str,
+) -> Result<T, LocalError> {
+    let answer = match reach {
+        Reach::Network | Reach::Files => answer.await,
+        Reach::Local => tokio::time::timeout(LOCAL_LIMIT, answer)
+            .await
+            .map_err(|_| refused(doing, format!("no answer within {} s", LOCAL_LIMIT.as_secs())))?,
+    };
+    answer.map_err(|error| failed(error, doing))
+}
+
+/// What a git that has ended printed, or why it would not.
+pub(crate) fn finished(output: std::io::Result<Output>, doing: &str) -> Result<(), LocalError> {
+    git::output_of(output, "").map(drop).map_err(|error| failed(error, doing))
 }
 
 pub(crate) fn not_run(error: std::io::Error) -> LocalError {
@@ -134,17 +106,21 @@ pub(crate) fn not_run(error: std::io::Error) -> LocalError {
     }
 }
 
-pub(crate) fn finished(output: &Output, doing: &str) -> Result<String, LocalError> {
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+fn failed(error: GitError, doing: &str) -> LocalError {
+    match error {
+        GitError::Start(source) => not_run(source),
+        GitError::Flood { source, .. } => refused(doing, source.to_string()),
+        GitError::Failed { status, .. } if status.code() == Some(NOT_FOUND) => LocalError::NoGit,
+        // A git that was killed says nothing.
+        GitError::Failed { status, stderr, .. } if stderr.is_empty() => {
+            refused(doing, format!("it ended with {}", true_end(status)))
+        }
+        GitError::Failed { stderr, .. } => refused(doing, shortened(&stderr)),
     }
-    if output.status.code() == Some(NOT_FOUND) {
-        return Err(LocalError::NoGit);
-    }
-    let said = shortened(&String::from_utf8_lossy(&output.stderr));
-    // A git that was killed says nothing.
-    let output = if said.is_empty() { format!("it ended with {}", true_end(output.status)) } else { said };
-    Err(LocalError::GitRefused { doing: doing.to_owned(), output })
+}
+
+fn refused(doing: &str, output: String) -> LocalError {
+    LocalError::GitRefused { doing: doing.to_owned(), output }
 }
 
 /// A branch or an address that git cannot take for an option or for something to be run.

@@ -13,7 +13,7 @@ use super::work::Work;
 use crate::domain::bundle::is_object_id;
 use crate::domain::metadata::PULL_REQUEST_URL;
 use crate::domain::pull_request::PullRequest;
-use crate::domain::quiet_git::Reach;
+use crate::git::quiet::Reach;
 use crate::local::LocalError;
 use crate::local::parameters::value_of;
 

@@ -9,7 +9,7 @@ use super::answered;
 use super::branch::Branch;
 use super::git::Git;
 use super::work::Work;
-use crate::domain::quiet_git::Reach;
+use crate::git::quiet::Reach;
 use crate::local::LocalError;
 
 /// Forgets the worktree of this workspace, whose directory is gone, and one that had its branch in a directory

@@ -14,9 +14,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
-use crate::bounded;
 use crate::domain::bundle::is_object_id;
-use crate::domain::quiet_git::Reach;
+use crate::git::bounded;
+use crate::git::quiet::Reach;
+use crate::git::refs::{self as git_refs, Ref};
 use crate::local::build::{Branch, Git, Place, answered, finished, marker, not_run, refs};
 use crate::local::enclosure::Sight;
 use crate::local::record::Workspace;
@@ -163,9 +164,9 @@ async fn bring(
         Some(stream) => keep(store, stream).await,
         None => Ok(()),
     };
-    let packed = finished(&packing.wait_with_output().await.map_err(not_run)?, doing);
+    let packed = finished(Ok(packing.wait_with_output().await.map_err(not_run)?), doing);
     // A reader whose objects were refused dies of the closed pipe, which tells nothing.
-    kept.map(|()| packed.map(drop))
+    kept.map(|()| packed)
 }
 
 async fn keep(store: &Store<'_>, mut stream: ChildStdout) -> Result<(), LocalError> {
@@ -191,7 +192,7 @@ async fn keep(store: &Store<'_>, mut stream: ChildStdout) -> Result<(), LocalErr
     };
     // What it says is read meanwhile: it would stand still with a full pipe.
     let ((), output) = tokio::join!(passed, bounded::output_of(keeping));
-    finished(&output.map_err(not_run)?, "keep the agent's commits").map(drop)
+    finished(output, "keep the agent's commits")
 }
 
 async fn pass_on(header: &[u8], mut stream: ChildStdout, mut stdin: ChildStdin) -> std::io::Result<()> {
@@ -208,16 +209,14 @@ impl<'a> Store<'a> {
         let git = Git::new(deployment, Sight::default(), Reach::Local);
         let mut store = Self { deployment, git, directory, branch, refs: HashMap::new(), checked_out: None };
         let Branch { head, agent, published, .. } = &store.branch;
-        let format = "--format=%(objectname) %(refname) %(worktreepath)";
-        let arguments = ["for-each-ref", format, head, agent, published, &store.branch.pulled()];
+        let pulled = store.branch.pulled();
+        let arguments = git_refs::list(&[head, agent, published, &pulled]);
         let listing = store.run(&arguments, "read the branch").await?;
-        for line in listing.lines() {
-            let mut words = line.splitn(3, ' ');
-            let (Some(commit), Some(name)) = (words.next(), words.next()) else { continue };
+        for Ref { commit, name, checked_out_in } in git_refs::read(&listing) {
             if name == store.branch.head {
-                store.checked_out = words.next().filter(|path| !path.is_empty()).map(str::to_owned);
+                store.checked_out = checked_out_in;
             }
-            store.refs.insert(name.to_owned(), commit.to_owned());
+            store.refs.insert(name, commit);
         }
         Ok(store)
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fleet_mcp::domain::quiet_git::SETTINGS;
+use fleet_mcp::git::quiet::SETTINGS;
 use serde_json::json;
 
 use super::here::git;

@@ -1,6 +1,10 @@
 //! What git tells about a working directory: the branch, and how much work is not safe elsewhere yet.
 
+use std::path::Path;
+
 use serde::Serialize;
+
+use super::{GitError, run};
 
 /// The questions that are asked; those after the first have an answer only once there is a commit.
 pub(crate) const STATUS: [&str; 4] = ["status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty"];
@@ -9,7 +13,7 @@ pub(crate) const STATUS: [&str; 4] = ["status", "--porcelain=v2", "--branch", "-
 pub(crate) const UNPUSHED: [&str; 7] =
     ["rev-list", "--count", "--ignore-missing", "HEAD", "--not", "--exclude=fleet-here/*", "--remotes"];
 /// The third one, where the commit that the agent started from is known.
-pub(crate) fn since(base: &str) -> [String; 4] {
+fn since(base: &str) -> [String; 4] {
     ["rev-list", "--count", "--left-right", &format!("{base}...HEAD")].map(str::to_owned)
 }
 
@@ -30,6 +34,20 @@ pub(crate) struct GitState {
 }
 
 impl GitState {
+    /// Asks git about a directory, whose work began at this commit.
+    pub(crate) async fn read(directory: &Path, base: Option<&str>) -> Result<Self, GitError> {
+        let state = Self::of_status(&run(directory, &STATUS).await?);
+        if state.head.is_none() {
+            return Ok(state);
+        }
+        let unpushed: Vec<&str> = UNPUSHED.into_iter().chain(base).collect();
+        let state = state.with_unpushed(&run(directory, &unpushed).await?);
+        let Some(base) = base else { return Ok(state) };
+        // An agent may have made its repository anew, without that commit.
+        let counts = run(directory, &since(base).each_ref().map(String::as_str)).await.unwrap_or_default();
+        Ok(state.with_counts(&counts))
+    }
+
     /// From the answer to the first question; headers begin with `#`, every other line is something not committed.
     pub(crate) fn of_status(status: &str) -> Self {
         let mut state = Self::default();
@@ -49,12 +67,12 @@ impl GitState {
     }
 
     /// With the answer to the second one.
-    pub(crate) fn with_unpushed(self, count: &str) -> Self {
+    fn with_unpushed(self, count: &str) -> Self {
         Self { unpushed: count.trim().parse().unwrap_or_default(), ..self }
     }
 
     /// With the answer to the third one: the commits that are missing, and those that were added.
-    pub(crate) fn with_counts(self, counts: &str) -> Self {
+    fn with_counts(self, counts: &str) -> Self {
         let mut numbers = counts.split_whitespace().map(|count| count.parse().ok());
         match (numbers.next().flatten(), numbers.next().flatten()) {
             (Some(behind), Some(ahead)) => Self { ahead: Some(ahead), behind: Some(behind), ..self },

@@ -1,0 +1,162 @@
+//! Runs git commands: quiet, without input unless it is given, with bounded output.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Output, Stdio};
+
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, Command};
+
+use super::bounded;
+use super::quiet::{self, FOREIGN, LIST, Reach};
+
+#[derive(Debug, Error)]
+pub(crate) enum GitError {
+    #[error("start git")]
+    Start(#[source] io::Error),
+    #[error("read the output of git {command}")]
+    Flood {
+        command: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("git {command}: {}", if stderr.is_empty() { status.to_string() } else { stderr.clone() })]
+    Failed {
+        command: String,
+        status: ExitStatus,
+        /// Without spaces around it; empty if git was killed.
+        stderr: String,
+    },
+}
+
+/// How git is called: with which environment, and behind which command.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    prefix: Vec<OsString>,
+    inherited: Inherited,
+    /// Overrides what is inherited.
+    environment: BTreeMap<String, String>,
+    reach: Reach,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inherited {
+    /// All of this process but what would point git elsewhere.
+    Environment,
+    Nothing,
+}
+
+/// Runs one command in a directory that agents can write to: nothing that its repository brings along is started.
+pub(crate) async fn run(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
+    let git = Git::of_process(Reach::Local).without_drivers(directory).await?;
+    git.run(directory, arguments).await
+}
+
+impl Git {
+    /// With the environment of this process.
+    pub(crate) fn of_process(reach: Reach) -> Self {
+        let environment = quiet::environment(reach);
+        Self { prefix: Vec::new(), inherited: Inherited::Environment, environment, reach }
+    }
+
+    /// With this environment alone, behind a command that becomes git after it has done its part.
+    pub(crate) fn behind(
+        prefix: Vec<OsString>,
+        mut environment: BTreeMap<String, String>,
+        reach: Reach,
+    ) -> Self {
+        environment.extend(quiet::environment(reach));
+        Self { prefix, inherited: Inherited::Nothing, environment, reach }
+    }
+
+    pub(crate) fn with_variable(mut self, name: String, value: String) -> Self {
+        self.environment.insert(name, value);
+        self
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// For a command that runs filters or drivers: those that are configured for this directory are off too.
+    pub(crate) async fn without_drivers(mut self, directory: &Path) -> Result<Self, GitError> {
+        let listing = self.run(directory, &LIST).await?;
+        self.environment.extend(quiet::environment_after(self.reach, &listing));
+        Ok(self)
+    }
+
+    /// What git printed.
+    pub(crate) async fn run<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: &[A],
+    ) -> Result<String, GitError> {
+        let output = bounded::run(self.command(directory, arguments)).await;
+        output_of(output, &word_of(arguments))
+    }
+
+    /// The same with these words on git's standard input.
+    pub(crate) async fn feed<A: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: &[A],
+        input: &str,
+    ) -> Result<String, GitError> {
+        let mut command = self.command(directory, arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(GitError::Start)?;
+        let stdin = child.stdin.take();
+        let ((), output) = tokio::join!(fill(stdin, input), bounded::output_of(child));
+        output_of(output, &word_of(arguments))
+    }
+
+    /// A command that is not started yet; it ends when its handle is dropped.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
+        let mut words = self.prefix.iter().map(OsString::as_os_str).chain([OsStr::new("git")]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).kill_on_drop(true);
+        match self.inherited {
+            Inherited::Nothing => {
+                // The thread that starts a process waits until it is where it should start, so git enters the
+                // directory itself.
+                command.env_clear().current_dir("/");
+            }
+            Inherited::Environment => {
+                for name in FOREIGN {
+                    command.env_remove(name);
+                }
+            }
+        }
+        command.envs(&self.environment).arg("-C").arg(directory).args(arguments);
+        command
+    }
+}
+
+/// What a git that has ended printed, or why it failed.
+pub(crate) fn output_of(output: io::Result<Output>, command: &str) -> Result<String, GitError> {
+    let command = command.to_owned();
+    let output = output.map_err(|source| match source.kind() {
+        io::ErrorKind::FileTooLarge => GitError::Flood { command: command.clone(), source },
+        _ => GitError::Start(source),
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(GitError::Failed { command, status: output.status, stderr })
+}
+
+fn word_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
+    let mut words = arguments.iter().map(|argument| argument.as_ref().to_string_lossy());
+    words.find(|word| !word.starts_with('-')).map(|word| word.into_owned()).unwrap_or_default()
+}
+
+/// A git that does not read to the end says itself why.
+async fn fill(stdin: Option<ChildStdin>, input: &str) {
+    if let Some(mut stdin) = stdin {
+        let _unread = stdin.write_all(input.as_bytes()).await;
+    }
+}
