@@ -26,6 +26,11 @@ impl Lock {
         &self.path
     }
 
+    /// At this time it was there already.
+    pub(crate) fn is_before(&self, time: SystemTime) -> bool {
+        self.made < time
+    }
+
     pub(crate) fn is_since(&self, time: SystemTime) -> bool {
         self.made >= time
     }

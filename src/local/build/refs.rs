@@ -1,7 +1,7 @@
 //! Changes refs of the caller's repository, all of them or none, past locks that a killed git has left behind.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep};
 
@@ -9,12 +9,16 @@ use super::blocking;
 use super::git::Git;
 use crate::git::lock::Lock;
 use crate::local::LocalError;
+use crate::process::runs_in;
 
 /// Git holds the lock of a ref for milliseconds. One that stays the same for this long has no owner.
 const STALE: Duration = Duration::from_secs(3);
 /// Refs that other processes keep locked are given up after this long.
 const LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
+/// Git holds the lock of all packed refs while it writes them anew, and the file shows nothing of that. One that is older
+/// than this, without a git at work in the repository, has no owner.
+const STALE_PACKED: Duration = Duration::from_secs(60);
 /// Only locks of refs that this server writes are removed.
 const OURS: [&str; 2] = ["refs/fleet/", "refs/heads/fleet/"];
 
@@ -39,7 +43,7 @@ pub(crate) async fn change(
         }
         let paths = lock_paths(git, directory, options, &names).await?;
         free_until(deadline, paths).await?;
-        // The lock that git met may be one of the whole repository.
+        free_packed(git_path(git, directory, options, "packed-refs.lock").await?).await?;
         sleep(PAUSE).await;
     }
 }
@@ -63,11 +67,29 @@ async fn lock_paths(
 ) -> Result<Vec<PathBuf>, LocalError> {
     let mut paths = Vec::new();
     for name in names.iter().filter(|name| OURS.iter().any(|prefix| name.starts_with(prefix))) {
-        let lock = format!("{name}.lock");
-        let asked = [options, &["rev-parse", "--path-format=absolute", "--git-path", &lock]].concat();
-        paths.push(git.run(directory, &asked, "find the lock of a ref").await?.into());
+        paths.push(git_path(git, directory, options, &format!("{name}.lock")).await?);
     }
     Ok(paths)
+}
+
+async fn git_path(git: &Git, directory: &Path, options: &[&str], name: &str) -> Result<PathBuf, LocalError> {
+    let asked = [options, &["rev-parse", "--path-format=absolute", "--git-path", name]].concat();
+    Ok(git.run(directory, &asked, "find the lock of a ref").await?.into())
+}
+
+async fn free_packed(path: PathBuf) -> Result<(), LocalError> {
+    let freeing = move || {
+        let since = SystemTime::now() - STALE_PACKED;
+        let git_directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+        // People work in the directory above it.
+        let repository = git_directory.parent().unwrap_or(&git_directory);
+        let lock = Lock::at(path).filter(|lock| lock.is_before(since));
+        if lock.is_some() && !runs_in("git", &[repository]).unwrap_or(true) {
+            remove(lock.as_slice());
+        }
+        Ok(())
+    };
+    blocking(freeing).await
 }
 
 /// Returns when none is there any more, or at the deadline.

@@ -1,6 +1,8 @@
 //! Locks on refs of the caller's repository that a killed git has left: agents are made, published and deleted all the same.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
@@ -43,4 +45,21 @@ async fn locks_that_a_killed_git_has_left_fail_no_create_and_no_delete() {
     leave_locks(&up);
     up.delete("otter", "").await;
     assert_eq!(up.program.git(&up.program.repository(), &["for-each-ref", "refs/fleet"]), "");
+}
+
+/// A live git would hold it for seconds at most.
+#[tokio::test]
+async fn an_old_lock_of_all_packed_refs_fails_no_delete() {
+    let up = Up::start_here(&Program::without_coder()).await;
+    up.agent_with(json!({ "project": "here", "spec": "say hello", "name": "otter" })).await;
+    let repository = up.program.repository();
+    up.program.git(&repository, &["pack-refs", "--all"]);
+    let lock = repository.join(".git/packed-refs.lock");
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::create(&lock).unwrap().set_modified(hour_ago).unwrap();
+    up.delete("otter", "").await;
+    assert_eq!(
+        (up.program.git(&repository, &["for-each-ref", "refs/fleet"]).as_str(), lock.exists()),
+        ("", false)
+    );
 }
