@@ -25,8 +25,9 @@ export GIT_COMMITTER_NAME=fleet-mcp GIT_COMMITTER_EMAIL=fleet-mcp@localhost
 limit=
 command -v timeout > /dev/null 2>&1 && limit='timeout 5'
 
+# In the top of a repository. Both are named: settings of the repository could name another working tree.
 theirs() {
-    git "$@" < /dev/null 2> /dev/null
+    GIT_DIR=.git GIT_WORK_TREE=. git "$@" < /dev/null 2> /dev/null
 }
 
 ours() {
@@ -43,15 +44,22 @@ note() {
     printf '%s, ' "$*" >> "$shelf/notes"
 }
 
-# The agent's own directory, or the only repository right below it.
-find_repository() {
-    top=$(theirs rev-parse --show-toplevel) && return 0
-    set --
+# Enters the repository that the agent's own directory is in, or the only one right below it.
+enter_repository() {
+    start=$PWD
+    while ! is_top; do
+        [ "$PWD" != / ] && cd .. || break
+    done
+    is_top && return 0
+    cd "$start" && set --
     for found in ./*/.git; do
         [ -e "$found" ] && set -- "$@" "${found%/.git}"
     done
-    [ $# -eq 1 ] || return 1
-    cd "$1" && top=$(theirs rev-parse --show-toplevel)
+    [ $# -eq 1 ] && cd "$1" && is_top
+}
+
+is_top() {
+    [ -e .git ] && theirs rev-parse --git-dir > /dev/null
 }
 
 make_own() {
@@ -183,8 +191,7 @@ take_newest() {
     [ -z "$lost" ] || note "only the newest $most of its $(wc -l < "$shelf/$1" | tr -d ' ') $1"
 }
 
-find_repository || fail 'no git repository was found where the agent works'
-cd "$top" || fail 'the repository cannot be entered'
+cd "$(pwd -P)" && enter_repository || fail 'no git repository was found where the agent works'
 is_guest && guest=yes || guest=
 [ -n "$guest" ] && stays && nothing
 make_own && borrow || fail 'there is no room for a bundle in the workspace'

@@ -47,6 +47,21 @@ async fn what_was_stashed_is_saved_and_comes_back_as_branches() {
 }
 
 #[tokio::test]
+async fn a_repository_that_names_another_working_tree_is_saved_as_it_is() {
+    let up = Up::start(&Program::without_coder()).await;
+    let remote = tempfile::tempdir().unwrap();
+    let repository = pushed(&up, remote.path()).await;
+    std::fs::write(repository.join("b.txt"), "b\n").unwrap();
+    git(&repository, &["config", "core.worktree", remote.path().to_str().unwrap()]);
+    let deleted = up.delete("otter", "").await;
+    assert_eq!(deleted["message"], "agent 'otter' is deleted; its work was saved");
+    let clone = remote.path().join("clone");
+    git(remote.path(), &["clone", "--quiet", "--branch", "main", ".", "clone"]);
+    restored(&up, &deleted, &clone).await;
+    assert_eq!(git(&clone, &["ls-tree", "--name-only", "rescue/otter"]), "a.txt\nb.txt");
+}
+
+#[tokio::test]
 async fn of_a_repository_inside_of_another_one_the_files_are_saved_if_it_has_work_of_its_own() {
     let up = Up::start(&Program::without_coder()).await;
     let remote = tempfile::tempdir().unwrap();
