@@ -72,7 +72,7 @@ pub(super) fn boot_id() -> io::Result<Uuid> {
 
 /// Sends the signal to this process and to none that took its pid. One that has ended is no error, and neither
 /// is one that became another user's: others must not be spared because of it.
-pub(crate) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
+pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
     let Some(handle) = handle(process)? else { return Ok(()) };
     match pidfd_send_signal(handle, signal) {
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),

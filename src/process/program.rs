@@ -1,4 +1,4 @@
-//! Finds programs at work in a directory.
+//! Finds programs at work in a directory, or any at all.
 
 use std::path::Path;
 use std::{fs, io};
@@ -10,6 +10,12 @@ pub(crate) fn runs_in(program: &str, directories: &[&Path]) -> io::Result<bool> 
     let running = Listing::read()?.running.into_iter();
     let mut pids = running.map(|stat| stat.pid);
     Ok(pids.any(|pid| is_called(pid, program) && works_in(pid, directories)))
+}
+
+/// Whether no other process runs in our PID namespace. Some may be children of processes outside, so that only `/proc` shows
+/// all of them.
+pub(crate) fn is_alone() -> io::Result<bool> {
+    Ok(Listing::read()?.running.iter().all(|stat| stat.pid == std::process::id()))
 }
 
 fn is_called(pid: u32, program: &str) -> bool {

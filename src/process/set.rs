@@ -12,9 +12,9 @@ use super::{Marker, ProcessId};
 
 /// A process of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Member {
-    pub(crate) id: ProcessId,
-    pub(crate) parent: u32,
+pub(super) struct Member {
+    pub(super) id: ProcessId,
+    pub(super) parent: u32,
 }
 
 impl Member {
@@ -24,7 +24,7 @@ impl Member {
 }
 
 #[derive(Debug)]
-pub(crate) struct ProcessSet(Option<Rule>);
+pub(super) struct ProcessSet(Option<Rule>);
 
 #[derive(Debug)]
 enum Rule {
@@ -34,12 +34,12 @@ enum Rule {
 
 impl ProcessSet {
     /// The processes that carry the marker, and those that hang on them.
-    pub(crate) fn marked(marker: Marker) -> Self {
+    pub(super) fn marked(marker: Marker) -> Self {
         Self(Some(Rule::Tree(Tree::new(marker))))
     }
 
     /// The processes that carry the marker, this one and those of its group: known also where nothing can be read.
-    pub(crate) fn marked_or_led(marker: Marker, leader: Option<ProcessId>) -> Self {
+    pub(super) fn marked_or_led(marker: Marker, leader: Option<ProcessId>) -> Self {
         let mut tree = Tree::new(marker);
         leader.into_iter().for_each(|leader| tree.add_leader(leader));
         Self(Some(Rule::Tree(tree)))
@@ -51,7 +51,7 @@ impl ProcessSet {
     }
 
     /// The processes that run now; looks away from threads that must not wait.
-    pub(crate) async fn look(&mut self) -> io::Result<Vec<Member>> {
+    pub(super) async fn look(&mut self) -> io::Result<Vec<Member>> {
         let taken = self.0.take().ok_or_else(|| io::Error::other("a search for processes broke off"))?;
         let (rule, found) = spawn_blocking(move || looked(taken)).await.map_err(io::Error::other)?;
         self.0 = Some(rule);

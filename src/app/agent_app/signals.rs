@@ -2,7 +2,7 @@
 
 use crate::app::Fleet;
 use crate::app::snapshot::AgentState;
-use crate::coder::exec::Command;
+use crate::coder::exec::{Command, END_FUNCTIONS};
 
 /// Asks, insists, and wakes a runner that was stopped.
 const SCRIPT: &str = include_str!("end.sh");
@@ -14,7 +14,8 @@ impl Fleet {
         let inside = self.inside(agent, &state.agent.project);
         // A workspace that does not answer in time is passed over: the next step is harder.
         let limit = self.limits().signal_command;
-        let command = Command { timeout: limit, ..Command::new(["sh", "-c", SCRIPT, "end"]) };
+        let script = format!("{END_FUNCTIONS}{SCRIPT}");
+        let command = Command { timeout: limit, ..Command::new(["sh", "-c", &script, "end"]) };
         match tokio::time::timeout(limit, inside.exec(command)).await {
             Ok(Ok(output)) => output.stdout.trim_ascii() == b"gone",
             Ok(Err(error)) => {

@@ -18,6 +18,8 @@ const LIST: &str = include_str!("script/list.sh");
 const WRITTEN: &str = include_str!("script/written.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
+/// Shell functions that find the children of processes and signal them; they need no search of environments.
+pub(crate) const END_FUNCTIONS: &str = include_str!("script/end.sh");
 /// Ends processes, for which it has to find them.
 const END: &str = concat!(include_str!("script/search.sh"), include_str!("script/end.sh"));
 

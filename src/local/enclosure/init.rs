@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use super::error::EncloseError;
 use super::outer::{exit_code, let_go_of_input};
 use super::{mounts, rights};
+use crate::process::is_alone;
 
 /// How long the other processes have to end after the command has.
 const GRACE: Duration = Duration::from_secs(3);
@@ -102,12 +103,4 @@ fn collect(main: Pid) -> io::Result<Option<u8>> {
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-/// Some processes of the namespace are children of processes outside, so that only `/proc` shows all.
-fn is_alone() -> io::Result<bool> {
-    let names =
-        std::fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut pids = names.filter_map(|name| name.parse::<u32>().ok());
-    Ok(pids.all(|pid| pid == std::process::id()))
 }

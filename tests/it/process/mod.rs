@@ -4,6 +4,7 @@ mod both_kills;
 #[cfg(feature = "test-hooks")]
 mod build_kills;
 mod doctor_locks;
+mod found;
 mod half_open;
 mod interrupts;
 mod kill_points;
