@@ -44,10 +44,6 @@ impl DataDir {
         Ok(dir)
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -143,6 +139,6 @@ mod tests {
         drop(first);
         assert!(!is_held(&path));
         let second = DataDir::hold(&path).unwrap();
-        assert_eq!(server_of(second.path()), None);
+        assert_eq!(server_of(&second.path), None);
     }
 }

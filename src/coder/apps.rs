@@ -4,16 +4,13 @@
 //! forwards, but hands every header and query parameter to the app, and so to the agent.
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use http::{HeaderMap, Method, StatusCode, header};
 use secrecy::SecretString;
 use serde_json::Value;
 
-use super::events::EventStream;
-use super::operation::{APP_REQUEST, APP_STATUS_REPORT, APP_STREAM, APP_WEBSOCKET, Operation};
-use super::request::{Auth, Host, Request, encode_path, fill};
+use super::operation::{APP_REQUEST, APP_STATUS_REPORT};
+use super::request::{Auth, Request, encode_path, fill};
 use super::send::Reply;
-use super::socket::WebSocket;
 use super::wire::AppStatusReport;
 use super::{Client, CoderError};
 
@@ -26,17 +23,6 @@ pub struct AppAddress {
     /// Needed when the workspace has several agents.
     pub agent: Option<String>,
     pub slug: String,
-    pub style: AppStyle,
-}
-
-/// How the deployment exposes the app.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AppStyle {
-    Path,
-    /// On a host of its own, which ends with the deployment's suffix, such as `.apps.example.com`.
-    Subdomain {
-        suffix: String,
-    },
 }
 
 /// A request for the app itself.
@@ -56,14 +42,6 @@ pub struct AppReply {
     pub body: Bytes,
 }
 
-/// One event that the app sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AppEvent {
-    pub event: Option<String>,
-    pub data: String,
-    pub id: Option<String>,
-}
-
 impl AppRequest {
     pub fn get(path: impl Into<String>) -> Self {
         Self { method: Method::GET, path: path.into(), query: Vec::new(), body: None }
@@ -77,30 +55,8 @@ impl AppRequest {
 impl Client {
     /// Asks the app. What the app answers comes back as it is; what Coder answers in its place is an error.
     pub async fn app_request(&self, app: &AppAddress, request: AppRequest) -> Result<AppReply, CoderError> {
-        let request = app.request(&APP_REQUEST, request)?;
+        let request = app.request(request)?;
         self.attempts(&request, || async { AppReply::read(self.exchange(&request).await?) }).await
-    }
-
-    /// Follows a stream of events that the app sends.
-    pub async fn app_stream(
-        &self,
-        app: &AppAddress,
-        request: AppRequest,
-    ) -> Result<EventStream<AppEvent>, CoderError> {
-        let events = self.events(app.request(&APP_STREAM, request)?).await?;
-        Ok(Box::pin(events.map(|event| {
-            let event = event?;
-            Ok(AppEvent { event: event.event, data: event.data.unwrap_or_default(), id: event.id })
-        })))
-    }
-
-    /// Opens a WebSocket to the app.
-    pub async fn app_websocket(
-        &self,
-        app: &AppAddress,
-        request: AppRequest,
-    ) -> Result<WebSocket, CoderError> {
-        self.upgrade(app.request(&APP_WEBSOCKET, request)?).await
     }
 
     /// Reports as a workspace agent what its app is doing, with the agent's own token.
@@ -115,33 +71,19 @@ impl Client {
 }
 
 impl AppAddress {
-    fn request(&self, operation: &'static Operation, app: AppRequest) -> Result<Request, CoderError> {
-        let (host, prefix) = match &self.style {
-            AppStyle::Path => (Host::Deployment, self.path_prefix()),
-            AppStyle::Subdomain { suffix } => (Host::App(self.subdomain() + suffix), String::new()),
+    fn request(&self, app: AppRequest) -> Result<Request, CoderError> {
+        let workspace = match &self.agent {
+            Some(agent) => format!("{}.{agent}", self.workspace),
+            None => self.workspace.clone(),
         };
+        let prefix = fill("/@{owner}/{workspace}/apps/{slug}", &[&self.owner, &workspace, &self.slug]);
         let path = prefix + &encode_path(&app.path);
-        let mut request =
-            Request::at(operation, path).host(host).method(app.method).auth(Auth::SessionCookie);
+        let mut request = Request::at(&APP_REQUEST, path).method(app.method).auth(Auth::SessionCookie);
         request.query = app.query;
         match app.body {
             Some(body) => request.json(&body),
             None => Ok(request),
         }
-    }
-
-    fn path_prefix(&self) -> String {
-        let workspace = match &self.agent {
-            Some(agent) => format!("{}.{agent}", self.workspace),
-            None => self.workspace.clone(),
-        };
-        fill("/@{owner}/{workspace}/apps/{slug}", &[&self.owner, &workspace, &self.slug])
-    }
-
-    fn subdomain(&self) -> String {
-        let parts = [Some(&self.slug), self.agent.as_ref(), Some(&self.workspace), Some(&self.owner)];
-        let parts: Vec<_> = parts.into_iter().flatten().map(|part| part.to_lowercase()).collect();
-        parts.join("--")
     }
 }
 
@@ -174,40 +116,28 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 mod tests {
     use url::Url;
 
-    use super::{APP_REQUEST, AppAddress, AppRequest, AppStyle, Auth};
+    use super::{AppAddress, AppRequest, Auth};
 
-    fn address(agent: Option<&str>, style: AppStyle) -> AppAddress {
-        AppAddress {
+    fn url(agent: Option<&str>, request: AppRequest) -> String {
+        let address = AppAddress {
             owner: "Ann".to_owned(),
             workspace: "dev".to_owned(),
             agent: agent.map(str::to_owned),
             slug: "ccw".to_owned(),
-            style,
-        }
-    }
-
-    fn url(address: &AppAddress, request: AppRequest) -> String {
-        let request = address.request(&APP_REQUEST, request).unwrap();
+        };
+        let request = address.request(request).unwrap();
         assert!(matches!(request.auth, Auth::SessionCookie));
         request.url(&Url::parse("https://coder.example:8443").unwrap()).unwrap().to_string()
     }
 
     #[test]
-    fn path_apps_live_below_the_deployment() {
-        let with_agent = address(Some("main"), AppStyle::Path);
-        assert_eq!(
-            url(&with_agent, AppRequest::get("/status")),
-            "https://coder.example:8443/@Ann/dev.main/apps/ccw/status"
-        );
-        let without = address(None, AppStyle::Path);
-        assert_eq!(url(&without, AppRequest::get("")), "https://coder.example:8443/@Ann/dev/apps/ccw/");
-    }
-
-    #[test]
-    fn subdomain_apps_have_a_host_of_their_own() {
-        let app = address(Some("main"), AppStyle::Subdomain { suffix: ".apps.example".to_owned() });
+    fn apps_live_below_the_deployment() {
         let request =
-            AppRequest { query: vec![("a".to_owned(), "b c".to_owned())], ..AppRequest::get("fleet/state") };
-        assert_eq!(url(&app, request), "https://ccw--main--dev--ann.apps.example:8443/fleet/state?a=b+c");
+            AppRequest { query: vec![("a".to_owned(), "b c".to_owned())], ..AppRequest::get("/status") };
+        assert_eq!(
+            url(Some("main"), request),
+            "https://coder.example:8443/@Ann/dev.main/apps/ccw/status?a=b+c"
+        );
+        assert_eq!(url(None, AppRequest::get("")), "https://coder.example:8443/@Ann/dev/apps/ccw/");
     }
 }

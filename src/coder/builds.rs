@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::operation::{BUILD, BUILD_CANCEL, BUILD_CREATE, BUILD_LOGS, BUILD_PARAMETERS, WORKSPACE_BUILDS};
+use super::operation::{BUILD_CANCEL, BUILD_CREATE, BUILD_LOGS, BUILD_PARAMETERS, WORKSPACE_BUILDS};
 use super::request::Request;
 use super::wire::{Build, BuildLog, CreateBuild, ParameterValue};
 use super::workspaces::Page;
@@ -12,10 +12,6 @@ impl Client {
     /// Newest first. Builds other than the newest have lost their agents.
     pub async fn workspace_builds(&self, workspace: Uuid, page: Page) -> Result<Vec<Build>, CoderError> {
         self.call_list(page.onto(Request::new(&WORKSPACE_BUILDS, &[&workspace]))).await
-    }
-
-    pub async fn build(&self, build: Uuid) -> Result<Build, CoderError> {
-        self.call(Request::new(&BUILD, &[&build])).await
     }
 
     /// Coder refuses a second build while one is active, but not a stop of what is stopped.

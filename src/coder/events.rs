@@ -16,7 +16,7 @@ use super::{Client, CoderError};
 const EVENT_LIMIT: usize = 16 << 20;
 
 /// Items as they arrive. It ends when the server ends it, and after the first broken connection.
-pub type EventStream<T> = Pin<Box<dyn Stream<Item = Result<T, CoderError>> + Send>>;
+pub(super) type EventStream<T> = Pin<Box<dyn Stream<Item = Result<T, CoderError>> + Send>>;
 
 impl Client {
     /// Opens a stream of events. Opening is tried again like any read, a stream once open is not.

@@ -20,7 +20,6 @@ mod retry;
 mod send;
 mod socket;
 mod templates;
-mod watch;
 pub mod wire;
 mod workspaces;
 
@@ -35,15 +34,13 @@ use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
 pub use answer::{Answer, Validation};
-pub use apps::{AppAddress, AppEvent, AppReply, AppRequest, AppStyle};
+pub use apps::{AppAddress, AppReply, AppRequest};
 pub use credential::TokenOrigin;
 pub use error::{CoderError, ErrorKind, Outcome};
-pub use events::EventStream;
 pub use operation::{OPERATIONS, Operation};
 pub use pty::PtyOptions;
 pub use retry::RetryPolicy;
 pub use socket::WebSocket;
-pub use watch::WorkspaceEvent;
 pub use workspaces::{Deleted, Page, Undecodable, WorkspacePage, WorkspaceQuery};
 
 use limit::Limit;

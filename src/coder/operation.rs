@@ -26,46 +26,34 @@ impl Operation {
 }
 
 /// Every operation, in the order of the client's files.
-pub static OPERATIONS: [&Operation; 28] = [
+pub static OPERATIONS: [&Operation; 19] = [
     &BUILD_INFO,
-    &USER_ME,
     &ORGANIZATIONS,
     &TEMPLATES,
     &TEMPLATE_BY_NAME,
-    &TEMPLATE_VERSION,
     &RICH_PARAMETERS,
     &PRESETS,
     &WORKSPACE_CREATE,
     &WORKSPACES,
     &WORKSPACE,
     &WORKSPACE_BY_NAME,
-    &WORKSPACE_WATCH,
     &WORKSPACE_BUILDS,
-    &BUILD,
     &BUILD_CREATE,
     &BUILD_CANCEL,
     &BUILD_PARAMETERS,
     &BUILD_LOGS,
-    &WORKSPACE_AGENT,
-    &AGENT_LOGS,
-    &AGENT_METADATA_WATCH,
     &AGENT_METADATA,
     &APP_STATUS_REPORT,
     &APP_REQUEST,
-    &APP_STREAM,
-    &APP_WEBSOCKET,
     &PTY_CONNECT,
 ];
 
 pub(super) static BUILD_INFO: Operation = Operation::get("build_info", "/api/v2/buildinfo");
-pub(super) static USER_ME: Operation = Operation::get("user_me", "/api/v2/users/me");
 pub(super) static ORGANIZATIONS: Operation = Operation::get("organizations", "/api/v2/organizations");
 
 pub(super) static TEMPLATES: Operation = Operation::get("templates", "/api/v2/templates");
 pub(super) static TEMPLATE_BY_NAME: Operation =
     Operation::get("template_by_name", "/api/v2/organizations/{organization}/templates/{name}");
-pub(super) static TEMPLATE_VERSION: Operation =
-    Operation::get("template_version", "/api/v2/templateversions/{version}");
 pub(super) static RICH_PARAMETERS: Operation =
     Operation::get("rich_parameters", "/api/v2/templateversions/{version}/rich-parameters");
 pub(super) static PRESETS: Operation =
@@ -77,12 +65,9 @@ pub(super) static WORKSPACES: Operation = Operation::get("workspaces", "/api/v2/
 pub(super) static WORKSPACE: Operation = Operation::get("workspace", "/api/v2/workspaces/{workspace}");
 pub(super) static WORKSPACE_BY_NAME: Operation =
     Operation::get("workspace_by_name", "/api/v2/users/{owner}/workspace/{name}");
-pub(super) static WORKSPACE_WATCH: Operation =
-    Operation::get("workspace_watch", "/api/v2/workspaces/{workspace}/watch");
 
 pub(super) static WORKSPACE_BUILDS: Operation =
     Operation::get("workspace_builds", "/api/v2/workspaces/{workspace}/builds");
-pub(super) static BUILD: Operation = Operation::get("build", "/api/v2/workspacebuilds/{build}");
 pub(super) static BUILD_CREATE: Operation =
     Operation::post("build_create", "/api/v2/workspaces/{workspace}/builds");
 pub(super) static BUILD_CANCEL: Operation =
@@ -92,21 +77,15 @@ pub(super) static BUILD_PARAMETERS: Operation =
 pub(super) static BUILD_LOGS: Operation =
     Operation::get("build_logs", "/api/v2/workspacebuilds/{build}/logs");
 
-pub(super) static WORKSPACE_AGENT: Operation =
-    Operation::get("workspace_agent", "/api/v2/workspaceagents/{agent}");
-pub(super) static AGENT_LOGS: Operation =
-    Operation::get("agent_logs", "/api/v2/workspaceagents/{agent}/logs");
-pub(super) static AGENT_METADATA_WATCH: Operation =
-    Operation::get("agent_metadata_watch", "/api/v2/workspaceagents/{agent}/watch-metadata");
 pub(super) static AGENT_METADATA: Operation =
     Operation::get("agent_metadata", "/api/v2/workspaceagents/{agent}/watch-metadata");
 pub(super) static APP_STATUS_REPORT: Operation =
     Operation::patch("app_status_report", "/api/v2/workspaceagents/me/app-status");
 
-const APP_PATH: &str = "/@{owner}/{workspace}/apps/{slug}/{path}";
-pub(super) static APP_REQUEST: Operation =
-    Operation { name: "app_request", methods: &[Method::GET, Method::POST], path: APP_PATH };
-pub(super) static APP_STREAM: Operation = Operation::get("app_stream", APP_PATH);
-pub(super) static APP_WEBSOCKET: Operation = Operation::get("app_websocket", APP_PATH);
+pub(super) static APP_REQUEST: Operation = Operation {
+    name: "app_request",
+    methods: &[Method::GET, Method::POST],
+    path: "/@{owner}/{workspace}/apps/{slug}/{path}",
+};
 pub(super) static PTY_CONNECT: Operation =
     Operation::get("pty_connect", "/api/v2/workspaceagents/{agent}/pty");

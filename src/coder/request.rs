@@ -15,7 +15,6 @@ use super::operation::Operation;
 pub(super) struct Request {
     pub(super) operation: &'static Operation,
     pub(super) method: Method,
-    pub(super) host: Host,
     pub(super) path: String,
     pub(super) query: Vec<(String, String)>,
     pub(super) body: Option<Vec<u8>>,
@@ -23,14 +22,6 @@ pub(super) struct Request {
     pub(super) effect: Effect,
     /// The key of a WebSocket handshake, when the connection is to become one.
     pub(super) websocket_key: Option<String>,
-}
-
-/// Which host gets the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Host {
-    Deployment,
-    /// An app on its own subdomain; scheme and port stay those of the deployment.
-    App(String),
 }
 
 /// Whose credential goes along, and where.
@@ -65,7 +56,6 @@ impl Request {
         let request = Self {
             operation,
             method: Method::GET,
-            host: Host::Deployment,
             path,
             query: Vec::new(),
             body: None,
@@ -79,11 +69,6 @@ impl Request {
     pub(super) fn method(mut self, method: Method) -> Self {
         self.effect = if method == Method::GET { Effect::Read } else { Effect::Write };
         self.method = method;
-        self
-    }
-
-    pub(super) fn host(mut self, host: Host) -> Self {
-        self.host = host;
         self
     }
 
@@ -122,10 +107,6 @@ impl Request {
     /// token, so a path that does not survive unchanged is refused.
     pub(super) fn url(&self, deployment: &Url) -> Result<Url, CoderError> {
         let mut url = deployment.clone();
-        if let Host::App(host) = &self.host {
-            let unchanged = url.set_host(Some(host)).is_ok() && url.host_str() == Some(host);
-            self.require(unchanged, "the app's host is not a host name")?;
-        }
         let path = format!("{}{}", deployment.path().trim_end_matches('/'), self.path);
         url.set_path(&path);
         self.require(url.path() == path, "the path is not usable in a URL")?;
@@ -167,7 +148,7 @@ fn encode_segment(segment: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Effect, Host, Method, Request, Url, encode_path};
+    use super::{Effect, Method, Request, Url, encode_path};
     use crate::coder::operation::{
         BUILD_CREATE, PTY_CONNECT, TEMPLATE_BY_NAME, WORKSPACE_BY_NAME, WORKSPACES,
     };
@@ -228,14 +209,6 @@ mod tests {
     #[test]
     fn a_forgotten_value_is_refused() {
         assert!(Request::new(&TEMPLATE_BY_NAME, &[&"only-one"]).url(&deployment()).is_err());
-    }
-
-    #[test]
-    fn a_host_that_is_more_than_a_host_is_refused() {
-        for host in ["evil.example/x", "a b", "user@evil.example", "evil.example:99", ""] {
-            let request = Request::new(&WORKSPACES, &[]).host(Host::App(host.to_owned()));
-            assert!(request.url(&deployment()).is_err(), "{host}");
-        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Calls about templates, their versions, parameters and presets.
+//! Calls about templates, and the parameters and presets of their versions.
 
 use uuid::Uuid;
 
-use super::operation::{PRESETS, RICH_PARAMETERS, TEMPLATE_BY_NAME, TEMPLATE_VERSION, TEMPLATES};
+use super::operation::{PRESETS, RICH_PARAMETERS, TEMPLATE_BY_NAME, TEMPLATES};
 use super::request::Request;
-use super::wire::{Preset, RichParameter, Template, TemplateVersion};
+use super::wire::{Preset, RichParameter, Template};
 use super::{Client, CoderError};
 
 impl Client {
@@ -14,10 +14,6 @@ impl Client {
 
     pub async fn template_by_name(&self, organization: Uuid, name: &str) -> Result<Template, CoderError> {
         self.call(Request::new(&TEMPLATE_BY_NAME, &[&organization, &name])).await
-    }
-
-    pub async fn template_version(&self, version: Uuid) -> Result<TemplateVersion, CoderError> {
-        self.call(Request::new(&TEMPLATE_VERSION, &[&version])).await
     }
 
     pub async fn rich_parameters(&self, version: Uuid) -> Result<Vec<RichParameter>, CoderError> {

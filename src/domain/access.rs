@@ -251,15 +251,6 @@ impl Action {
         }
     }
 
-    /// Does it change anything? Such calls are audited, and every refusal is.
-    pub fn is_mutation(self) -> bool {
-        match self.class() {
-            Class::Fleet | Class::Own | Class::Work | Class::Itself => true,
-            Class::People => matches!(self, Self::TokenManage | Self::ServerStop),
-            Class::Read | Class::Detail | Class::Oversight => false,
-        }
-    }
-
     pub fn room_needed(self) -> RoomNeeded {
         match self {
             Self::AgentStop | Self::AgentDelete | Self::TaskCancel | Self::ServerStop => RoomNeeded::Ending,

@@ -70,14 +70,6 @@ impl<T> Page<T> {
     pub fn has_previous(&self) -> bool {
         self.request.page > 1 && self.total_pages() > 0
     }
-
-    pub fn map<U>(self, f: impl FnMut(T) -> U) -> Page<U> {
-        Page {
-            items: self.items.into_iter().map(f).collect(),
-            total_count: self.total_count,
-            request: self.request,
-        }
-    }
 }
 
 #[cfg(test)]

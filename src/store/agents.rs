@@ -34,12 +34,6 @@ impl Store {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
-    /// The live agent of this name.
-    pub async fn agent_by_name(&self, name_key: &str) -> Result<Option<Agent>, StoreError> {
-        let query = sqlx::query_as(select_agents!("WHERE a.name_key = $1 AND a.deleted_at IS NULL"));
-        Ok(query.bind(name_key).fetch_optional(&self.read).await?)
-    }
-
     /// Whoever had the name last: the live agent, or else the one deleted last.
     pub async fn agent_newest_by_name(&self, name_key: &str) -> Result<Option<Agent>, StoreError> {
         let query = sqlx::query_as(select_agents!(

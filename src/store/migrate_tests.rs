@@ -24,8 +24,14 @@ fn home() -> (TempDir, StoreOptions) {
 /// A store of the first schema with one setting in it.
 async fn old_store(options: &StoreOptions) {
     let store = Store::open_at(options, &STEPS[..1]).await.unwrap();
-    store.setting_set("kept", "yes", "operator", Utc::now()).await.unwrap();
+    let insert = "INSERT INTO user_config (key, value, set_by, set_at) VALUES ('kept', 'yes', 'operator', 1)";
+    sqlx::query(insert).execute(&store.write).await.unwrap();
     store.close().await;
+}
+
+async fn kept(store: &Store) -> Option<String> {
+    let query = sqlx::query_scalar("SELECT value FROM user_config WHERE key = 'kept'");
+    query.fetch_optional(&store.read).await.unwrap()
 }
 
 fn with_notes() -> Vec<Step> {
@@ -64,7 +70,7 @@ async fn an_existing_database_is_copied_before_it_is_migrated() {
     let (_dir, options) = home();
     old_store(&options).await;
     let store = Store::open_at(&options, &with_notes()).await.unwrap();
-    assert_eq!(store.setting("kept").await.unwrap(), Some("yes".into()));
+    assert_eq!(kept(&store).await, Some("yes".into()));
     assert_eq!(tables_named_notes(&store).await, 1);
     store.close().await;
 
@@ -76,7 +82,7 @@ async fn an_existing_database_is_copied_before_it_is_migrated() {
     let copy = StoreOptions { path: options.path.with_extension("copy"), ..options.clone() };
     fs::copy(&copies[0], &copy.path).unwrap();
     let copy = Store::open_at(&copy, &STEPS[..1]).await.unwrap();
-    assert_eq!(copy.setting("kept").await.unwrap(), Some("yes".into()), "the copy is of the old schema");
+    assert_eq!(kept(&copy).await, Some("yes".into()), "the copy is of the old schema");
 
     Store::open_at(&options, &with_notes()).await.unwrap();
     assert_eq!(backups(&options), copies, "nothing was pending the second time");
@@ -114,7 +120,7 @@ async fn a_migration_that_fails_leaves_the_old_schema_whole() {
 
     let store = Store::open_at(&options, &STEPS[..1]).await.unwrap();
     assert_eq!(tables_named_notes(&store).await, 0);
-    assert_eq!(store.setting("kept").await.unwrap(), Some("yes".into()));
+    assert_eq!(kept(&store).await, Some("yes".into()));
 }
 
 #[tokio::test]

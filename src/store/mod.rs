@@ -22,7 +22,6 @@ mod reserve;
 mod row;
 mod run_output;
 mod runs;
-mod settings;
 mod sightings;
 mod squad_members;
 mod squads;

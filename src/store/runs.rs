@@ -63,13 +63,6 @@ impl Store {
         Ok(query.fetch_all(&self.read).await?)
     }
 
-    /// The newest runs of an agent, newest first.
-    pub async fn runs_of(&self, agent: AgentId, limit: u32) -> Result<Vec<Run>, StoreError> {
-        let query =
-            sqlx::query_as(select_runs!("WHERE agent_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"));
-        Ok(query.bind(agent.0).bind(limit).fetch_all(&self.read).await?)
-    }
-
     /// The workspace confirmed that it runs.
     pub async fn run_started(&self, id: RunId) -> Result<(), StoreError> {
         let update = sqlx::query("UPDATE runs SET state = $1 WHERE id = $2 AND ended_at IS NULL");

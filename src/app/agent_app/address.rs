@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::app::Fleet;
 use crate::app::snapshot::{AgentState, AppSeat, Apps};
-use crate::coder::{AppAddress, AppStyle};
+use crate::coder::AppAddress;
 use crate::domain::app::AppSeen;
 
 /// What our own templates call it.
@@ -117,7 +117,6 @@ fn address(apps: &Apps, seat: &AppSeat) -> AppAddress {
         workspace: apps.workspace.clone(),
         agent: Some(seat.agent.clone()),
         slug: seat.slug.clone(),
-        style: AppStyle::Path,
     }
 }
 

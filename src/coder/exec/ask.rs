@@ -11,18 +11,6 @@ use crate::coder::Client;
 const ANSWER_LIMIT: usize = 1 << 20;
 
 impl Client {
-    /// Asks once. A broken connection leaves it open whether the script ran.
-    pub(super) async fn ask_once(
-        &self,
-        address: &RunAddress,
-        question: impl Fn(Script) -> Script,
-    ) -> Result<Vec<u8>, ExecError> {
-        let mut terminal = Terminal::open(self, address.agent, address.container.as_deref()).await?;
-        let mark = fresh_mark();
-        terminal.run(&question(Script::new(address.run, &mark)).into_text()).await?;
-        answer(terminal, &mark).await
-    }
-
     /// Asks until there is an answer; only for what may be asked twice.
     pub(super) async fn ask(
         &self,
@@ -36,6 +24,18 @@ impl Client {
                 Err(error) => outage.wait_after(error).await?,
             }
         }
+    }
+
+    /// A broken connection leaves it open whether the script ran.
+    async fn ask_once(
+        &self,
+        address: &RunAddress,
+        question: impl Fn(Script) -> Script,
+    ) -> Result<Vec<u8>, ExecError> {
+        let mut terminal = Terminal::open(self, address.agent, address.container.as_deref()).await?;
+        let mark = fresh_mark();
+        terminal.run(&question(Script::new(address.run, &mark)).into_text()).await?;
+        answer(terminal, &mark).await
     }
 }
 

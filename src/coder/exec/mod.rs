@@ -23,6 +23,5 @@ mod terminal;
 pub use command::{Command, Exit, Inherited, Output};
 pub use error::ExecError;
 pub use follow::{Offsets, OutputStream, RunAddress, RunEvent};
-pub use run::{KnownRun, Signal, Target};
 pub(crate) use script::END_FUNCTIONS;
 pub use state::{RunEnd, RunState};

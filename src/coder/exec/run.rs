@@ -1,37 +1,10 @@
-//! Durable runs: started once, found again, signalled and removed, over any number of connections and restarts.
+//! Durable runs: started once, found again, ended and removed, over any number of connections and restarts.
 
 use uuid::Uuid;
 
 use super::script::{Kept, Script, Start};
 use super::{Command, ExecError, Offsets, RunAddress, RunState};
 use crate::coder::Client;
-
-/// A run that a workspace knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownRun {
-    pub run: Uuid,
-    pub state: RunState,
-}
-
-/// A signal for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    Hangup,
-    Interrupt,
-    Terminate,
-    Kill,
-    User1,
-    User2,
-}
-
-/// Who of a run gets a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// The command itself.
-    Main,
-    /// The command and every descendant.
-    All,
-}
 
 impl Client {
     /// Starts a command under this id, and returns when it runs. However often it is asked, and whatever became of
@@ -41,11 +14,6 @@ impl Client {
         let address = RunAddress { agent, run, container: command.container.clone() };
         let start = Start { command: command.clone(), kept: Kept::Durably };
         self.ask_state(&address, |script| script.start(&start).tell_state()).await
-    }
-
-    /// What became of a run.
-    pub async fn run_state(&self, address: &RunAddress) -> Result<RunState, ExecError> {
-        self.ask_state(address, |script| script.look().tell_state()).await
     }
 
     /// How long the streams of an ended run were, where more was written than is kept; else less than was followed.
@@ -62,18 +30,6 @@ impl Client {
         self.ask_state(address, |script| script.forestall().tell_state()).await
     }
 
-    /// Sends a signal if the run still goes on; says how the run was found. A broken connection leaves it open
-    /// whether the signal was sent.
-    pub async fn run_signal(
-        &self,
-        address: &RunAddress,
-        signal: Signal,
-        target: Target,
-    ) -> Result<RunState, ExecError> {
-        let answer = self.ask_once(address, |script| script.signal(signal, target).tell_state()).await?;
-        RunState::parse(&answer)
-    }
-
     /// Ends a run with all its descendants: asks them, and kills who does not listen. Returns when none is left.
     pub async fn run_cancel(&self, address: &RunAddress) -> Result<RunState, ExecError> {
         self.ask_state(address, |script| script.cancel().tell_state()).await
@@ -87,15 +43,6 @@ impl Client {
         }
     }
 
-    /// The durable runs that a workspace keeps, ended ones included.
-    pub async fn run_list(&self, agent: Uuid, container: Option<&str>) -> Result<Vec<KnownRun>, ExecError> {
-        let container = container.map(str::to_owned);
-        let address = RunAddress { agent, run: Uuid::nil(), container };
-        let answer = self.ask(&address, Script::list).await?;
-        let text = String::from_utf8_lossy(&answer);
-        text.lines().filter_map(|line| line.split_once(' ')).filter_map(known).collect()
-    }
-
     async fn ask_state(
         &self,
         address: &RunAddress,
@@ -103,23 +50,4 @@ impl Client {
     ) -> Result<RunState, ExecError> {
         RunState::parse(&self.ask(address, question).await?)
     }
-}
-
-impl Signal {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Hangup => "HUP",
-            Self::Interrupt => "INT",
-            Self::Terminate => "TERM",
-            Self::Kill => "KILL",
-            Self::User1 => "USR1",
-            Self::User2 => "USR2",
-        }
-    }
-}
-
-/// Something else in the directory of runs is not ours to judge.
-fn known((name, state): (&str, &str)) -> Option<Result<KnownRun, ExecError>> {
-    let run = name.parse().ok()?;
-    Some(RunState::parse(state.as_bytes()).map(|state| KnownRun { run, state }))
 }

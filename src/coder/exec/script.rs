@@ -7,14 +7,12 @@ use uuid::Uuid;
 use super::command::{Command, Inherited};
 use super::follow::Offsets;
 use super::quote::{printing, word};
-use super::run::{Signal, Target};
 
 const COMMON: &str = include_str!("script/common.sh");
 const START: &str = include_str!("script/start.sh");
 const FOLLOW: &str = include_str!("script/follow.sh");
 const REMOVE: &str = include_str!("script/remove.sh");
 const SIGNAL: &str = include_str!("script/signal.sh");
-const LIST: &str = include_str!("script/list.sh");
 const WRITTEN: &str = include_str!("script/written.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
@@ -114,21 +112,6 @@ impl Script {
         self
     }
 
-    pub(super) fn look(mut self) -> Self {
-        self.push("look\n");
-        self
-    }
-
-    pub(super) fn signal(mut self, signal: Signal, target: Target) -> Self {
-        let who = match target {
-            Target::Main => "signal_main",
-            Target::All => "signal_all",
-        };
-        self.push(SIGNAL);
-        self.push(&format!("{who} {}\n", signal.word()));
-        self
-    }
-
     pub(super) fn cancel(mut self) -> Self {
         self.push(SIGNAL);
         self.push("cancel\n");
@@ -149,12 +132,6 @@ impl Script {
         self.push(REMOVE);
         self.push(&format!("grace={GRACE}\nlook\n[ \"$state\" = lost ] && end_lost\n"));
         self.push("[ \"$state\" = running ] || remove\n");
-        self
-    }
-
-    pub(super) fn list(mut self) -> Self {
-        self.push(LIST);
-        self.push("list\n");
         self
     }
 

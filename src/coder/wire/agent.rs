@@ -104,16 +104,3 @@ pub struct MetadataDescription {
     #[serde(default)]
     pub timeout: i64,
 }
-
-/// One line of an agent's startup log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentLog {
-    pub id: i64,
-    pub created_at: DateTime<Utc>,
-    #[serde(default)]
-    pub output: String,
-    #[serde(default)]
-    pub level: String,
-    #[serde(default)]
-    pub source_id: Option<Uuid>,
-}

@@ -12,11 +12,11 @@ mod template;
 mod workspace;
 
 pub use agent::{
-    AgentHealth, AgentLog, AgentMetadata, MetadataDescription, MetadataResult, Resource, ResourceMetadata,
+    AgentHealth, AgentMetadata, MetadataDescription, MetadataResult, Resource, ResourceMetadata,
     WorkspaceAgent,
 };
 pub use app::{App, AppStatus, AppStatusReport};
 pub use build::{Build, BuildLog, CreateBuild, FollowUp, Job, ParameterValue, Transition};
-pub use deployment::{BuildInfo, Organization, User, UserRole};
-pub use template::{ParameterOption, Preset, PresetParameter, RichParameter, Template, TemplateVersion};
+pub use deployment::{BuildInfo, Organization};
+pub use template::{ParameterOption, Preset, PresetParameter, RichParameter, Template};
 pub use workspace::{CreateWorkspace, Workspace, WorkspaceHealth};

@@ -1,10 +1,9 @@
-//! Templates, their versions, and the parameters and presets of a version.
+//! Templates, and the parameters and presets of their versions.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::build::Job;
 use super::lenient::null_as_default;
 
 /// What workspaces are made from.
@@ -27,21 +26,6 @@ pub struct Template {
     pub allow_user_cancel_workspace_jobs: bool,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-}
-
-/// One import of a template's source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TemplateVersion {
-    pub id: Uuid,
-    #[serde(default)]
-    pub template_id: Option<Uuid>,
-    pub name: String,
-    #[serde(default)]
-    pub message: String,
-    pub created_at: DateTime<Utc>,
-    #[serde(default)]
-    pub archived: bool,
-    pub job: Job,
 }
 
 /// A parameter that a template version declares. Coder accepts unknown names silently, so callers check here.

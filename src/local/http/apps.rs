@@ -1,5 +1,6 @@
 //! The app proxy: requests to an agent's app, passed through as a real Coder passes them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::extract::{OriginalUri, Path, Request, State};
@@ -9,7 +10,6 @@ use http::StatusCode;
 use super::answer::Refusal;
 use super::auth::SignedInToApp;
 use crate::local::Deployment;
-use crate::local::proxy::AppTarget;
 use crate::local::record::Connection;
 use crate::local::site::{AGENT_NAME, APP_SLUG, USERNAME, is_out_of_reach};
 
@@ -41,14 +41,14 @@ pub(super) async fn path(
 }
 
 async fn forward(state: &Deployment, app: &AppPath, request: Request) -> Result<Response, Refusal> {
-    let target = find(state, app)?;
+    let socket = find(state, app)?;
     // Everything behind `/@user/workspace/apps/slug`, encoded as it came.
     let path = request.uri().path().to_owned();
     let rest = path.splitn(6, '/').nth(5).unwrap_or_default();
-    Ok(state.apps.forward(request, &target, &format!("/{rest}")).await)
+    Ok(state.apps.forward(request, &socket, &format!("/{rest}")).await)
 }
 
-fn find(state: &Deployment, (user, workspace, slug): &AppPath) -> Result<AppTarget, Refusal> {
+fn find(state: &Deployment, (user, workspace, slug): &AppPath) -> Result<PathBuf, Refusal> {
     let absent = || Refusal::page(StatusCode::NOT_FOUND, "404 - Application Not Found");
     let (name, agent) = workspace.split_once('.').unwrap_or((workspace, AGENT_NAME));
     // Unlike everywhere else, `me` is nobody here.
@@ -59,7 +59,7 @@ fn find(state: &Deployment, (user, workspace, slug): &AppPath) -> Result<AppTarg
         let agent = memory.live_named(name).and_then(|workspace| workspace.agent()).ok_or_else(absent)?;
         let is_trusted = is_out_of_reach(&agent.socket);
         match agent.connection {
-            Connection::Connected if is_trusted => Ok(AppTarget::Unix(agent.socket.clone())),
+            Connection::Connected if is_trusted => Ok(agent.socket.clone()),
             Connection::Connected | Connection::Connecting | Connection::Disconnected { .. } => {
                 Err(Refusal::page(StatusCode::BAD_GATEWAY, "502 - Bad Gateway"))
             }

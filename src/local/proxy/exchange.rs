@@ -16,10 +16,9 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use super::AppTarget;
 use crate::local::socket;
 
 /// A socket on this machine answers at once or not at all.
@@ -29,10 +28,10 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 /// Sends the request; the answer's body moves only while the connection is polled, so both come back.
 pub(super) async fn exchange(
     request: Request,
-    target: &AppTarget,
+    socket: &Path,
 ) -> io::Result<(Response<Incoming>, Connection)> {
-    let (mut sender, mut connection) =
-        timeout(CONNECT_LIMIT, connect(target)).await.map_err(io::Error::other)??;
+    let stream = timeout(CONNECT_LIMIT, connect(socket)).await.map_err(io::Error::other)??;
+    let (mut sender, mut connection) = handshake(stream).await?;
     let response = connection.drive(sender.send_request(request)).await.map_err(io::Error::other)?;
     Ok((response, connection))
 }
@@ -102,15 +101,8 @@ impl hyper::body::Body for AppBody {
     }
 }
 
-async fn connect(target: &AppTarget) -> io::Result<(SendRequest<Body>, Connection)> {
-    match target {
-        AppTarget::Unix(path) => handshake(connect_unix(path).await?).await,
-        AppTarget::Tcp(address) => handshake(TcpStream::connect(address).await?).await,
-    }
-}
-
 /// An app with a full queue of callers refuses at once on such a socket, where TCP would wait.
-async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+async fn connect(path: &Path) -> io::Result<UnixStream> {
     loop {
         match socket::connect(path).await {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(CONNECT_PAUSE).await,

@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 use axum::extract::{ConnectInfo, Request};
 use http::header::{CONNECTION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, UPGRADE};
 
-use super::AppTarget;
-
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -33,7 +31,7 @@ const CODER_COOKIE_PREFIXES: [&str; 2] = ["coder_signed_app_token", "coder_subdo
 const SECURE_MARKS: [&str; 2] = ["__Host-", "__Secure-"];
 
 /// Makes the headers what the app may see, and says who asked for what.
-pub(super) fn for_app(request: &mut Request, target: &AppTarget) {
+pub(super) fn for_app(request: &mut Request) {
     let client = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let upgrade = upgrade_of(request.headers());
     let asked_host = host_of(request);
@@ -45,7 +43,8 @@ pub(super) fn for_app(request: &mut Request, target: &AppTarget) {
         headers.insert(UPGRADE, protocol);
     }
     forwarded(headers, client, asked_host);
-    headers.insert(HOST, app_host(target));
+    // Apps that check their host against other sites expect to be called as this machine.
+    headers.insert(HOST, HeaderValue::from_static("localhost"));
 }
 
 pub(super) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
@@ -111,16 +110,6 @@ fn forwarded(headers: &mut HeaderMap, client: Option<SocketAddr>, host: Option<H
         headers.entry(FORWARDED_HOST).or_insert(host);
     }
     headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
-}
-
-/// Apps that check their host against other sites expect to be called as this machine.
-fn app_host(target: &AppTarget) -> HeaderValue {
-    match target {
-        AppTarget::Unix(_) => HeaderValue::from_static("localhost"),
-        AppTarget::Tcp(address) => {
-            HeaderValue::from_str(&address.to_string()).unwrap_or(HeaderValue::from_static("localhost"))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ mod exchange;
 mod headers;
 mod page;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -20,13 +19,6 @@ use tokio_util::task::TaskTracker;
 
 use exchange::{Connection, exchange};
 
-/// Where an app listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AppTarget {
-    Unix(PathBuf),
-    Tcp(SocketAddr),
-}
-
 /// Forwards requests to apps, and keeps the WebSockets it opened on the way.
 #[derive(Debug, Default)]
 pub struct AppProxy {
@@ -35,16 +27,16 @@ pub struct AppProxy {
 }
 
 impl AppProxy {
-    /// Sends the request to the app under `rest_of_path` (as it came, still percent-encoded) and the same query.
+    /// Sends the request to the app that listens on this socket, under `rest_of_path` (as it came, still percent-encoded) and the same query.
     ///
     /// Coder's own cookies stay behind and everything else goes along, credentials in headers and query too:
     /// so does a real server, and whoever calls must know it. An app that does not answer is a 502 page.
-    pub async fn forward(&self, request: Request, target: &AppTarget, rest_of_path: &str) -> Response {
+    pub async fn forward(&self, request: Request, socket: &Path, rest_of_path: &str) -> Response {
         let Some(uri) = app_uri(&request, rest_of_path) else {
             return page::error(StatusCode::BAD_REQUEST, "The path is not one that an app could have.");
         };
-        let (request, client) = outgoing(request, target, uri);
-        match exchange(request, target).await {
+        let (request, client) = outgoing(request, uri);
+        match exchange(request, socket).await {
             Ok((response, connection)) => self.incoming(response, connection, client),
             Err(error) => {
                 tracing::debug!(%error, "an app does not answer");
@@ -89,10 +81,10 @@ fn app_uri(request: &Request, rest_of_path: &str) -> Option<Uri> {
 }
 
 /// The request as the app gets it, and the client's end if it asks for another protocol.
-fn outgoing(mut request: Request, target: &AppTarget, uri: Uri) -> (Request, Option<OnUpgrade>) {
+fn outgoing(mut request: Request, uri: Uri) -> (Request, Option<OnUpgrade>) {
     let client = request.extensions_mut().remove::<OnUpgrade>();
     let client = client.filter(|_| headers::asks_for_upgrade(request.headers()));
-    headers::for_app(&mut request, target);
+    headers::for_app(&mut request);
     *request.uri_mut() = uri;
     *request.version_mut() = Version::HTTP_11;
     (request, client)

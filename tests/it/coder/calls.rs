@@ -2,10 +2,8 @@
 
 use fleet_mcp::coder::wire::{AppStatusReport, CreateBuild, CreateWorkspace, ParameterValue};
 use fleet_mcp::coder::{
-    AppAddress, AppRequest, AppStyle, Client, CoderError, Deleted, EventStream, Page, PtyOptions,
-    WorkspaceEvent, WorkspaceQuery,
+    AppAddress, AppRequest, Client, CoderError, Deleted, Page, PtyOptions, WorkspaceQuery,
 };
-use futures_util::TryStreamExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -18,34 +16,23 @@ pub(super) async fn call(client: &Client, name: &str, values: &[&str]) -> Result
     let id = || text(0).parse().unwrap_or(Uuid::nil());
     match name {
         "build_info" => client.build_info().await.map(json),
-        "user_me" => client.user_me().await.map(json),
         "organizations" => client.organizations().await.map(json),
         "templates" => client.templates().await.map(json),
         "template_by_name" => client.template_by_name(id(), text(1)).await.map(json),
-        "template_version" => client.template_version(id()).await.map(json),
         "rich_parameters" => client.rich_parameters(id()).await.map(json),
         "presets" => client.presets(id()).await.map(json),
         "workspace_create" => client.workspace_create(id(), &create_workspace()).await.map(json),
         "workspaces" => workspaces(client).await,
         "workspace" => client.workspace(id(), Deleted::Include).await.map(json),
         "workspace_by_name" => client.workspace_by_name(text(0), text(1), Deleted::Include).await.map(json),
-        "workspace_watch" => workspace_watch(client, id()).await,
         "workspace_builds" => client.workspace_builds(id(), Page { limit: 20, offset: 40 }).await.map(json),
-        "build" => client.build(id()).await.map(json),
         "build_create" => client.build_create(id(), &create_build()).await.map(json),
         "build_cancel" => client.build_cancel(id()).await.map(json),
         "build_parameters" => client.build_parameters(id()).await.map(json),
         "build_logs" => client.build_logs(id(), Some(7)).await.map(json),
-        "workspace_agent" => client.workspace_agent(id()).await.map(json),
-        "agent_logs" => client.agent_logs(id(), Some(7)).await.map(json),
-        "agent_metadata_watch" => collect(client.agent_metadata_watch(id()).await?).await.map(json),
         "agent_metadata" => client.agent_metadata(id()).await.map(json),
         "app_status_report" => client.app_status_report(&AGENT_TOKEN.into(), &report()).await.map(json),
         "app_request" => app_request(client, &app(values), AppRequest::get(text(3))).await,
-        "app_stream" => client.app_stream(&app(values), AppRequest::get(text(3))).await.map(|_| Value::Null),
-        "app_websocket" => {
-            client.app_websocket(&app(values), AppRequest::get(text(3))).await.map(|_| Value::Null)
-        }
         "pty_connect" => client.pty_connect(id(), &pty_options()).await.map(|_| Value::Null),
         other => panic!("{other} is no client method: add it here"),
     }
@@ -88,19 +75,6 @@ async fn workspaces(client: &Client) -> Result<Value, CoderError> {
     Ok(json!({"workspaces": page.workspaces, "count": page.count}))
 }
 
-async fn workspace_watch(client: &Client, id: Uuid) -> Result<Value, CoderError> {
-    let shown = |event| match event {
-        WorkspaceEvent::Ping => Value::from("ping"),
-        WorkspaceEvent::Workspace(workspace) => json(workspace),
-    };
-    let events = collect(client.workspace_watch(id).await?).await?;
-    Ok(events.into_iter().map(shown).collect())
-}
-
-async fn collect<T>(stream: EventStream<T>) -> Result<Vec<T>, CoderError> {
-    stream.try_collect().await
-}
-
 fn app(values: &[&str]) -> AppAddress {
     let text = |n: usize| values.get(n).copied().unwrap_or("main");
     let (workspace, agent) =
@@ -110,7 +84,6 @@ fn app(values: &[&str]) -> AppAddress {
         workspace: workspace.to_owned(),
         agent: agent.map(str::to_owned),
         slug: text(2).to_owned(),
-        style: AppStyle::Path,
     }
 }
 

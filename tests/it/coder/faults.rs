@@ -57,7 +57,7 @@ async fn a_stalled_answer_ends_at_the_deadline() {
     let patient = options(&url, 1);
     let client =
         Client::new(fleet_mcp::coder::ClientOptions { timeout: Duration::from_millis(300), ..patient });
-    let error = call(&client.unwrap(), "user_me", &[]).await.unwrap_err();
+    let error = call(&client.unwrap(), "organizations", &[]).await.unwrap_err();
     assert_eq!(nature(&error), (ErrorKind::Timeout, Outcome::Unclear));
     serving.abort();
 }
@@ -120,7 +120,7 @@ async fn redirects_are_not_followed() {
     let elsewhere = server(ResponseTemplate::new(200)).await;
     let moved = ResponseTemplate::new(308).insert_header("Location", elsewhere.uri());
     let server = server(moved).await;
-    let error = call(&client(&server.uri()), "user_me", &[]).await.unwrap_err();
+    let error = call(&client(&server.uri()), "organizations", &[]).await.unwrap_err();
     assert_eq!(nature(&error), (ErrorKind::Unexpected, Outcome::Refused));
     assert_eq!(elsewhere.received_requests().await.unwrap().len(), 0);
 }
@@ -129,11 +129,11 @@ async fn redirects_are_not_followed() {
 async fn a_cookie_that_the_server_sets_is_never_sent_back() {
     let answer = ResponseTemplate::new(200)
         .insert_header("Set-Cookie", "coder_session_token=other; Path=/")
-        .set_body_json(&fixture("009-users-me")["body"]);
+        .set_body_json(&fixture("010-organizations")["body"]);
     let server = server(answer).await;
     let client = client(&server.uri());
-    call(&client, "user_me", &[]).await.unwrap();
-    call(&client, "user_me", &[]).await.unwrap();
+    call(&client, "organizations", &[]).await.unwrap();
+    call(&client, "organizations", &[]).await.unwrap();
     let requests = server.received_requests().await.unwrap();
     assert!(requests.iter().all(|request| !request.headers.contains_key("cookie")));
 }

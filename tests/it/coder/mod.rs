@@ -12,7 +12,7 @@ mod streams;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use fleet_mcp::coder::{AppAddress, AppStyle, Client, ClientOptions, RetryPolicy, TokenOrigin};
+use fleet_mcp::coder::{AppAddress, Client, ClientOptions, RetryPolicy, TokenOrigin};
 use serde_json::Value;
 use url::Url;
 use wiremock::matchers::any;
@@ -66,6 +66,5 @@ fn app() -> AppAddress {
         workspace: "dev".to_owned(),
         agent: Some("main".to_owned()),
         slug: "ccw".to_owned(),
-        style: AppStyle::Path,
     }
 }

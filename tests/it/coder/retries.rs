@@ -20,8 +20,8 @@ async fn server_with(first: ResponseTemplate, then: ResponseTemplate) -> (MockSe
     (server, client)
 }
 
-fn user() -> ResponseTemplate {
-    ResponseTemplate::new(200).set_body_json(&fixture("009-users-me")["body"])
+fn organizations() -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(&fixture("010-organizations")["body"])
 }
 
 fn workspace() -> ResponseTemplate {
@@ -37,16 +37,16 @@ fn rate_limited() -> ResponseTemplate {
 
 #[tokio::test]
 async fn a_read_is_tried_again_after_a_server_error() {
-    let (server, client) = server_with(ResponseTemplate::new(502), user()).await;
-    call(&client, "user_me", &[]).await.unwrap();
+    let (server, client) = server_with(ResponseTemplate::new(502), organizations()).await;
+    call(&client, "organizations", &[]).await.unwrap();
     assert_eq!(tries(&server).await, 2);
 }
 
 #[tokio::test]
 async fn a_read_is_tried_again_after_an_answer_that_makes_no_sense() {
     let html = ResponseTemplate::new(200).set_body_raw("<!doctype html>", "text/html");
-    let (server, client) = server_with(html, user()).await;
-    call(&client, "user_me", &[]).await.unwrap();
+    let (server, client) = server_with(html, organizations()).await;
+    call(&client, "organizations", &[]).await.unwrap();
     assert_eq!(tries(&server).await, 2);
 }
 
@@ -71,12 +71,12 @@ async fn even_a_create_is_repeated_as_soon_as_the_rate_limit_opens() {
 
 #[tokio::test]
 async fn a_rejected_token_is_not_tried_again_but_a_new_one_is_used() {
-    let (server, client) = server_with(ResponseTemplate::new(401), user()).await;
-    let error = call(&client, "user_me", &[]).await.unwrap_err();
+    let (server, client) = server_with(ResponseTemplate::new(401), organizations()).await;
+    let error = call(&client, "organizations", &[]).await.unwrap_err();
     assert_eq!((error.kind(), tries(&server).await), (ErrorKind::Unauthorized, 1));
 
     client.clone().token_replace("another-token".into());
-    call(&client, "user_me", &[]).await.unwrap();
+    call(&client, "organizations", &[]).await.unwrap();
     let requests = server.received_requests().await.unwrap();
     let tokens: Vec<_> = requests.iter().map(|request| &request.headers["coder-session-token"]).collect();
     assert_eq!(tokens, [TOKEN, "another-token"]);
@@ -104,7 +104,7 @@ async fn a_server_that_is_not_there_was_sent_nothing() {
 #[tokio::test]
 async fn a_host_name_that_does_not_resolve_was_sent_nothing() {
     let url = format!("http://{}.invalid", "a".repeat(64));
-    let error = call(&client_with_attempts(&url, 1), "user_me", &[]).await.unwrap_err();
+    let error = call(&client_with_attempts(&url, 1), "organizations", &[]).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (ErrorKind::Unreachable, Outcome::NotSent));
 }
 

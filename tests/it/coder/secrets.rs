@@ -37,7 +37,7 @@ async fn no_token_is_ever_logged_shown_or_kept_in_an_error() {
         }
     }
     let logged = capture.text();
-    assert!(logged.contains("coder.operation=\"user_me\"") && logged.contains("http.status=401"));
+    assert!(logged.contains("coder.operation=\"organizations\"") && logged.contains("http.status=401"));
     assert!(said.contains("[token]"));
     for canary in [TOKEN, AGENT_TOKEN] {
         assert!(!said.contains(canary) && !logged.contains(canary));

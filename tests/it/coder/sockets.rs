@@ -7,14 +7,14 @@ use axum::extract::ws::{Message as Frame, WebSocket as ServerSocket, WebSocketUp
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
-use fleet_mcp::coder::{AppRequest, WebSocket};
+use fleet_mcp::coder::WebSocket;
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
 use super::calls::pty_options;
-use super::{TOKEN, app, client};
+use super::{TOKEN, client};
 
 /// The path with query, and the headers, of every request.
 type Seen = Arc<Mutex<Vec<(String, HeaderMap)>>>;
@@ -74,17 +74,4 @@ async fn three_megabytes_pass_whole_and_in_order() {
         let text = letter.repeat(1 << 20);
         assert!(round_trip(&mut socket, &text).await == Message::binary(text.into_bytes()));
     }
-}
-
-#[tokio::test]
-async fn an_app_socket_carries_the_token_as_cookie_only() {
-    let (url, seen) = echo_server().await;
-    let mut socket = client(&url).app_websocket(&app(), AppRequest::get("/tunnel")).await.unwrap();
-    assert_eq!(round_trip(&mut socket, "hi").await, Message::binary(b"hi".to_vec()));
-
-    let (path, mut headers) = seen.lock().unwrap().remove(0);
-    assert_eq!(path, "/@ann/dev.main/apps/ccw/tunnel");
-    let cookie = headers.remove("cookie").unwrap();
-    assert_eq!(cookie, format!("coder_session_token={TOKEN}"));
-    assert!(headers.values().all(|value| !value.to_str().unwrap().contains(TOKEN)));
 }

@@ -1,6 +1,6 @@
 //! The app proxy: who may pass, and what stays behind.
 
-use fleet_mcp::coder::{AppAddress, AppRequest, AppStyle};
+use fleet_mcp::coder::{AppAddress, AppRequest};
 use reqwest::Method;
 
 use super::{Subject, on_every_coder};
@@ -11,15 +11,14 @@ async fn an_agents_app_is_reached_by_cookie_and_by_nobody_without_a_token() {
     on_every_coder(async |subject: &Subject| {
         let workspace = subject.create_ready().await;
         let app = AppAddress {
-            owner: subject.owner.clone(),
+            owner: workspace.owner_name.clone(),
             workspace: workspace.name.clone(),
             agent: None,
             slug: "ccw".to_owned(),
-            style: AppStyle::Path,
         };
         let status = subject.client.app_request(&app, AppRequest::get("/status")).await.unwrap();
         assert_eq!(status.status.as_u16(), 200);
-        let path = format!("/@{}/{}/apps/ccw/status", subject.owner, workspace.name);
+        let path = format!("/@{}/{}/apps/ccw/status", workspace.owner_name, workspace.name);
         let bare = read(subject.api.bare(Method::GET, &path)).await.unwrap();
         assert_eq!(bare.status, 303);
         assert!(bare.headers["location"].to_str().unwrap().contains("/login?"));

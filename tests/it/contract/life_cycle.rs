@@ -1,8 +1,7 @@
 //! Create, stop, start, restart, cancel and delete: the order of states and what each leaves.
 
 use fleet_mcp::coder::wire::{Build, CreateBuild, Workspace};
-use fleet_mcp::coder::{Deleted, Page, WorkspaceEvent, WorkspaceQuery};
-use futures_util::StreamExt;
+use fleet_mcp::coder::{Deleted, Page, WorkspaceQuery};
 
 use super::{Subject, agent_id, on_every_coder};
 use crate::harness::{is_over, is_ready};
@@ -33,17 +32,15 @@ async fn a_workspace_comes_up_in_the_order_of_states() {
     on_every_coder(async |subject: &Subject| {
         let made = subject.create().await;
         assert_eq!((words(&made), made.latest_build.resources.len()), (ORDER[0].to_owned(), 0));
-        let mut events = subject.client.workspace_watch(made.id).await.unwrap();
-        assert_eq!(events.next().await.unwrap().unwrap(), WorkspaceEvent::Ping);
-        let mut seen = Vec::new();
-        while let Some(event) = events.next().await {
-            let WorkspaceEvent::Workspace(now) = event.unwrap() else { continue };
-            seen.push(words(&now));
-            assert_ne!(now.latest_build.status, "failed", "{:?}", now.latest_build.job);
-            if is_ready(&now) {
-                break;
-            }
-        }
+        let seen = std::sync::Mutex::new(Vec::new());
+        subject
+            .until(made.id, |now| {
+                seen.lock().unwrap().push(words(now));
+                assert_ne!(now.latest_build.status, "failed", "{:?}", now.latest_build.job);
+                is_ready(now)
+            })
+            .await;
+        let seen = seen.into_inner().unwrap();
         let places: Vec<usize> =
             seen.iter().map(|words| ORDER.iter().position(|known| known == words).expect(words)).collect();
         assert!(places.is_sorted(), "{seen:?}");

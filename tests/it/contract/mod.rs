@@ -25,7 +25,6 @@ pub(crate) struct Subject {
     api: Api,
     pub(crate) client: Client,
     template: Template,
-    owner: String,
     pub(crate) url: String,
     pub(crate) token: String,
     made: Mutex<Vec<Uuid>>,
@@ -57,7 +56,6 @@ impl Subject {
         let template = templates.into_iter().find(|known| known.name == template);
         Self {
             api: Api::new(url, token),
-            owner: client.user_me().await.unwrap().username,
             client,
             template: template.expect("the template of the tests is there"),
             url: url.to_owned(),
@@ -97,7 +95,7 @@ impl Subject {
     }
 
     pub(crate) async fn until(&self, workspace: Uuid, wanted: impl Fn(&Workspace) -> bool) -> Workspace {
-        watched(&self.client, workspace, wanted).await
+        watched(&self.api, workspace, wanted).await
     }
 
     /// Asks for a build and waits for its end.

@@ -78,7 +78,7 @@ fn spawn(local: &RunningLocal, directory: &TempDir, signs: &Path, kill_point: &s
 
 /// Lets a control plane run until it is killed, then goes on with another one and looks at what came of the run.
 async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) -> (RunState, usize) {
-    let Home { site, local, running, agent } = Home::new().await;
+    let Home { site, local, running, .. } = Home::new().await;
     let directory: Arc<TempDir> = running.stop().await;
     let signs = Signs(site.directory.path().join("signs"));
     std::fs::create_dir_all(&signs.0).unwrap();
@@ -88,7 +88,7 @@ async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) ->
 
     let next = RunningFleet::start_in(directory, &local.url, &local.token).await;
     signs.give("go");
-    let known = next.store.runs_of(agent, 10).await.unwrap();
+    let known = next.store.runs_open().await.unwrap();
     assert_eq!(known.len(), 1);
     let id = known[0].id;
     assert!(signs.run().is_none_or(|told| told == id));

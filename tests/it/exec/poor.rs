@@ -45,7 +45,7 @@ impl PoorCoder {
         let created = api.workspace_create("setup", "poor").await;
         let client = client(&url, &token);
         let id = created.body["id"].as_str().unwrap().parse().unwrap();
-        let agent = agent_id(&watched(&client, id, is_ready).await);
+        let agent = agent_id(&watched(&api, id, is_ready).await);
         Self { site, _child: child, client, agent }
     }
 
@@ -88,7 +88,7 @@ async fn serves(client: &Client, agent: Uuid) {
     }
     // The terminals that started and watched it are gone; it goes on until it is told to end.
     drop(events);
-    assert_eq!(client.run_state(&at).await.unwrap(), RunState::Running);
+    assert_eq!(client.run_start(agent, at.run, &sh(script)).await.unwrap(), RunState::Running);
     assert_eq!(client.run_cancel(&at).await.unwrap(), RunState::Ended(RunEnd::Canceled));
     let pids: Vec<&str> = said.lines().collect();
     assert_eq!(alive(client, agent, &pids).await, "");

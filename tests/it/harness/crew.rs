@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::tasks::{CancelTask, StartTask, TaskCanceled, TaskStarted};
-use fleet_mcp::coder::{AppAddress, AppReply, AppRequest, AppStyle};
+use fleet_mcp::coder::{AppAddress, AppReply, AppRequest};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::id::TaskId;
@@ -98,7 +98,6 @@ impl Crew {
             workspace: name.to_owned(),
             agent: None,
             slug: "ccw".to_owned(),
-            style: AppStyle::Path,
         };
         self.local.client().app_request(&app, request).await.unwrap()
     }

@@ -230,7 +230,7 @@ impl RunningLocal {
 
     pub(crate) async fn until(&self, workspace: &Value, wanted: fn(&Workspace) -> bool) -> Workspace {
         let id = workspace.as_str().expect("an id").parse().unwrap();
-        super::watched(&self.client(), id, wanted).await
+        super::watched(&self.api(), id, wanted).await
     }
 }
 

@@ -225,7 +225,7 @@ impl Up {
         let body = json!({ "transition": transition });
         let reply = api.post(&format!("/api/v2/workspaces/{id}/builds"), &body).await;
         assert_eq!(reply.status, 201, "{}", reply.body);
-        super::watched(&self.coder(), id, wanted).await
+        super::watched(&api, id, wanted).await
     }
 
     /// The log of the newest build.

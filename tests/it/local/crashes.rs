@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-use crate::harness::{Api, LocalSite, client, eventually, is_over, is_ready, kill, watched};
+use crate::harness::{Api, LocalSite, eventually, is_over, is_ready, kill, watched};
 
 /// `local-coder` as a process of its own, so that it can be killed.
 pub(super) struct Server {
@@ -96,7 +96,7 @@ impl Server {
     }
 
     pub(super) async fn until(&self, id: Uuid, wanted: impl Fn(&Workspace) -> bool) -> Workspace {
-        watched(&client(&self.url, &self.token), id, wanted).await
+        watched(&Api::new(&self.url, &self.token), id, wanted).await
     }
 
     pub(super) async fn kill(mut self) {

@@ -165,7 +165,7 @@ async fn a_disk_that_takes_no_more_refuses_the_create_and_goes_on() {
     assert_eq!(made.status, 201);
     let token = std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap();
     let id = made.body["id"].as_str().unwrap().parse().unwrap();
-    let ended = watched(&client(&url, &token), id, is_over).await;
+    let ended = watched(&Api::new(&url, &token), id, is_over).await;
     assert_eq!(ended.latest_build.status, "running");
 }
 
@@ -175,7 +175,7 @@ async fn failure_with_path(site: &LocalSite, path: &Path) -> String {
     let created = api.workspace_create("setup", "agent").await.body;
     let token = std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap();
     let id = created["id"].as_str().unwrap().parse().unwrap();
-    let failed = watched(&client(&url, &token), id, is_over).await.latest_build;
+    let failed = watched(&Api::new(&url, &token), id, is_over).await.latest_build;
     assert_eq!((failed.status.as_str(), site.workspace_names()), ("failed", Vec::new()));
     failed.job.error.unwrap()
 }
@@ -199,10 +199,10 @@ async fn a_delete_ends_although_git_is_gone_and_says_what_it_leaves() {
     let created = api.workspace_create("here", "helper").await.body;
     let id = created["id"].as_str().unwrap().parse().unwrap();
     let client = client(&url, &std::fs::read_to_string(site.data_dir().join("coder.token")).unwrap());
-    watched(&client, id, is_ready).await;
+    watched(&api, id, is_ready).await;
     std::fs::remove_file(git).unwrap();
     api.post(&format!("/api/v2/workspaces/{id}/builds"), &json!({ "transition": "delete" })).await;
-    let deleted = watched(&client, id, is_over).await.latest_build;
+    let deleted = watched(&api, id, is_over).await.latest_build;
     assert_eq!((deleted.job.error, deleted.status.as_str()), (None, "deleted"));
     let logs = client.build_logs(deleted.id, None).await.unwrap();
     let warned = logs.iter().filter(|line| line.stage == "Forgetting the repository");

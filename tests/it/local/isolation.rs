@@ -415,7 +415,7 @@ async fn a_plain_users_agents_are_enclosed_and_end_to_the_last_process() {
     for name in ["own", "other"] {
         let created = api.workspace_create("setup", name).await.body;
         let id = created["id"].as_str().unwrap().parse().unwrap();
-        let ready = watched(&client(&server.url, &server.token), id, is_ready).await;
+        let ready = watched(&Api::new(&server.url, &server.token), id, is_ready).await;
         agents.push((id, ready.latest_build.resources[0].agents[0].id));
         std::fs::write(site.workspace(name).join("fleet/secret"), format!("secret of {name}")).unwrap();
     }
@@ -431,7 +431,7 @@ async fn a_plain_users_agents_are_enclosed_and_end_to_the_last_process() {
     for (id, _) in &agents {
         let builds = format!("/api/v2/workspaces/{id}/builds");
         assert_eq!(api.post(&builds, &json!({ "transition": "stop" })).await.status, 201);
-        watched(&client(&server.url, &server.token), *id, |now| now.latest_build.status == "stopped").await;
+        watched(&Api::new(&server.url, &server.token), *id, |now| now.latest_build.status == "stopped").await;
     }
     assert_eq!(site.processes(), Vec::<u32>::new());
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();

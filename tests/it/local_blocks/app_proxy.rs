@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -10,7 +11,7 @@ use axum::extract::{Request, State, WebSocketUpgrade};
 use axum::response::IntoResponse;
 use axum::routing::{any, get, post};
 use bytes::Bytes;
-use fleet_mcp::local::proxy::{AppProxy, AppTarget};
+use fleet_mcp::local::proxy::AppProxy;
 use futures_util::{SinkExt, StreamExt, stream};
 use http::HeaderMap;
 use reqwest::Client;
@@ -32,20 +33,19 @@ struct Scene {
     _folder: TempDir,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Listening {
-    Unix,
-    Tcp,
-    Nowhere,
+    Yes,
+    No,
 }
 
 impl Scene {
     async fn new(listening: Listening) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (chunks, receiver) = mpsc::channel(1);
-        let target = app(listening, &folder, receiver).await;
+        let socket = app(listening, &folder, receiver).await;
         let proxy = Arc::new(AppProxy::default());
-        let address = front(Arc::clone(&proxy), target).await;
+        let address = front(Arc::clone(&proxy), socket).await;
         Self { address, proxy, chunks, _folder: folder }
     }
 
@@ -54,7 +54,7 @@ impl Scene {
     }
 }
 
-async fn app(listening: Listening, folder: &TempDir, chunks: mpsc::Receiver<&'static str>) -> AppTarget {
+async fn app(listening: Listening, folder: &TempDir, chunks: mpsc::Receiver<&'static str>) -> PathBuf {
     let routes = Router::new()
         .route("/seen/{*rest}", any(seen))
         .route("/echo", post(async |body: Body| body))
@@ -63,27 +63,18 @@ async fn app(listening: Listening, folder: &TempDir, chunks: mpsc::Receiver<&'st
         .layer(axum::extract::DefaultBodyLimit::disable())
         .with_state(Chunks::new(Mutex::new(Some(chunks))));
     let path = folder.path().join("app.sock");
-    match listening {
-        Listening::Nowhere => AppTarget::Unix(path),
-        Listening::Unix => {
-            let listener = UnixListener::bind(&path).unwrap();
-            tokio::spawn(async move { axum::serve(listener, routes).await });
-            AppTarget::Unix(path)
-        }
-        Listening::Tcp => {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            tokio::spawn(async move { axum::serve(listener, routes).await });
-            AppTarget::Tcp(address)
-        }
+    if listening == Listening::Yes {
+        let listener = UnixListener::bind(&path).unwrap();
+        tokio::spawn(async move { axum::serve(listener, routes).await });
     }
+    path
 }
 
 /// A server that passes on what comes under `/apps/ccw`.
-async fn front(proxy: Arc<AppProxy>, target: AppTarget) -> SocketAddr {
+async fn front(proxy: Arc<AppProxy>, socket: PathBuf) -> SocketAddr {
     let pass = async move |request: Request| {
         let rest = request.uri().path().strip_prefix("/apps/ccw").unwrap_or_default().to_owned();
-        proxy.forward(request, &target, &rest).await
+        proxy.forward(request, &socket, &rest).await
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -127,7 +118,7 @@ async fn json_of(request: reqwest::RequestBuilder) -> Value {
 
 #[tokio::test]
 async fn the_app_sees_everything_but_coders_cookies_and_the_connections_own_headers() {
-    let scene = Scene::new(Listening::Unix).await;
+    let scene = Scene::new(Listening::Yes).await;
     let request = Client::new()
         .put(scene.url("/seen/a%20b/%2F?coder_session_token=query&x=1"))
         .header("Cookie", "coder_session_token=cookie; theme=dark; coder_signed_app_token=signed")
@@ -159,7 +150,7 @@ async fn the_app_sees_everything_but_coders_cookies_and_the_connections_own_head
 
 #[tokio::test]
 async fn a_request_without_a_body_stays_without() {
-    let scene = Scene::new(Listening::Tcp).await;
+    let scene = Scene::new(Listening::Yes).await;
     let answer = json_of(Client::new().get(scene.url("/seen/x"))).await;
     let headers: Vec<&String> = answer["headers"].as_object().unwrap().keys().collect();
     let expected =
@@ -171,19 +162,17 @@ async fn a_request_without_a_body_stays_without() {
 }
 
 #[tokio::test]
-async fn large_bodies_pass_both_ways_over_either_kind_of_socket() {
+async fn large_bodies_pass_both_ways() {
     let sent: Bytes = (0..8_000_000_u32).map(|number| number.to_le_bytes()[number as usize % 3]).collect();
-    for listening in [Listening::Unix, Listening::Tcp] {
-        let scene = Scene::new(listening).await;
-        let answer = Client::new().post(scene.url("/echo")).body(sent.clone()).send().await.unwrap();
-        let received = answer.bytes().await.unwrap();
-        assert!(received == sent, "{} bytes came back", received.len());
-    }
+    let scene = Scene::new(Listening::Yes).await;
+    let answer = Client::new().post(scene.url("/echo")).body(sent.clone()).send().await.unwrap();
+    let received = answer.bytes().await.unwrap();
+    assert!(received == sent, "{} bytes came back", received.len());
 }
 
 #[tokio::test]
 async fn events_pass_one_by_one() {
-    let scene = Scene::new(Listening::Unix).await;
+    let scene = Scene::new(Listening::Yes).await;
     let mut answer = Client::new().get(scene.url("/events")).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     assert_eq!(answer.headers().get("x-hop"), None);
@@ -198,7 +187,7 @@ async fn events_pass_one_by_one() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_is_noticed_by_the_app() {
-    let scene = Scene::new(Listening::Unix).await;
+    let scene = Scene::new(Listening::Yes).await;
     let answer = Client::new().get(scene.url("/events")).send().await.unwrap();
     drop(answer);
     scene.chunks.closed().await;
@@ -206,7 +195,7 @@ async fn a_client_that_goes_away_is_noticed_by_the_app() {
 
 #[tokio::test]
 async fn websockets_pass_without_coders_cookie() {
-    let scene = Scene::new(Listening::Unix).await;
+    let scene = Scene::new(Listening::Yes).await;
     let mut request = format!("ws://{}/apps/ccw/socket", scene.address).into_client_request().unwrap();
     request.headers_mut().insert("cookie", "coder_session_token=secret; theme=dark".parse().unwrap());
     let stream = TcpStream::connect(scene.address).await.unwrap();
@@ -222,7 +211,7 @@ async fn websockets_pass_without_coders_cookie() {
 
 #[tokio::test]
 async fn closing_the_proxy_ends_its_websockets() {
-    let scene = Scene::new(Listening::Tcp).await;
+    let scene = Scene::new(Listening::Yes).await;
     let stream = TcpStream::connect(scene.address).await.unwrap();
     let url = format!("ws://{}/apps/ccw/socket", scene.address);
     let (mut socket, _) = client_async(url, stream).await.unwrap();
@@ -233,7 +222,7 @@ async fn closing_the_proxy_ends_its_websockets() {
 
 #[tokio::test]
 async fn a_request_for_a_socket_may_be_refused_by_the_app() {
-    let scene = Scene::new(Listening::Unix).await;
+    let scene = Scene::new(Listening::Yes).await;
     let request = Client::new().post(scene.url("/echo")).header("Connection", "upgrade");
     let answer = request.header("Upgrade", "websocket").body("plain").send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.text().await.unwrap().as_str()), (200, "plain"));
@@ -241,7 +230,7 @@ async fn a_request_for_a_socket_may_be_refused_by_the_app() {
 
 #[tokio::test]
 async fn an_app_that_does_not_listen_is_a_bad_gateway_page() {
-    let scene = Scene::new(Listening::Nowhere).await;
+    let scene = Scene::new(Listening::No).await;
     let answer = Client::new().get(scene.url("/status")).send().await.unwrap();
     let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
     assert_eq!((answer.status().as_u16(), kind.as_str()), (502, "text/html; charset=utf-8"));

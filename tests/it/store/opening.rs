@@ -170,7 +170,7 @@ async fn a_child_accepts_operations_until_it_is_killed() {
     let dir = Path::new(&dir);
     let options = StoreOptions { path: dir.join("fleet.db"), backups: dir.join("backups") };
     let store = Store::open(&options).await.unwrap();
-    let agent = store.agent_by_name("survivor").await.unwrap().unwrap();
+    let agent = store.agent_newest_by_name("survivor").await.unwrap().unwrap();
     loop {
         let operation = operation(&agent, OperationKind::Stop);
         assert_eq!(store.operation_accept(&operation, None).await.unwrap(), Accepted::New);

@@ -1,4 +1,4 @@
-//! The smaller records: metadata, settings, tokens, audit.
+//! The smaller records: metadata, tokens, audit.
 
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::id::{AgentId, OperationId, TokenId};
@@ -59,18 +59,6 @@ async fn metadata_has_bounds_that_what_the_fleet_counts_is_not_part_of() {
     // Bytes count, not characters.
     assert_eq!(set("k2", &"ü".repeat(32_768)).await, full);
     assert_eq!(home.store.metadata_of(agent.id).await.unwrap()["fleet_mcp_k2"], dated("x", 1));
-}
-
-#[tokio::test]
-async fn settings_keep_the_value_set_last() {
-    let home = Home::new().await;
-    assert_eq!(home.store.setting("review.max_iterations").await.unwrap(), None);
-    for (key, value) in [("b", "1"), ("a", "2"), ("b", "3")] {
-        home.store.setting_set(key, value, "operator", at(1)).await.unwrap();
-    }
-    assert_eq!(home.store.setting("b").await.unwrap(), Some("3".into()));
-    let all = vec![("a".to_owned(), "2".to_owned()), ("b".to_owned(), "3".to_owned())];
-    assert_eq!(home.store.settings().await.unwrap(), all);
 }
 
 fn token(name: &str, second: i64, parent: Option<TokenId>) -> TokenRecord {

@@ -60,7 +60,7 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
     home.store.run_cleared(run.id).await.unwrap();
     assert_eq!(home.store.runs_open().await.unwrap(), []);
     let cleared = Run { is_cleared: true, ..ended };
-    assert_eq!(home.store.runs_of(run.agent_id, 5).await.unwrap(), [cleared]);
+    assert_eq!(home.store.run_by_id(run.id).await.unwrap(), Some(cleared));
 }
 
 #[tokio::test]

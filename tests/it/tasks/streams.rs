@@ -45,7 +45,7 @@ async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double
         let shown = timeout(READ, crew.running.show("one")).await.expect("the agent is shown").unwrap();
         assert_eq!(shown.agent.sighting.status, AgentStatus::Busy, "{word}");
         // Straight from Coder, past the proxy.
-        watched(&crew.local.client(), workspace, |workspace| {
+        watched(&crew.local.api(), workspace, |workspace| {
             workspace.latest_app_status.as_ref().is_some_and(|status| status.message == word)
         })
         .await;

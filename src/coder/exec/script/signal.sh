@@ -1,23 +1,5 @@
-# Signals for a run. Its processes may be in namespaces into which this terminal cannot look, so whatever is for all of
-# them is done by the run's own watcher. That may miss a word while it is busy, so it is told until it has heard.
-signal_main() {
-  look
-  [ "$state" = running ] || return
-  read -r pid start <"$run/main" && lives "$pid" "$start" && kill -s "$1" "$pid"
-}
-
-signal_all() {
-  look
-  [ "$state" = running ] || return
-  printf '%s\n' "$1" >"$run/signal"
-  turns=50
-  while [ -e "$run/signal" ] && supervised && [ "$turns" -gt 0 ]; do
-    poke USR2
-    nap 0.1
-    turns=$((turns - 1))
-  done
-}
-
+# Ends a run. Its processes may be in namespaces into which this terminal cannot look, so the run's own watcher ends
+# them. The watcher may miss a signal while it is busy, so it is signalled until the run has ended.
 cancel() {
   look
   again=100

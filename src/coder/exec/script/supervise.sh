@@ -22,12 +22,11 @@ trap : PIPE
 echo claimed >&5
 trap - PIPE
 
-# Ends the run when its time is over or when it is told to, and passes signals on. A descendant that holds the output
+# Ends the run when its time is over or when it is told to. A descendant that holds the output
 # of an ended command open is ended too; one that hides from us loses the output instead.
 watch() {
   trap 'kill "$pause"; exit' TERM
   trap 'told=cancel' USR1
-  trap 'told=signal' USR2
   note watcher
   left=$limit
   while [ "$left" -gt 0 ]; do
@@ -62,11 +61,7 @@ drain() {
 heed() {
   kill "$pause"
   step=0
-  case $told in
-  cancel) end "$id" "$grace" cancel && drain && exit ;;
-  signal) read -r signal <signal && seek "FLEET_EXEC=$id" && members && tell "$signal" ;;
-  esac
-  rm -f signal
+  end "$id" "$grace" cancel && drain && exit
   told=
 }
 # Keeps the beginning of a stream as it comes, and counts the rest: a flood must not fill the disk. What is read at
