@@ -12,9 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::FleetServer;
 use super::tools::Toolsets;
 use crate::app::Fleet;
-
-/// Far more than the largest spec, escaped, and far less than would hurt.
-const MAX_BODY_BYTES: usize = 1 << 20;
+use crate::view::request::MAX_BODY_BYTES;
 
 /// A tower service for `Router::nest_service("/mcp", ..)`.
 pub type McpService = StreamableHttpService<FleetServer, NeverSessionManager>;

@@ -9,12 +9,12 @@ use axum::http::Method;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::body_limit::MAX_BODY_BYTES;
 use super::observe::method_word;
 use super::openapi::tool_of;
 use crate::app::audit::repeatable;
 use crate::app::caller::Surface;
 use crate::app::tokens::Attempt;
+use crate::view::request::MAX_BODY_BYTES;
 
 const MCP: &str = "/mcp";
 /// Whoever is turned away anyhow does not keep us waiting for what it wanted.

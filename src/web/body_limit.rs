@@ -8,8 +8,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::problem::Problem;
-
-pub(super) const MAX_BODY_BYTES: usize = 1024 * 1024;
+use crate::view::request::MAX_BODY_BYTES;
 
 /// Refuses at once what announces itself as too large; what grows too large is cut while it is read.
 pub(super) async fn limit(request: Request, next: Next) -> Result<Response, Problem> {

@@ -8,10 +8,11 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::attempt::is_mcp;
-use super::body_limit::{MAX_BODY_BYTES, too_large};
+use super::body_limit::too_large;
 use super::problem::Problem;
 use crate::app::error::Error;
 use crate::view::json;
+use crate::view::request::MAX_BODY_BYTES;
 
 const JSON: &[u8] = b"application/json";
 

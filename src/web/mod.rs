@@ -28,6 +28,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::Fleet;
 use crate::serve::OpenRequests;
+use crate::view::request::MAX_BODY_BYTES;
 
 pub use crate::serve::Access;
 pub use metrics::Metrics;
@@ -66,7 +67,7 @@ pub fn guard(router: Router, state: &WebState) -> Router {
     router
         .layer(from_fn(mcp_body::check))
         .layer(from_fn(body_limit::limit))
-        .layer(DefaultBodyLimit::max(body_limit::MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), auth::authenticate))
         .layer(from_fn_with_state(state.clone(), outlive::outlive))
         .layer(from_fn_with_state(state.clone(), origin::check))

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::{failed, failure_of, left_behind, timed_out};
+use super::poll::LONGEST_LIMIT;
 use super::pool::Next;
 use crate::app::Fleet;
 use crate::app::error::Error;
@@ -27,8 +28,6 @@ use crate::store::{OperationEnd, StoreError};
 /// How soon to look again: at first at once, for a lost answer, then as seldom as suits a build.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Coder counts requests by the minute, so that no limit of its lasts longer.
-const LONGEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// An operation under way and what it holds.
 pub(super) struct Work {

@@ -20,7 +20,7 @@ const MOST_UNREADABLE: u32 = 10;
 const GAP_PER_PAGE: Duration = Duration::from_millis(250);
 const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
 /// Coder counts requests by the minute, so that no limit of its lasts longer.
-const LONGEST_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LONGEST_LIMIT: Duration = Duration::from_secs(60);
 /// A limit that names no time is tried again after this.
 const UNNAMED_LIMIT: Duration = Duration::from_secs(2);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);

@@ -23,6 +23,8 @@ pub use squad::{AskSquads, SquadMemberInput, SquadStatusInput, StartSquadInput};
 pub use task::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 pub use token::CreateTokenInput;
 
+/// How long the body of a request may be: far more than the largest spec, escaped, and far less than would hurt.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
 /// The longest a call may wait, so that it answers before its client gives up.
 pub const MAX_WAIT_SECONDS: i64 = 45;
 const DEFAULT_WAIT_FOR_CHANGE: i64 = 40;
