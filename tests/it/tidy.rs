@@ -58,6 +58,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("serde_saphyr", &["app"]),
     ("toml", &["app", "config", "engine"]),
     ("toml_edit", &["cli"]),
+    ("jsonc_parser", &["cli"]),
     ("config", &["config"]),
     ("governor", &["coder"]),
     ("backon", &["coder"]),

@@ -1,7 +1,7 @@
 //! Claude Code: its user scope, which is a part of the file where it keeps its state.
 
 use super::entry::Entry;
-use super::json_text::Comments;
+use super::in_json::Comments;
 use super::{McpClient, Syntax};
 
 pub(super) const CLIENT: McpClient = McpClient {

@@ -1,7 +1,7 @@
 //! Claude Desktop: its developer settings, which know programs to start and nothing else.
 
 use super::entry::{Entry, Server};
-use super::json_text::Comments;
+use super::in_json::Comments;
 use super::{McpClient, Syntax};
 
 pub(super) const CLIENT: McpClient = McpClient {

@@ -1,7 +1,7 @@
 //! Cursor: the servers of all its projects.
 
 use super::entry::Entry;
-use super::json_text::Comments;
+use super::in_json::Comments;
 use super::{McpClient, Syntax};
 
 pub(super) const CLIENT: McpClient = McpClient {

@@ -10,8 +10,6 @@ mod http;
 mod in_json;
 mod in_toml;
 mod installed;
-mod json_object;
-mod json_text;
 mod places;
 mod vscode;
 
@@ -78,7 +76,7 @@ struct McpClient {
 /// How the file is written, and the key of it that holds the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Syntax {
-    Json { section: &'static str, comments: json_text::Comments },
+    Json { section: &'static str, comments: in_json::Comments },
     Toml { section: &'static str },
 }
 

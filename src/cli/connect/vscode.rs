@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::entry::Entry;
-use super::json_text::Comments;
+use super::in_json::Comments;
 use super::places::Places;
 use super::{McpClient, Syntax};
 

@@ -57,7 +57,7 @@ async fn what_else_is_in_a_file_stays_and_comes_back_whole() {
         (
             "claude",
             ".claude.json",
-            "{\"z\": 1, \"mcpServers\": {\"other\": {\"command\": \"x\"}},\n \"a\": 2.0}\n",
+            "{\"z\": 1, \"mcpServers\": {\n  \"other\": {\"command\": \"x\"}\n },\n \"a\": 2.0}\n",
         ),
         (
             "codex",
