@@ -3,24 +3,11 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Api, LocalSite, Reply, RunningLocal, TEMPLATE, fixture, is_over, kill, project, read};
-use crate::stub::shape::assert_same_shape;
+use crate::harness::{Api, LocalSite, RunningLocal, TEMPLATE, fixture, is_over, kill, project, read};
+use crate::stub::shape::{assert_recorded, assert_same, assert_same_shape};
 
 /// Nobody listens there: git gives up at once.
 const REFUSED: &str = "git://127.0.0.1:1/nothing";
-
-/// Same status and shape as the recording.
-pub(super) fn assert_recorded(prefix: &str, ours: &Reply) {
-    let recorded = fixture(prefix);
-    assert_eq!(ours.status, recorded.status(), "status of {prefix}: {}", ours.body);
-    assert_same_shape(prefix, recorded.body(), &ours.body);
-}
-
-/// Same status and the very same body as the recording.
-pub(super) fn assert_same(prefix: &str, ours: &Reply) {
-    let recorded = fixture(prefix);
-    assert_eq!((ours.status, &ours.body), (recorded.status(), recorded.body()), "{prefix}");
-}
 
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().expect("a string")

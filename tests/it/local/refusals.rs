@@ -3,9 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::recordings::{assert_recorded, assert_same, text};
+use super::recordings::text;
 use crate::harness::{Api, LocalSite, TEMPLATE, fixture, read};
 use crate::stub::shape::assert_same_shape;
+use crate::stub::shape::{assert_recorded, assert_same};
 
 const ABSENT: &str = "8b75af5c-0000-4000-8000-000000000000";
 const CREATE: &str = "/api/v2/users/me/workspaces";

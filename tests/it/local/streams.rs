@@ -7,9 +7,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use super::recordings::{assert_recorded, text};
+use super::recordings::text;
 use crate::harness::{LocalSite, RunningLocal, fixture, project, trusted_directory};
-use crate::stub::shape::assert_same_shape;
+use crate::stub::shape::{assert_recorded, assert_same_shape};
 
 /// Status, content type and the first events of a stream.
 async fn events(local: &RunningLocal, path: &str, count: usize) -> (u16, Value, Vec<Value>) {

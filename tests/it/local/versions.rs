@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::recordings::{assert_recorded, text};
+use super::recordings::text;
 use crate::harness::{LocalSite, RunningLocal, TEMPLATE, eventually, is_over};
+use crate::stub::shape::assert_recorded;
 
 async fn template(local: &RunningLocal) -> Value {
     local.api().get(&format!("/api/v2/organizations/coder/templates/{TEMPLATE}")).await.body

@@ -1,7 +1,7 @@
-//! The stub's app proxy: cookie only, no secret passed on, and a scripted AgentAPI behind it.
+//! The stub's app proxy: cookie only, no secret passed on, and the conversation as recorded.
 
 use super::shape::assert_same_shape;
-use crate::harness::{AgentScript, AppRequest, CoderStub, Pace, Reply, fixture, read};
+use crate::harness::{AppRequest, CoderStub, Pace, Reply, fixture, read};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -17,15 +17,6 @@ async fn ask(stub: &CoderStub, method: Method, path: &str, body: Option<Value>) 
 async fn say(stub: &CoderStub, kind: &str, content: &str) -> u16 {
     let body = json!({ "type": kind, "content": content });
     ask(stub, Method::POST, &format!("{APP}/message"), Some(body)).await.status
-}
-
-async fn status(stub: &CoderStub) -> Value {
-    ask(stub, Method::GET, &format!("{APP}/status"), None).await.body["status"].clone()
-}
-
-async fn contents(stub: &CoderStub) -> Vec<Value> {
-    let body = ask(stub, Method::GET, &format!("{APP}/messages"), None).await.body;
-    body["messages"].as_array().into_iter().flatten().map(|message| message["content"].clone()).collect()
 }
 
 #[tokio::test]
@@ -83,26 +74,4 @@ async fn a_token_beside_the_cookie_reaches_the_app() {
     let received = &stub.app_requests("agent-1")[0];
     assert_eq!(received.endpoint, format!("status?coder_session_token={token}"));
     assert!(received.headers.contains(&("coder-session-token".to_owned(), token)));
-}
-
-#[tokio::test]
-async fn a_working_agent_refuses_messages_until_it_is_finished_or_interrupted() {
-    let stub = CoderStub::start(Pace::Instant).await;
-    stub.seed("agent", 1);
-    stub.set_agent_script("agent-1", AgentScript::Work);
-    assert_eq!((say(&stub, "user", "first").await, status(&stub).await), (200, json!("running")));
-    assert_eq!(say(&stub, "user", "too early").await, 500);
-    stub.agent_finishes("agent-1", "first is done");
-    assert_eq!((say(&stub, "user", "second").await, say(&stub, "raw", "\u{1b}").await), (200, 200));
-    assert_eq!((status(&stub).await, say(&stub, "bogus", "x").await), (json!("stable"), 422));
-    let expected = ["hello, I am a scripted agent", "first", "first is done", "second", "interrupted"];
-    assert_eq!(contents(&stub).await, expected.map(|content| json!(content)));
-}
-
-#[tokio::test]
-async fn an_unreachable_agent_is_a_bad_gateway() {
-    let stub = CoderStub::start(Pace::Instant).await;
-    stub.seed("agent", 1);
-    stub.disconnect("agent-1");
-    assert_eq!(say(&stub, "user", "hello").await, 502);
 }

@@ -1,8 +1,6 @@
-//! Checks the test harness itself: the Coder stub against the recordings, and every fault.
+//! Checks the test harness itself: the Coder stub against the recordings, and the fault proxy.
 
 mod app_proxy;
-mod controls;
-mod faults;
 mod life_cycle;
 mod proxy;
 mod recordings;

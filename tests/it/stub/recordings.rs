@@ -1,25 +1,12 @@
 //! The stub answers with the status codes, keys and types that a real Coder was recorded with.
 
-use super::shape::assert_same_shape;
-use crate::harness::{Api, Behaviour, CoderStub, Pace, Reply, TemplateSpec, fixture, read};
+use super::shape::{assert_recorded, assert_same, assert_same_shape};
+use crate::harness::{Api, Behaviour, CoderStub, Pace, TemplateSpec, fixture, read};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 const ABSENT: &str = "8b75af5c-0000-4000-8000-000000000000";
-
-/// Same status and shape as the recording.
-fn assert_recorded(prefix: &str, ours: &Reply) {
-    let recorded = fixture(prefix);
-    assert_eq!(ours.status, recorded.status(), "status of {prefix}: {}", ours.body);
-    assert_same_shape(prefix, recorded.body(), &ours.body);
-}
-
-/// Same status and the very same body as the recording.
-fn assert_same(prefix: &str, ours: &Reply) {
-    let recorded = fixture(prefix);
-    assert_eq!((ours.status, &ours.body), (recorded.status(), recorded.body()), "{prefix}");
-}
 
 async fn template_id(api: &Api, name: &str) -> Value {
     api.get(&format!("/api/v2/templates?q=exact_name:{name}")).await.body[0]["id"].clone()
@@ -293,30 +280,4 @@ async fn lists_look_like_the_recordings() {
         501,
         "no wrong answer instead of none"
     );
-}
-
-#[tokio::test]
-async fn build_lists_come_newest_first_and_in_pages() {
-    let stub = CoderStub::start(Pace::Instant).await;
-    let api = stub.api();
-    let template = template_id(&api, "fleet").await;
-    let project = json!([{ "name": "project", "value": "alpha" }]);
-    let body = json!({ "name": "one", "template_id": template, "rich_parameter_values": project });
-    let created = api.post("/api/v2/organizations/coder/members/me/workspaces", &body).await;
-    assert_recorded("247", &created);
-    let builds = format!("/api/v2/workspaces/{}/builds", text(&created.body["id"]));
-    for transition in ["stop", "start"] {
-        api.post(&builds, &json!({ "transition": transition })).await;
-    }
-    let numbers = async |page: &str| {
-        let body = api.get(&format!("{builds}{page}")).await.body;
-        let rows = body.as_array().cloned().unwrap_or_default();
-        rows.iter().map(|row| row["build_number"].as_u64()).collect::<Vec<_>>()
-    };
-    assert_eq!(numbers("").await, [Some(3), Some(2), Some(1)]);
-    assert_eq!(numbers("?limit=1&offset=1").await, [Some(2)]);
-    let logs = format!("/api/v2/workspacebuilds/{}/logs", text(&created.body["latest_build"]["id"]));
-    let all = api.get(&logs).await.body;
-    let rest = api.get(&format!("{logs}?after={}", all[0]["id"])).await.body;
-    assert_eq!(rest.as_array().map(Vec::as_slice), all.as_array().map(|lines| &lines[1..]));
 }

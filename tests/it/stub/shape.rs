@@ -1,7 +1,23 @@
 //! Compares JSON by keys and types, for bodies whose values differ from run to run.
 
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::harness::{Reply, fixture};
+
+/// Same status and shape as the recording.
+pub(crate) fn assert_recorded(prefix: &str, ours: &Reply) {
+    let recorded = fixture(prefix);
+    assert_eq!(ours.status, recorded.status(), "status of {prefix}: {}", ours.body);
+    assert_same_shape(prefix, recorded.body(), &ours.body);
+}
+
+/// Same status and the very same body as the recording.
+pub(crate) fn assert_same(prefix: &str, ours: &Reply) {
+    let recorded = fixture(prefix);
+    assert_eq!((ours.status, &ours.body), (recorded.status(), recorded.body()), "{prefix}");
+}
 
 /// Fails unless both values have the same keys with the same JSON types.
 ///

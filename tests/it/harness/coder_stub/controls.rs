@@ -75,11 +75,6 @@ impl CoderStub {
         self.change(name, |workspace| new_name.clone_into(&mut workspace.name));
     }
 
-    /// The next build of this workspace fails, whatever it is.
-    pub(crate) fn fail_next_build(&self, name: &str) {
-        self.change(name, |workspace| workspace.next_build_fails = true);
-    }
-
     /// Sets the newest build's words, known or not, and ends its script.
     pub(crate) fn set_build(&self, name: &str, job_status: &str, status: &str) {
         self.change(name, |workspace| {

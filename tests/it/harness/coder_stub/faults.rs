@@ -1,6 +1,6 @@
 //! Awkward answers on demand: errors before or after the effect, and bodies nobody expects.
 
-use super::answers::{Body, Reply, name_taken, signed_out};
+use super::answers::{Body, Reply, name_taken};
 use super::routes::{Call, answer as honest_answer};
 use super::state::State;
 use chrono::Utc;
@@ -22,20 +22,14 @@ pub(crate) enum Fault {
     CreateRace,
     /// 429, not carried out; `reset_after` is when it opens again, as `X-Ratelimit-Reset` tells.
     RateLimited { retry_after: u32, reset_after: i64 },
-    /// 401, as for a token that expired.
-    SignedOut,
     /// 403, as for a user who may not do this.
     Forbidden,
     /// 502 with a page of HTML, and nothing happened.
     BadGateway,
     /// The right status with no body at all.
     EmptyBody,
-    /// The literal `null`, as for a template without presets.
-    NullBody,
     /// Strings where numbers were and the other way round.
     WrongTypes,
-    /// Status words that do not exist.
-    UnknownWords,
     /// One row of a list cannot be decoded; the others can.
     BadRow,
     /// Workspaces have no newest build.
@@ -53,7 +47,6 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
         Fault::ErrorBefore => internal_error("the stub was told to fail before the effect"),
         Fault::RateLimited { retry_after, reset_after } => rate_limited(retry_after, reset_after),
         Fault::Forbidden => Reply::error(403, "Forbidden."),
-        Fault::SignedOut => signed_out("API key is invalid."),
         Fault::BadGateway => Reply::html(502, "502 Bad Gateway"),
         Fault::ErrorAfter => {
             instead(state, call, internal_error("the stub was told to fail after the effect"))
@@ -64,9 +57,7 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
         }
         Fault::CreateRace => instead(state, call, internal_error(DUPLICATE_KEY)),
         Fault::EmptyBody => Reply { body: Body::Text(String::new()), ..honest_answer(state, call) },
-        Fault::NullBody => Reply { body: Body::Json(Value::Null), ..honest_answer(state, call) },
         Fault::WrongTypes => changed(honest_answer(state, call), swap_types),
-        Fault::UnknownWords => changed(honest_answer(state, call), replace_words),
         Fault::BadRow => changed(honest_answer(state, call), spoil_first_row),
         Fault::NoBuild => changed(honest_answer(state, call), take_builds_away),
         Fault::Huge { name } => inflated(honest_answer(state, call), name),
@@ -121,22 +112,6 @@ fn swap_types(value: &mut Value) {
         Value::Array(rows) => rows.iter_mut().for_each(swap_types),
         Value::Object(fields) => fields.values_mut().for_each(swap_types),
         Value::Null | Value::Bool(_) => {}
-    }
-}
-
-fn replace_words(value: &mut Value) {
-    match value {
-        Value::Array(rows) => rows.iter_mut().for_each(replace_words),
-        Value::Object(fields) => {
-            for (key, field) in fields {
-                let is_word = matches!(key.as_str(), "status" | "lifecycle_state" | "health" | "state");
-                if is_word && field.is_string() {
-                    *field = json!("hibernating");
-                }
-                replace_words(field);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -4,7 +4,6 @@ use super::spec::Behaviour;
 use super::state::{Agent, AppStatus, Build, LogLine, Transition, Workspace};
 use chrono::Utc;
 use std::collections::VecDeque;
-use std::mem;
 use uuid::Uuid;
 
 /// One observable change of a workspace.
@@ -39,11 +38,7 @@ impl Workspace {
         for build in &mut self.builds {
             build.agent = None;
         }
-        let fails = mem::take(&mut self.next_build_fails);
-        self.script = script(&request, if fails { Behaviour::BuildFails } else { self.behaviour });
-        if fails && request.transition != Transition::Start {
-            self.script = VecDeque::from([Step::JobRuns, Step::JobFails]);
-        }
+        self.script = script(&request, self.behaviour);
         self.builds.push(Build::queued(self.builds.len() + 1, request));
     }
 
@@ -247,7 +242,7 @@ fn start_script(behaviour: Behaviour) -> VecDeque<Step> {
     match behaviour {
         Behaviour::Ready => steps.extend(up),
         Behaviour::BuildFails => steps.push_back(Step::JobFails),
-        Behaviour::NeverConnects | Behaviour::Agentless => steps.push_back(Step::JobSucceeds),
+        Behaviour::Agentless => steps.push_back(Step::JobSucceeds),
         Behaviour::StartError => {
             steps.extend([Step::JobSucceeds, Step::AgentConnects, Step::AgentStartError]);
         }

@@ -16,7 +16,6 @@ pub(crate) enum Pace {
 pub(crate) enum Behaviour {
     Ready,
     BuildFails,
-    NeverConnects,
     StartError,
     /// Provisions nothing that an agent could run in.
     Agentless,

@@ -66,7 +66,6 @@ pub(super) struct Workspace {
     /// Oldest first, never empty.
     pub(super) builds: Vec<Build>,
     pub(super) script: VecDeque<Step>,
-    pub(super) next_build_fails: bool,
     /// Outlives builds, as on a real server.
     pub(super) app_status: Option<AppStatus>,
     pub(super) metadata: Vec<AgentItem>,

@@ -98,7 +98,6 @@ pub(super) fn add(state: &mut State, new: NewWorkspace) -> Uuid {
         deleted: false,
         builds: Vec::new(),
         script: VecDeque::new(),
-        next_build_fails: false,
         app_status: None,
         metadata: Vec::new(),
         resource_metadata: Vec::new(),
