@@ -127,14 +127,6 @@ fn read_item(directory: &Directory, key: String, now: DateTime<Utc>) -> Option<M
     Some(MetadataItem { key, value: value.get(..end)?.to_owned(), error, collected_at: now })
 }
 
-/// A line that an agent printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// How many bytes the agent had printed at the line's end: it stays the same however long the log grows.
-    pub(crate) id: u64,
-    pub(crate) text: String,
-}
-
 /// Begins the log of a start and puts the one before aside. It is a file that no process has open yet: one that an
 /// earlier agent's process still holds could be leased, and opening it would wait for that process.
 pub(crate) fn begin_log(log: &Path) -> std::io::Result<File> {
@@ -149,26 +141,6 @@ pub(crate) fn begin_log(log: &Path) -> std::io::Result<File> {
 pub(crate) fn read_log(log: &Path, start: u64) -> String {
     let bytes = end_of(log, start).and_then(|from| read_from(log, from)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The lines after the one of this id, as many as one look takes in; after none, the last ones there are. A line
-/// that is not finished yet is left for later, else it would be cut in two.
-pub(crate) fn read_lines(log: &Path, start: u64, after: u64) -> Vec<Line> {
-    let from = if after == 0 { end_of(log, start) } else { Ok(start + after) };
-    let read = from.and_then(|from| Ok((from, read_from(log, from)?)));
-    let Ok((from, bytes)) = read else { return Vec::new() };
-    // What the end of a long log begins with is the rest of a line.
-    let n_cut = usize::from(after == 0 && from > start);
-    whole_lines(from - start, &bytes).skip(n_cut).collect()
-}
-
-fn whole_lines(mut end: u64, bytes: &[u8]) -> impl Iterator<Item = Line> {
-    let is_whole = |line: &&[u8]| line.ends_with(b"\n") || line.len() as u64 == LONGEST_LOG;
-    bytes.split_inclusive(|byte| *byte == b'\n').take_while(is_whole).map(move |line| {
-        end += line.len() as u64;
-        let text = String::from_utf8_lossy(line);
-        Line { id: end, text: text.trim_end_matches(['\r', '\n']).to_owned() }
-    })
 }
 
 /// Where the part of a log begins that is shown when it has grown without bounds.
@@ -227,30 +199,6 @@ mod tests {
         assert_eq!((items[50].value.as_str(), items[50].error.as_str()), ("", error));
     }
 
-    #[test]
-    fn a_line_keeps_its_id_however_long_the_log_grows() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("log");
-        let filler = "x".repeat(99) + "\n";
-        let n_lines = LONGEST_LOG / 100 + 10;
-        let line = |id: u64, text: &str| Line { id, text: text.to_owned() };
-        std::fs::write(&log, "of an earlier agent\nfirst\r\nunfinished").unwrap();
-        assert_eq!(read_lines(&log, 20, 0), [line(7, "first")]);
-        assert_eq!(read_lines(&log, 20, 7), []);
-
-        let mut file = std::fs::File::options().append(true).open(&log).unwrap();
-        std::io::Write::write_all(&mut file, format!("\n{}", filler.repeat(n_lines as usize)).as_bytes())
-            .unwrap();
-        let next = read_lines(&log, 20, 7);
-        assert_eq!(next[0], line(18, "unfinished"));
-        // Page by page it is the same as the end at one look, and nothing is missing.
-        let rest = read_lines(&log, 20, next.last().unwrap().id);
-        let ids: Vec<u64> = next.iter().chain(&rest).map(|line| line.id).collect();
-        assert_eq!(ids, (0..=n_lines).map(|number| 18 + 100 * number).collect::<Vec<_>>());
-        let last = read_lines(&log, 20, 0);
-        assert_eq!((last.last(), last.len() as u64), (rest.last(), LONGEST_LOG / 100));
-    }
-
     /// A process that holds a lease on the file and does not give it back; none where there is no perl.
     fn leased(log: &Path) -> Option<std::process::Child> {
         let script = "open F, '+<', $ARGV[0]; $SIG{IO} = 'IGNORE'; fcntl(F, 1024, 1) or exit 3; \
@@ -291,14 +239,5 @@ mod tests {
         let mode = log.metadata().unwrap().permissions().mode() & 0o777;
         let texts = (read_log(&log, 0), read_log(&log.with_added_extension("old"), 0));
         assert_eq!((texts, mode), (("three".to_owned(), "two".to_owned()), 0o600));
-    }
-
-    #[test]
-    fn a_line_that_fills_one_look_is_shown_in_pieces() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("log");
-        std::fs::write(&log, format!("a\n{}", "x".repeat(LONGEST_LOG as usize + 1))).unwrap();
-        let ids: Vec<u64> = read_lines(&log, 0, 2).iter().map(|line| line.id).collect();
-        assert_eq!(ids, [2 + LONGEST_LOG]);
     }
 }

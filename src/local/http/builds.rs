@@ -13,7 +13,6 @@ use uuid::Uuid;
 use super::answer::{Answer, Refusal, Validation, created, object, ok, uuid};
 use super::auth::SignedIn;
 use super::create::{closing, given_values};
-use super::site::check_user;
 use super::workspaces::page_number;
 use crate::coder::wire::Transition;
 use crate::local::build::{self, BuildRequest};
@@ -69,31 +68,6 @@ pub(super) async fn create(
     created(&shown)
 }
 
-pub(super) async fn show(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(id): Path<String>,
-) -> Answer {
-    let id = uuid(&id)?;
-    state.read(|memory| {
-        let (workspace, build) = memory.build(id).ok_or_else(Refusal::not_found)?;
-        ok(&shape::build(&state, memory, workspace, build))
-    })
-}
-
-pub(super) async fn show_by_number(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path((user, name, number)): Path<(String, String, String)>,
-) -> Answer {
-    check_user(&state, &user)?;
-    state.read(|memory| {
-        let workspace = memory.live_named(&name).ok_or_else(Refusal::not_found)?;
-        let build = workspace.builds.iter().find(|build| build.number.to_string() == number);
-        ok(&shape::build(&state, memory, workspace, build.ok_or_else(Refusal::not_found)?))
-    })
-}
-
 pub(super) async fn parameters(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
@@ -106,15 +80,18 @@ pub(super) async fn parameters(
     })
 }
 
-pub(super) async fn resources(
+/// The log so far, from the line after the given id on.
+pub(super) async fn logs(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
     Path(id): Path<String>,
+    Query(query): Parameters,
 ) -> Answer {
     let id = uuid(&id)?;
+    let after: i64 = query.get("after").and_then(|text| text.parse().ok()).unwrap_or_default();
     state.read(|memory| {
-        let (workspace, build) = memory.build(id).ok_or_else(Refusal::not_found)?;
-        ok(&shape::resources(workspace, build))
+        let (_, build) = memory.build(id).ok_or_else(Refusal::not_found)?;
+        ok(&build.logs.iter().filter(|line| line.id > after).map(shape::log_line).collect::<Value>())
     })
 }
 

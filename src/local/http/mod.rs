@@ -8,7 +8,6 @@ mod auth;
 mod builds;
 mod create;
 pub(crate) mod limit;
-mod logs;
 mod origin;
 mod search;
 mod site;
@@ -56,9 +55,7 @@ fn site_routes() -> Router<Arc<Deployment>> {
         .route("/users/{user}/keys/tokens/tokenconfig", get(site::token_config))
         .route("/organizations", get(site::organizations))
         .route("/templates", get(templates::list))
-        .route("/templates/{id}", get(templates::show))
         .route("/templates/{id}/versions", get(templates::versions))
-        .route("/organizations/{organization}/templates", get(templates::list_in_organization))
         .route("/organizations/{organization}/templates/{name}", get(templates::show_by_name))
         .route("/templateversions/{id}", get(templates::version))
         .route("/templateversions/{id}/rich-parameters", get(templates::parameters))
@@ -73,27 +70,20 @@ fn workspace_routes() -> Router<Arc<Deployment>> {
         .route("/workspaces/{id}", get(workspaces::show))
         .route("/users/{user}/workspace/{name}", get(workspaces::show_by_name))
         .route("/workspaces/{id}/watch", get(watch::workspace_events))
-        .route("/workspaces/{id}/watch-ws", get(watch::workspace_socket))
 }
 
 fn build_routes() -> Router<Arc<Deployment>> {
     Router::new()
         .route("/workspaces/{id}/builds", get(builds::list).post(builds::create))
-        .route("/users/{user}/workspace/{name}/builds/{number}", get(builds::show_by_number))
-        .route("/workspacebuilds/{id}", get(builds::show))
         .route("/workspacebuilds/{id}/cancel", patch(builds::cancel))
         .route("/workspacebuilds/{id}/parameters", get(builds::parameters))
-        .route("/workspacebuilds/{id}/resources", get(builds::resources))
-        .route("/workspacebuilds/{id}/logs", get(logs::of_build))
+        .route("/workspacebuilds/{id}/logs", get(builds::logs))
 }
 
 fn agent_routes() -> Router<Arc<Deployment>> {
     Router::new()
         .route("/workspaceagents/me/app-status", app_status_route())
-        .route("/workspaceagents/{id}", get(agents::show))
-        .route("/workspaceagents/{id}/logs", get(logs::of_agent))
         .route("/workspaceagents/{id}/watch-metadata", get(watch::metadata_events))
-        .route("/workspaceagents/{id}/watch-metadata-ws", get(watch::metadata_socket))
         .route("/workspaceagents/{id}/pty", get(terminal::connect))
 }
 

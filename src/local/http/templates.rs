@@ -24,27 +24,6 @@ pub(super) async fn list(
     ok(&wanted.map(|template| shape::template(&state.site, template)).collect::<Value>())
 }
 
-pub(super) async fn list_in_organization(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(organization): Path<String>,
-) -> Answer {
-    check_organization(&state, &organization)?;
-    shelf::refresh(&state).await;
-    let templates = state.shelf.templates();
-    ok(&templates.iter().map(|template| shape::template(&state.site, template)).collect::<Value>())
-}
-
-pub(super) async fn show(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(id): Path<String>,
-) -> Answer {
-    shelf::refresh(&state).await;
-    let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
-    ok(&shape::template(&state.site, &template))
-}
-
 pub(super) async fn show_by_name(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,

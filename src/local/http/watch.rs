@@ -1,14 +1,13 @@
-//! Following a workspace or an agent's metadata, as server-sent events or over a WebSocket.
+//! Following a workspace or an agent's metadata, as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use uuid::Uuid;
@@ -36,17 +35,6 @@ pub(super) async fn workspace_events(
     Ok(events(ping.chain(data_events(state, subject))))
 }
 
-pub(super) async fn workspace_socket(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(id): Path<String>,
-    upgrade: WebSocketUpgrade,
-) -> Answer {
-    let subject = workspace(&state, &id)?;
-    let ping = json!({ "type": "ping", "data": null });
-    Ok(upgrade.on_upgrade(async move |socket| send(state, subject, socket, Some(ping)).await))
-}
-
 pub(super) async fn metadata_events(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
@@ -55,17 +43,6 @@ pub(super) async fn metadata_events(
     let subject = metadata(&state, &id)?;
     collect_now(&state, subject.workspace()).await;
     Ok(events(data_events(state, subject)))
-}
-
-pub(super) async fn metadata_socket(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(id): Path<String>,
-    upgrade: WebSocketUpgrade,
-) -> Answer {
-    let subject = metadata(&state, &id)?;
-    collect_now(&state, subject.workspace()).await;
-    Ok(upgrade.on_upgrade(async move |socket| send(state, subject, socket, None).await))
 }
 
 fn workspace(state: &Deployment, id: &str) -> Result<Subject, Refusal> {
@@ -89,30 +66,6 @@ fn data_events(
     subject: Subject,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     values(state, subject).map(|value| Ok(Event::default().event("data").data(value.to_string())))
-}
-
-async fn send(state: Arc<Deployment>, subject: Subject, mut socket: WebSocket, first: Option<Value>) {
-    let _running = state.tasks.token();
-    let data = values(state, subject).map(|value| json!({ "type": "data", "data": value }));
-    let mut messages = Box::pin(stream::iter(first).chain(data));
-    loop {
-        tokio::select! {
-            message = messages.next() => {
-                let Some(message) = message else { break };
-                if socket.send(Message::Text(message.to_string().into())).await.is_err() {
-                    return;
-                }
-            }
-            received = socket.recv() => {
-                // A watcher only says that it goes.
-                if !matches!(received, Some(Ok(Message::Ping(_) | Message::Pong(_)))) {
-                    return;
-                }
-            }
-        }
-    }
-    // The server stops; a client that is gone does not need to be told.
-    let _told = socket.send(Message::Close(None)).await;
 }
 
 /// The subject as it is now, and again whenever it shows something else; ends when the server stops.

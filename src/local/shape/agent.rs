@@ -1,8 +1,7 @@
-//! The JSON of a workspace agent, its app, its log and its metadata.
+//! The JSON of a workspace agent, its app and its metadata.
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::{put_time, time};
 use crate::local::memory::MetadataItem;
@@ -75,11 +74,6 @@ pub(crate) fn metadata(item: &MetadataItem, script: &str) -> Value {
             "timeout": TIMEOUT,
         },
     })
-}
-
-/// One line of what the agent's process printed.
-pub(crate) fn agent_log(agent: Uuid, id: u64, at: DateTime<Utc>, line: &str) -> Value {
-    json!({ "id": id, "created_at": time(at), "output": line, "level": "info", "source_id": agent })
 }
 
 fn app(agent: &Agent) -> Value {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{agent, job_metadata, put_time, time};
+use super::agent::agent;
+use super::{job_metadata, put_time, time};
 use crate::coder::wire::ParameterValue;
 use crate::domain::metadata::START_NOTE;
 use crate::local::Deployment;
@@ -97,7 +98,7 @@ fn job(site: &Site, memory: &Memory, build: &Build) -> Value {
 }
 
 /// Nothing until the build has succeeded; builds before the newest have lost their agents.
-pub(crate) fn resources(workspace: &Workspace, build: &Build) -> Value {
+fn resources(workspace: &Workspace, build: &Build) -> Value {
     let Some(made) = build.agent.as_ref().filter(|_| build.job.has_succeeded()) else { return json!([]) };
     let is_newest = workspace.latest().is_some_and(|latest| latest.id == build.id);
     json!([resource(workspace, build, made, is_newest)])

@@ -9,8 +9,8 @@ mod workspace;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
-pub(crate) use agent::{agent, agent_log, metadata};
-pub(crate) use build::{build, log_line, resources, values};
+pub(crate) use agent::metadata;
+pub(crate) use build::{build, log_line, values};
 pub(crate) use site::{build_info, organization, token, user};
 pub(crate) use template::{parameter, presets, template, version};
 pub(crate) use workspace::workspace;

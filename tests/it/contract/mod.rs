@@ -3,7 +3,6 @@
 mod apps;
 mod life_cycle;
 mod refusals;
-mod sockets;
 mod streams;
 mod terminals;
 
@@ -11,14 +10,9 @@ use std::sync::Mutex;
 
 use fleet_mcp::coder::wire::{CreateBuild, CreateWorkspace, ParameterValue, Template, Workspace};
 use fleet_mcp::coder::{Client, Deleted};
-use tokio::net::TcpStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use uuid::Uuid;
 
 use crate::harness::{Api, Live, LocalSite, TEMPLATE, client, is_over, is_ready, live, watched};
-
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 /// A Coder to be tested, and what was made there.
 pub(crate) struct Subject {
@@ -102,14 +96,6 @@ impl Subject {
     pub(crate) async fn build(&self, workspace: Uuid, build: &CreateBuild) -> Workspace {
         let asked = self.client.build_create(workspace, build).await.unwrap();
         self.until(workspace, |now| now.latest_build.id == asked.id && is_over(now)).await
-    }
-
-    /// Opens one of the WebSockets that our client has no use for.
-    async fn socket(&self, path: &str) -> Socket {
-        let mut request =
-            format!("{}{path}", self.url.replacen("http", "ws", 1)).into_client_request().unwrap();
-        request.headers_mut().insert("Coder-Session-Token", self.token.parse().unwrap());
-        tokio_tungstenite::connect_async(request).await.unwrap().0
     }
 
     async fn clean_up(&self) {

@@ -51,8 +51,8 @@ async fn nobody_gets_in_without_a_token_and_nothing_is_found_that_is_not_there()
         assert_eq!(nobody.get("/api/v2/users/me").await.status, 401);
         for (path, status) in [
             (format!("/api/v2/workspaces/{absent}"), 404),
-            (format!("/api/v2/workspacebuilds/{absent}"), 404),
-            (format!("/api/v2/workspaceagents/{absent}"), 404),
+            (format!("/api/v2/workspacebuilds/{absent}/parameters"), 404),
+            (format!("/api/v2/workspaceagents/{absent}/watch-metadata"), 404),
             ("/api/v2/workspaces/not-a-uuid".to_owned(), 400),
             ("/api/v2/workspaces?q=foo:bar".to_owned(), 400),
             ("/api/v2/workspaces?q=template:nope-nope".to_owned(), 200),

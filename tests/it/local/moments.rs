@@ -1,13 +1,9 @@
-//! Moments in between: an agent that is frozen or says more, files that change, a server that is stopping.
+//! Moments in between: an agent that is frozen, files that change, a server that is stopping.
 
-use std::io::Write;
-
-use futures_util::StreamExt;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::harness::{LocalSite, TEMPLATE, eventually, is_ready, project, trusted_directory};
+use crate::harness::{LocalSite, TEMPLATE, eventually, is_ready, project};
 
 fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
@@ -69,28 +65,6 @@ async fn a_stopping_server_answers_and_begins_nothing_new() {
     assert_eq!(api.get(&format!("/api/v2/workspaces/{id}")).await.status, 200);
     stopping.await.unwrap();
     assert_eq!(site.processes(), Vec::<u32>::new());
-}
-
-#[tokio::test]
-async fn what_an_agent_says_later_follows_over_the_socket() {
-    let site = LocalSite::new();
-    let local = site.start().await;
-    let id = local.create_ready("agent").await.latest_build.resources[0].agents[0].id;
-    let url = format!("{}/api/v2/workspaceagents/{id}/logs?follow=true", local.url.replacen("http", "ws", 1));
-    let mut request = url.into_client_request().unwrap();
-    request.headers_mut().insert("Coder-Session-Token", local.token.parse().unwrap());
-    let (mut socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
-    let log = trusted_directory(site.data_dir(), "agent").join("agent.log");
-    let mut log = std::fs::File::options().append(true).open(log).unwrap();
-    let mut said = Vec::new();
-    for line in ["first", "second"] {
-        writeln!(log, "{line}").unwrap();
-        let frame = socket.next().await.unwrap().unwrap().into_text().unwrap();
-        let lines: Vec<Value> = serde_json::from_str(&frame).unwrap();
-        said.extend(lines.iter().map(|line| (line["output"].clone(), line["source_id"].clone())));
-    }
-    assert_eq!(said, [(json!("first"), json!(id)), (json!("second"), json!(id))]);
-    local.coder.stop().await;
 }
 
 #[tokio::test]

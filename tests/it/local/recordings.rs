@@ -41,12 +41,10 @@ async fn the_deployment_its_user_and_its_templates_look_like_the_recordings() {
     let bearer = api.bare(Method::GET, "/api/v2/users/me").bearer_auth(&local.token);
     assert_recorded("020", &read(bearer).await.unwrap());
     assert_recorded("037", &api.get("/api/v2/templates").await);
-    assert_recorded("039", &api.get("/api/v2/organizations/coder/templates").await);
     assert_recorded("038", &api.get("/api/v2/templates?q=exact_name:fleet").await);
     let found = template(&api).await;
-    let (id, version) = (text(&found["id"]), text(&found["active_version_id"]));
+    let version = text(&found["active_version_id"]);
     assert_recorded("040", &api.get("/api/v2/organizations/coder/templates/fleet").await);
-    assert_recorded("041", &api.get(&format!("/api/v2/templates/{id}")).await);
     let version = format!("/api/v2/templateversions/{version}");
     assert_recorded("043", &api.get(&version).await);
     assert_recorded("045", &api.get(&format!("{version}/presets")).await);
@@ -103,7 +101,6 @@ async fn a_workspace_and_its_builds_look_like_the_recordings() {
     assert_recorded("099", &api.get("/api/v2/users/me/workspace/agent-one").await);
     assert_recorded("100", &api.get("/api/v2/users/me/workspace/AGENT-ONE").await);
     assert_recorded("103", &api.get(&format!("/api/v2/workspaces/{id}/builds")).await);
-    assert_recorded("104", &api.get("/api/v2/users/me/workspace/agent-one/builds/1").await);
     assert_recorded(
         "191",
         &api.get(&format!("/api/v2/workspaces/{id}/builds?since=2126-01-01T00:00:00Z")).await,
@@ -111,11 +108,6 @@ async fn a_workspace_and_its_builds_look_like_the_recordings() {
     let build = format!("/api/v2/workspacebuilds/{}", ready.latest_build.id);
     assert_recorded("055", &api.get(&format!("{build}/logs")).await);
     assert_recorded("056", &api.get(&format!("{build}/parameters")).await);
-    let resources = api.get(&format!("{build}/resources")).await;
-    assert_recorded("057", &resources);
-    let agent = ready.latest_build.resources[0].agents[0].id;
-    assert_eq!(resources.body[0]["agents"][0]["id"], json!(agent));
-    assert_recorded("059", &api.get(&format!("/api/v2/workspaceagents/{agent}")).await);
     lists_look_like_the_recordings(&api, id).await;
     kill_and_look(&site, &local, &created.body["id"]).await;
     local.coder.stop().await;
@@ -238,7 +230,6 @@ async fn failed_and_canceled_builds_look_like_the_recordings() {
     assert_recorded("198", &slow);
     let (_connection, _) = silent.accept().await.unwrap();
     let build = format!("/api/v2/workspacebuilds/{}", text(&slow.body["latest_build"]["id"]));
-    assert_recorded("049", &api.get(&build).await);
     assert_same("199", &local.build(&slow.body["id"], &json!({ "transition": "delete" })).await);
     assert_same("200", &api.patch(&format!("{build}/cancel?expect_status=pending"), &Value::Null).await);
     assert_same("201", &api.patch(&format!("{build}/cancel"), &Value::Null).await);

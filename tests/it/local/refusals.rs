@@ -23,9 +23,9 @@ async fn credentials_and_ids_are_refused_as_recorded() {
     assert_same("210", &api.get("/api/v2/nonexistent").await);
     assert_same("211", &api.get(&format!("/api/v2/workspaces/{ABSENT}")).await);
     assert_same("212", &api.get("/api/v2/workspaces/not-a-uuid").await);
-    assert_same("213", &api.get(&format!("/api/v2/workspacebuilds/{ABSENT}")).await);
-    assert_same("214", &api.get(&format!("/api/v2/templates/{ABSENT}")).await);
-    assert_same("215", &api.get(&format!("/api/v2/workspaceagents/{ABSENT}")).await);
+    assert_same("213", &api.get(&format!("/api/v2/workspacebuilds/{ABSENT}/parameters")).await);
+    assert_same("214", &api.get(&format!("/api/v2/templates/{ABSENT}/versions")).await);
+    assert_same("215", &api.get(&format!("/api/v2/workspaceagents/{ABSENT}/watch-metadata")).await);
     assert_same("101", &api.get("/api/v2/users/me/workspace/nope").await);
     assert_same("102", &api.get("/api/v2/users/nobodyhere/workspace/agent-one").await);
     let cookie =

@@ -15,12 +15,7 @@ use super::faults::behind_a_proxy;
 use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, watched};
 
 const METADATA: &str = "/api/v2/workspaceagents/{id}/watch-metadata";
-const STREAMS: [&str; 4] = [
-    "/api/v2/workspaces/{id}/watch",
-    "/api/v2/workspaces/{id}/watch-ws",
-    "/api/v2/workspaceagents/{id}/watch-metadata-ws",
-    METADATA,
-];
+const STREAMS: [&str; 2] = ["/api/v2/workspaces/{id}/watch", METADATA];
 /// How late a status may be seen, whatever happens to a stream.
 const LAG: Duration = Duration::from_secs(5);
 /// A reader is not held up by a stream that says nothing.
