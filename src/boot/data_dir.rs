@@ -41,7 +41,19 @@ impl DataDir {
         let dir = Self { path: path.to_owned(), _lock: file };
         // A server that was killed left its file behind: whoever reads it would knock at nobody's door.
         dir.withdraw();
+        dir.sweep();
         Ok(dir)
+    }
+
+    /// Removes what a killed server was writing: a token or a copy of the database may be in it.
+    fn sweep(&self) {
+        for directory in [self.path.clone(), self.file("backups"), self.file("coder")] {
+            if let Err(error) = files::sweep(&directory)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, directory = %directory.display(), "unfinished files could not be removed");
+            }
+        }
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -117,6 +129,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn what_a_killed_server_was_writing_is_removed_and_all_else_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("backups")).unwrap();
+        let (left, kept) = ([".fleet-1", "backups/.fleet-2"], ["operator.token", "backups/fleet.db"]);
+        for name in left.iter().chain(&kept) {
+            std::fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let _held = DataDir::hold(dir.path()).unwrap();
+        assert_eq!(left.map(|name| dir.path().join(name).exists()), [false, false]);
+        assert_eq!(kept.map(|name| dir.path().join(name).exists()), [true, true]);
+    }
 
     #[test]
     fn one_process_holds_a_directory_and_the_next_learns_who() {
