@@ -48,7 +48,11 @@ pub(crate) fn read_all<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, 
     let entries = std::fs::read_dir(directory).map_err(LocalError::directory(directory))?;
     let mut paths = Vec::new();
     for entry in entries {
-        paths.push(entry.map_err(LocalError::directory(directory))?.path());
+        let path = entry.map_err(LocalError::directory(directory))?.path();
+        // An earlier version wrote beside the file under another extension.
+        if path.extension().is_some_and(|extension| extension == "json") {
+            paths.push(path);
+        }
     }
     paths.sort();
     let read = paths.iter().map(|path| read(path));
@@ -76,7 +80,9 @@ mod tests {
         let path = directory.path().join("a.json");
         assert_eq!(read::<Vec<u8>>(&path).unwrap(), None);
         files::replace(&path, &encode(&vec![1_u8, 2]).unwrap(), Durability::Cached).unwrap();
-        std::fs::write(directory.path().join(".fleet-b"), "{\"form").unwrap();
+        for left in [".fleet-b", "a.json.fresh"] {
+            std::fs::write(directory.path().join(left), "{\"form").unwrap();
+        }
         assert_eq!(read::<Vec<u8>>(&path).unwrap(), Some(vec![1, 2]));
         assert_eq!(read_all::<Vec<u8>>(directory.path()).unwrap(), vec![vec![1, 2]]);
     }

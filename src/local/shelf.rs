@@ -14,6 +14,7 @@ use crate::domain::project::Project;
 use crate::domain::role::Role;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+const READ_LIMIT: Duration = Duration::from_secs(2);
 /// Whoever looked a version up has that long, counted in changes, to build with it.
 const EARLIER_KEPT: usize = 100;
 
@@ -101,11 +102,17 @@ pub(crate) async fn follow(deployment: Arc<Deployment>) {
 /// Puts the templates in force that the files describe now. A lookup of a template calls this first: a create that
 /// follows a change of a file uses what the file says.
 pub(crate) async fn refresh(deployment: &Arc<Deployment>) {
-    // One at a time: templates read earlier must not replace those read later.
-    let _refreshing = deployment.shelf.refreshing.lock().await;
-    let reading = Arc::clone(deployment);
-    let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
-    if read.is_ok_and(|fresh| deployment.shelf.replace(fresh)) {
-        tracing::info!("project or role files have changed; the templates follow them");
+    let refreshed = async {
+        // One at a time: templates read earlier must not replace those read later.
+        let _refreshing = deployment.shelf.refreshing.lock().await;
+        let reading = Arc::clone(deployment);
+        let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
+        if read.is_ok_and(|fresh| deployment.shelf.replace(fresh)) {
+            tracing::info!("project or role files have changed; the templates follow them");
+        }
+    };
+    // A directory that does not answer holds up no lookup: the templates in force serve it.
+    if tokio::time::timeout(READ_LIMIT, refreshed).await.is_err() {
+        tracing::warn!("project and role files could not be read in time; the templates stay as they are");
     }
 }
