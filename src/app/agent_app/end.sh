@@ -17,7 +17,8 @@ case $engine in
 *)
   seek ''
   main=$engine known=$engine:$since
-  lives "$engine" "$since" && echo "$engine $since" >>"$note" && signal TERM
+  # The signal is sent even if the note cannot be written, as on a full disk.
+  lives "$engine" "$since" && { echo "$engine $since" >>"$note"; signal TERM; }
   turns=30
   while [ "$turns" -gt 0 ] && lives "$engine" "$since"; do
     nap 0.1
