@@ -11,7 +11,7 @@ fn only_a_build_with_test_hooks_has_kill_points() {
 
 #[cfg(feature = "test-hooks")]
 mod with_hooks {
-    use crate::harness::{CoderStub, Pace, Program, ServerProcess, eventually, moments, stub};
+    use crate::harness::{CoderStub, Pace, Program, ServerProcess, eventually, stub};
 
     const POINTS_OF_CREATE: [&str; 7] = [
         "create.accepted",
@@ -141,7 +141,7 @@ mod with_hooks {
 
     #[tokio::test]
     async fn create_converges_from_every_point() {
-        for point in moments(&POINTS_OF_CREATE) {
+        for point in POINTS_OF_CREATE {
             let coder = stub(Pace::PerRead).await;
             let program = Program::on(&coder);
             killed_at(
@@ -158,7 +158,7 @@ mod with_hooks {
 
     #[tokio::test]
     async fn stop_start_and_restart_converge_from_every_point() {
-        for point in moments(&POINTS_OF_CHANGE) {
+        for point in POINTS_OF_CHANGE {
             let (coder, program) = with_agent().await;
             killed_at(point, &program, &["--json", "agents", "stop", "one"]).await;
             assert_eq!(listed(&program).await, row("one", "stopped"), "stop {point}");
@@ -191,7 +191,7 @@ mod with_hooks {
 
     #[tokio::test]
     async fn the_cancel_of_a_stop_converges_from_every_point() {
-        for point in moments(&POINTS_OF_CANCEL) {
+        for point in POINTS_OF_CANCEL {
             let (coder, program) = with_agent().await;
             coder.set_pace(Pace::Held);
             let server = program.serve().await;
@@ -207,7 +207,7 @@ mod with_hooks {
 
     #[tokio::test]
     async fn the_cancel_of_a_create_leaves_nothing_from_every_point() {
-        for point in moments(&POINTS_OF_TAKING_BACK) {
+        for point in POINTS_OF_TAKING_BACK {
             let coder = stub(Pace::Held).await;
             let program = Program::on(&coder);
             let server = program.serve().await;
@@ -224,7 +224,7 @@ mod with_hooks {
 
     #[tokio::test]
     async fn delete_converges_from_every_point() {
-        for point in moments(&POINTS_OF_DELETE) {
+        for point in POINTS_OF_DELETE {
             let (coder, program) = with_agent().await;
             killed_at(point, &program, &["--json", "agents", "delete", "one", "-y"]).await;
             assert_eq!(listed(&program).await, Vec::new(), "{point}");
