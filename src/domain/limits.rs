@@ -22,6 +22,8 @@ pub struct Limits {
     pub silence: TimeDelta,
     /// One request to an agent's app.
     pub app_request: Duration,
+    /// One message to an agent's app, which may have to type it.
+    pub app_message: Duration,
     /// One request to the app of an agent that is to stop: without an answer the next step is tried.
     pub app_interrupt: Duration,
     /// An agent that starts with a spec shows it within this time; otherwise the spec is sent.
@@ -51,6 +53,7 @@ impl Limits {
         disconnected: TimeDelta::seconds(30),
         silence: TimeDelta::seconds(30),
         app_request: Duration::from_secs(8),
+        app_message: Duration::from_secs(10),
         app_interrupt: Duration::from_secs(3),
         spec_grace: TimeDelta::seconds(5),
         read_back: TimeDelta::seconds(35),
@@ -73,6 +76,7 @@ impl Limits {
             disconnected: self.disconnected / i32::from(divisor),
             silence: self.silence / i32::from(divisor),
             app_request: self.app_request / u32::from(divisor),
+            app_message: self.app_message / u32::from(divisor),
             app_interrupt: self.app_interrupt / u32::from(divisor),
             spec_grace: self.spec_grace / i32::from(divisor),
             read_back: self.read_back / i32::from(divisor),

@@ -30,7 +30,7 @@ pub enum JournalError {
     },
     #[error("another runner works on {}", path.display())]
     Held { path: PathBuf },
-    #[error("line {line} of the journal {} is damaged", path.display())]
+    #[error("line {line} of the journal {} is damaged; to start without what it holds, move that file away", path.display())]
     Damaged {
         path: PathBuf,
         line: usize,

@@ -100,7 +100,7 @@ impl Fleet {
             body["continues"] = json!(true);
         }
         let Some(app) = self.app_place(state).await.address() else { return Told::NotNow };
-        match self.app_post(&app, body, self.limits().app_request).await {
+        match self.app_post(&app, body, self.limits().app_message).await {
             Some(Ok(reply)) => told(&reply),
             Some(Err(error)) => match error.outcome() {
                 Outcome::NotSent | Outcome::Refused => Told::NotNow,
