@@ -26,7 +26,7 @@ pub(super) async fn authenticate(
     if OPEN_ROUTES.contains(&request.uri().path()) {
         return Ok(next.run(request).await);
     }
-    let token = credential::take(request.headers_mut())?;
+    let token = credential::take(&mut request)?;
     match state.fleet.token_principal(&token).await? {
         Ok(principal) => {
             let open = begin(&state.open_requests, &principal)?;

@@ -83,6 +83,18 @@ impl Problem {
         Self::plain(StatusCode::FORBIDDEN, body)
     }
 
+    /// A session cookie came without the header that only our own page sends.
+    pub(super) fn other_page(header: &str) -> Self {
+        let body = ErrorBody {
+            code: Code::Forbidden.as_str().to_owned(),
+            message: format!("a session cookie counts only in requests of the fleet's own page ({header})"),
+            next_action: "Send the header 'Authorization: Bearer <token>' instead of the cookie.".to_owned(),
+            details: json!({ "field": header }),
+            ..blank()
+        };
+        Self::plain(StatusCode::FORBIDDEN, body)
+    }
+
     /// An agent has as many requests open as it may have.
     pub(super) fn too_many_open(most: usize) -> Self {
         let body = ErrorBody {

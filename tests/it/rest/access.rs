@@ -1,7 +1,7 @@
 //! Who gets in: tokens, names and origins, and that no token is ever told.
 
 use chrono::{TimeDelta, Utc};
-use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
+use reqwest::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use reqwest::{Method, RequestBuilder};
 
 use serde_json::json;
@@ -65,6 +65,48 @@ async fn the_word_bearer_may_be_written_in_any_case() {
     let server = Server::start().await;
     let token = server.token_until(Utc::now() + TimeDelta::hours(1)).await;
     assert_eq!(status(bare(&server).header(AUTHORIZATION, format!("bEaReR {token}"))).await, 200);
+}
+
+/// What a browser sends with a request of the page itself.
+fn from_page(request: RequestBuilder, token: &str) -> RequestBuilder {
+    let cookies = format!("theme=dark; fleet_session={token}");
+    request.header(COOKIE, cookies).header("Sec-Fetch-Site", "same-origin")
+}
+
+#[tokio::test]
+async fn a_session_cookie_counts_in_requests_of_the_page_itself_only() {
+    let server = Server::start().await;
+    let token = server.token_until(Utc::now() + TimeDelta::hours(1)).await;
+    assert_eq!(status(from_page(bare(&server), &token)).await, 200);
+
+    let cookie = format!("fleet_session={token}");
+    let without_site = read(bare(&server).header(COOKIE, &cookie)).await.unwrap();
+    assert_reply!("cookie_of_another_page", without_site);
+    for site in ["same-site", "cross-site", "none"] {
+        let reply = read(bare(&server).header(COOKIE, &cookie).header("Sec-Fetch-Site", site)).await.unwrap();
+        assert_eq!((reply.status, &reply.body), (403, &without_site.body), "{site}");
+    }
+    let mcp = from_page(server.bare(Method::POST, "/mcp"), &token).header("X-Fleet-CSRF", "1");
+    assert_eq!(status(mcp.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }))).await, 401);
+    let twice = from_page(bare(&server), &token).header(COOKIE, &cookie);
+    assert_eq!(status(twice).await, 401);
+    assert_eq!(status(from_page(bare(&server), "fleet_0123")).await, 401);
+    let both = server.request(Method::GET, AGENTS).header(COOKIE, "fleet_session=fleet_0123");
+    assert_eq!(status(both).await, 200);
+}
+
+#[tokio::test]
+async fn a_change_by_cookie_needs_the_header_that_no_other_page_can_send() {
+    let server = Server::start().await;
+    let token = server.token_until(Utc::now() + TimeDelta::hours(1)).await;
+    let create = || {
+        let body = json!({ "project": "setup", "spec": "Fix the login bug", "name": "otter" });
+        from_page(server.bare(Method::POST, AGENTS), &token).json(&body)
+    };
+    let refused = read(create()).await.unwrap();
+    assert_eq!((refused.status, &refused.body["details"]), (403, &json!({ "field": "X-Fleet-CSRF" })));
+    assert_eq!(server.get(AGENTS).await.body["total_count"], 0);
+    assert_eq!(status(create().header("X-Fleet-CSRF", "1")).await, 201);
 }
 
 #[tokio::test]
