@@ -1,4 +1,4 @@
-//! The files between the server and an agent: what it is told, what it prints, and its metadata.
+//! Reads and writes the files shared by the server and an agent: start files, log and metadata.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -19,22 +19,22 @@ use crate::domain::metadata::{LISTED, MOST_BYTES, MOST_KEYS};
 use crate::files::Durability;
 use crate::files::beneath::{Content, Directory};
 
-/// Coder cuts metadata here, and says so.
+/// Coder truncates longer metadata values and adds an error.
 const LONGEST_VALUE: usize = 2_048;
-/// How much of a metadata file is looked at, and of how many files: an agent may make any number of any size.
+/// Bounds on metadata reads: an agent may create any number of files of any size.
 const LONGEST_FILE: u64 = 16 * 1024;
 const MOST_ENTRIES: usize = 1_000;
-/// Of a log that grew without bounds the end is shown.
+/// Of a longer log only the end is shown.
 const LONGEST_LOG: u64 = 1024 * 1024;
 const OUR_PREFIX: &str = "fleet_mcp_";
 const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 
-/// What an agent is told at its start.
+/// The files that the server writes before it starts an agent.
 #[derive(Debug)]
 pub(crate) struct Briefing {
     pub(crate) place: Place,
     pub(crate) values: Vec<ParameterValue>,
-    /// What is the same for all agents.
+    /// Files that are the same for all agents.
     pub(crate) common: Vec<AgentFile>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn write(briefing: &Briefing) -> Result<(), LocalError> {
     first_metadata(briefing)
 }
 
-/// The parameters are the first metadata there is; what the agent has written since is left alone.
+/// Publishes the parameters as the first metadata; values that the agent has written since are kept.
 fn first_metadata(briefing: &Briefing) -> Result<(), LocalError> {
     let directory = briefing.place.make_metadata()?;
     let spec = value_of(&briefing.values, PROMPT).map(|value| (AGENT_SPEC, value));
@@ -66,7 +66,7 @@ fn first_metadata(briefing: &Briefing) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// All metadata of an agent, by key. Values that did not change keep the time they were collected first.
+/// All metadata of an agent, by key. An unchanged value keeps the time at which it was first read.
 pub(crate) fn read_metadata(place: &Place, known: &[MetadataItem]) -> Vec<MetadataItem> {
     dated(place.metadata().and_then(|directory| read_items(&directory)).unwrap_or_default(), known)
 }
@@ -86,7 +86,7 @@ fn read_items(directory: &Directory) -> std::io::Result<Vec<MetadataItem>> {
     let names = directory.names(MOST_ENTRIES)?.into_iter().filter_map(|name| name.into_string().ok());
     let mut keys: Vec<String> =
         names.filter(|key| key.starts_with(OUR_PREFIX) && !key.contains('.')).collect();
-    // What the fleet itself reads comes first, however much an agent adds.
+    // The keys that the fleet reads come first, so that an agent's own keys cannot displace them.
     keys.sort_unstable_by(|one, other| rank(one).cmp(&rank(other)).then_with(|| one.cmp(other)));
     let now = Utc::now();
     let mut items = within_bounds(keys.into_iter().filter_map(|key| read_item(directory, key, now)));
@@ -98,7 +98,7 @@ fn rank(key: &str) -> bool {
     !LISTED.contains(&key)
 }
 
-/// Of a key whose value does not fit only the name is shown, with the reason; of more keys nothing.
+/// A value beyond the byte limit is replaced by an error; keys beyond the key limit are omitted.
 fn within_bounds(items: impl Iterator<Item = MetadataItem>) -> Vec<MetadataItem> {
     let mut left = MOST_BYTES;
     let bounded =
@@ -127,8 +127,8 @@ fn read_item(directory: &Directory, key: String, now: DateTime<Utc>) -> Option<M
     Some(MetadataItem { key, value: value.get(..end)?.to_owned(), error, collected_at: now })
 }
 
-/// Begins the log of a start and puts the one before aside. It is a file that no process has open yet: one that an
-/// earlier agent's process still holds could be leased, and opening it would wait for that process.
+/// Starts a new log file and renames the previous one. The file must be new: an earlier agent's process may hold a
+/// lease on the old file, and opening that file would block.
 pub(crate) fn begin_log(log: &Path) -> std::io::Result<File> {
     match std::fs::rename(log, log.with_added_extension("old")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -143,13 +143,13 @@ pub(crate) fn read_log(log: &Path, start: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Where the part of a log begins that is shown when it has grown without bounds.
+/// Where the displayed part of a long log starts.
 fn end_of(log: &Path, start: u64) -> std::io::Result<u64> {
     Ok(start.max(std::fs::metadata(log)?.len().saturating_sub(LONGEST_LOG)))
 }
 
 fn read_from(log: &Path, from: u64) -> std::io::Result<Vec<u8>> {
-    // A file with a lease on it refuses then, instead of waiting for its holder.
+    // With `NONBLOCK`, opening a leased file fails instead of blocking.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut file = File::options().read(true).custom_flags(flags).open(log)?;
     file.seek(SeekFrom::Start(from))?;
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((items[50].value.as_str(), items[50].error.as_str()), ("", error));
     }
 
-    /// A process that holds a lease on the file and does not give it back; none where there is no perl.
+    /// A process that holds a lease on the file and does not release it; none without perl.
     fn leased(log: &Path) -> Option<std::process::Child> {
         let script = "open F, '+<', $ARGV[0]; $SIG{IO} = 'IGNORE'; fcntl(F, 1024, 1) or exit 3; \
                       $| = 1; print \"held\\n\"; sleep 100";

@@ -1,4 +1,4 @@
-//! Ends processes that nothing shows: what a lost agent left, and whatever runs in a workspace without an agent.
+//! Ends processes that the API does not show: those of lost agents and of workspaces without an agent.
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -9,13 +9,13 @@ use super::build::{END_LIMITS, MARKER, marker};
 use super::record::Workspace;
 use crate::process::{end_tree, marked};
 
-/// Ends what a lost agent has left.
+/// Ends the remaining processes of a lost agent.
 pub(crate) async fn after_agent(deployment: &Deployment, workspace: Uuid, agent: Uuid) {
     clear(deployment, workspace, Some(agent)).await;
 }
 
-/// Ends what runs in workspaces whose newest build is over and shows no agent. A stop that was canceled while it
-/// waited leaves such a one.
+/// Ends processes of workspaces whose newest build has ended and shows no agent, as after a stop that was canceled
+/// while queued.
 pub(crate) async fn strays(deployment: &Deployment) {
     let marked = match tokio::task::spawn_blocking(|| marked(MARKER)).await {
         Ok(Ok(marked)) => marked,
@@ -32,8 +32,8 @@ pub(crate) async fn strays(deployment: &Deployment) {
     join_all(strays.into_iter().map(|workspace| clear(deployment, workspace, None))).await;
 }
 
-/// Unless a build has begun since: that one ends processes by itself. Builds wait until this is over, for what
-/// they start carries the same mark.
+/// Does nothing if a build has begun: that build ends processes by itself. Builds wait for this, since their
+/// processes carry the same marker.
 async fn clear(deployment: &Deployment, workspace: Uuid, agent: Option<Uuid>) {
     let over = CancellationToken::new();
     let is_ours = deployment.adjust(|memory| {
@@ -53,7 +53,7 @@ async fn clear(deployment: &Deployment, workspace: Uuid, agent: Option<Uuid>) {
     deployment.adjust(|memory| memory.clearing.remove(&workspace));
 }
 
-/// Whether this is the agent that the workspace shows, with no build under way.
+/// Whether the workspace shows exactly this agent, with no running build.
 fn shows(workspace: &Workspace, agent: Option<Uuid>) -> bool {
     let is_idle = workspace.latest().is_some_and(|latest| !latest.job.is_active());
     is_idle && workspace.agent().map(|known| known.id) == agent

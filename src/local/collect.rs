@@ -1,4 +1,4 @@
-//! Reads the agents' metadata files every moment, so that lists answer from memory.
+//! Reads the agents' metadata files periodically, so that lists are answered from memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::coder::wire::Transition;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// One agent's files and what they said last.
+/// One agent's metadata directory and the values read last.
 struct Known {
     workspace: Uuid,
     place: Place,
@@ -36,7 +36,7 @@ pub(crate) async fn collect(deployment: Arc<Deployment>) {
     }
 }
 
-/// Reads the files of one agent now: a client that asks for its metadata gets what they say at this moment.
+/// Reads the files of one agent now, for a client that asks for its metadata.
 pub(crate) async fn collect_now(deployment: &Deployment, workspace: Uuid) {
     let known = deployment.read(|memory| {
         let workspace = memory.workspaces.get(&workspace).filter(is_started)?;
@@ -50,7 +50,7 @@ pub(crate) async fn collect_now(deployment: &Deployment, workspace: Uuid) {
     }
 }
 
-/// Values of a workspace that stops are forgotten with its agent; those of a lost agent stay.
+/// A stopped workspace loses its values with its agent; those of a lost agent stay.
 fn running(deployment: &Deployment) -> Vec<Known> {
     deployment.adjust(|memory| {
         let Memory { workspaces, metadata, .. } = memory;

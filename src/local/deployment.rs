@@ -1,4 +1,4 @@
-//! The running deployment: its memory, how it changes, is saved and is announced to watchers.
+//! The running deployment: its state in memory, and how changes are saved and announced.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +22,7 @@ use super::writer::{Saving, Writer};
 use super::{LocalOptions, TemplateSources};
 use crate::serve::OpenRequests;
 
-/// A watcher that falls further behind looks at the whole state again.
+/// A watcher that lags further behind reads the whole state again.
 const CHANGES_KEPT: usize = 1_024;
 
 #[derive(Debug)]
@@ -32,25 +32,25 @@ pub(crate) struct Deployment {
     pub(crate) site: Site,
     pub(crate) enclosure: Enclosure,
     pub(crate) shelf: Shelf,
-    /// One permit for each build that may work at a time.
+    /// One permit per build that may run at a time.
     pub(crate) slots: Semaphore,
     pub(crate) ptys: PtySessions,
     pub(crate) apps: AppProxy,
     pub(crate) limit: RateLimit,
-    /// Those of agents.
+    /// Requests of agents only.
     pub(crate) open_requests: OpenRequests,
     pub(crate) publishing: Publishing,
-    /// Ends streams, supervision and collecting.
+    /// Ends streams, supervision and metadata collection.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
-    /// Builds that wait or work; a clean stop lets them end before anything else.
+    /// Queued and running builds; a clean stop awaits them first.
     pub(crate) builds: TaskTracker,
     memory: Mutex<Memory>,
     writer: Writer,
     changes: broadcast::Sender<Uuid>,
 }
 
-/// Everything a deployment starts from.
+/// Inputs of a new deployment.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) options: LocalOptions,
@@ -85,13 +85,12 @@ impl Deployment {
         })
     }
 
-    /// Looks at the memory; nothing may wait meanwhile.
+    /// Reads the memory; the closure must not block.
     pub(crate) fn read<T>(&self, look: impl FnOnce(&Memory) -> T) -> T {
         look(&self.memory())
     }
 
-    /// Changes one workspace, or makes it; what the change accepts is saved and announced, in this order of
-    /// changes whatever the order of waiting.
+    /// Changes or creates one workspace. An accepted change is saved and announced in the order of changes.
     pub(crate) fn change<T, E>(
         &self,
         workspace: Uuid,
@@ -105,28 +104,28 @@ impl Deployment {
         Ok((outcome, saving))
     }
 
-    /// Changes a workspace that is there; one that is gone is left alone.
+    /// Changes a workspace if it still exists.
     pub(crate) fn amend(&self, workspace: Uuid, change: impl FnOnce(&mut Workspace)) -> Option<Saving> {
         let amended =
             self.change(workspace, |memory| memory.workspaces.get_mut(&workspace).map(change).ok_or(()));
         amended.ok().map(|((), saving)| saving)
     }
 
-    /// Like `amend`, waiting for the disk; a full one is logged, since the work goes on.
+    /// Like `amend`, and waits for the disk; a failed write is logged, since the work continues.
     pub(crate) async fn amend_logged(&self, workspace: Uuid, change: impl FnOnce(&mut Workspace)) {
         if let Some(saving) = self.amend(workspace, change) {
             saving.logged().await;
         }
     }
 
-    /// Takes a workspace out of the record, whatever became of it.
+    /// Removes a workspace from the record.
     pub(crate) fn forget(&self, workspace: Uuid) -> Saving {
         let mut memory = self.memory();
         memory.workspaces.remove(&workspace);
         self.writer.remove(self.layout.state_file(workspace))
     }
 
-    /// Changes what is kept beside the workspaces.
+    /// Changes the deployment's own record.
     pub(crate) fn change_kept<T, E>(
         &self,
         change: impl FnOnce(&mut Kept) -> Result<T, E>,
@@ -136,18 +135,18 @@ impl Deployment {
         Ok((outcome, self.writer.save(self.layout.deployment_file(), files::encode(&memory.kept))))
     }
 
-    /// Changes what is only in memory: cancel tokens and metadata.
+    /// Changes state that is only in memory: cancel tokens and metadata.
     pub(crate) fn adjust<T>(&self, change: impl FnOnce(&mut Memory) -> T) -> T {
         change(&mut self.memory())
     }
 
-    /// Ids of workspaces, each after a change.
+    /// The id of a workspace after each change.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Uuid> {
         self.changes.subscribe()
     }
 
     pub(crate) fn announce(&self, workspace: Uuid) {
-        // Nobody has to be watching.
+        // An error means that there are no watchers.
         let _watchers = self.changes.send(workspace);
     }
 
@@ -163,19 +162,19 @@ impl Deployment {
         self.shelf.version(id)
     }
 
-    /// Its newest build was made with another version than the one in force.
+    /// Whether its newest build was made with another version than the current one.
     pub(crate) fn is_outdated(&self, workspace: &Workspace) -> bool {
         let active = self.template(workspace.template.id).map(|template| template.version_id);
         let used = workspace.latest().map(|latest| latest.version_id);
         active.is_some() && used != active
     }
 
-    /// What the project files say at this moment.
+    /// Reads the templates from the project files.
     pub(crate) fn read_templates(&self) -> Vec<Template> {
         catalog(&self.options, &self.site).templates()
     }
 
-    /// The version that a build is made with: this one, or the one in force where this is not known any more.
+    /// The version a build is made with: this one, or the current one if this is no longer known.
     pub(crate) fn version_of(&self, workspace: &Workspace, version: Uuid) -> Option<Arc<Template>> {
         let template = self.template(workspace.template.id)?;
         Some(self.version(version).filter(|known| known.id == template.id).unwrap_or(template))
@@ -188,7 +187,8 @@ impl Deployment {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // A reader that panicked has changed nothing; a change is one assignment after its checks.
+        // A poisoned lock holds valid state: readers change nothing, and a change is one assignment after its
+        // checks.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

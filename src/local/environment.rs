@@ -1,4 +1,4 @@
-//! What a workspace's processes see in their environment: a few variables of ours, and what they are told.
+//! The environment of a workspace's processes: a few inherited variables, and our own.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use super::record::Workspace;
 use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
 use crate::domain::environment::{BASE, DIRECTORY_VARIABLE, is_allowed};
 
-/// What an agent's process is told.
+/// Inputs of the environment of an agent's process.
 #[derive(Debug)]
 pub(crate) struct AgentEnvironment<'a> {
     pub(crate) site: &'a Site,
@@ -22,7 +22,7 @@ pub(crate) struct AgentEnvironment<'a> {
     pub(crate) files: &'a [AgentFile],
 }
 
-/// The part of an environment that processes of a workspace may have.
+/// The inherited variables that processes of a workspace may have.
 pub(crate) fn inherited(variables: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text =
         variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -62,7 +62,7 @@ pub(crate) fn of_terminal(site: &Site, workspace: &Workspace, fleet: &Path) -> B
     environment
 }
 
-/// The server's own environment may come from a workspace of some other Coder, whose variables are not theirs.
+/// The server may itself run in a workspace of another Coder, whose variables must not be inherited.
 fn is_inherited(name: &str) -> bool {
     is_allowed(name) && !name.starts_with("CODER_") && !name.starts_with("GIT_") && name != "PWD"
 }

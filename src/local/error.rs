@@ -1,4 +1,4 @@
-//! Why the embedded Coder could not start, or why one of its builds failed.
+//! Reasons why the embedded Coder could not start or a build failed.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! State files of the embedded Coder: their form, and their refusal by name when they cannot be read.
+//! Reads and writes state files of the embedded Coder; errors name the file.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::LocalError;
 use crate::files::{self, Durability};
 
-/// The form of the files; another one is not guessed at.
+/// The version of the file format; files of another version are refused.
 const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) fn encode<T: Serialize>(content: &T) -> io::Result<Vec<u8>> {
     Ok(serde_json::to_vec(&Written { format: FORMAT, content })?)
 }
 
-/// The content of a state file, or nothing where there is none.
+/// The content of a state file; none if it does not exist.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LocalError> {
     let problem = |problem: String| LocalError::StateFile { path: path.to_owned(), problem };
     let bytes = match std::fs::read(path) {
@@ -42,14 +42,14 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LocalE
     serde_path_to_error::deserialize(written.content).map(Some).map_err(|error| problem(error.to_string()))
 }
 
-/// All state files of a directory, by name. What a killed server left half written was never in force.
+/// All state files of a directory, by name. A partly written file was never in force.
 pub(crate) fn read_all<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, LocalError> {
     files::sweep(directory).map_err(LocalError::directory(directory))?;
     let entries = std::fs::read_dir(directory).map_err(LocalError::directory(directory))?;
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(LocalError::directory(directory))?.path();
-        // An earlier version wrote beside the file under another extension.
+        // An earlier version used another extension for temporary files.
         if path.extension().is_some_and(|extension| extension == "json") {
             paths.push(path);
         }
@@ -59,13 +59,13 @@ pub(crate) fn read_all<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, 
     Ok(read.collect::<Result<Vec<Option<T>>, _>>()?.into_iter().flatten().collect())
 }
 
-/// A directory for us alone.
+/// Makes a directory that only our user can access.
 pub(crate) fn private_directory(path: &Path) -> Result<(), LocalError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(LocalError::directory(path))
 }
 
-/// A file for us alone, with this content.
+/// Writes a file that only our user can access.
 pub(crate) fn private_file(path: &Path, content: &str) -> Result<(), LocalError> {
     files::replace(path, content.as_bytes(), Durability::Synced).map_err(LocalError::directory(path))
 }

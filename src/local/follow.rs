@@ -1,4 +1,4 @@
-//! Follows an agent's process: shows it come up, notices when it stops answering, and starts it again when it ends.
+//! Supervises an agent's process: shows it as connected, detects silence, and restarts it when it exits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::process::{ProcessId, exited};
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Shows the agent of a start that has succeeded as connected and ready, in Coder's order of words, and follows
-/// it from then on. One found again after a crash may have been shown half of it: the rest follows.
+/// Shows the agent of a succeeded start as connected and ready, in Coder's order of states, and supervises it from
+/// then on. After a crash only the missing states follow.
 pub(crate) fn begin(deployment: &Arc<Deployment>, workspace: Uuid) {
     let Some(agent) = current(deployment, workspace) else { return };
     let steps: [fn(&mut Agent); 4] = [
@@ -57,7 +57,7 @@ async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
     }
 }
 
-/// That we cannot look, for want of descriptors perhaps, says nothing about the process.
+/// A failed look, for want of descriptors for example, tells nothing about the process.
 async fn has_ended(process: &ProcessId) {
     while let Err(error) = exited(process).await {
         tracing::warn!(process.pid = process.pid, %error, "cannot look whether an agent's process runs");
@@ -70,7 +70,7 @@ async fn look(agent: &Agent) -> bool {
     probe::answers(&agent.socket).await
 }
 
-/// Words change only with the connection, so that watchers are not woken for nothing.
+/// States change only with the connection, so that watchers are not woken needlessly.
 fn see(deployment: &Deployment, workspace: Uuid, agent: Uuid, is_heard: bool) {
     let is_shown = deployment.read(|memory| {
         let known = memory.workspaces.get(&workspace).and_then(|workspace| workspace.agent());
@@ -91,8 +91,8 @@ async fn mourn(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     }
 }
 
-/// The process ended although nothing stopped the workspace. What it left behind would work unseen, so it is ended;
-/// then the agent is started again.
+/// The process exited although no stop was requested. Its remaining processes would run unseen, so they are ended;
+/// then the agent is restarted.
 pub(crate) async fn lose(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     let disconnect = |workspace: &mut Workspace| {
         if let Some(agent) = workspace.agent_mut(agent) {
@@ -104,7 +104,7 @@ pub(crate) async fn lose(deployment: &Arc<Deployment>, workspace: Uuid, agent: U
     deployment.tasks.spawn(respawn(Arc::clone(deployment), workspace, agent));
 }
 
-/// Waits twice as long each time; the build itself refuses to start an agent that keeps ending.
+/// The delay doubles with each restart; the build itself refuses to start an agent that keeps exiting.
 async fn respawn(deployment: Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     let n_before = deployment.read(|memory| {
         memory.workspaces.get(&workspace).map_or(0, |workspace| workspace.n_respawns(Utc::now()))
@@ -116,7 +116,7 @@ async fn respawn(deployment: Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     }
 }
 
-/// None when another build has begun meanwhile.
+/// None if another build has begun meanwhile.
 fn respawned(workspace: &Workspace, agent: Uuid) -> Option<BuildRequest> {
     workspace.agent().filter(|known| known.id == agent)?;
     Some(BuildRequest::after(workspace.latest()?, Transition::Start, Reason::Respawn))

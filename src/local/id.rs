@@ -1,9 +1,9 @@
-//! Ids that follow from names, so that they are the same after every start.
+//! Derives ids from names, so that they are the same after every start.
 
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// The id of what is called `name` within `scope`.
+/// The id of `name` within `scope`.
 pub(crate) fn named(scope: Uuid, name: &str) -> Uuid {
     let digest = Sha256::new().chain_update(scope.as_bytes()).chain_update(name).finalize();
     let mut bytes = [0; 16];

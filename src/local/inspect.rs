@@ -1,4 +1,4 @@
-//! Compares what is recorded of workspaces with the directories and processes there are, for `doctor`.
+//! Compares the record of workspaces with the actual directories and processes, for `doctor`.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::domain::hosting::HostFindings;
 use crate::domain::name::AgentName;
 use crate::process::{Marked, is_alive, marked};
 
-/// What is younger may belong to a build under way.
+/// Younger ones may belong to a running build.
 const SETTLING: Duration = Duration::from_secs(60);
 
-/// Looks at the machine for one embedded Coder.
+/// Inspects the machine for one embedded Coder.
 #[derive(Debug, Clone)]
 pub struct Inspector(Arc<Deployment>);
 
@@ -58,7 +58,7 @@ impl Inspector {
         })
     }
 
-    /// Workspaces of this data directory in which a process runs.
+    /// Workspaces of this data directory with a running process.
     fn processes_of(&self, root: &Path) -> std::io::Result<HashSet<String>> {
         let Marked { values, unread } = marked(DIRECTORY_VARIABLE)?;
         unread.map_or(Ok(()), Err)?;
@@ -67,7 +67,7 @@ impl Inspector {
     }
 }
 
-/// Names of directories that are neither on their way nor left behind on purpose.
+/// Names of directories that are neither being moved nor kept on purpose.
 fn settled_names(root: &Path) -> std::io::Result<Vec<String>> {
     let is_old = |entry: &std::fs::DirEntry| {
         let changed = entry.metadata().and_then(|metadata| metadata.modified());
@@ -82,7 +82,7 @@ fn is_building(workspace: &Workspace) -> bool {
     workspace.latest().is_some_and(|latest| latest.job.is_active())
 }
 
-/// That we cannot look says nothing about a process.
+/// A failed look tells nothing about a process.
 fn has_lost_its_process(workspace: &Workspace, now: DateTime<Utc>) -> bool {
     let is_gone = |agent: &Agent| match agent.connection {
         Connection::Disconnected { at } => {

@@ -14,17 +14,17 @@ use super::token;
 pub(crate) struct Memory {
     pub(crate) kept: Kept,
     pub(crate) workspaces: BTreeMap<Uuid, Workspace>,
-    /// What ends a build that is canceled, while it waits or works.
+    /// Tokens that cancel queued and running builds.
     pub(crate) cancels: HashMap<Uuid, CancellationToken>,
-    /// Workspaces in which what a lost agent has left is being ended; each tells when that is over.
+    /// Workspaces whose lost agents' processes are being ended; the token signals the end of that.
     pub(crate) clearing: HashMap<Uuid, CancellationToken>,
-    /// What the agents' metadata files said last.
+    /// The metadata values read last.
     pub(crate) metadata: HashMap<Uuid, Vec<MetadataItem>>,
-    /// The server is stopping: nothing new is begun.
+    /// The server is stopping: no new builds begin.
     pub(crate) is_closing: bool,
 }
 
-/// One metadata file as it was read.
+/// One metadata value as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MetadataItem {
     pub(crate) key: String,
@@ -33,7 +33,7 @@ pub(crate) struct MetadataItem {
     pub(crate) collected_at: DateTime<Utc>,
 }
 
-/// How many builds are before a waiting one, and how many wait.
+/// The position of a queued build, and the length of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueuePlace {
     pub(crate) position: usize,
@@ -57,7 +57,7 @@ impl Memory {
         self.workspaces.values().find(|workspace| !workspace.is_deleted && workspace.is_named(name))
     }
 
-    /// The live one of that name, else the last deleted one.
+    /// The live workspace of that name, else the last deleted one.
     pub(crate) fn any_named(&self, name: &str) -> Option<&Workspace> {
         let deleted = || {
             let named = self.workspaces.values().filter(|workspace| workspace.is_named(name));
@@ -75,8 +75,8 @@ impl Memory {
         agents.into_iter().find(|(_, agent)| agent.id == id)
     }
 
-    /// The workspace whose newest agent holds this token, connected or not. An agent may speak from its first
-    /// moment, while its build still waits for it.
+    /// The workspace whose newest agent has this token. The agent need not be connected: it may call while its
+    /// build still waits for it.
     pub(crate) fn agent_with_token(&self, token: &str) -> Option<(Uuid, Uuid)> {
         let hash = token::hash(token);
         self.workspaces.values().find_map(|workspace| {

@@ -59,58 +59,58 @@ use crate::serve::{self, Limits};
 /// How long open requests may take to end once the server stops.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
-/// About as long as a real server gives a silent agent.
+/// About as long as a real server tolerates a silent agent.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(20);
 
-/// An agent whose process has ended is started again after this time, and later each further time.
+/// The delay before an exited agent is restarted; it grows with each further restart.
 pub const RESPAWN_DELAY: Duration = Duration::from_secs(1);
 
-/// What an embedded Coder is made of.
+/// Options of an embedded Coder.
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
     pub data_dir: PathBuf,
-    /// 0 takes the port of last time if it is free, else any.
+    /// 0 takes the previous port if it is free, else any.
     pub port: u16,
-    /// How many builds work at a time.
+    /// How many builds run at a time.
     pub slots: NonZeroUsize,
     pub files: Arc<dyn TemplateFiles>,
     /// The directory of the project `here`.
     pub here: Option<PathBuf>,
     /// The engine of agents whose project names none.
     pub engine: String,
-    /// What every agent finds beside its own files.
+    /// Files that every agent gets in addition to its own.
     pub agent_files: Vec<AgentFile>,
     pub runner: RunnerCommand,
-    /// Our own program, which puts walls around what runs in workspaces.
+    /// Our own program, which encloses processes of workspaces.
     pub encloser: PathBuf,
-    /// Directories that no workspace may see beside the data directory.
+    /// Directories that no workspace may see, in addition to the data directory.
     pub hidden: Vec<PathBuf>,
-    /// The operator lets agents start with less isolation than they had before.
+    /// The operator permits starting agents with less isolation than before.
     pub allows_less_isolation: bool,
     pub build_deadline: Duration,
     /// How long an agent's process may be silent before it counts as disconnected.
     pub silence_limit: Duration,
-    /// How soon an agent is started again whose process ended by itself.
+    /// The delay before an exited agent is restarted.
     pub respawn_delay: Duration,
 }
 
-/// A file that every agent gets at its start: the one it was made from may be out of an agent's sight.
+/// A file that every agent gets as a copy, since its source may be hidden from agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentFile {
     pub name: &'static str,
-    /// The variable that tells the agent's process where the file is.
+    /// The variable that tells the agent's process the file's path.
     pub variable: &'static str,
     pub text: String,
 }
 
-/// How the process of a workspace is started.
+/// The command that starts the agent process of a workspace.
 #[derive(Debug, Clone)]
 pub struct RunnerCommand {
     pub program: PathBuf,
     pub arguments: Vec<String>,
 }
 
-/// A running embedded Coder. The data directory is its own until it has stopped.
+/// A running embedded Coder. It owns the data directory until it has stopped.
 #[derive(Debug)]
 pub struct LocalCoder {
     deployment: Arc<Deployment>,
@@ -120,7 +120,7 @@ pub struct LocalCoder {
 }
 
 impl LocalCoder {
-    /// Starts serving, finds again what still runs, and starts again what the last clean stop had stopped.
+    /// Starts serving, finds processes that still run, and restarts what the last clean stop had stopped.
     pub async fn start(options: LocalOptions) -> Result<Self, LocalError> {
         let layout = Layout::make(&options.data_dir)?;
         let kept = Kept::read(&layout)?;
@@ -152,12 +152,12 @@ impl LocalCoder {
         self.deployment.site.token.clone()
     }
 
-    /// What keeps the agents from acting as this user.
+    /// How agents are kept from acting as this user.
     pub fn isolation(&self) -> &Isolation {
         &self.deployment.enclosure.isolation
     }
 
-    /// Stops every running workspace, remembers which they were, and stops serving.
+    /// Stops every running workspace, remembers them for the next start, and stops serving.
     pub async fn stop(self) {
         let deployment = &self.deployment;
         shutdown::wind_down(deployment).await;
@@ -170,7 +170,7 @@ impl LocalCoder {
                 tracing::warn!("some requests to the embedded Coder did not end in time");
             }
         }
-        // A request that was taken before the stop may have launched a build since.
+        // A request that was accepted before the stop may have launched a build since.
         deployment.builds.wait().await;
         self.writer_closing.cancel();
         self.writing.close();
@@ -199,7 +199,7 @@ impl LocalCoder {
     }
 }
 
-/// A terminal sends many small messages; collecting them would delay each by forty milliseconds.
+/// A terminal sends many small messages; batching would delay each by forty milliseconds.
 fn send_at_once(connection: &mut TcpStream) {
     if let Err(error) = connection.set_nodelay(true) {
         tracing::debug!(%error, "a connection stays slow");

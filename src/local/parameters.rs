@@ -1,9 +1,9 @@
-//! Rich parameters of a build: which value applies, and Coder's complaints about values.
+//! Rich parameters of a build: which value applies, and Coder's validation errors.
 
 use super::template::{Parameter, Rule, WEB_ADDRESS};
 use crate::coder::wire::ParameterValue;
 
-/// A value that a parameter cannot have, and why in Coder's words.
+/// A refused value, and why in Coder's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unfit {
     pub(crate) parameter: &'static str,
@@ -12,7 +12,7 @@ pub(crate) struct Unfit {
 
 /// The value of every declared parameter: the first source that has it wins, then the default.
 ///
-/// Names that the template does not declare are dropped without a word, as on a real server.
+/// Undeclared names are silently ignored, as on a real server.
 pub(crate) fn resolve(
     parameters: &[Parameter],
     sources: &[&[ParameterValue]],
@@ -28,7 +28,7 @@ pub(crate) fn resolve(
     Ok(values)
 }
 
-/// Refuses a later build that gives a fixed parameter another value.
+/// Refuses a later build that changes an immutable parameter.
 pub(crate) fn check_fixed(
     parameters: &[Parameter],
     before: &[ParameterValue],
@@ -48,8 +48,8 @@ pub(crate) fn check_fixed(
     Ok(())
 }
 
-/// Refuses values that the template does not allow. What an earlier build was given stays good: a role whose
-/// file is gone must not keep its agents from starting.
+/// Refuses values that the template does not allow. Values of earlier builds stay valid: a role whose file was
+/// removed must not keep its agents from starting.
 pub(crate) fn check_rules(parameters: &[Parameter], given: &[ParameterValue]) -> Result<(), Unfit> {
     let values = parameters.iter().filter_map(|known| Some((known, value_of(given, known.name)?)));
     values.into_iter().try_for_each(|(parameter, value)| check(parameter, value))

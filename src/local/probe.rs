@@ -1,4 +1,4 @@
-//! Asks an agent's process over its socket whether it is there.
+//! Probes an agent's process over its socket.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use hyper_util::rt::TokioIo;
 
 use super::socket;
 
-/// A process that takes longer to answer counts as not answering.
+/// A slower process counts as not answering.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks until the answer is yes. A socket announces itself by nothing else.
+/// Probes until the answer is positive; the socket sends no event for this.
 pub(crate) async fn until_ready(socket: &Path) {
     while !answers(socket).await {
         tokio::time::sleep(PAUSE).await;

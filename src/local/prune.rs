@@ -1,4 +1,4 @@
-//! Keeps what is remembered within bounds: old builds, old reports and long deleted workspaces go.
+//! Bounds the recorded history: removes old builds, old reports and long deleted workspaces.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::Deployment;
 use super::memory::Memory;
 use super::record::{Agent, Workspace};
 
-/// A real server keeps all; whoever reads history by pages sees this much of it.
+/// A real server keeps all builds; clients that page through history see this many.
 const BUILDS_KEPT: usize = 100;
-/// The whole list goes into each answer about a workspace: a hundred workspaces with as many of the longest reports
-/// still fit into one.
+/// Every response about a workspace contains all reports: a list of a hundred workspaces with the longest reports
+/// must still fit.
 const REPORTS_KEPT: usize = 100;
 const DELETED_KEPT: usize = 500;
 
-/// Forgets the oldest builds, and what agents of builds before the newest had reported.
+/// Removes the oldest builds, and the reports of agents before the newest build.
 pub(crate) fn trim_builds(workspace: &mut Workspace) {
     let n_before = workspace.builds.len().saturating_sub(BUILDS_KEPT);
     workspace.builds.drain(..n_before);
@@ -24,12 +24,12 @@ pub(crate) fn trim_builds(workspace: &mut Workspace) {
     old.for_each(|agent| agent.statuses.clear());
 }
 
-/// Forgets the oldest reports.
+/// Removes the oldest reports.
 pub(crate) fn trim_reports(agent: &mut Agent) {
     agent.statuses.truncate(REPORTS_KEPT);
 }
 
-/// Forgets the workspaces that were deleted longest ago; to a client they were never there.
+/// Removes the workspaces that were deleted longest ago; clients then get 404 instead of 410.
 pub(crate) async fn forget_deleted(deployment: &Arc<Deployment>) {
     for workspace in deployment.read(too_many_deleted) {
         deployment.forget(workspace).logged().await;

@@ -1,4 +1,4 @@
-//! After a start: builds that a crash cut short are repeated, what still runs is found again, what died starts again.
+//! Recovers after a start: repeats interrupted builds, finds running agents again, restarts dead ones.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::process::is_alive;
 
 const REPEATED: &str = "the server ended during this build; it is repeated";
 
-/// Brings every workspace into a state that is true; safe to repeat.
+/// Brings every workspace into a consistent state; safe to repeat.
 pub(crate) async fn recover(deployment: &Arc<Deployment>) {
     let known: Vec<Workspace> = deployment.read(|memory| memory.workspaces.values().cloned().collect());
     let live = known.iter().filter(|workspace| !workspace.is_deleted);
@@ -35,8 +35,8 @@ async fn bring_back(deployment: &Arc<Deployment>, workspace: &Workspace) {
     build::order(deployment, workspace.id, build::follow_up).await;
 }
 
-/// The build waits for a slot again and is repeated from its beginning, unless it was being canceled. A stop that a
-/// clean stop of the server had ordered goes on to what was to follow it.
+/// Queues the build again and repeats it from its beginning, unless it was being canceled. A stop ordered by a
+/// clean stop of the server continues with its follow-up.
 async fn relaunch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
     let amended = deployment.change(workspace, |memory| {
         let cancel = CancellationToken::new();
@@ -61,19 +61,19 @@ async fn relaunch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
 async fn find_again(deployment: &Arc<Deployment>, workspace: Uuid, agent: &Agent) {
     match agent.process.as_ref().map(is_alive) {
         Some(Ok(false)) | None => follow::lose(deployment, workspace, agent.id).await,
-        // It reports, with its token, to a port that may be a stranger's by now, or listens where it may have put
-        // something else.
+        // It reports, with its token, to a port that another program may have by now, or listens where it may have
+        // replaced the socket.
         Some(Ok(true) | Err(_))
             if agent.port != deployment.site.port() || !is_out_of_reach(&agent.socket) =>
         {
             build::order(deployment, workspace, restarted).await;
         }
-        // That we cannot look says nothing: whoever follows it looks again.
+        // A failed look tells nothing; the supervisor looks again.
         Some(Ok(true) | Err(_)) => follow::begin(deployment, workspace),
     }
 }
 
-/// The stop to which a start belongs, also when the server dies in between.
+/// The stop to which a start belongs, also if the server died in between.
 fn restarted(workspace: &mut Workspace) -> Option<BuildRequest> {
     let stop = BuildRequest::after(workspace.latest()?, Transition::Stop, Reason::Autostop);
     workspace.is_to_resume = true;

@@ -1,4 +1,4 @@
-//! The templates there are now, put anew when their project files change, and the versions there were before.
+//! The current templates, refreshed when project files change, and their earlier versions.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::domain::role::Role;
 
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const READ_LIMIT: Duration = Duration::from_secs(2);
-/// Whoever looked a version up has that long, counted in changes, to build with it.
+/// How many replaced versions stay usable for clients that have looked them up.
 const EARLIER_KEPT: usize = 100;
 
-/// Where templates come from; asked again and again, away from the threads that answer requests.
+/// The source of templates; read repeatedly, off the threads that answer requests.
 pub trait TemplateFiles: Debug + Send + Sync {
     fn read(&self) -> TemplateSources;
 }
 
-/// What templates are made of.
+/// The content that templates are derived from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateSources {
     pub projects: Vec<Project>,
@@ -39,7 +39,7 @@ pub(crate) struct Shelf {
 #[derive(Debug, Default)]
 struct Stock {
     templates: Vec<Arc<Template>>,
-    /// Versions that have been replaced, the newest last.
+    /// Replaced versions, the newest last.
     earlier: Vec<Arc<Template>>,
 }
 
@@ -55,28 +55,28 @@ impl Shelf {
         self.stock.load().templates.clone()
     }
 
-    /// A version that is in force, or was.
+    /// A current or earlier version.
     pub(crate) fn version(&self, id: Uuid) -> Option<Arc<Template>> {
         let stock = self.stock.load();
         let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
         versions.find(|template| template.version_id == id).cloned()
     }
 
-    /// Every version of a template, the one in force last.
+    /// Every version of a template, the current one last.
     pub(crate) fn versions(&self, template: Uuid) -> Vec<Arc<Template>> {
         let stock = self.stock.load();
         let versions = stock.earlier.iter().chain(&stock.templates);
         versions.filter(|version| version.id == template).cloned().collect()
     }
 
-    /// The values of a preset of any version that is in force, or was.
+    /// The values of a preset of any current or earlier version.
     pub(crate) fn preset_values(&self, id: Uuid) -> Option<Vec<ParameterValue>> {
         let stock = self.stock.load();
         let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
         versions.find_map(|version| version.preset(id)).map(|preset| preset.values.clone())
     }
 
-    /// Puts other templates in force; false when they are the same.
+    /// Replaces the templates; false if they are the same.
     pub(crate) fn replace(&self, fresh: Vec<Template>) -> bool {
         let stock = self.stock.load_full();
         if stock.templates.iter().map(Arc::as_ref).eq(fresh.iter()) {
@@ -99,11 +99,11 @@ pub(crate) async fn follow(deployment: Arc<Deployment>) {
     }
 }
 
-/// Puts the templates in force that the files describe now. A lookup of a template calls this first: a create that
-/// follows a change of a file uses what the file says.
+/// Replaces the templates by those that the files describe now. Lookups call this first, so that a create after a
+/// change of a file uses the new content.
 pub(crate) async fn refresh(deployment: &Arc<Deployment>) {
     let refreshed = async {
-        // One at a time: templates read earlier must not replace those read later.
+        // One refresh at a time: templates read earlier must not replace those read later.
         let _refreshing = deployment.shelf.refreshing.lock().await;
         let reading = Arc::clone(deployment);
         let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
@@ -111,7 +111,7 @@ pub(crate) async fn refresh(deployment: &Arc<Deployment>) {
             tracing::info!("project or role files have changed; the templates follow them");
         }
     };
-    // A directory that does not answer holds up no lookup: the templates in force serve it.
+    // An unresponsive directory delays no lookup: the current templates serve it.
     if tokio::time::timeout(READ_LIMIT, refreshed).await.is_err() {
         tracing::warn!("project and role files could not be read in time; the templates stay as they are");
     }

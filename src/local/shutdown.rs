@@ -1,4 +1,4 @@
-//! A clean stop: every running workspace gets its stop build, and is remembered for the next start.
+//! A clean stop: stops every running workspace and records it for the next start.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::record::{Build, Job, Reason, Workspace};
 use super::{Deployment, clear};
 use crate::coder::wire::Transition;
 
-/// Ends what is under way and stops what runs, all at once; returns when every process has ended.
+/// Cancels and stops everything concurrently; returns when every process has ended.
 pub(crate) async fn wind_down(deployment: &Arc<Deployment>) {
-    // A start that is not over yet is broken off, and made good at the next start of the server.
+    // An unfinished start is canceled and repeated at the next start of the server.
     let broken_off = deployment.adjust(close);
-    // Nothing new begins: nobody has to wait for a slot any more.
+    // Queued builds need not wait for a slot any more.
     deployment.slots.add_permits(deployment.read(|memory| memory.workspaces.len()));
     deployment.builds.close();
     let remembering = broken_off.iter().map(|workspace| deployment.amend_logged(*workspace, remember));
     tokio::join!(join_all(remembering), stop_running(deployment), clear::strays(deployment));
     deployment.builds.wait().await;
-    // A start may have come to its end before it was broken off.
+    // A start may have finished before its cancel.
     stop_running(deployment).await;
     deployment.builds.wait().await;
 }
 
-/// From here on nothing is begun, and starts that are under way are canceled. Stops and deletes come to
-/// their end: they are short, and half of one helps nobody.
+/// No new builds begin from here on, and running starts are canceled. Stops and deletes finish: they are short, and
+/// interrupting them gains nothing.
 fn close(memory: &mut Memory) -> Vec<Uuid> {
     memory.is_closing = true;
     let mut to_resume = Vec::new();
@@ -43,7 +43,7 @@ fn close(memory: &mut Memory) -> Vec<Uuid> {
     to_resume
 }
 
-/// Would it run by itself if the server did not stop?
+/// Whether it would run without this stop of the server.
 fn is_on_its_way(latest: &Build) -> bool {
     let leads_to_running = latest.transition == Transition::Start || latest.then_start;
     leads_to_running && matches!(latest.job, Job::Pending | Job::Running { .. })
@@ -56,7 +56,7 @@ fn remember(workspace: &mut Workspace) {
     }
 }
 
-/// Orders a stop of every workspace with an agent; none waits until the disk has taken the order of another.
+/// Orders a stop of every workspace with an agent; the orders are saved concurrently.
 async fn stop_running(deployment: &Arc<Deployment>) {
     let running = |memory: &Memory| -> Vec<Uuid> {
         let with_agent = memory.workspaces.values().filter(|workspace| workspace.agent().is_some());

@@ -1,4 +1,4 @@
-//! The deployment's fixed facts: its ids, its one user and organization, its address and its token.
+//! The deployment's fixed data: its ids, its one user and organization, its address and its token.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use super::id::named;
 use super::token::{self, StoredToken};
 use super::{LocalError, LocalOptions};
 
-/// The release whose behaviour we follow, and that it is not that release itself.
+/// The Coder release whose behaviour is embedded, marked as not that release itself.
 pub(crate) const VERSION: &str = "v2.36.0-fleet-embedded";
 pub(crate) const USERNAME: &str = "fleet";
 pub(crate) const ORGANIZATION: &str = "coder";
-/// The app behind which an agent speaks AgentAPI.
+/// The app at which an agent serves AgentAPI.
 pub(crate) const APP_SLUG: &str = "ccw";
 pub(crate) const AGENT_NAME: &str = "main";
 const AGENTS: &str = "coder/agents";
@@ -35,28 +35,29 @@ pub(crate) struct Site {
     pub(crate) token_hash: String,
 }
 
-/// What is kept of the deployment beside its workspaces.
+/// The record of the deployment beside its workspaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kept {
     pub(crate) deployment_id: Uuid,
     pub(crate) created_at: DateTime<Utc>,
-    /// Agents that outlive a killed server go on knocking at this port.
+    /// Saved, since agents that outlive a killed server keep reporting to this port.
     pub(crate) port: Option<u16>,
     pub(crate) tokens: Vec<StoredToken>,
-    /// The best that was ever reached. Agents are not started with less: one of them may have used up what it takes.
+    /// The best level ever reached. Agents are not started with less: an agent may have exhausted the needed
+    /// resource.
     #[serde(default)]
     pub(crate) isolation: Level,
 }
 
-/// Where everything of one data directory lies.
+/// The paths of one data directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     root: PathBuf,
 }
 
 impl Layout {
-    /// Makes what is missing; a directory that cannot be written to is refused here.
+    /// Makes missing directories; an unwritable one is refused here.
     pub(crate) fn make(root: &Path) -> Result<Self, LocalError> {
         let layout = Self { root: root.to_owned() };
         files::private_directory(root)?;
@@ -82,7 +83,7 @@ impl Layout {
         self.states().join(format!("{workspace}.json"))
     }
 
-    /// What the server keeps for its agents where none of them can reach it.
+    /// Server state of agents, out of reach of all agents.
     pub(crate) fn agents(&self) -> PathBuf {
         self.root.join(AGENTS)
     }
@@ -103,7 +104,7 @@ impl Layout {
         self.root.join("coder.json")
     }
 
-    /// Tells others where this Coder is.
+    /// Publishes the address of this Coder for other programs.
     pub(crate) fn announce(&self, url: &Url) -> Result<(), LocalError> {
         let address = serde_json::json!({ "url": url, "pid": std::process::id() });
         files::private_file(&self.address_file(), &address.to_string())
@@ -117,7 +118,7 @@ impl Layout {
         }
     }
 
-    /// The token of an earlier start, or a fresh one.
+    /// The token of an earlier start, or a new one.
     fn token(&self) -> Result<String, LocalError> {
         let path = self.token_file();
         match std::fs::read_to_string(&path) {
@@ -168,7 +169,7 @@ impl Site {
         self.url.port_or_known_default().unwrap_or_default()
     }
 
-    /// Coder takes `me`, the name and the id.
+    /// Coder accepts `me`, the name and the id.
     pub(crate) fn is_user(&self, text: &str) -> bool {
         text == "me" || text.eq_ignore_ascii_case(USERNAME) || text == self.user_id.to_string()
     }
@@ -178,13 +179,13 @@ impl Site {
     }
 }
 
-/// Whether no agent can put another socket in this one's place; an agent of an earlier layout could. Not by the whole
-/// path: the same data directory may have gone by another name before.
+/// Whether no agent can replace this socket; agents of an earlier layout could. Compares the last part of the path
+/// only, since the data directory may have had another name before.
 pub(crate) fn is_out_of_reach(socket: &Path) -> bool {
     socket.ancestors().nth(2).is_some_and(|agents| agents.ends_with(AGENTS))
 }
 
-/// The ports to try: the one asked for, else the one of last time, else any.
+/// The ports to try: the requested one, else the previous one, else any.
 pub(crate) fn ports(options: &LocalOptions, kept: &Kept) -> Vec<u16> {
     match options.port {
         0 => kept.port.into_iter().chain([0]).collect(),

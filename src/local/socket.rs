@@ -1,4 +1,4 @@
-//! The socket of an agent's process: bound where no agent can reach it, and handed to the process as a descriptor.
+//! The socket of an agent's process: bound out of reach of agents, and passed on as a descriptor.
 
 use std::fs::Permissions;
 use std::io;
@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 
 use super::LocalError;
 
-/// Listens in place of an earlier agent, of which only the file can be left.
+/// Listens; replaces the socket file of an earlier agent.
 pub(crate) fn listen(path: &Path) -> Result<UnixListener, LocalError> {
     remove(path).and_then(|()| bind(path)).map_err(LocalError::directory(path))
 }
@@ -29,8 +29,8 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// The same file by a path through its directory's descriptor, which must stay open meanwhile: the kernel takes
-/// 107 bytes for the path of a socket, and a data directory may lie deeper than that.
+/// The same file by a path through its directory's descriptor, which must stay open meanwhile: the kernel limits a
+/// socket's path to 107 bytes, and a data directory may be deeper.
 fn near(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = openat(CWD, path.parent().unwrap_or(Path::new("/")), flags, Mode::empty())?;

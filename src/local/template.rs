@@ -1,4 +1,4 @@
-//! Templates: one for each project, with the parameters of an agent and a preset for each role.
+//! Templates: one per project, with the parameters of an agent and one preset per role.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::domain::name::name_key;
 use crate::domain::project::Project;
 use crate::domain::role::Role;
 
-/// The project of the directory a caller works in.
+/// The project of the directory that a caller works in.
 const HERE: &str = "here";
 pub(crate) const PROMPT: &str = "AI Prompt";
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
@@ -24,7 +24,7 @@ const PROJECT: &str = "fleet_mcp_project";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) id: Uuid,
-    /// Follows from the content, so that a changed project file is a new version.
+    /// Derived from the content, so that a changed project file is a new version.
     pub(crate) version_id: Uuid,
     pub(crate) name: String,
     pub(crate) display_name: String,
@@ -32,13 +32,13 @@ pub(crate) struct Template {
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) presets: Vec<Preset>,
-    /// Of the project that describes the template.
+    /// The variant of the project that describes the template.
     own: Variant,
-    /// Of the other projects on it.
+    /// The variants of the other projects that use it.
     others: Vec<Variant>,
 }
 
-/// What one project asks of its workspaces, where several projects share a template.
+/// The settings of one project, where several projects share a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variant {
     project: String,
@@ -46,7 +46,7 @@ pub(crate) struct Variant {
     pub(crate) engine: Option<String>,
 }
 
-/// Where the agent's repository comes from.
+/// The source of the agent's repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Empty,
@@ -58,22 +58,22 @@ pub(crate) enum Source {
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
-    /// None: it must be given.
+    /// None: a value is required.
     pub(crate) default: Option<String>,
     pub(crate) is_mutable: bool,
     pub(crate) rule: Rule,
 }
 
-/// Which values a parameter may have.
+/// Which values a parameter accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rule {
     Any,
     OneOf(Vec<String>),
-    /// Nothing, or an address on the web.
+    /// Empty, or a web address.
     WebAddress,
 }
 
-/// What `Rule::WebAddress` stands for in a template.
+/// `Rule::WebAddress` as the regular expression of a template.
 pub(crate) const WEB_ADDRESS: &str = "^(https?://[^ ]+)?$";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub(crate) struct Preset {
     pub(crate) values: Vec<ParameterValue>,
 }
 
-/// What templates are made of.
+/// The inputs of all templates.
 #[derive(Debug, Clone)]
 pub(crate) struct Catalog<'a> {
     pub(crate) deployment_id: Uuid,
@@ -96,7 +96,7 @@ pub(crate) struct Catalog<'a> {
 }
 
 impl Catalog<'_> {
-    /// By name; of several projects with one template the first describes it, and each has its own source and engine.
+    /// By name. The first project with a template describes it; each project has its own source and engine.
     pub(crate) fn templates(&self) -> Vec<Template> {
         let mut templates: Vec<Template> = Vec::new();
         for project in &self.projects {
@@ -154,7 +154,7 @@ impl Catalog<'_> {
         parameters
     }
 
-    /// One of the roles there are; a project whose own role is not among them takes any.
+    /// Accepts the known roles; a project whose own role is unknown accepts any.
     fn role(&self, project: &Project) -> Parameter {
         let description = "The agent's role in the fleet";
         let ids: Vec<String> = self.roles.iter().map(|role| role.id.clone()).collect();
@@ -167,7 +167,7 @@ impl Catalog<'_> {
         }
     }
 
-    /// Two versions are the same when nothing that matters to a workspace differs.
+    /// Two versions are the same if nothing that affects a workspace differs.
     fn digest(&self, project: &Project, parameters: &[Parameter], others: &[Variant]) -> String {
         let roles: Vec<_> =
             self.roles.iter().map(|role| (&role.id, &role.prompt, &role.description)).collect();
@@ -175,7 +175,7 @@ impl Catalog<'_> {
             "{:?}",
             (&project.repo, &project.branch, &project.engine, &project.default_role, parameters, roles)
         );
-        // The version of a template with one project must not depend on this: workspaces are pinned to versions.
+        // Must not change the version of a template with one project: workspaces are pinned to versions.
         if !others.is_empty() {
             content.push_str(&format!("{others:?}"));
         }
@@ -193,7 +193,7 @@ impl Template {
         self.presets.iter().find(|preset| preset.id == id)
     }
 
-    /// What the project of a build with these values asks for; a build that names none is of the first project.
+    /// The variant of the project that these values name, by default the first project's.
     pub(crate) fn variant(&self, values: &[ParameterValue]) -> &Variant {
         let project = value_of(values, PROJECT).map(name_key);
         let named = self.others.iter().find(|other| Some(name_key(&other.project)) == project);

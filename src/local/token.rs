@@ -1,4 +1,4 @@
-//! Session tokens of the one user, and tokens of agents: made at random, kept as hashes.
+//! Session tokens of the one user, and tokens of agents: random, stored as hashes.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::RngExt;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Coder's form: an id and a secret of these lengths with a hyphen between.
+/// Coder's format: an id and a secret of these lengths with a hyphen between.
 const ID_LENGTH: usize = 10;
 const SECRET_LENGTH: usize = 22;
-/// Coder's limit for tokens of an owner.
+/// Coder's limit for the lifetime of tokens.
 pub(crate) const LONGEST_LIFE: TimeDelta = TimeDelta::hours(168);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredToken {
-    /// The part of the token that is no secret; none was kept of the earliest ones.
+    /// The public part of the token; not stored for the earliest ones.
     #[serde(default)]
     pub(crate) id: String,
     pub(crate) name: String,
@@ -53,12 +53,12 @@ pub(crate) fn fits(known_hash: &str, token: &str) -> bool {
     is_same(known_hash, &hash(token))
 }
 
-/// Compares hashes without telling by the time it takes where they differ.
+/// Compares hashes in constant time.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     one.as_bytes().ct_eq(other.as_bytes()).into()
 }
 
-/// What is wrong with the form of a token, in Coder's words.
+/// What is wrong with the format of a token, in Coder's words.
 pub(crate) fn malformed(token: &str) -> Option<String> {
     let parts: Vec<&str> = token.split('-').collect();
     let problem = match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! Writes state files in the order of the changes; many changes of one file become one write.
+//! Writes state files in the order of changes; several changes of one file become one write.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ struct Order {
     done: oneshot::Sender<Written>,
 }
 
-/// What a file is to hold from now on.
+/// The new content of a file.
 #[derive(Debug)]
 enum Content {
     Bytes(Vec<u8>),
-    /// The file is to go.
+    /// The file is removed.
     Nothing,
 }
 
-/// A write under way. Whoever promised something waits for it; others may let it go.
+/// A pending write. A caller that acknowledges a change awaits it; others may drop it.
 #[derive(Debug)]
 #[must_use = "wait for the write, or say that nobody depends on it"]
 pub(crate) struct Saving {
@@ -41,33 +41,33 @@ pub(crate) struct Saving {
 }
 
 impl Writer {
-    /// The writer and its work, which ends once `closing` is canceled and everything ordered is written.
+    /// The writer and its task, which ends once `closing` is canceled and everything queued is written.
     pub(crate) fn new(closing: CancellationToken) -> (Self, impl Future<Output = ()>) {
         let (orders, received) = mpsc::unbounded_channel();
         (Self { orders }, work(received, closing))
     }
 
-    /// Orders a write of what was encoded; what could not be encoded leaves the file as it is.
+    /// Queues a write; if encoding failed, the file stays as it is.
     pub(crate) fn save(&self, path: PathBuf, encoded: std::io::Result<Vec<u8>>) -> Saving {
         match encoded {
             Ok(bytes) => self.order(path, Content::Bytes(bytes)),
             Err(error) => {
                 let (answer, done) = oneshot::channel();
-                // The receiver is right here.
+                // Cannot fail: the receiver is held in this function.
                 let _heard = answer.send(Err(Arc::new(error)));
                 Saving { path, done }
             }
         }
     }
 
-    /// Orders that the file goes.
+    /// Queues the removal of the file.
     pub(crate) fn remove(&self, path: PathBuf) -> Saving {
         self.order(path, Content::Nothing)
     }
 
     fn order(&self, path: PathBuf, content: Content) -> Saving {
         let (answer, done) = oneshot::channel();
-        // After the end nobody takes orders; the saving then says so.
+        // After the writer's end the pending write reports the failure.
         let _taken = self.orders.send(Order { path: path.clone(), content, done: answer });
         Saving { path, done }
     }
@@ -80,10 +80,10 @@ impl Saving {
         written.map_err(|source| LocalError::Write { path: self.path, source })
     }
 
-    /// Nobody depends on this write alone: a later one repeats it, or a crash makes it void.
+    /// Not awaited: a later write repeats it, or a crash makes it irrelevant.
     pub(crate) fn unawaited(self) {}
 
-    /// Nobody was promised anything: a failure is worth a line in the log and no more.
+    /// Not acknowledged to a client: a failure is only logged.
     pub(crate) async fn logged(self) {
         if let Err(error) = self.done().await {
             tracing::error!(error = error.chain(), "the embedded Coder could not save its state");
@@ -108,7 +108,7 @@ async fn work(mut orders: mpsc::UnboundedReceiver<Order>, closing: CancellationT
     }
 }
 
-/// Of each file only the newest order needs to be written; it answers for the older ones too.
+/// Writes only the newest content of each file; its result answers the older requests too.
 fn write_newest(batch: Vec<Order>) {
     let mut files: HashMap<PathBuf, (Content, Vec<oneshot::Sender<Written>>)> = HashMap::new();
     for order in batch {
@@ -119,7 +119,7 @@ fn write_newest(batch: Vec<Order>) {
     for (path, (content, waiting)) in files {
         let written = put(&path, &content).map_err(Arc::new);
         for done in waiting {
-            // Whoever does not listen does not want to know.
+            // An error means that the caller does not await the result.
             let _heard = done.send(written.clone());
         }
     }

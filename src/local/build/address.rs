@@ -1,7 +1,7 @@
-//! The address of a repository and what signs in there, kept apart: the latter is for git's eyes only.
+//! Splits the address of a repository from the login in it, which only git may see.
 //!
-//! Messages, logs and the command lines of processes are read by others. So git is given an address without it,
-//! and finds it where git's own credential store looks; whoever works in the clone signs in the same way.
+//! Messages, logs and command lines are readable by others. So git gets the address without the login and finds the
+//! login in its own credential store; commands in the clone sign in the same way.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use super::git::is_reference;
 use crate::local::LocalError;
 
 pub(super) struct Address {
-    /// For git.
+    /// Passed to git.
     pub(super) given: String,
-    /// For people.
+    /// Shown in messages.
     pub(super) shown: String,
     pub(super) login: Option<Login>,
 }
 
-/// Who signs in at one server.
+/// A login at one server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Login {
     /// `https://example.com`
@@ -47,22 +47,22 @@ impl Address {
         let server = format!("{scheme}://{host}");
         let shown = format!("{server}{path}");
         if is_web(scheme) {
-            // A token alone stands for a name with an empty password.
+            // A token without a colon is a user name with an empty password.
             let colon = if user.contains(':') { "" } else { ":" };
             let login = Login { line: format!("{scheme}://{user}{colon}@{host}"), server };
             return Self { given: shown.clone(), shown, login: Some(login) };
         }
-        // Elsewhere a name signs nobody in, and only git knows what to do with a password.
+        // Other schemes do not use the name as a login; only git interprets a password there.
         if user.contains(':') { Self { shown, ..plain(text) } } else { plain(text) }
     }
 }
 
 impl Login {
-    /// What a clone must be told to sign in with this line of the file, there and ever after.
+    /// The settings with which a clone reads its login from this file.
     pub(super) fn settings(&self, file: &Path) -> [String; 2] {
         let quoted = file.display().to_string().replace('\'', r"'\''");
         let helper = |value: &str| format!("credential.{}.helper={value}", self.server);
-        // An empty one comes first, lest somebody's own store answers with another login for that server.
+        // The empty helper resets the user's own credential store, which may hold another login for this server.
         [helper(""), helper(&format!("store --file='{quoted}'"))]
     }
 }

@@ -1,4 +1,4 @@
-//! Makes an agent's own repository: it borrows the objects of the caller's and shares neither settings, hooks nor refs.
+//! Makes an agent's own clone: it borrows the caller's objects and shares no settings, hooks or refs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::local::LocalError;
 use crate::local::record::Checkout;
 
 const NO_COMMIT: [&str; 2] = ["not a git repository", "Needed a single revision"];
-/// The remote by which an agent sees the caller's branches; it counts as no place to push to.
+/// The remote by which an agent sees the caller's branches; agents do not push to it.
 const REMOTE: &str = "fleet-here";
-/// Files of the caller's that are longer are not copied.
+/// Longer files of the caller's repository are not copied.
 const LONGEST_FILE: u64 = 1024 * 1024;
 const LIST_SETTINGS: [&str; 4] = ["config", "--list", "--show-scope", "-z"];
 const LIST_REFS: [&str; 5] = [
@@ -30,7 +30,7 @@ const LIST_REFS: [&str; 5] = [
     "refs/tags",
 ];
 
-/// The caller's repository as it was found.
+/// The caller's repository as it was read.
 struct Caller {
     /// Its git directory, the common one of all its worktrees.
     store: PathBuf,
@@ -44,18 +44,18 @@ struct Caller {
 struct Ref {
     commit: String,
     name: String,
-    /// What a symbolic ref leads to; empty for others.
+    /// The target of a symbolic ref; empty for others.
     leads_to: String,
 }
 
-/// Makes the clone in the workspace's directory, on the workspace's branch.
+/// Makes the clone in the workspace's directory and checks out the workspace's branch.
 pub(super) async fn make(work: &Work, of: &Path) -> Result<Made, LocalError> {
     let branch = Branch::of(&work.workspace);
     let outside = Git::of(work, &[], Reach::Local);
     let mut caller = look(&outside, of).await?;
     let begun = branch_start::begin(work, &outside, of, base(work, of, &caller)).await?;
     pull_request::release(work, &outside, of).await;
-    // The branch of an earlier agent has another name by now.
+    // Starting the branch may have renamed the branch of an earlier agent.
     caller.refs = refs(&outside, of).await?;
     let inside = Git::of(work, &[&work.place.root], Reach::Network);
     let repo = OsString::from(&work.place.repo);
@@ -77,7 +77,7 @@ pub(super) async fn make(work: &Work, of: &Path) -> Result<Made, LocalError> {
     Ok(Made { checkout, base: Some(begun.start.commit), notes: begun.start.notes })
 }
 
-/// The head of the pull request that was asked for, or the caller's own commit.
+/// The head of the requested pull request, or the caller's own commit.
 async fn base(work: &Work, of: &Path, caller: &Caller) -> Result<Base, LocalError> {
     let Offered { head, notes } = pull_request::offered(work, &[], of, &remotes(caller)).await?;
     Ok(Base { commit: head.unwrap_or_else(|| caller.head.clone()), notes })
@@ -102,7 +102,7 @@ async fn look(git: &Git, of: &Path) -> Result<Caller, LocalError> {
     let (store, objects) = (next().into(), next().into());
     let object_format = next();
     let listing = git.run(of, &LIST_SETTINGS, "read the settings").await?;
-    // A bare repository has no working tree; there its own directory counts.
+    // A bare repository has no working tree; its own directory is used.
     let top = git.run(of, &["rev-parse", "--show-toplevel"], &doing).await.map_or(of.to_owned(), Into::into);
     let settings = copied::copied(&listing, &top);
     Ok(Caller { store, objects, object_format, refs: Vec::new(), settings, head })
@@ -118,8 +118,7 @@ fn read_ref(line: &str) -> Option<Ref> {
     Some(Ref { commit: words.next()?, name: words.next()?, leads_to: words.next().unwrap_or_default() })
 }
 
-/// Git's words for a directory without a repository, and for one without a commit, become the remedy; anything
-/// else it says, such as that the directory is another user's, has its own.
+/// Replaces git's message about a missing repository or commit by advice; other messages stay.
 fn explained(error: LocalError, of: &Path) -> LocalError {
     match error {
         LocalError::GitRefused { output, .. } if NO_COMMIT.iter().any(|words| output.contains(words)) => {
@@ -129,7 +128,7 @@ fn explained(error: LocalError, of: &Path) -> LocalError {
     }
 }
 
-/// Fills the fresh repository, in which no other process works yet.
+/// Fills the new repository before any other process uses it.
 fn furnish(git_dir: &Path, caller: &Caller, branch: &Branch, start: &str) -> Result<(), LocalError> {
     let failed = |path: &Path| LocalError::directory(path.to_owned());
     let write = |name: &str, text: String| {
@@ -154,7 +153,7 @@ fn furnish(git_dir: &Path, caller: &Caller, branch: &Branch, start: &str) -> Res
     write("config", format!("{own}{}", copied::file_text(&settings(caller))))
 }
 
-/// A file of the caller's repository. Agents of the same user may have put anything there, so that no link is followed.
+/// Reads a file of the caller's repository. Follows no links: other agents of the same user may have written there.
 fn file_of(store: &Path, folder: Option<&str>, name: &str) -> Option<String> {
     let mut directory = Directory::open(store).ok()?;
     if let Some(folder) = folder {
@@ -177,14 +176,14 @@ fn settings(caller: &Caller) -> Vec<Entry> {
     settings
 }
 
-/// All refs in one file, however many there are.
+/// All refs in one file, regardless of their number.
 fn packed(caller: &Caller, branch: &Branch, start: &str) -> String {
     let plain = caller.refs.iter().filter(|found| found.leads_to.is_empty());
     let lines = plain.filter_map(|found| Some(format!("{} {}\n", found.commit, seen_as(&found.name)?)));
     lines.chain([format!("{start} {}\n", branch.head)]).collect()
 }
 
-/// The name that a ref of the caller's has in the clone: its branches are those of a remote.
+/// The name of a caller's ref in the clone: the caller's branches become those of a remote.
 fn seen_as(name: &str) -> Option<String> {
     if let Some(branch) = name.strip_prefix("refs/heads/") {
         return Some(format!("refs/remotes/{REMOTE}/{branch}"));

@@ -1,8 +1,8 @@
-//! The names under which an agent's work stands in the caller's repository.
+//! Names the refs of an agent in the caller's repository.
 //!
-//! The branch is for people. Two refs of ours stand beside it: `refs/fleet/agents/` holds the agent's newest commit,
-//! so that nothing the agent builds on is pruned; `refs/fleet/published/` holds what the server last put on the
-//! branch, so that a commit of another author on it is noticed.
+//! The branch is for people. Two refs of ours accompany it: `refs/fleet/agents/` holds the agent's newest commit,
+//! so that its objects are not pruned; `refs/fleet/published/` holds the commit that the server last put on the
+//! branch, so that commits of other authors are detected.
 
 use crate::local::record::Workspace;
 
@@ -29,17 +29,17 @@ impl Branch {
         }
     }
 
-    /// Where commits stay that could not be put on the branch when the agent was deleted.
+    /// The ref that keeps commits which could not be put on the branch before the agent was deleted.
     pub(crate) fn kept(&self, commit: &str) -> String {
         format!("{}/{}", self.agent.replacen("agents", "kept", 1), short_id(commit))
     }
 
-    /// Holds the head of a pull request between the fetch and the beginning of the branch.
+    /// Holds the head of a pull request between the fetch and the start of the branch.
     pub(crate) fn pulled(&self) -> String {
         self.agent.replacen("agents", "pulls", 1)
     }
 
-    /// The name for a branch that was there before this agent; no agent's name holds a dot.
+    /// The new name of a branch that existed before this agent; agent names contain no dot.
     pub(crate) fn earlier(&self, commit: &str) -> String {
         format!("{}.{}", self.short, short_id(commit))
     }

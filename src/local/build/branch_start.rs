@@ -1,7 +1,7 @@
-//! Begins an agent's branch in the caller's repository; a branch of that name that was there before gets another name.
+//! Starts an agent's branch in the caller's repository; an existing branch of that name is renamed.
 //!
-//! How the branch begins is recorded before git changes a ref. A build that is repeated after a kill follows the
-//! record, so that it never takes its own branch for that of an earlier agent.
+//! The start is recorded before git changes a ref. A build that is repeated after a kill follows the record and so
+//! never takes its own branch for that of an earlier agent.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::hooks::point;
 use crate::local::LocalError;
 use crate::local::record::{BranchStart, EarlierBranch, Workspace};
 
-/// A branch as it was begun, and where it stands: a later build finds commits of the agent on it.
+/// A started branch and its commit; a repeated build may find commits of the agent on it.
 pub(super) struct Begun {
     pub(super) start: BranchStart,
     pub(super) tip: String,
 }
 
-/// Where a branch is to begin, and what is to be said about that.
+/// The commit at which a branch starts, and notes about it for the creator.
 pub(super) struct Base {
     pub(super) commit: String,
     pub(super) notes: Vec<String>,
 }
 
-/// Begins the branch at this base, unless an earlier try of this workspace has begun it.
+/// Starts the branch at this base, unless an earlier attempt of this workspace has started it.
 pub(super) async fn begin(
     work: &Work,
     git: &Git,
@@ -51,21 +51,21 @@ pub(super) async fn begin(
     Ok(Begun { start, tip })
 }
 
-/// Takes back what `begin` did, as long as the agent has not worked on the branch.
+/// Reverts `begin` unless the agent has committed to the branch.
 pub(super) async fn undo(work: &Work, of: &Path) -> Result<(), LocalError> {
     let git = Git::of(work, &[], Reach::Local);
-    // A pull request is fetched before anything is recorded.
+    // The fetched head is released even if nothing was recorded yet.
     pull_request::release(work, &git, of).await;
     let Some(start) = recorded(work) else { return Ok(()) };
     let refs = Refs::read(&git, of, Branch::of(&work.workspace)).await?;
     let is_own = |tip: &String| *tip != start.commit && refs.displaced(&start).is_none();
     let is_worked_on = refs.value(&refs.branch.head).is_some_and(is_own);
     refs.change(&refs.taken_back(&start), "take the branch back").await?;
-    // A branch with work of this agent on it stays this agent's.
+    // A branch with work of this agent stays this agent's.
     if is_worked_on { Ok(()) } else { record(work, None).await }
 }
 
-/// As the record has it now: the build's own copy is older.
+/// Read from the current record: the build holds an older copy.
 fn recorded(work: &Work) -> Option<BranchStart> {
     let id = work.workspace.id;
     work.deployment.read(|memory| memory.workspaces.get(&id).and_then(|known| known.branch_start.clone()))
@@ -79,13 +79,13 @@ async fn record(work: &Work, start: Option<BranchStart>) -> Result<(), LocalErro
     }
 }
 
-/// The refs of the caller's repository that are or were for agents of this name.
+/// The refs of the caller's repository that belong or belonged to agents of this name.
 struct Refs<'a> {
     git: &'a Git,
     of: &'a Path,
     branch: Branch,
     values: HashMap<String, String>,
-    /// Those that a working tree has checked out.
+    /// Branches that are checked out in a working tree.
     checked_out: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Refs<'a> {
         self.checked_out.iter().any(|known| known == name)
     }
 
-    /// A branch that stands at the start already is as good as a new one.
+    /// A branch that already stands at the start is used as it is.
     fn planned(&self, base: Base) -> BranchStart {
         let Base { commit, mut notes } = base;
         let tip = self.value(&self.branch.head).filter(|tip| **tip != commit);
@@ -122,7 +122,7 @@ impl<'a> Refs<'a> {
         BranchStart { commit, earlier, notes }
     }
 
-    /// No branch is ever overwritten.
+    /// A free name, so that no branch is overwritten.
     fn free_name(&self, commit: &str) -> String {
         let first = self.branch.earlier(commit);
         let numbered = (2..).map(|number| format!("{first}-{number}"));
@@ -130,7 +130,7 @@ impl<'a> Refs<'a> {
         names.find(|name| self.value(&head_of(name)).is_none()).unwrap_or(first)
     }
 
-    /// Brings the refs to where the start wants them, from wherever a kill has left them. Gives the branch's commit.
+    /// Brings the refs to the recorded start from any state that a kill may have left. Returns the branch's commit.
     async fn carry_out(self, start: &BranchStart) -> Result<String, LocalError> {
         let refs = match self.displaced(start) {
             Some(earlier) if self.is_checked_out(&self.branch.head) => self.rename(earlier).await?,
@@ -148,13 +148,14 @@ impl<'a> Refs<'a> {
         Ok(begun_at)
     }
 
-    /// The branch of an earlier agent, where it still has the name.
+    /// The branch of an earlier agent that still has the name.
     fn displaced<'s>(&self, start: &'s BranchStart) -> Option<&'s EarlierBranch> {
         let tip = self.value(&self.branch.head);
         start.earlier.as_ref().filter(|earlier| tip == Some(&earlier.commit))
     }
 
-    /// Working trees follow a rename by git itself. Meanwhile our own ref holds the commit.
+    /// `git branch -m` updates the working trees that have the branch checked out. Our own ref holds the commit
+    /// meanwhile.
     async fn rename(self, earlier: &EarlierBranch) -> Result<Self, LocalError> {
         let Branch { short, agent, .. } = &self.branch;
         self.change(&format!("update {agent} {}\n", earlier.commit), "keep the earlier branch").await?;
@@ -165,7 +166,7 @@ impl<'a> Refs<'a> {
         Self::read(self.git, self.of, self.branch).await
     }
 
-    /// Changes that keep what earlier agents left: their branch, and commits that were never put on it.
+    /// Ref updates that keep the branch and the unpublished commits of earlier agents.
     fn kept(&self, start: &BranchStart) -> String {
         let mut changes = String::new();
         let earlier = start.earlier.as_ref();
@@ -192,7 +193,7 @@ impl<'a> Refs<'a> {
         changes
     }
 
-    /// The name goes back to the earlier branch, or is free again.
+    /// Returns the name to the earlier branch, or frees it.
     fn given_back(&self, start: &BranchStart) -> String {
         let (head, begun_at) = (&self.branch.head, &start.commit);
         let is_as_kept = |earlier: &&EarlierBranch| {

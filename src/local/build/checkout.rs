@@ -1,4 +1,4 @@
-//! The repository of a workspace: cloned, begun afresh, borrowing from the caller's, or the caller's itself.
+//! Makes the repository of a workspace: cloned, empty, borrowing from the caller's, or the caller's itself.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use crate::local::record::Checkout;
 use crate::local::template::{DIRECTORY, Source, Template};
 use crate::local::{LocalError, publish};
 
-/// What signs in where the repository comes from, in the form of git's credential store.
+/// The login for the repository's server, in the format of git's credential store.
 const CREDENTIALS: &str = "git-credentials";
 
-/// What git calls the remote of a clone; a setting of the user's could choose another name.
+/// The remote of a clone; a setting of the user could choose another name.
 const ORIGIN: &str = "origin";
 
-/// Files have this long to go, also where builds have less.
+/// The least time for removing files, also in builds with less time left.
 const LEAST_REMOVAL: Duration = Duration::from_secs(2);
-/// A process that got hold of a directory could keep a delete and its slot for ever.
+/// The longest time for removing files: a process in the directory could hold up the delete and its slot for ever.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(120);
 
-/// How long git is tried to be started once the files are gone.
+/// How long starting git is retried after the files were removed.
 const FORGET_LIMIT: Duration = Duration::from_secs(10);
 const FORGET_AGAIN: Duration = Duration::from_millis(500);
 
-/// The directory that an agent works in, the commit that it starts from, and what its creator has to know of that.
+/// The directory that an agent works in, the commit that it starts from, and notes for its creator.
 pub(super) struct Made {
     pub(super) checkout: Checkout,
     pub(super) base: Option<String>,
@@ -61,16 +61,16 @@ pub(super) async fn make(work: &Work, template: &Template) -> Result<Made, Local
     }
 }
 
-/// What a first start is to make.
+/// What a first start makes.
 enum Plan {
     Own,
     /// A clone of the repository in this directory.
     Clone(PathBuf),
-    /// Nothing: the agent works in this directory.
+    /// Nothing: the agent works in an existing directory.
     Foreign(PathBuf),
 }
 
-/// Where the agent works.
+/// The directory in which the agent works.
 pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
     match checkout {
         Checkout::Foreign { directory } => directory.clone(),
@@ -80,11 +80,11 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
     }
 }
 
-/// What the agent's processes may read and not change: the repository that they borrow objects from.
+/// Paths that the agent's processes may read and not change: the repository that they borrow objects from.
 pub(super) async fn read_only(checkout: &Checkout) -> Result<Vec<PathBuf>, LocalError> {
     match checkout {
         Checkout::Clone { of, store } => {
-            // In a linked worktree of the caller's, this file says where the repository is.
+            // In a linked worktree this file names the repository.
             let link = of.join(".git");
             let link = answered(of, move || Ok(Some(link).filter(|path| path.is_file()))).await?;
             Ok([store.clone()].into_iter().chain(link).collect())
@@ -95,18 +95,18 @@ pub(super) async fn read_only(checkout: &Checkout) -> Result<Vec<PathBuf>, Local
     }
 }
 
-/// Takes away what an unfinished first start has made.
+/// Removes what an unfinished first start has made.
 pub(super) async fn undo(work: &Work) -> Result<(), LocalError> {
     remove_files(work).await?;
     point("place.removed");
-    // The project file may have changed since; the directory that was asked for has not.
+    // Uses the requested directory: the project file may have changed since.
     match in_directory(work).await {
         Ok(Plan::Clone(of)) => branch_start::undo(work, &of).await,
         Ok(Plan::Own | Plan::Foreign(_)) | Err(_) => Ok(()),
     }
 }
 
-/// Takes away everything made for the workspace; a branch in somebody's repository stays.
+/// Removes everything made for the workspace, except for branches in a caller's repository.
 pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
     remove_files(work).await?;
     point("place.removed");
@@ -114,8 +114,8 @@ pub(super) async fn remove(work: &Work) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// The files are gone by now, so that nothing here fails the delete; what stays in the repository does no harm. A
-/// machine that cannot start a process at this moment is asked again.
+/// Never fails the delete: the files are already removed and leftover refs are harmless. Retries if the machine
+/// could not start a process.
 async fn forget(work: &Work) {
     let deadline = Instant::now() + FORGET_LIMIT;
     let forgotten = loop {
@@ -129,7 +129,7 @@ async fn forget(work: &Work) {
     }
 }
 
-/// A repository that its owner has removed has nothing to be forgotten in it.
+/// Nothing remains in a repository that its owner has deleted.
 async fn forget_once(work: &Work) -> Result<(), LocalError> {
     match &work.workspace.checkout {
         Checkout::Worktree { of } if is_directory(of).await? => worktree::forget(work, of).await,
@@ -155,7 +155,7 @@ async fn is_directory(path: &Path) -> Result<bool, LocalError> {
     answered(path, move || Ok(asked.is_dir())).await
 }
 
-/// Keeps the files for whoever asked to forget the workspace only.
+/// Keeps the files, for a delete that only forgets the workspace.
 pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
     let place = work.place.clone();
     let Some(kept) = blocking(move || place.leave_behind()).await? else { return Ok(()) };
@@ -171,7 +171,7 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// What the template and the parameters ask for.
+/// The checkout that the template and the parameters request.
 async fn planned(work: &Work, source: &Source) -> Result<Plan, LocalError> {
     if *source != Source::Here {
         return Ok(Plan::Own);
@@ -179,7 +179,7 @@ async fn planned(work: &Work, source: &Source) -> Result<Plan, LocalError> {
     in_directory(work).await
 }
 
-/// Beside the directory that was asked for, or in it.
+/// Relative to the requested directory: a clone of its repository, or the directory itself.
 async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
     let directory = PathBuf::from(value_of(&work.build.values, DIRECTORY).unwrap_or_default());
     if !directory.is_absolute() || !is_directory(&directory).await? {
@@ -189,14 +189,14 @@ async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
     if answered(&directory, move || Ok(deployment.enclosure.hides(&asked))).await? {
         return Err(LocalError::OwnData { path: directory });
     }
-    // Runs share the caller's own directory; they have no branch to keep apart.
+    // Runs share the caller's directory: they have no branch.
     if AgentName::parse(&work.workspace.name).is_ok_and(|name| name.is_of_runs()) {
         return Ok(Plan::Foreign(directory));
     }
     Ok(Plan::Clone(directory))
 }
 
-/// The commit that the repository begins with, if any, and what is to be said about that.
+/// The commit that the repository starts with, if any, and notes about it.
 async fn prepare(work: &Work, source: &Source) -> Result<(Option<String>, Vec<String>), LocalError> {
     let notes = match source {
         Source::Clone { repo, branch } => clone(work, repo, branch.as_deref()).await?,
@@ -204,7 +204,7 @@ async fn prepare(work: &Work, source: &Source) -> Result<(Option<String>, Vec<St
     };
     let git = Git::of(work, &[&work.place.root], Reach::Local);
     let head = ["rev-parse", "--verify", "HEAD^{commit}"];
-    // What was cloned may have no commit yet.
+    // A cloned repository may have no commit.
     let base = git.run(&work.place.repo, &head, "read the first commit").await.ok();
     Ok((base.filter(|base| is_object_id(base)), notes))
 }
@@ -245,7 +245,7 @@ async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<Vec<S
     on_pull_request(work, address.given).await
 }
 
-/// Puts the clone on the agent's branch at the head of the pull request that was asked for, if its remote offers it.
+/// Checks out the agent's branch at the head of the requested pull request, if the remote offers it.
 async fn on_pull_request(work: &Work, url: String) -> Result<Vec<String>, LocalError> {
     let (root, repo) = (&work.place.root, &work.place.repo);
     let remote = Remote { name: ORIGIN.to_owned(), url };

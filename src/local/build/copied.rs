@@ -1,13 +1,13 @@
-//! Which settings of the caller's repository an agent's own clone gets: addresses, names and ways to store files.
+//! Decides which settings of the caller's repository a clone gets: addresses, names and storage formats.
 //!
-//! Nothing that starts a program is here. An address through a helper program (`ext::…`) is left out as well.
+//! No copied setting starts a program; addresses with a helper program (`ext::…`) are excluded.
 
 use std::path::Path;
 
 use super::git::is_reference;
 use crate::git::quiet::is_match;
 
-/// `*` stands for any name; written as `git config --list` prints them.
+/// `*` matches any name; written as `git config --list` prints them.
 const COPIED: [&str; 24] = [
     "user.name",
     "user.email",
@@ -35,7 +35,7 @@ const COPIED: [&str; 24] = [
     "core.symlinks",
 ];
 
-/// One setting.
+/// One setting of git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -47,7 +47,7 @@ impl Entry {
         Self { name: name.to_owned(), value: value.into() }
     }
 
-    /// As it stands in a configuration file.
+    /// As a line of a configuration file.
     fn line(&self) -> Option<String> {
         let (section, rest) = self.name.split_once('.')?;
         let value = escaped(&self.value).replace('\n', "\\n").replace('\t', "\\t");
@@ -63,12 +63,13 @@ pub(super) fn file_text(entries: &[Entry]) -> String {
     entries.iter().filter_map(Entry::line).collect()
 }
 
-/// What is copied of the answer to `git config --list --show-scope -z`, asked in a repository with this directory.
+/// The settings to copy from the output of `git config --list --show-scope -z`, run in a repository with this
+/// directory.
 pub(super) fn copied(listing: &str, directory: &Path) -> Vec<Entry> {
     let mut words = listing.split('\0');
     let mut entries = Vec::new();
     while let (Some(scope), Some(pair)) = (words.next(), words.next()) {
-        // A setting without a value counts as true.
+        // A setting without a value is true.
         let (name, value) = pair.split_once('\n').unwrap_or((pair, "true"));
         let entry = Entry::new(name, value);
         if ["local", "worktree"].contains(&scope) && is_copied(&entry) {
@@ -88,7 +89,7 @@ fn is_address(name: &str) -> bool {
     name.starts_with("remote.") && (name.ends_with(".url") || name.ends_with(".pushurl"))
 }
 
-/// A remote beside the caller's repository is not beside the clone.
+/// Relative addresses of remotes are relative to the caller's repository.
 fn absolute(entry: Entry, directory: &Path) -> Entry {
     let is_relative = !entry.value.starts_with('/') && !entry.value.contains(':') && !entry.value.is_empty();
     if !is_address(&entry.name) || !is_relative {

@@ -1,4 +1,4 @@
-//! A delete build: processes end, then everything that was made for the workspace goes.
+//! Runs a delete build: ends the processes, then removes everything made for the workspace.
 
 use super::checkout;
 use super::work::Work;
@@ -6,7 +6,7 @@ use crate::local::{LocalError, publish};
 
 pub(super) async fn delete(work: &Work) -> Result<(), LocalError> {
     let ending = work.end_processes();
-    // Once files have begun to go there is no way back, so a cancel comes too late, also after a restart of the server.
+    // A delete that has begun to remove files cannot be canceled, also after a restart of the server.
     if work.place.is_there() {
         work.step("Ending processes", ending).await?;
         publish::publish_last(&work.deployment, &work.workspace).await;

@@ -1,4 +1,4 @@
-//! Runs git for a workspace: enclosed, without programs of a repository's choice, without prompts.
+//! Runs git for a workspace: enclosed, without programs that a repository configures, without prompts.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::local::environment;
 use crate::local::{Deployment, LocalError};
 use crate::process::Marker;
 
-/// What the walls say of a program that is missing; git itself never ends so.
+/// The enclosure's exit code for a missing program; git itself does not use it.
 const NOT_FOUND: i32 = 127;
-/// A git that takes longer to work in a repository of this machine waits for something that an agent has put there.
+/// Longer runs in a local repository mean that git is blocked by something an agent has put there.
 const LOCAL_LIMIT: Duration = Duration::from_secs(30);
-/// How much of git's complaint is worth showing.
+/// How much of git's error output is shown.
 const LONGEST_OUTPUT: usize = 2_000;
 
-/// Git on behalf of one workspace.
+/// Runs git for one workspace.
 #[derive(Debug, Clone)]
 pub(crate) struct Git(git::Git);
 
 impl Git {
-    /// Enclosed like all that runs in a workspace; a cancel finds it by the workspace's marker.
+    /// Enclosed like everything in a workspace; a cancel finds it by the workspace's marker.
     pub(super) fn of(work: &Work, visible: &[&Path], reach: Reach) -> Self {
         let visible: Vec<_> = visible.iter().map(|path| (*path).to_owned()).collect();
         let sight = Sight { visible: &visible, ..Sight::default() };
@@ -44,13 +44,13 @@ impl Git {
         Self(self.0.with_variable(marker.key, marker.value))
     }
 
-    /// For a command that runs filters or drivers: those that are configured for this directory are off too.
+    /// For commands that run filters or drivers: disables those configured for this directory as well.
     pub(super) async fn without_drivers(self, directory: &Path) -> Result<Self, LocalError> {
         let (reach, doing) = (self.0.reach(), "list the settings");
         limited(reach, self.0.without_drivers(directory), doing).await.map(Self)
     }
 
-    /// What git printed, or why it would not; `doing` completes "git could not …".
+    /// Runs git and returns its output, or its error; `doing` completes "git could not …".
     pub(crate) async fn run<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -61,7 +61,7 @@ impl Git {
         Ok(printed.trim().to_owned())
     }
 
-    /// The same with these words on git's standard input.
+    /// Like `run`, with this text on standard input.
     pub(crate) async fn feed<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -73,13 +73,13 @@ impl Git {
         Ok(printed.trim().to_owned())
     }
 
-    /// A git command that is not started yet; it ends when its handle is dropped.
+    /// A git command that is not started yet; it is killed when its handle is dropped.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
         self.0.command(directory, arguments)
     }
 }
 
-/// What is fetched takes its time; a build's deadline or a cancel ends that.
+/// Fetches have no limit of their own: the build's deadline or a cancel ends them.
 async fn limited<T>(
     reach: Reach,
     answer: impl Future<Output = Result<T, GitError>>,
@@ -94,7 +94,7 @@ async fn limited<T>(
     answer.map_err(|error| failed(error, doing))
 }
 
-/// What a git that has ended printed, or why it would not.
+/// The result of a git process that has exited.
 pub(crate) fn finished(output: std::io::Result<Output>, doing: &str) -> Result<(), LocalError> {
     git::output_of(output, "").map(drop).map_err(|error| failed(error, doing))
 }
@@ -111,7 +111,7 @@ fn failed(error: GitError, doing: &str) -> LocalError {
         GitError::Start(source) => not_run(source),
         GitError::Flood { source, .. } => refused(doing, source.to_string()),
         GitError::Failed { status, .. } if status.code() == Some(NOT_FOUND) => LocalError::NoGit,
-        // A git that was killed says nothing.
+        // A killed git prints nothing.
         GitError::Failed { status, stderr, .. } if stderr.is_empty() => {
             refused(doing, format!("it ended with {}", true_end(status)))
         }
@@ -123,7 +123,7 @@ fn refused(doing: &str, output: String) -> LocalError {
     LocalError::GitRefused { doing: doing.to_owned(), output }
 }
 
-/// A branch or an address that git cannot take for an option or for something to be run.
+/// Whether git cannot take this branch or address for an option or a command.
 pub(super) fn is_reference(text: &str) -> bool {
     let is_bad = text.is_empty()
         || text.starts_with('-')
@@ -132,7 +132,7 @@ pub(super) fn is_reference(text: &str) -> bool {
     !is_bad
 }
 
-/// By git's own rules for names, and none that means something else to git.
+/// Git's rules for branch names, without the names that have a special meaning.
 pub(super) fn check_branch(text: &str) -> Result<&str, LocalError> {
     let is_bad = !is_reference(text)
         || text.contains("..")
@@ -143,7 +143,7 @@ pub(super) fn check_branch(text: &str) -> Result<&str, LocalError> {
     if is_bad { Err(LocalError::BadReference(text.to_owned())) } else { Ok(text) }
 }
 
-/// The end says what went wrong; the lines before it are progress.
+/// The last lines hold the error; earlier ones are progress.
 fn shortened(output: &str) -> String {
     let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let text = lines.join("; ");

@@ -1,4 +1,4 @@
-//! Builds: asked for, queued for a slot, carried out step by step, and cleaned up when they fail.
+//! Builds: queued for a slot, carried out step by step, and cleaned up when they fail.
 
 mod address;
 mod borrow;
@@ -36,12 +36,12 @@ use crate::coder::wire::{ParameterValue, Transition};
 use crate::process::Marker;
 
 pub(crate) const SETTING_UP: &str = "Setting up";
-/// How long a path of a caller or an agent may take to be resolved.
+/// How long resolving a path of a caller or an agent may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// The variable by which the processes of workspaces are known.
+/// The environment variable that marks the processes of workspaces.
 pub(crate) const MARKER: &str = "FLEET_WORKSPACE";
 
-/// A build to be made, every part checked.
+/// A validated request for a build.
 #[derive(Debug, Clone)]
 pub(crate) struct BuildRequest {
     pub(crate) transition: Transition,
@@ -54,7 +54,7 @@ pub(crate) struct BuildRequest {
 }
 
 impl BuildRequest {
-    /// The same workspace, another transition.
+    /// A further build of the same workspace, with another transition.
     pub(crate) fn after(build: &Build, transition: Transition, reason: Reason) -> Self {
         Self {
             transition,
@@ -88,15 +88,15 @@ impl BuildRequest {
     }
 }
 
-/// Every process of a workspace carries this in its environment, however far it has run away.
+/// The marker in the environment of every process of a workspace; it identifies detached processes too.
 pub(crate) fn marker(workspace: Uuid) -> Marker {
     Marker { key: MARKER.to_owned(), value: workspace.to_string() }
 }
 
-/// Adds a build behind the workspace's others; it waits until it is launched.
+/// Appends a build to the workspace's builds; it does not run before `launch`.
 pub(crate) fn push(memory: &mut Memory, workspace: Uuid, request: BuildRequest) -> Option<Uuid> {
     let record = memory.workspaces.get_mut(&workspace)?;
-    // What is asked for now counts, not what ran before; a stop by the server itself is none that was asked for.
+    // A requested build overrides the state before the server's stop; a stop by the server itself does not.
     record.is_to_resume &= request.reason == Reason::Autostop;
     let number = record.latest().map_or(1, |latest| latest.number + 1);
     let build = request.into_build(number);
@@ -106,7 +106,7 @@ pub(crate) fn push(memory: &mut Memory, workspace: Uuid, request: BuildRequest) 
     Some(id)
 }
 
-/// Takes a build back that could not be saved and was never launched.
+/// Removes a build that could not be saved and was never launched.
 pub(crate) fn take_back(deployment: &Deployment, workspace: Uuid, build: Uuid) {
     deployment.adjust(|memory| {
         memory.cancels.remove(&build);
@@ -116,17 +116,17 @@ pub(crate) fn take_back(deployment: &Deployment, workspace: Uuid, build: Uuid) {
     });
 }
 
-/// Lets a build that was pushed and saved wait for its slot and then work.
+/// Queues a saved build for its slot and runs it.
 pub(crate) fn launch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
     let work = work::run(Arc::clone(deployment), workspace, build);
     deployment.builds.spawn(work);
 }
 
-/// The start that follows by itself: after a stop that is to be followed by one, or of what the server had stopped.
+/// The start that follows automatically: after a stop with a follow-up, or after the server's own stop.
 pub(crate) fn follow_up(workspace: &mut Workspace) -> Option<BuildRequest> {
     let latest = workspace.latest().filter(|latest| !latest.job.is_active())?;
     let is_due = latest.then_start && latest.job.has_succeeded();
-    // What the server stops by itself it also starts by itself.
+    // A start after the server's own stop is the server's own too.
     let reason = match latest.reason {
         Reason::Initiator if is_due => Reason::Initiator,
         Reason::Initiator | Reason::Autostart | Reason::Autostop | Reason::Respawn => Reason::Autostart,
@@ -134,8 +134,8 @@ pub(crate) fn follow_up(workspace: &mut Workspace) -> Option<BuildRequest> {
     (is_due || workspace.is_to_resume).then(|| BuildRequest::after(latest, Transition::Start, reason))
 }
 
-/// Adds, saves and launches a build of the server's own, if the workspace as it is now wants one; a server that
-/// is stopping starts nothing.
+/// Adds, saves and launches a build of the server's own if the workspace now wants it; never while the server
+/// stops.
 pub(crate) async fn order(
     deployment: &Arc<Deployment>,
     workspace: Uuid,
@@ -155,7 +155,7 @@ pub(crate) async fn order(
     }
 }
 
-/// Work on files, away from the threads that answer requests.
+/// Runs file operations off the threads that answer requests.
 pub(crate) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
 ) -> Result<T, LocalError> {
@@ -163,7 +163,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(act).await.map_err(failed)?
 }
 
-/// The same on paths of a caller or an agent, where a mount may never answer.
+/// Like `blocking`, with a deadline: a mount under a path of a caller or an agent may never answer.
 pub(crate) async fn answered<T: Send + 'static>(
     path: &Path,
     act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,

@@ -1,7 +1,7 @@
-//! The directory of one workspace: claimed before it is filled, taken away in one move.
+//! The directories of one workspace: claimed before they are filled, removed by one rename.
 //!
-//! An agent can write everything in it. What the server must be able to trust lies in a second directory, which
-//! no agent can see; that this one is there means that the first one is the workspace's.
+//! An agent can write everything in the first one. State that the server must trust is in a second directory, which
+//! no agent sees; its existence means that the first one belongs to the workspace.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,19 +17,19 @@ use crate::local::record::{Checkout, Workspace};
 use crate::local::site::Layout;
 use crate::local::{LocalError, files};
 
-/// Directories on their way in or out, under names that no workspace can have; the next start of the server
-/// sweeps up what a crash leaves of them.
+/// Directories that are being made or removed, under names that no workspace can have; the next start of the server
+/// removes those left by a crash.
 pub(crate) const ON_THE_WAY: &str = ".moving-";
-/// In the names of directories that a delete left behind on purpose.
+/// Part of the names of directories that an orphaning delete has kept.
 pub(crate) const ORPHAN: &str = ".orphan-";
-/// How long what an unfinished build left may take to go before its place is taken.
+/// Time limit for removing the leftovers of an unfinished build before a claim.
 const CLAIM_LIMIT: Duration = Duration::from_secs(60);
-/// How long a server that starts removes what a crash left; the rest is removed by a later one.
+/// Time limit for removing leftovers of a crash at start; the next start continues.
 const SWEEP_LIMIT: Duration = Duration::from_secs(60);
 const FLEET: &str = "fleet";
 const REPO: &str = "repo";
 const METADATA: &str = "metadata";
-/// Where an earlier layout said whose directory it is, and the length of what it said.
+/// The owner file of an earlier layout and the longest content that is read of it.
 const EARLIER_OWNER: &str = "workspace";
 const OWNER_LENGTH: u64 = 64;
 
@@ -49,7 +49,7 @@ impl Place {
         Self { repo: root.join(REPO), fleet: root.join(FLEET), root, id: workspace.id, trusted }
     }
 
-    /// Makes the directories for this workspace, in place of what an unfinished build of it left.
+    /// Makes the directories of this workspace; replaces what an unfinished build has left.
     pub(crate) fn claim(&self) -> Result<(), LocalError> {
         self.remove(CLAIM_LIMIT)?;
         if self.is_there() {
@@ -61,7 +61,7 @@ impl Place {
             std::fs::rename(&fresh, &self.root).map_err(LocalError::directory(&self.root))
         });
         if made.is_err() {
-            // The next start of the server sweeps up what could not be removed now.
+            // The next start of the server removes what could not be removed now.
             let _gone = (remove_tree(&fresh, within(CLAIM_LIMIT)), std::fs::remove_dir(&self.trusted));
         }
         made
@@ -79,7 +79,7 @@ impl Place {
         self.trusted.join("agent.sock")
     }
 
-    /// Writes files for the agent, whatever it has put in their place.
+    /// Writes files for the agent; replaces anything that the agent has put in their place.
     pub(crate) fn write(&self, files: &[(&str, &str)]) -> Result<(), LocalError> {
         let written = self.make_fleet().and_then(|fleet| {
             files.iter().try_for_each(|(name, text)| fleet.replace(name, text.as_bytes(), Durability::Synced))
@@ -87,24 +87,24 @@ impl Place {
         written.map_err(LocalError::directory(&self.fleet))
     }
 
-    /// Where the agent's metadata lies, made if it is not there.
+    /// Opens the directory of the agent's metadata; makes it if it is missing.
     pub(crate) fn make_metadata(&self) -> Result<Directory, LocalError> {
         let made = self.make_fleet().and_then(|fleet| fleet.make_child(METADATA));
         made.map_err(LocalError::directory(&self.fleet))
     }
 
-    /// Where the agent's metadata lies, unless the agent has put something else there.
+    /// Opens the directory of the agent's metadata; fails if the agent has replaced it by something else.
     pub(crate) fn metadata(&self) -> io::Result<Directory> {
         Directory::open(&self.root)?.child(FLEET)?.child(METADATA)
     }
 
-    /// The agent's repository, unless the agent has put something else there.
+    /// Opens the agent's repository; fails if the agent has replaced it by something else.
     pub(crate) fn repository(&self) -> io::Result<Directory> {
         Directory::open(&self.root)?.child(REPO)
     }
 
-    /// Removes everything that is this workspace's. Half of it is never found under its name, unless something
-    /// cannot be removed at all, or not within the limit: that stays, and a repeated delete tries again.
+    /// Removes everything of this workspace. Renames first, so that a partly removed directory never has the
+    /// workspace's name. What cannot be removed within the limit is moved back for a repeated delete.
     pub(crate) fn remove(&self, limit: Duration) -> Result<(), LocalError> {
         if !self.is_claimed() {
             return Ok(());
@@ -114,7 +114,7 @@ impl Place {
             point("place.moved");
             let removed = remove_tree(&gone, within(limit));
             if removed.is_err() {
-                // What does not come back is swept up by the next start of the server.
+                // The next start of the server removes what cannot be moved back.
                 let _back = std::fs::rename(&gone, &self.root);
             }
             removed.map_err(LocalError::directory(&self.root))?;
@@ -122,7 +122,7 @@ impl Place {
         self.disclaim()
     }
 
-    /// Keeps the files under a name that no workspace can have; none where there are no files.
+    /// Keeps the files under a name that no workspace can have; none without files.
     pub(crate) fn leave_behind(&self) -> Result<Option<PathBuf>, LocalError> {
         let name = self.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let short: String = self.id.simple().to_string().chars().take(8).collect();
@@ -148,7 +148,7 @@ impl Place {
         Directory::open(parent)?.own_child(name)?.make_child(FLEET)
     }
 
-    /// False where a crash had let it be moved already.
+    /// False if it was already moved before a crash.
     fn moved_to(&self, path: &Path) -> Result<bool, LocalError> {
         match std::fs::rename(&self.root, path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -161,8 +161,7 @@ impl Place {
     }
 }
 
-/// Claims the directories that an earlier layout had made: of a workspace that had started once the record tells
-/// whose they are, of any other the file that it had begun with.
+/// Claims directories of an earlier layout: for a started workspace by its record, for others by their owner file.
 pub(crate) fn adopt(layout: &Layout, workspaces: &[Workspace]) -> Result<(), LocalError> {
     for workspace in workspaces.iter().filter(|workspace| !workspace.is_deleted) {
         let place = Place::new(layout, workspace);
@@ -179,7 +178,7 @@ fn is_earlier(place: &Place) -> bool {
     owner.is_ok_and(|owner| owner.bytes.trim_ascii() == place.id.to_string().as_bytes())
 }
 
-/// Removes what a crash left half made or half removed; what cannot be removed keeps no server from starting.
+/// Removes leftovers of a crash; a failure does not keep the server from starting.
 pub(crate) fn sweep(layout: &Layout) -> Result<(), LocalError> {
     let workspaces = layout.workspaces();
     let entries = std::fs::read_dir(&workspaces).map_err(LocalError::directory(&workspaces))?;
@@ -224,7 +223,7 @@ mod tests {
     use super::*;
     use crate::local::record::TemplateName;
 
-    /// Root may write anywhere: this thread no longer may.
+    /// Root may write anywhere, so this thread gives that right up.
     fn become_plain() {
         let mut sets = capabilities(None).unwrap();
         sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER;

@@ -1,7 +1,6 @@
-//! Fetches the head of the pull request that an agent is to work on, from the repository's own remote alone.
+//! Fetches the head of the pull request that an agent works on, from the repository's own remotes only.
 //!
-//! The address comes from a caller, so that git is never given it. It only selects one of the remotes that the
-//! repository has anyway.
+//! The address comes from a caller and is never passed to git; it only selects one of the repository's remotes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::git::quiet::Reach;
 use crate::local::LocalError;
 use crate::local::parameters::value_of;
 
-/// A remote that takes longer does not hold the agent up.
+/// A slower remote does not delay the agent's start.
 const LIMIT: Duration = Duration::from_secs(60);
 const FETCH: [&str; 8] = [
     "fetch",
@@ -36,15 +35,15 @@ pub(super) struct Remote {
     pub(super) url: String,
 }
 
-/// What an agent starts from in place of the base, and what is said about it.
+/// The commit that an agent starts from instead of the base, and a note about it.
 #[derive(Default)]
 pub(super) struct Offered {
     pub(super) head: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
-/// The head of the pull request that was asked for, if a remote of the repository in `directory` offers it. The commit
-/// is held by a ref of ours until `release`.
+/// The head of the requested pull request, if a remote of the repository in `directory` offers it. A ref of ours
+/// holds the commit until `release`.
 pub(super) async fn offered(
     work: &Work,
     visible: &[&Path],
@@ -65,7 +64,7 @@ pub(super) async fn offered(
     })
 }
 
-/// The commit has a branch by now, or is not wanted any more.
+/// Drops that ref: the commit has a branch now, or is no longer needed.
 pub(super) async fn release(work: &Work, git: &Git, directory: &Path) {
     if address(work).is_some() {
         let held = Branch::of(&work.workspace).pulled();
@@ -109,7 +108,7 @@ async fn fetched(
     match answer {
         Ok(Some(commit)) if is_object_id(&commit) => Ok((request.number, commit)),
         Ok(_) => Err(format!("remote '{remote}' does not offer {head}")),
-        // What git says may hold what signs in at the remote.
+        // Git's message may contain the remote's login.
         Err(_) => Err(format!("git could not fetch {head} from remote '{remote}'")),
     }
 }

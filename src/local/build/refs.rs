@@ -1,4 +1,4 @@
-//! Changes refs of the caller's repository, all of them or none, past locks that a killed git has left behind.
+//! Changes refs of the caller's repository atomically; removes locks that a killed git has left.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,18 +11,18 @@ use crate::git::lock::Lock;
 use crate::local::LocalError;
 use crate::process::runs_in;
 
-/// Git holds the lock of a ref for milliseconds. One that stays the same for this long has no owner.
+/// Git holds the lock of a ref for milliseconds. A lock that is unchanged for this long has no owner.
 const STALE: Duration = Duration::from_secs(3);
-/// Refs that other processes keep locked are given up after this long.
+/// Time limit for waiting on locks held by other processes.
 const LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
-/// Git holds the lock of all packed refs while it writes them anew, and the file shows nothing of that. One that is older
-/// than this, without a git at work in the repository, has no owner.
+/// Git locks all packed refs while it rewrites them, without visible progress. A lock older than this has no owner,
+/// unless a git process is at work in the repository.
 const STALE_PACKED: Duration = Duration::from_secs(60);
 /// Only locks of refs that this server writes are removed.
 const OURS: [&str; 2] = ["refs/fleet/", "refs/heads/fleet/"];
 
-/// Gives git these lines for `update-ref --stdin`. `options` come before the command.
+/// Runs `update-ref --stdin` with these lines. `options` precede the command.
 pub(crate) async fn change(
     git: &Git,
     directory: &Path,
@@ -48,7 +48,7 @@ pub(crate) async fn change(
     }
 }
 
-/// Removes locks of these refs that have no owner, for a command that takes the locks itself.
+/// Removes ownerless locks of these refs, for a command that takes the locks itself.
 pub(super) async fn free(git: &Git, directory: &Path, names: &[&str]) -> Result<(), LocalError> {
     let paths = lock_paths(git, directory, &[], names).await?;
     free_until(Instant::now() + LIMIT, paths).await
@@ -58,7 +58,7 @@ fn is_locked(error: &LocalError) -> bool {
     matches!(error, LocalError::GitRefused { output, .. } if output.contains(".lock': File exists"))
 }
 
-/// Where git puts the locks of those refs that are ours.
+/// The lock files of those refs that are ours.
 async fn lock_paths(
     git: &Git,
     directory: &Path,
@@ -81,7 +81,7 @@ async fn free_packed(path: PathBuf) -> Result<(), LocalError> {
     let freeing = move || {
         let since = SystemTime::now() - STALE_PACKED;
         let git_directory = path.parent().unwrap_or(Path::new("/")).to_owned();
-        // People work in the directory above it.
+        // People work in the parent directory.
         let repository = git_directory.parent().unwrap_or(&git_directory);
         let lock = Lock::at(path).filter(|lock| lock.is_before(since));
         if lock.is_some() && !runs_in("git", &[repository]).unwrap_or(true) {
@@ -92,7 +92,7 @@ async fn free_packed(path: PathBuf) -> Result<(), LocalError> {
     blocking(freeing).await
 }
 
-/// Returns when none is there any more, or at the deadline.
+/// Returns once all locks are gone, or at the deadline.
 async fn free_until(deadline: Instant, paths: Vec<PathBuf>) -> Result<(), LocalError> {
     let (mut since, mut known) = (Instant::now(), found(&paths).await?);
     while !known.is_empty() && Instant::now() < deadline {

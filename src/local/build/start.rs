@@ -1,4 +1,4 @@
-//! A start build: the repository, the files for the agent, its process, and the wait until that answers.
+//! Runs a start build: the repository, the agent's files, its process, and the wait until it answers.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -25,13 +25,13 @@ use crate::local::template::Template;
 use crate::local::{LocalError, probe, socket, token};
 use crate::process::{ProcessId, ProcessSpec, Spawned, exited, is_alive, spawn};
 
-/// How much of the end of the process's output tells why it ended.
+/// How much of the process's last output an error shows.
 const LAST_OUTPUT: usize = 2_000;
 
-/// Each start has a log of its own; agents of an earlier version appended to one.
+/// Each start has its own log; earlier versions appended to one file.
 const LOG_START: u64 = 0;
 
-/// The server starts an agent again by itself so many times within a while.
+/// Limit on automatic restarts of an agent within the respawn window.
 const MOST_RESPAWNS: usize = 3;
 
 pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
@@ -43,7 +43,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     }
     work.deployment.enclosure.check().await?;
     let template = version(work)?;
-    // What an agent that is gone, or a start without a stop, has left running.
+    // Ends what a lost agent, or a start without a stop, has left running.
     work.step("Ending processes", work.end_processes()).await?;
     let made = match &work.workspace.checkout {
         Checkout::None => checkout::make(work, &template).await?,
@@ -54,7 +54,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
         },
     };
     let directory = checkout::directory(work, &made.checkout);
-    // Never a directory of the caller's, which an agent that works there can turn into a way to somewhere else.
+    // Never a directory of the caller's: an agent that works there can replace it by a link.
     let visible = vec![work.place.root.clone()];
     brief(work).await?;
     let engine = template.variant(&work.build.values).engine.clone();
@@ -65,7 +65,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     bring_up(work, &launch).await
 }
 
-/// A process that something else kills before it answers says nothing about the agent, so another one is started.
+/// Starts another process if one is killed from outside before it answers: that tells nothing about the agent.
 async fn bring_up(work: &Work, launch: &Launch) -> Result<(), LocalError> {
     let mut n_killed = 0;
     loop {
@@ -78,7 +78,7 @@ async fn bring_up(work: &Work, launch: &Launch) -> Result<(), LocalError> {
     }
 }
 
-/// An agent that keeps ending would otherwise be started for ever, and its engine paid for.
+/// Bounds the restarts, and the engine's cost, of an agent that keeps exiting.
 fn check_respawns(work: &Work) -> Result<(), LocalError> {
     let n_respawns = work.workspace.n_respawns(Utc::now());
     if work.build.reason == Reason::Respawn && n_respawns > MOST_RESPAWNS {
@@ -87,16 +87,16 @@ fn check_respawns(work: &Work) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// The process that this build started before the server was killed: everything was made for it, and it may already
-/// be at work, so it is waited for and not replaced. One that reports to another port is of no use, and one that
-/// listens within its own reach is not trusted.
+/// The process that this build started before the server was killed. It may already be at work, so it is awaited
+/// and not replaced. A process that reports to another port is unusable, and a process whose socket agents can
+/// replace is not trusted.
 fn survivor(work: &Work) -> Option<(ProcessId, PathBuf)> {
     let agent = work.build.agent.as_ref().filter(|agent| agent.port == work.deployment.site.port())?;
     let process = agent.process.filter(|process| matches!(is_alive(process), Ok(true)))?;
     is_out_of_reach(&agent.socket).then(|| (process, agent.socket.clone()))
 }
 
-/// Writes the agent's files, and reads its first metadata.
+/// Writes the agent's files and reads its first metadata.
 async fn brief(work: &Work) -> Result<(), LocalError> {
     let briefing = Briefing {
         place: work.place.clone(),
@@ -107,7 +107,7 @@ async fn brief(work: &Work) -> Result<(), LocalError> {
     show_metadata(work).await
 }
 
-/// A client that sees the agent ready sees its first metadata too.
+/// Metadata is published before the agent is shown as ready.
 async fn show_metadata(work: &Work) -> Result<(), LocalError> {
     let place = work.place.clone();
     let metadata = blocking(move || Ok(agent_files::read_metadata(&place, &[]))).await?;
@@ -115,7 +115,7 @@ async fn show_metadata(work: &Work) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// The version of the build; a server that has started since knows only the one in force, and says so.
+/// The template version of the build; after a restart only the current version is known, which is logged.
 fn version(work: &Work) -> Result<Arc<Template>, LocalError> {
     let (workspace, id) = (&work.workspace, work.build.version_id);
     let version = work.deployment.version_of(workspace, id);
@@ -126,7 +126,7 @@ fn version(work: &Work) -> Result<Arc<Template>, LocalError> {
     Ok(version)
 }
 
-/// What a process is started with beyond the workspace itself.
+/// Inputs of a process start beyond the workspace itself.
 struct Launch {
     made: Made,
     directory: PathBuf,
@@ -136,7 +136,7 @@ struct Launch {
     port: u16,
 }
 
-/// The answer is kept so that the process is reaped when it ends under our eyes.
+/// The process handle is kept, so that the process is reaped when it exits.
 async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Spawned, LocalError> {
     let token = Uuid::new_v4().to_string();
     let options = &work.deployment.options;
@@ -164,13 +164,13 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Spawned, LocalError
 
 fn spawn_in(place: &Place, spec: &ProcessSpec) -> Result<Spawned, LocalError> {
     let log = agent_files::begin_log(&place.log()).map_err(LocalError::directory(place.log()))?;
-    // The process alone holds it from here on: with its end the socket refuses.
+    // The process alone holds the socket from here on: connections are refused once it ends.
     let listener = Stdio::from(OwnedFd::from(socket::listen(&place.socket())?));
     let failed = |source| LocalError::Runner { program: spec.program.clone(), source };
     spawn(spec, listener, log).map_err(failed)
 }
 
-/// What encloses the process and lets it work in its directory.
+/// The enclosing command, which also enters the working directory.
 async fn prefix(work: &Work, launch: &Launch) -> Result<Vec<OsString>, LocalError> {
     let (deployment, directory) = (Arc::clone(&work.deployment), launch.directory.clone());
     let (visible, read_only) = (launch.visible.clone(), launch.read_only.clone());
@@ -206,8 +206,8 @@ fn agent(launch: &Launch, socket: PathBuf, token: &str) -> Agent {
     }
 }
 
-/// The record comes first. A process that is not written down could not be found again by its token; and a checkout
-/// in which one has worked must not be made anew, since its journal tells what was begun.
+/// Recorded before the start: an unrecorded process could not be identified by its token, and a checkout in which a
+/// process has worked must not be made again, since its journal is in it.
 async fn record_agent(work: &Work, launch: &Launch, agent: Agent) -> Result<(), LocalError> {
     let amended = work.deployment.amend(work.workspace.id, |workspace| {
         let Made { checkout, base, notes } = &launch.made;
@@ -234,7 +234,7 @@ fn record_process(work: &Work, process: &ProcessId) {
     });
 }
 
-/// Waits until the agent answers; one that ends by itself before has said why in its log.
+/// Waits until the agent answers; an exit before that is reported with the end of its log.
 async fn answer_of(work: &Work, process: &mut Spawned) -> Result<(), LocalError> {
     if answers(&process.id, &work.place.socket()).await? {
         return Ok(());
@@ -247,7 +247,7 @@ async fn answer_of(work: &Work, process: &mut Spawned) -> Result<(), LocalError>
     Err(LocalError::RunnerEnded { output: blocking(move || Ok(last_output(&log))).await? })
 }
 
-/// Waits until the process answers; false when it ends before.
+/// Waits until the process answers; false if it exits first.
 async fn answers(process: &ProcessId, socket: &Path) -> Result<bool, LocalError> {
     tokio::select! {
         biased;

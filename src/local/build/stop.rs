@@ -1,4 +1,4 @@
-//! A stop build: every process of the workspace ends, its files stay.
+//! Runs a stop build: ends every process of the workspace and keeps its files.
 
 use super::work::Work;
 use crate::local::{LocalError, publish};

@@ -1,4 +1,4 @@
-//! One build from its slot to its end: steps that can be canceled, an outcome, and the cleaning up.
+//! Runs one build from its slot to its end: cancelable steps, the outcome, and the clean-up.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::local::writer::Saving;
 use crate::local::{Deployment, LocalError, clear, follow, prune};
 use crate::process::{EndLimits, end_tree};
 
-/// TERM, then KILL: together well within the ten seconds in which a stop has to be over. A runner needs half of the
-/// first to end an engine that resists, and writes down how that went.
+/// TERM, then KILL, well within the ten seconds for a stop. A runner needs half of the first to end a resisting
+/// engine and to record that.
 pub(crate) const END_LIMITS: EndLimits =
     EndLimits { term: std::time::Duration::from_secs(6), kill: std::time::Duration::from_secs(2) };
 
-/// A build under way, with the workspace as it was when the build began.
+/// A running build, with the workspace as it was when the build began.
 pub(super) struct Work {
     pub(super) deployment: Arc<Deployment>,
     pub(super) workspace: Workspace,
@@ -28,7 +28,7 @@ pub(super) struct Work {
     pub(super) place: Place,
     cancel: CancellationToken,
     deadline: Instant,
-    /// Held by what neither a cancel nor the deadline may leave half way.
+    /// Locked by sections that neither a cancel nor the deadline may interrupt.
     section: Mutex<()>,
 }
 
@@ -40,10 +40,10 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
         slot = deployment.slots.acquire() => slot.ok(),
     };
     if let Some((work, saving)) = Work::begin(&deployment, workspace, build, cancel) {
-        // First it is written down that the work has begun: a cancel after a crash then cleans up what it has made.
+        // The start of the work is recorded first, so that a cancel after a crash cleans up what it has made.
         let outcome = match (saving.done().await, work.build.transition) {
             (Ok(()), _) => work.carry_out().await,
-            // A stop may begin twice, and must be had on a full disk too.
+            // A stop is repeatable, and must also work on a full disk.
             (Err(_), Transition::Stop) => work.carry_out().await,
             (Err(error), Transition::Start | Transition::Delete) => Err(error),
         };
@@ -51,7 +51,7 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
         drop(slot);
         work.go_on().await;
     } else {
-        // A stop that was canceled before it began leaves an agent that nothing shows.
+        // A stop that was canceled while queued leaves an agent that the API does not show.
         clear::strays(&deployment).await;
     }
     deployment.adjust(|memory| memory.cancels.remove(&build));
@@ -70,8 +70,8 @@ impl Work {
         Self { deployment, workspace, build, place, cancel, deadline, section }
     }
 
-    /// None when the build was canceled before it began. One that a killed server left under way is repeated from its
-    /// beginning, and one that was being canceled is taken up to be cleaned up.
+    /// None if the build was canceled before it began. A build interrupted by a kill restarts from its beginning; a
+    /// build that was being canceled is cleaned up.
     fn begin(
         deployment: &Arc<Deployment>,
         workspace: Uuid,
@@ -100,7 +100,7 @@ impl Work {
         }
     }
 
-    /// A short step that is not begun after a cancel, and not left half way once it has begun.
+    /// A short step that is not begun after a cancel and not interrupted once it has begun.
     pub(super) async fn whole_step<T>(
         &self,
         stage: &str,
@@ -110,13 +110,13 @@ impl Work {
         act.await
     }
 
-    /// A short part of a step that is not left half way once it has begun.
+    /// A short part of a step that is not interrupted once it has begun.
     pub(super) async fn uncut<T>(&self, act: impl Future<Output = T>) -> T {
         let _held = self.section.lock().await;
         act.await
     }
 
-    /// One step: named in the log, ended by a cancel or by the build's deadline.
+    /// One step: logged by name, ended by a cancel or the build's deadline.
     pub(super) async fn step<T>(
         &self,
         stage: &str,
@@ -134,7 +134,7 @@ impl Work {
         }
     }
 
-    /// Waits for this, and then for the end of a section that has begun.
+    /// Waits for this future, and then for the end of a section that has begun.
     async fn outside_sections(&self, waiting: impl Future<Output = ()>) {
         waiting.await;
         drop(self.section.lock().await);
@@ -144,7 +144,7 @@ impl Work {
         self.amend_build(|build| build.log(level, stage, output));
     }
 
-    /// Changes the record of this build; nobody has to wait for the disk.
+    /// Changes the record of this build without waiting for the disk.
     pub(super) fn amend_build(&self, change: impl FnOnce(&mut Build)) {
         let amended = self.deployment.amend(self.workspace.id, |workspace| {
             if let Some(build) = workspace.build_mut(self.build.id) {
@@ -197,7 +197,7 @@ impl Work {
     }
 
     fn outcome_of(&self, error: &LocalError) -> Outcome {
-        // One that was being canceled when the server died is.
+        // A cancel from before a restart of the server still counts.
         if matches!(error, LocalError::Canceled) || matches!(self.build.job, Job::Canceling { .. }) {
             return Outcome::Canceled;
         }
@@ -215,8 +215,8 @@ impl Work {
         Outcome::Failed { error }
     }
 
-    /// After a build that did not come to its end no process is left, for nothing would show it; and after a
-    /// start no files either, unless an earlier one had made them.
+    /// After a failed build no process remains, since the API would not show it; after a failed start no files
+    /// either, unless an earlier start had made them.
     async fn clean_up(&self) {
         let ended = self.end_processes().await;
         let undone = if self.has_made_files() { self.undo().await } else { Ok(()) };
@@ -226,7 +226,7 @@ impl Work {
         }
     }
 
-    /// Whether the files of the workspace are this build's, as the record has it now.
+    /// Whether the current record says that this build made the workspace's files.
     fn has_made_files(&self) -> bool {
         self.build.transition == Transition::Start
             && self.deployment.read(|memory| {
@@ -237,7 +237,7 @@ impl Work {
             })
     }
 
-    /// It is written down first that there are no files: a server that dies meanwhile makes them anew.
+    /// Recorded before the removal: a server that dies meanwhile makes the files again.
     async fn undo(&self) -> Result<(), LocalError> {
         let forget = |workspace: &mut Workspace| {
             (workspace.checkout, workspace.base) = (Checkout::None, None);
@@ -250,7 +250,7 @@ impl Work {
         checkout::undo(self).await
     }
 
-    /// What follows by itself: the agent is followed, a stopped workspace starts again.
+    /// Starts the follow-up: supervision of the agent, or the start after a stop.
     async fn go_on(&self) {
         order(&self.deployment, self.workspace.id, follow_up).await;
         if self.build.transition == Transition::Start {

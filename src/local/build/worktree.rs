@@ -1,6 +1,6 @@
-//! Forgets the worktree of a workspace that was made when agents still shared their caller's repository.
+//! Removes the git worktree of a workspace that an earlier version made in its caller's repository.
 //!
-//! `git worktree prune` is never asked: behind the walls the worktrees of other agents look as if they were gone.
+//! Never uses `git worktree prune`: inside the enclosure the worktrees of other agents look deleted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use super::work::Work;
 use crate::git::quiet::Reach;
 use crate::local::LocalError;
 
-/// Forgets the worktree of this workspace, whose directory is gone, and one that had its branch in a directory
-/// that is gone too.
+/// Forgets the worktree of this workspace, whose directory is removed, and another one that has its branch checked
+/// out in a removed directory.
 pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
     let git = Git::of(work, &[], Reach::Local);
     let listing = git.run(of, &["worktree", "list", "--porcelain"], "list the worktrees").await?;
@@ -24,7 +24,7 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
         if is_there(&entry.path).await? {
             continue;
         }
-        // Once for the missing directory, once for the lock.
+        // The first `--force` is for the missing directory, the second for the lock.
         let arguments = ["worktree", "remove", "--force", "--force", "--end-of-options"].map(OsString::from);
         let arguments = [arguments.as_slice(), &[entry.path.into()]].concat();
         git.run(of, &arguments, "forget the worktree").await?;
@@ -32,13 +32,13 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// Agents of that time could write any path there.
+/// Agents of those versions could write any path there.
 async fn is_there(path: &Path) -> Result<bool, LocalError> {
     let asked = path.to_owned();
     answered(path, move || Ok(asked.symlink_metadata().is_ok())).await
 }
 
-/// As git writes it down: without symbolic links on the way.
+/// As git records it: with symbolic links resolved.
 fn own_path(work: &Work) -> PathBuf {
     let root = &work.place.root;
     let folder = root.parent().and_then(|parent| parent.canonicalize().ok());

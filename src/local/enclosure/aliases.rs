@@ -11,7 +11,7 @@ use super::hidden::{Place, open_path};
 
 const MOVED: &str = "it was moved in this moment; try again";
 
-/// The mounts of this namespace.
+/// The mounts of this mount namespace.
 #[derive(Debug)]
 pub(super) struct Mounts(Vec<Mount>);
 
@@ -19,11 +19,11 @@ pub(super) struct Mounts(Vec<Mount>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     id: u64,
-    /// Major and minor number of the file system. Subvolumes have others of their own, which `stat` shows.
+    /// Major and minor number of the file system. `stat` shows other numbers for subvolumes.
     device: Vec<u8>,
-    /// The directory of the file system that is mounted.
+    /// The mounted directory of the file system.
     root: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     point: PathBuf,
 }
 
@@ -45,8 +45,8 @@ impl Mounts {
         Self(text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
     }
 
-    /// The paths beside this one that lead to the directory, to something in it or to what is mounted in it. What is
-    /// kept stays visible; a path that leads elsewhere, or that this user cannot follow, is none.
+    /// Other paths that lead to the directory, into it or to what is mounted in it. Kept directories stay visible;
+    /// paths that lead elsewhere, or that this user cannot follow, are excluded.
     pub(super) fn aliases(&self, path: &Path, keep: &[PathBuf]) -> io::Result<Vec<Place>> {
         let mut found: Vec<Place> = Vec::new();
         for tree in self.trees(path, keep)? {
@@ -61,7 +61,7 @@ impl Mounts {
         Ok(found)
     }
 
-    /// The directory itself, and the file systems that are mounted below it.
+    /// The directory itself, and the file systems mounted below it.
     fn trees<'a>(&'a self, path: &'a Path, keep: &[PathBuf]) -> io::Result<Vec<Tree<'a>>> {
         let Some(own) = self.tree(path)? else { return Ok(Vec::new()) };
         let is_below = |point: &Path| point != path && point.starts_with(path) && !is_in(point, keep);
@@ -82,14 +82,14 @@ impl Mounts {
         Ok(Some(Tree { device: &mount.device, inner: joined(&mount.root, rest), path, place }))
     }
 
-    /// What is seen at this path; nothing if that is another mount than this one.
+    /// What this path shows; none if it belongs to another mount.
     fn visit(&self, mount: &Mount, alias: &Path, tree: &Tree<'_>) -> io::Result<Option<Place>> {
         let Some(open) = open_visible(alias)?.filter(|open| mount_of(open).is_ok_and(|id| id == mount.id))
         else {
             return Ok(None);
         };
         let place = Place::of(&open).ok_or_else(|| io::Error::other(MOVED))?;
-        // A mount of something below the directory is another one.
+        // Something below the directory may be mounted there.
         let is_same = (place.device, place.inode) == (tree.place.device, tree.place.inode);
         if is_same || mount.root != tree.inner && mount.root.starts_with(&tree.inner) {
             return Ok(Some(place));
@@ -108,7 +108,7 @@ impl Mount {
 }
 
 impl Tree<'_> {
-    /// Where this mount shows the tree, or the part of it that it has. What is kept may be seen there too.
+    /// The path under which this mount shows the tree or a part of it. Kept directories may be visible there.
     fn seen_through(&self, mount: &Mount, keep: &[PathBuf]) -> Option<PathBuf> {
         if mount.device != self.device {
             return None;
@@ -123,8 +123,8 @@ impl Tree<'_> {
     }
 }
 
-/// What lies in a hidden directory is hidden with it, except below what is kept. A path to the directory is none of its
-/// aliases.
+/// A path in a hidden directory is hidden with it, except below kept directories, and a path to the directory is no
+/// alias.
 fn is_apart(alias: &Path, path: &Path, keep: &[PathBuf]) -> bool {
     !path.starts_with(alias) && (!alias.starts_with(path) || is_in(alias, keep))
 }
@@ -133,7 +133,7 @@ fn is_in(path: &Path, directories: &[PathBuf]) -> bool {
     directories.iter().any(|directory| path.starts_with(directory))
 }
 
-/// Without the slash that joining nothing adds.
+/// Avoids the trailing slash of joining an empty path.
 fn joined(path: &Path, rest: &Path) -> PathBuf {
     path.join(rest).components().collect()
 }
@@ -153,7 +153,7 @@ fn mount_of(open: &File) -> io::Result<u64> {
     id.ok_or_else(|| io::Error::other("its mount is not known"))
 }
 
-/// The kernel writes white space and backslashes as three octal digits.
+/// The kernel escapes white space and backslashes as three octal digits.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,4 +1,4 @@
-//! Goes behind the walls and starts the command there: what the hidden command of our program does.
+//! Sets up the enclosure and starts the command in it: the implementation of the hidden `enclose` command.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,42 +15,42 @@ use super::hidden::Place;
 use super::users::Users;
 use super::{Encloser, Terminals, join, leader, mounts, outer, rights};
 
-/// Standard input, output and error are the command's.
+/// Standard input, output and error belong to the command.
 const LAST_STANDARD: RawFd = 2;
 
-/// What to hide from whom.
+/// A request to run a command enclosed.
 #[derive(Debug, Clone)]
 pub struct Order {
     pub hide: Vec<Place>,
-    /// Directories below the hidden ones that stay.
+    /// Directories below the hidden ones that stay visible.
     pub keep: Vec<PathBuf>,
-    /// What the command may read and not change.
+    /// Paths that the command may read and not change.
     pub read_only: Vec<PathBuf>,
-    /// Names that must go on to mean the same: no link and no directory on the way can be replaced.
+    /// Paths whose meaning must not change: no link and no directory on the way can be replaced.
     pub pin: Vec<PathBuf>,
     pub terminals: Terminals,
     pub processes: Processes,
-    /// Where the command works; without one, where this process was started.
+    /// The command's working directory; by default that of this process.
     pub directory: Option<PathBuf>,
-    /// Nothing: the walls are put up for a try, and taken down by our end.
+    /// Empty for a probe: the enclosure is set up, and ends with this process.
     pub command: Vec<OsString>,
 }
 
 /// Which processes the command sees, can signal and leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processes {
-    /// Those of the machine, and nothing is hidden: only the directory is entered.
+    /// Those of the machine, without hiding anything: only the directory is entered.
     Unenclosed,
     /// Those of the machine. The command replaces this process.
     Shared,
-    /// Only those that it starts, in a PID namespace that ends with it or with this process.
+    /// Only its descendants, in a PID namespace that ends with the command or with this process.
     Own,
-    /// Those of a workspace that runs, in whose namespaces the command takes over the terminal.
+    /// Those of a running workspace, in whose namespaces the command takes over the terminal.
     Of(Encloser),
 }
 
-/// Runs the command and returns its exit code, if it does not replace this process. Must be called before any thread
-/// is started: the kernel gives new users to a process of one thread only.
+/// Runs the command and returns its exit code, unless it replaces this process. Must be called before any thread is
+/// started: the kernel creates user namespaces for single-threaded processes only.
 pub fn enter(order: &Order) -> Result<u8, EncloseError> {
     close_inherited().map_err(EncloseError::Descriptors)?;
     let directory = match &order.directory {
@@ -78,7 +78,7 @@ pub fn enter(order: &Order) -> Result<u8, EncloseError> {
         Processes::Of(encloser) => {
             rights::forbid_tracing().map_err(EncloseError::Rights)?;
             join::enter(encloser).map_err(|source| EncloseError::Join { pid: encloser.pid, source })?;
-            // Our child is among the workspace's processes before it becomes the command.
+            // Our child belongs to the workspace's processes before it becomes the command.
             rights::give_up_mounting().map_err(EncloseError::Rights)?;
             work_in(directory)?;
             outer::run_leader(&order.command)
@@ -103,8 +103,8 @@ fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
     for path in &order.read_only {
         mounts::protect(path).map_err(|source| EncloseError::Protect { path: path.clone(), source })?;
     }
-    // Last, so that each of these recursive mounts has what hides and protects in it. A command that leaves its mounts
-    // behind can rename the directories below them; whichever mount it then finds them in, they are hidden there.
+    // Last, so that each of these recursive mounts contains the hidden and read-only mounts. A command that
+    // detaches its mounts can rename directories below them; they stay hidden in every mount that it can reach.
     for path in names_above(order) {
         mounts::pin(path).map_err(|source| EncloseError::Pin { path: path.to_owned(), source })?;
     }
@@ -114,8 +114,8 @@ fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
     }
 }
 
-/// What is hidden or read-only under one path is so under every other one that another mount gives it, innermost first:
-/// what was hidden already could not be found any more.
+/// Hides or protects each path under all its aliases as well. Innermost first, since a hidden path can no longer be
+/// resolved.
 fn with_aliases(order: &Order) -> Result<Order, EncloseError> {
     let mounts = Mounts::read().map_err(EncloseError::Namespaces)?;
     let mut order = order.clone();
@@ -134,19 +134,19 @@ fn with_aliases(order: &Order) -> Result<Order, EncloseError> {
     Ok(order)
 }
 
-/// The directories above the hidden and the read-only places, and the links on the way there, outermost first. A command
-/// that could replace one of them could put a tree of its own in the place of what the server and its operator use.
+/// The directories above hidden and read-only paths, and the links on the way, outermost first. A command that
+/// could replace one of them could present its own tree to the server and its operator.
 fn names_above(order: &Order) -> BTreeSet<&Path> {
     let hidden = order.hide.iter().map(|place| place.path.as_path());
     let places: Vec<&Path> = hidden.chain(order.read_only.iter().map(PathBuf::as_path)).collect();
-    // Below a place the command can rename nothing.
+    // The command can rename nothing below a hidden or read-only directory.
     let is_within = |path: &Path| places.iter().any(|place| path.starts_with(place));
     let above = places.iter().flat_map(|place| place.ancestors().skip(1));
     let named = order.pin.iter().flat_map(|path| path.ancestors());
     above.chain(named).filter(|path| path.parent().is_some() && !is_within(path)).collect()
 }
 
-/// Entered behind the walls: the directory we came with leads, step by step upwards, past what hides the rest.
+/// Entered inside the enclosure: the inherited directory would lead upwards past the mounts that hide the rest.
 fn work_in(directory: PathBuf) -> Result<(), EncloseError> {
     std::env::set_current_dir(&directory)
         .map_err(|source| EncloseError::Directory { path: directory, source })
@@ -157,13 +157,13 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(flags)?)
 }
 
-/// The server's parent may have left files and sockets open that the command must not have.
+/// The server's parent may have left files and sockets open, which the command must not inherit.
 fn close_inherited() -> io::Result<()> {
     let names = fs::read_dir("/proc/self/fd")?.map(|entry| Ok(entry?.file_name()));
     let names: Vec<OsString> = names.collect::<io::Result<_>>()?;
     let open = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
     for descriptor in open.filter(|descriptor| *descriptor > LAST_STANDARD) {
-        // Only that of the listing itself is gone already.
+        // Fails only for the descriptor of the listing itself, which is already closed.
         let _gone = nix::unistd::close(descriptor);
     }
     Ok(())

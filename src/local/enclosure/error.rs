@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// The exit code for what may work a moment later, as in `sysexits.h`.
+/// The exit code for failures that a retry may cure, as in `sysexits.h`.
 pub(super) const TRY_AGAIN: u8 = 75;
 
 #[derive(Debug, Error)]
@@ -66,7 +66,7 @@ pub enum EncloseError {
 }
 
 impl EncloseError {
-    /// As shells tell a command that is missing from one that fails.
+    /// A missing command differs from a failing one, as in shells.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
@@ -93,7 +93,7 @@ impl EncloseError {
         }
     }
 
-    /// Whether the machine ran out of something, which may be there again a moment later.
+    /// Whether the machine lacked a resource that may be available again soon.
     fn is_transient(&self) -> bool {
         let cause = std::error::Error::source(self).and_then(|cause| cause.downcast_ref::<io::Error>());
         let scarce = [Errno::NOSPC, Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::USERS];

@@ -1,4 +1,4 @@
-//! The directories that no workspace may see. Each is held open, so that it is found wherever an agent moves it.
+//! The directories that no workspace may see. Each is held open, so that it is found after a rename.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// A directory to be hidden, as the settings name it.
+/// A directory to hide, as the settings name it.
 #[derive(Debug)]
 pub(super) struct Hidden {
     name: PathBuf,
-    /// The name without links, as it was at the start.
+    /// The name without links, as of the start.
     true_name: PathBuf,
     /// The directory that was there at the start.
     open: Option<File>,
 }
 
-/// Where a hidden directory lies now, and which one it is.
+/// The current path of a directory and its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub path: PathBuf,
@@ -35,7 +35,7 @@ impl Hidden {
         Self { name, true_name, open }
     }
 
-    /// Where the directory of the start lies now, and what has taken its name since.
+    /// The current location of the opened directory, and the directory that now has its name.
     pub(super) fn places(&self) -> Vec<Place> {
         let moved = self.open.as_ref().and_then(Place::of);
         let named = self.name.canonicalize().ok().and_then(|path| Place::of(&open_directory(&path).ok()?));
@@ -44,12 +44,12 @@ impl Hidden {
         places
     }
 
-    /// The name from the root on, with the links that are in it.
+    /// The absolute name, with its links.
     pub(super) fn full_name(&self) -> Option<PathBuf> {
         std::path::absolute(&self.name).ok()
     }
 
-    /// Where something below it lies now; none if it lies elsewhere.
+    /// The current path of something below it; none if it lies elsewhere.
     pub(super) fn below(&self, path: &Path) -> Option<PathBuf> {
         let names = [&self.name, &self.true_name];
         let rest = names.into_iter().find_map(|name| path.strip_prefix(name).ok())?;
@@ -58,14 +58,14 @@ impl Hidden {
 }
 
 impl Place {
-    /// None for a directory that was removed.
+    /// None for a removed directory.
     pub(super) fn of(open: &File) -> Option<Self> {
         let found = open.metadata().ok().filter(|found| found.nlink() > 0)?;
         let path = fs::read_link(link_to(open)).ok()?;
         Some(Self { path, device: found.dev(), inode: found.ino() })
     }
 
-    /// Whether this metadata is that of exactly this directory, by whatever path it was found.
+    /// Whether this metadata is of exactly this directory, independent of the path.
     pub(super) fn is(&self, found: &Metadata) -> bool {
         (found.dev(), found.ino()) == (self.device, self.inode)
     }
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// A path that leads to exactly this open file.
+/// A path that resolves to exactly this open file.
 pub(super) fn link_to(open: &File) -> String {
     format!("/proc/self/fd/{}", open.as_raw_fd())
 }
@@ -104,7 +104,7 @@ fn open_directory(path: &Path) -> io::Result<File> {
     open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW)
 }
 
-/// Opens whatever is there, only to tell what it is.
+/// Opens anything, only to identify it.
 pub(super) fn open_path(path: &Path) -> io::Result<File> {
     open(path, OFlags::PATH | OFlags::NOFOLLOW)
 }

@@ -1,7 +1,7 @@
-//! The first process of a PID namespace: starts the command, collects what ends, and takes the rest along at its end.
+//! The init of a PID namespace: starts the command, reaps processes, and ends the rest when the command ends.
 //!
-//! The kernel kills every process of the namespace with it, whatever session, parent or environment a process has
-//! given itself. Processes inside cannot kill it; the process that started it takes it along when it dies.
+//! When init ends, the kernel kills every process of the namespace, independent of session, parent or environment.
+//! Processes inside cannot kill init; it dies with the process that started it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,12 +25,12 @@ use super::outer::{exit_code, let_go_of_input};
 use super::{mounts, rights};
 use crate::process::is_alone;
 
-/// How long the other processes have to end after the command has.
+/// How long the other processes may take to end after the command.
 const GRACE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Runs the command as the first process of a namespace; returns its exit code. The descriptor is the pipe by which we
-/// know that the process outside lives.
+/// Runs the command as the init of a namespace; returns its exit code. The descriptor is the pipe that closes when
+/// the process outside dies.
 pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
     follow_parent(tether).map_err(EncloseError::Supervise)?;
     mounts::own_processes().map_err(EncloseError::Processes)?;
@@ -47,8 +47,7 @@ pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
     code.map_err(EncloseError::Supervise)
 }
 
-/// Dies with the process outside, also when that is killed. The pipe tells whether it died before the
-/// death signal was set.
+/// Requests a signal for the death of the process outside. The pipe tells whether it died before that request.
 fn follow_parent(tether: RawFd) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -77,10 +76,9 @@ async fn outlive(main: Pid) -> io::Result<u8> {
         }
     };
     let deadline = Instant::now() + GRACE;
-    // All processes of a workspace that is being stopped are asked together with us; a second request makes some drop
-    // everything.
+    // All processes of a stopping workspace are signaled together with us; some abort on a second signal.
     if !is_asked {
-        // An error means that no process is left to ask.
+        // An error means that no process is left to signal.
         let _alone = kill_process_group(Pid::INIT, Signal::TERM);
     }
     while Instant::now() < deadline && !is_alone()? {
@@ -90,7 +88,7 @@ async fn outlive(main: Pid) -> io::Result<u8> {
     Ok(code)
 }
 
-/// Collects all that ended; tells the exit code of the command if it is among them.
+/// Reaps all exited children; returns the exit code of the command if it is among them.
 fn collect(main: Pid) -> io::Result<Option<u8>> {
     let mut code = None;
     loop {

@@ -1,4 +1,4 @@
-//! Finds the namespaces of a workspace that runs, and enters them one by one.
+//! Finds the namespaces of a running workspace and enters them.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,8 +10,8 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::process::{ProcessId, start_time};
 
-/// The process that made a workspace's namespaces and waits for the end of its init: by pid and start time, so that
-/// a pid that came round again is not mistaken for it.
+/// The process that made a workspace's namespaces and waits for their init. Pid and start time together identify
+/// it, since pids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encloser {
     pub pid: u32,
@@ -20,8 +20,8 @@ pub struct Encloser {
 }
 
 impl Encloser {
-    /// The process of a workspace agent, if it has put the agent into a PID namespace. One that is gone counts as such:
-    /// joining it fails and says so.
+    /// The process of a workspace agent, if the agent has its own PID namespace. A dead process is returned too:
+    /// joining it then fails with an error.
     pub(super) fn of(process: &ProcessId) -> Option<Self> {
         let link = |path: String| fs::read_link(path).ok();
         let children = link(format!("/proc/{}/ns/pid_for_children", process.pid));
@@ -47,10 +47,10 @@ impl FromStr for Encloser {
     }
 }
 
-/// Enters the namespaces of a workspace. Among its processes are only children that are started from now on.
+/// Enters the namespaces of a workspace. Only children that are started afterwards are in its PID namespace.
 pub(super) fn enter(encloser: Encloser) -> io::Result<()> {
     let process = open(encloser)?;
-    // The users come first: they give the right to enter the others.
+    // The user namespace comes first: it grants the right to enter the others.
     let links = [
         ("ns/user", LinkNameSpaceType::User),
         ("ns/mnt", LinkNameSpaceType::Mount),
@@ -65,7 +65,7 @@ pub(super) fn enter(encloser: Encloser) -> io::Result<()> {
     Ok(())
 }
 
-/// The directory of exactly this process: it leads to no other, even if the pid is used again.
+/// The `/proc` directory of exactly this process; it stays valid if the pid is reused.
 fn open(encloser: Encloser) -> io::Result<File> {
     let process = File::open(format!("/proc/{}", encloser.pid))?;
     let mut stat = String::new();

@@ -1,4 +1,4 @@
-//! Becomes the command, as the leader of a session on a terminal where it has one.
+//! Replaces this process by the command, as session leader if it has a terminal.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,14 +9,14 @@ use rustix::process::{Signal, ioctl_tiocsctty, set_parent_process_death_signal, 
 
 use super::error::EncloseError;
 
-/// Becomes the command that leads a session on the terminal that is our standard input. It ends with the process
-/// outside that waits for it.
+/// Replaces this process by the command, which leads a session on the terminal at standard input. It ends with the
+/// process outside that waits for it.
 pub fn lead_terminal(command: &[OsString]) -> Result<u8, EncloseError> {
     take_terminal().map_err(EncloseError::Terminal)?;
     become_command(command)
 }
 
-/// Returns only why the program could not start, or that there is none.
+/// Returns only if the program could not start, or if there is none.
 pub(super) fn become_command(command: &[OsString]) -> Result<u8, EncloseError> {
     let Some((program, arguments)) = command.split_first() else { return Ok(0) };
     let source = Command::new(program).args(arguments).exec();

@@ -1,16 +1,17 @@
 //! Encloses the processes of a workspace, so that they see nothing of the fleet's data but their own part.
 //!
-//! Agents run as the operator's user and keep that user's home, or their logged-in tools would not work. What
-//! they must not have is the fleet itself: the operator's token, the Coder's token, other workspaces, the memory
-//! of the server and of other agents. So everything in a workspace starts through our own program, which takes
-//! namespaces of its own and hides the data directory and a store elsewhere there.
+//! Agents run as the operator's user and keep that user's home, which their logged-in tools need. They must not
+//! read the fleet's own data: the operator's token, the Coder token, other workspaces, the memory of the server and
+//! of other agents. So everything in a workspace starts through our own program, which creates namespaces and hides
+//! the data directory and the store in them.
 //!
-//! Each start of a workspace has a PID namespace. The process that the server knows stays outside of it and waits for
-//! the first process inside (`init`), which runs the agent. Commands in terminals join its namespaces. When the agent,
-//! the init or the process outside ends, the kernel ends all that is inside.
+//! Each start of a workspace has a PID namespace. The process that the server knows stays outside and waits for the
+//! first process inside (`init`), which runs the agent. Commands in terminals join these namespaces. When the
+//! agent, the init or the process outside ends, the kernel ends everything inside.
 //!
-//! It keeps agents from reading, by accident or by injected words. It is no sandbox: whatever runs commands for
-//! this user elsewhere (a container daemon, a session's service manager, ssh to this machine) is still there.
+//! The enclosure protects against accidental reads and prompt injection. It is no sandbox: services that run
+//! commands for this user elsewhere (a container daemon, the user's service manager, ssh to this machine) stay
+//! reachable.
 
 mod aliases;
 mod enter;
@@ -52,16 +53,16 @@ use crate::process::ProcessId;
 /// The hidden command of our program.
 const COMMAND: &str = "enclose";
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
-/// A machine that is short of something for a moment is asked so many times.
+/// How often a probe is repeated if the machine lacks a resource.
 const PROBES: u32 = 3;
 const PROBE_PAUSE: Duration = Duration::from_millis(500);
 
-/// Walls around workspaces, if this machine lets us have them.
+/// The enclosure of workspaces, as far as this machine supports it.
 #[derive(Debug)]
 pub(crate) struct Enclosure {
     program: PathBuf,
     hidden: Vec<Hidden>,
-    /// Nothing is started with less.
+    /// The lowest level that processes are started with.
     pub(crate) level: Level,
     pub(crate) isolation: Isolation,
 }
@@ -80,42 +81,42 @@ pub(crate) enum Level {
 #[derive(Debug)]
 struct Failure {
     reason: String,
-    /// It may work a moment later.
+    /// A retry may succeed.
     is_transient: bool,
 }
 
-/// What an enclosed process may do with which directories.
+/// The access of an enclosed process to directories.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sight<'a> {
-    /// Seen though they lie below hidden ones.
+    /// Visible although they lie below hidden directories.
     pub(crate) visible: &'a [PathBuf],
-    /// Seen and not changed.
+    /// Readable and not writable.
     pub(crate) read_only: &'a [PathBuf],
-    /// Where the command works. The server itself never enters it: an agent may have put a link there that leads to a
-    /// mount which never answers.
+    /// The working directory of the command. The server itself never enters it: an agent may have put a link there
+    /// that leads to an unresponsive mount.
     pub(crate) directory: Option<&'a Path>,
 }
 
 /// Which terminals a process may open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminals {
-    /// Only its own: nobody else's input can be read or forged.
+    /// Only its own, so that the input of others can be neither read nor forged.
     Own,
-    /// Those of the machine, for people's shells, in which programs ask for the name of their terminal.
+    /// Those of the machine: in people's shells, programs ask for the name of their terminal.
     Shared,
 }
 
-/// What stands before a command so that it runs enclosed, and in its directory.
+/// The words before a command that make it run enclosed, in its directory.
 #[derive(Debug)]
 pub(crate) struct Walls {
     pub(crate) prefix: Vec<OsString>,
-    /// Which process leads the session of a terminal behind them.
+    /// Which process leads the session of the terminal.
     pub(crate) lead: Lead,
 }
 
 impl Enclosure {
-    /// Tries how far processes can be enclosed here. Where that is less than the floor, they still start at the floor
-    /// or not at all.
+    /// Probes how far processes can be enclosed here. If that is less than `floor`, they start at the floor or not
+    /// at all.
     pub(crate) async fn probe(program: &Path, hidden: Vec<PathBuf>, floor: Level) -> Self {
         let hidden = hidden.into_iter().map(Hidden::new).collect();
         let isolation = Isolation::Enforced;
@@ -130,7 +131,7 @@ impl Enclosure {
         enclosure
     }
 
-    /// Whether agents may start; one that could not a moment ago may be able to now.
+    /// Whether agents may start now; a transient failure is probed again.
     pub(crate) async fn check(&self) -> Result<(), LocalError> {
         match self.isolation {
             Isolation::Withheld { .. } => {
@@ -140,17 +141,17 @@ impl Enclosure {
         }
     }
 
-    /// Is this among what no workspace may see? Then none may be given it either. Blocks on the disk.
+    /// Whether this path lies in a hidden directory; then no workspace may be given it. Blocks on the disk.
     pub(crate) fn hides(&self, path: &Path) -> bool {
         let places = self.places();
-        // By what each directory is: a second mount leads there by another path.
+        // Compares device and inode, since a second mount has another path.
         let is_hidden =
             |path: &Path| path.metadata().is_ok_and(|found| places.iter().any(|place| place.is(&found)));
         path.canonicalize().is_ok_and(|path| path.ancestors().any(is_hidden))
     }
 
-    /// For a command that begins something of its own with this sight: an agent, or git for one that is still to come.
-    /// What it starts ends with it. Blocks on the disk where something is read-only.
+    /// For a command with namespaces of its own: an agent, or git for one that does not run yet. The command's
+    /// processes end with it. Blocks on the disk where something is read-only.
     pub(crate) fn prefix(&self, sight: Sight<'_>) -> Vec<OsString> {
         match self.level {
             Level::Enforced => self.words(sight, Terminals::Own, Processes::Own),
@@ -159,15 +160,16 @@ impl Enclosure {
         }
     }
 
-    /// For a terminal in the workspace of an agent whose process this is. What a command leaves behind ends with the
-    /// workspace. A person's shell sees the machine's terminals and processes, so that it stays outside. Blocks on the disk.
+    /// For a terminal in the workspace of an agent with this process. The command's processes end with the
+    /// workspace. A person's shell sees the machine's terminals and processes, so it stays outside. Blocks on the
+    /// disk.
     pub(crate) fn inside(&self, agent: Option<&ProcessId>, sight: Sight<'_>, terminals: Terminals) -> Walls {
         let encloser = match (self.level, terminals) {
             (Level::None, _) => {
                 return Walls { prefix: self.without_walls(sight), lead: Lead::Started };
             }
             (Level::Enforced | Level::SharedProcesses, Terminals::Shared) => None,
-            // An agent may have been started where more was allowed than now, or less.
+            // An agent may have been started with another level than the current one.
             (Level::Enforced | Level::SharedProcesses, Terminals::Own) => agent.and_then(Encloser::of),
         };
         match encloser {
@@ -188,7 +190,7 @@ impl Enclosure {
                 prefix.extend(self.view(sight));
                 prefix.push("--own-processes".into());
             }
-            // Its mounts hide what they should already.
+            // The joined mount namespace hides the directories already.
             Processes::Of(encloser) => prefix.extend(["--join".into(), encloser.to_string().into()]),
         }
         let directory = sight.directory.into_iter();
@@ -197,7 +199,7 @@ impl Enclosure {
         prefix
     }
 
-    /// The directory is entered by a process of its own here too.
+    /// A separate process enters the directory here as well.
     fn without_walls(&self, sight: Sight<'_>) -> Vec<OsString> {
         match sight.directory {
             Some(_) => self.words(sight, Terminals::Shared, Processes::Unenclosed),
@@ -205,7 +207,7 @@ impl Enclosure {
         }
     }
 
-    /// What is hidden under which names, what stays of it, and what may not be changed.
+    /// The arguments that name hidden, visible and read-only paths.
     fn view(&self, sight: Sight<'_>) -> Vec<OsString> {
         let hidden =
             outermost(&self.places()).into_iter().flat_map(|place| ["--hide".into(), place.into_word()]);
@@ -222,12 +224,12 @@ impl Enclosure {
         self.hidden.iter().flat_map(Hidden::places).collect()
     }
 
-    /// Where something below a hidden directory lies now.
+    /// The current path of something below a hidden directory.
     fn below(&self, path: &Path) -> Option<PathBuf> {
         self.hidden.iter().find_map(|hidden| hidden.below(path))
     }
 
-    /// Without any walls there is nothing that could fail.
+    /// At the lowest level there is nothing that could fail.
     fn lower(&mut self, reason: String) {
         (self.level, self.isolation) = match self.level {
             Level::Enforced => (Level::SharedProcesses, Isolation::SharedProcesses { reason }),
@@ -248,14 +250,14 @@ impl Enclosure {
     }
 }
 
-/// What lies below something hidden is hidden with it.
+/// A path below a hidden directory is hidden with it.
 fn outermost(places: &[Place]) -> Vec<Place> {
     let is_hidden = |path: &Path| places.iter().any(|place| place.path == path);
     let is_below = |place: &&Place| place.path.ancestors().skip(1).any(is_hidden);
     places.iter().filter(|place| !is_below(place)).cloned().collect()
 }
 
-/// Enclosed without a command, the program tells whether it could be.
+/// Without a command the program reports whether it could be enclosed.
 async fn attempt(prefix: &[OsString]) -> Result<(), Failure> {
     let failure = |is_transient| move |reason: String| Failure { reason, is_transient };
     let Some((program, arguments)) = prefix.split_first() else { return Ok(()) };

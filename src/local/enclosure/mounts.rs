@@ -1,4 +1,4 @@
-//! Mounts in a namespace of our own: something empty over what is to be hidden, with windows to what stays.
+//! Mounts in our own namespace: empty file systems over hidden directories, with bind mounts to what stays visible.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use rustix::process::getuid;
 
 use super::hidden::{Place, link_to};
 
-/// What changes the machine itself. Root may write there without any right that was given up.
+/// Paths that change the machine itself. Root may write there without any capability.
 const OF_MACHINE: [&str; 6] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/sys"];
 
-/// Nothing we mount is seen outside; what is mounted outside later is still seen here.
+/// Our mounts are not visible outside; later mounts outside are still visible here.
 pub(super) fn detach() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
 }
@@ -28,7 +28,7 @@ pub(super) fn pin(path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = match open(path, flags, Mode::empty()) {
         Ok(open) => File::from(open),
-        // What was in it is gone as well.
+        // A missing path needs no protection.
         Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
@@ -36,32 +36,33 @@ pub(super) fn pin(path: &Path) -> io::Result<()> {
     Ok(mount_bind_recursive(link_to(&open), link_to(&open))?)
 }
 
-/// Makes a file or a directory read-only. What is hidden needs no protection; windows in it stay writable.
+/// Makes a file or a directory read-only. Hidden directories need no protection; visible directories in them stay
+/// writable.
 pub(super) fn protect(path: &Path) -> io::Result<()> {
     if !path.exists() {
         return Ok(());
     }
     mount_bind_recursive(path, path)?;
-    // The kernel refuses to take away what the mount was restricted by before.
+    // The kernel refuses a remount that drops an existing restriction.
     let is_noexec = statvfs(path)?.f_flag.contains(StatVfsMountFlags::NOEXEC);
     let noexec = if is_noexec { MountFlags::NOEXEC } else { MountFlags::empty() };
     let closed = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | noexec;
     Ok(mount_remount(path, MountFlags::BIND | closed, "")?)
 }
 
-/// Hides all of a directory but the parts to keep; those that are not there, or lie elsewhere, are no concern.
+/// Hides a directory except for the parts to keep; missing or moved parts are ignored.
 pub(super) fn hide(place: &Place, keep: &[PathBuf]) -> io::Result<()> {
     let root = place.open()?;
     let mut windows = Vec::new();
     for path in keep {
         let Ok(below) = path.strip_prefix(&place.path) else { continue };
-        // Held open, because its path leads nowhere once the rest is hidden.
+        // Held open, because its path no longer resolves once the rest is hidden.
         if let Some(open) = open_below(&root, below)? {
             windows.push((path, open));
         }
     }
     let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // By its descriptor: its path may lead elsewhere in the next moment.
+    // By its descriptor: its path may change at any moment.
     mount("fleet-hidden", link_to(&root), "tmpfs", quiet, c"mode=0700,size=1m")?;
     for (path, open) in windows {
         fs::create_dir_all(path)?;
@@ -70,7 +71,7 @@ pub(super) fn hide(place: &Place, keep: &[PathBuf]) -> io::Result<()> {
     Ok(mount_remount(&place.path, quiet | MountFlags::RDONLY, "mode=0700,size=1m")?)
 }
 
-/// A directory strictly below the root. No link is followed: an agent could have put it there.
+/// Opens a directory strictly below the root. Follows no links: an agent could have put them there.
 fn open_below(root: &File, below: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut open = None;
@@ -85,28 +86,28 @@ fn open_below(root: &File, below: &Path) -> io::Result<Option<File>> {
     Ok(open)
 }
 
-/// Terminals of our own: those of others, through which secrets and commands go, cannot be opened by name. The
-/// one we came with stays open.
+/// Mounts a new `devpts`, so that terminals of others, which carry secrets and commands, cannot be opened by name.
+/// The inherited terminal stays open.
 pub(super) fn own_terminals() -> io::Result<()> {
     let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
     Ok(mount("devpts", "/dev/pts", "devpts", quiet, c"newinstance,ptmxmode=0666,mode=0620")?)
 }
 
-/// A view of processes that shows only those of our PID namespace.
+/// Mounts a `/proc` that shows only our PID namespace.
 pub(super) fn own_processes() -> io::Result<()> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     Ok(mount("proc", "/proc", "proc", quiet, c"")?)
 }
 
-/// Makes what changes the machine itself read-only, with the file systems that are mounted there. A plain user cannot
-/// change it, and its programs may mount a `/proc` of their own only while nothing covers a part of ours.
+/// Makes the paths that change the machine read-only, with the file systems mounted there. A plain user cannot
+/// change them, and the kernel lets its programs mount their own `/proc` only while no part of ours is covered.
 pub(super) fn protect_machine() -> io::Result<()> {
     if !getuid().is_root() {
         return Ok(());
     }
     let mounted = fs::read_to_string("/proc/self/mountinfo")?;
     let is_of_machine = |path: &&str| OF_MACHINE.iter().any(|known| Path::new(path).starts_with(known));
-    // The fifth field is where it is mounted. A directory comes before what is mounted in it.
+    // The fifth field is the mount point. A directory precedes the mounts below it.
     let mounted = mounted.lines().filter_map(|line| line.split(' ').nth(4)).filter(is_of_machine);
     let all: BTreeSet<&Path> = OF_MACHINE.into_iter().chain(mounted).map(Path::new).collect();
     all.into_iter().try_for_each(protect)

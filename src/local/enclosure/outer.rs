@@ -1,4 +1,4 @@
-//! The process outside of a PID namespace: starts our own program as the first or as one more process inside, and
+//! The process outside of a PID namespace: starts our own program inside, as init or as a further process, and
 //! lives exactly as long as that.
 
 use std::ffi::OsString;
@@ -15,10 +15,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::COMMAND;
 use super::error::EncloseError;
 
-/// What a shell adds to the number of a signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const SIGNALED: i32 = 128;
 
-/// The first process of a new namespace supervises the command. It inherits the reading end of a pipe whose other end
+/// Runs the command under the init of a new namespace. Init inherits the reading end of a pipe whose other end
 /// closes when we die.
 pub(super) fn run_init(command: &[OsString]) -> Result<u8, EncloseError> {
     let (alive, tether) = io::pipe().map_err(EncloseError::Supervise)?;
@@ -28,10 +28,10 @@ pub(super) fn run_init(command: &[OsString]) -> Result<u8, EncloseError> {
     code
 }
 
-/// One more process of a namespace leads a session on the terminal that is our standard input. We have none, so that it
-/// can have that one.
+/// Runs the command as leader of a session on the terminal at standard input. We give the terminal up, so that the
+/// command can take it.
 pub(super) fn run_leader(command: &[OsString]) -> Result<u8, EncloseError> {
-    // A failure means that we lead a session already.
+    // An error means that we already lead a session.
     let _leads = rustix::process::setsid();
     run(&["--lead-terminal"], command)
 }
@@ -41,7 +41,7 @@ fn run(mode: &[&str], command: &[OsString]) -> Result<u8, EncloseError> {
     let ended = runtime.and_then(|runtime| {
         runtime.block_on(async {
             ignore_polite_signals()?;
-            // Resolved by the child, which the workspace's /proc shows; it does not show us.
+            // `/proc/self/exe` is resolved by the child: the workspace's /proc shows the child and not us.
             let mut child =
                 Command::new("/proc/self/exe").arg(COMMAND).args(mode).arg("--").args(command).spawn()?;
             let_go_of_input()?;
@@ -51,21 +51,21 @@ fn run(mode: &[&str], command: &[OsString]) -> Result<u8, EncloseError> {
     ended.map(exit_code).map_err(EncloseError::Supervise)
 }
 
-/// Standard input may be a socket that the command alone should hold: with its end it must refuse.
+/// Standard input may be a socket that only the command should hold: connections must be refused once it ends.
 pub(super) fn let_go_of_input() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?)
 }
 
-/// The processes inside are asked to end one by one, as they are without a namespace. We end with them.
+/// On a stop the processes inside are signaled one by one. We end with them.
 fn ignore_polite_signals() -> io::Result<()> {
     for kind in [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()] {
-        // A handler stays when its stream is dropped.
+        // The handler stays after its stream is dropped.
         drop(signal(kind)?);
     }
     Ok(())
 }
 
-/// How an enclosed command itself ended: the process around it passes a signal on as an exit code, as shells do.
+/// The status of the enclosed command: the enclosing process reports a signal as an exit code, as shells do.
 pub(crate) fn true_end(status: ExitStatus) -> ExitStatus {
     status.code().filter(|code| *code > SIGNALED).map_or(status, |code| ExitStatus::from_raw(code - SIGNALED))
 }

@@ -1,4 +1,5 @@
-//! The rights that build the walls: to mount, which must not be left behind them, and to trace what builds them.
+//! Capabilities for setting up the enclosure: to mount, which must be dropped afterwards, and protection from
+//! tracing.
 
 use std::io;
 
@@ -8,11 +9,10 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities,
 };
 
-/// What it takes to mount, and to give that up.
+/// The capabilities for mounting and for dropping them.
 const MOUNTING: [CapabilitySet; 2] = [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP];
 
-/// Lets the next program that we start mount: the first process of a PID namespace is the only one that can mount its
-/// `/proc`.
+/// Passes the right to mount to the next program: only the init of a PID namespace can mount its `/proc`.
 pub(super) fn pass_on_mounting() -> io::Result<()> {
     let mut ours = capabilities(None)?;
     ours.inheritable |= MOUNTING.into_iter().collect();
@@ -23,8 +23,8 @@ pub(super) fn pass_on_mounting() -> io::Result<()> {
     Ok(())
 }
 
-/// A process that may mount may also unmount. A program that makes users of its own behind our walls gets this right
-/// back for its own mounts alone: those it finds are locked for it.
+/// A process that may mount may also unmount. A program that creates a user namespace inside the enclosure regains
+/// the right only for its own mounts: inherited mounts are locked.
 pub(super) fn give_up_mounting() -> io::Result<()> {
     clear_ambient_capability_set()?;
     remove_capability_from_bounding_set(CapabilitySet::SYS_ADMIN)?;
@@ -35,9 +35,9 @@ pub(super) fn give_up_mounting() -> io::Result<()> {
     Ok(set_capabilities(None, ours)?)
 }
 
-/// Keeps processes inside from tracing this one and from reading its memory, which a child shares until it becomes
-/// another program. Ends with the next program that this process becomes. Other processes of a plain user can no longer
-/// read its environment either, so that the process by which a workspace is found must not call this.
+/// Keeps processes inside from tracing this one and from reading its memory, which a child shares until it executes
+/// another program. Ends with the next exec. It also hides the environment from a plain user's processes, so a
+/// process that is found by its marker must not call this.
 pub(super) fn forbid_tracing() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }

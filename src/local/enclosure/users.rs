@@ -1,4 +1,4 @@
-//! The users of this machine inside namespaces of our own: every one stays who he is.
+//! Maps users in our user namespaces: all ids stay the same inside.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Gid, Uid, getgid, getuid};
 
-/// The users to be kept, noted down while we still are among them.
+/// The ids to map, prepared before the namespace is entered.
 pub(super) enum Users {
-    /// Only ourselves: more is not for a plain user to decide.
+    /// Only the own ids: a plain user may map no others.
     Own { user: Uid, group: Gid },
-    /// All of them. Somebody who stays outside writes that down for us.
+    /// All ids. A process that stays outside writes the map.
     All { scribe: Child },
 }
 
@@ -27,7 +27,7 @@ impl Users {
     pub(super) fn keep(self) -> io::Result<()> {
         match self {
             Self::Own { user, group } => {
-                // A group that is given up could be what keeps this user out of something.
+                // Giving a group up could grant access that the group is denied.
                 fs::write("/proc/self/setgroups", "deny")?;
                 fs::write("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
                 fs::write("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))
@@ -43,10 +43,10 @@ impl Users {
     }
 }
 
-/// Waits until the process has gone behind its walls, and then writes down that all users there are the same.
+/// Waits until the process has entered its user namespace, and then maps all ids to themselves.
 pub fn map_users(process: u32) -> io::Result<()> {
     if io::stdin().read(&mut [0])? == 0 {
-        // It could not go, and has said so itself.
+        // The process could not enter it, and has reported that itself.
         return Ok(());
     }
     for map in ["uid_map", "gid_map"] {
@@ -56,7 +56,7 @@ pub fn map_users(process: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Each line of a map says where ids begin inside, where outside, and how many there are.
+/// Each line of a map: first id inside, first id outside, number of ids.
 fn same_ids(map: &str) -> String {
     let ranges = map.lines().filter_map(|line| {
         let mut numbers = line.split_whitespace();

@@ -1,4 +1,4 @@
-//! How endpoints find a workspace agent.
+//! Finds the workspace agent of a request.
 
 use http::StatusCode;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Answers in Coder's form: JSON with its content type, and its error bodies.
+//! Responses in Coder's format: JSON with its content type, and error bodies.
 
 use axum::body::Body;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -14,7 +14,7 @@ const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// A request that is not carried out, and the whole answer to it.
+/// A refused request, with its complete response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -28,7 +28,7 @@ enum Content {
     Text { kind: &'static str, text: String },
 }
 
-/// What is wrong with one field of a request.
+/// An error about one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Validation {
     field: String,
@@ -61,7 +61,7 @@ impl Refusal {
         self.field("validations", json!(rows))
     }
 
-    /// A page for a browser; agents' apps answer in pages when they cannot be reached.
+    /// A page for a browser: unreachable apps of agents are reported as pages.
     pub(crate) fn page(status: StatusCode, title: &str) -> Self {
         let text =
             format!("<!doctype html>\n<html lang=\"en\">\n<head><title>{title}</title></head>\n</html>\n");
@@ -128,7 +128,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// What could not be kept is not promised.
+/// A change that could not be saved is refused.
 impl From<LocalError> for Refusal {
     fn from(error: LocalError) -> Self {
         let detail = error.chain();
@@ -144,14 +144,14 @@ impl From<Unfit> for Refusal {
     }
 }
 
-/// A socket was expected.
+/// The endpoint requires a WebSocket.
 impl From<WebSocketUpgradeRejection> for Refusal {
     fn from(rejection: WebSocketUpgradeRejection) -> Self {
         Self::text(StatusCode::UPGRADE_REQUIRED, &format!("{rejection}\n"))
     }
 }
 
-/// An id in a path.
+/// Parses an id in a path.
 pub(crate) fn uuid(text: &str) -> Result<Uuid, Refusal> {
     Uuid::try_parse(text).map_err(|_| {
         let detail = format!("invalid UUID length: {}", text.len());
@@ -159,7 +159,7 @@ pub(crate) fn uuid(text: &str) -> Result<Uuid, Refusal> {
     })
 }
 
-/// The JSON object of a request, or Coder's answer when there is none.
+/// The JSON object of a request, or Coder's error if there is none.
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
     if body.is_empty() {
         return Err(Refusal::bad_json("EOF"));

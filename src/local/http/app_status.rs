@@ -1,4 +1,4 @@
-//! The endpoint by which an agent says what its app is doing.
+//! The endpoint by which an agent reports the status of its app.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::local::record::Workspace;
 use crate::local::site::APP_SLUG;
 use crate::local::{Deployment, prune};
 
-/// In bytes, whatever the words of the refusal say.
+/// In bytes, although Coder's message says characters.
 const LONGEST_MESSAGE: usize = 160;
-/// A real server has no bound here. All reports are part of each answer about a workspace, so ours needs one.
+/// A real server has no limit. Every response about a workspace contains all reports, so ours needs one.
 const LONGEST_ADDRESS: usize = 2_048;
-/// More than the longest report needs.
+/// More than the longest valid report.
 pub(super) const BODY_LIMIT: usize = 16 * 1024;
 
 pub(super) async fn report(State(state): State<Arc<Deployment>>, caller: AgentCaller, body: Bytes) -> Answer {
@@ -76,7 +76,7 @@ fn keep(workspace: &mut Workspace, caller: AgentCaller, body: &Map<String, Value
     Some(())
 }
 
-/// What Coder keeps of a message: one line without markup and without invisible characters.
+/// The message as Coder stores it: one line without markup and invisible characters.
 fn plain(message: &str) -> String {
     let mut kept = String::new();
     let mut is_markup = false;

@@ -1,4 +1,4 @@
-//! The app proxy: requests to an agent's app, passed through as a real Coder passes them.
+//! The app proxy: passes requests to an agent's app as a real Coder does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::local::Deployment;
 use crate::local::record::Connection;
 use crate::local::site::{AGENT_NAME, APP_SLUG, USERNAME, is_out_of_reach};
 
-/// The path of an app: its owner, its workspace, perhaps with an agent, and its slug.
+/// The path of an app: owner, workspace with an optional agent, and slug.
 type AppPath = (String, String, String);
 
-/// An app's relative links need the slash.
+/// Relative links in the app need the slash.
 pub(super) async fn add_slash(_: SignedInToApp, OriginalUri(uri): OriginalUri) -> Refusal {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     Refusal::redirect(StatusCode::TEMPORARY_REDIRECT, &format!("{}/{query}", uri.path()))
@@ -42,7 +42,7 @@ pub(super) async fn path(
 
 async fn forward(state: &Deployment, app: &AppPath, request: Request) -> Result<Response, Refusal> {
     let socket = find(state, app)?;
-    // Everything behind `/@user/workspace/apps/slug`, encoded as it came.
+    // Everything behind `/@user/workspace/apps/slug`, still percent-encoded.
     let path = request.uri().path().to_owned();
     let rest = path.splitn(6, '/').nth(5).unwrap_or_default();
     Ok(state.apps.forward(request, &socket, &format!("/{rest}")).await)
@@ -51,7 +51,7 @@ async fn forward(state: &Deployment, app: &AppPath, request: Request) -> Result<
 fn find(state: &Deployment, (user, workspace, slug): &AppPath) -> Result<PathBuf, Refusal> {
     let absent = || Refusal::page(StatusCode::NOT_FOUND, "404 - Application Not Found");
     let (name, agent) = workspace.split_once('.').unwrap_or((workspace, AGENT_NAME));
-    // Unlike everywhere else, `me` is nobody here.
+    // Unlike in the API, `me` is not accepted here.
     if !user.eq_ignore_ascii_case(USERNAME) || agent != AGENT_NAME || slug != APP_SLUG {
         return Err(absent());
     }

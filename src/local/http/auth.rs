@@ -1,4 +1,4 @@
-//! Who calls: the one user by session token, or an agent by its own; checked before a handler runs.
+//! Authenticates a caller, the user or an agent, before a handler runs.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::local::token;
 const COOKIE: &str = "coder_session_token";
 const HEADER: &str = "coder-session-token";
 
-/// Proof that the request came with the user's token.
+/// Proof that the request carried the user's token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignedIn;
 
-/// Proof that the request came to an app with the user's token; without it a browser is sent to sign in.
+/// Proof that a request to an app carried the user's token; without it a browser is redirected to sign in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SignedInToApp;
 
-/// The agent whose token came with the request.
+/// The agent whose token the request carried.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentCaller {
     pub(crate) workspace: Uuid,
@@ -73,19 +73,19 @@ impl FromRequestParts<Arc<Deployment>> for AgentCaller {
     }
 }
 
-/// The agent whose own token came with a request.
+/// The agent whose own token a request carries.
 pub(crate) fn agent_of(state: &Deployment, headers: &HeaderMap) -> Option<AgentCaller> {
     let token = text(headers, HEADER).filter(|token| Uuid::try_parse(token).is_ok())?;
     let (workspace, agent) = state.read(|memory| memory.agent_with_token(token))?;
     Some(AgentCaller { workspace, agent })
 }
 
-/// Is this request the user's? For counting only.
+/// Whether this request is the user's; for the rate limit only.
 pub(crate) fn is_user(state: &Deployment, headers: &HeaderMap, uri: &Uri) -> bool {
     check(state, headers, uri).is_ok()
 }
 
-/// The cookie counts before the header, as on a real server.
+/// The cookie takes precedence over the header, as on a real server.
 fn check(state: &Deployment, headers: &HeaderMap, uri: &Uri) -> Result<SignedIn, Refusal> {
     let bearer =
         text(headers, header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));

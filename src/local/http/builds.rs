@@ -1,4 +1,4 @@
-//! Endpoints that ask for, show and cancel builds.
+//! Endpoints that request, show and cancel builds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(super) async fn create(
         let (workspace, made) = memory.build(build).ok_or_else(Refusal::not_found)?;
         Ok::<_, Refusal>((build, shape::build(&state, memory, workspace, made), is_stop))
     })?;
-    // A stop must be had on a full disk too: it may be what makes room there.
+    // A stop must also work on a full disk: it may free the space.
     if let Err(error) = saving.done().await
         && !is_stop
     {
@@ -80,7 +80,7 @@ pub(super) async fn parameters(
     })
 }
 
-/// The log so far, from the line after the given id on.
+/// The log so far, after the line with the given id.
 pub(super) async fn logs(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
@@ -188,7 +188,7 @@ fn buildable(workspace: &Workspace, transition: Transition) -> Result<&Build, Re
     Ok(latest)
 }
 
-/// The version that is asked for; without one the workspace stays with its own.
+/// The requested version; without one the workspace keeps its own.
 fn asked_version(
     state: &Deployment,
     workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! Creating a workspace: every part of the request checked as Coder checks it, then one build queued.
+//! Creates a workspace: validates the request as Coder does, then queues one build.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ async fn create(state: &Arc<Deployment>, body: &[u8]) -> Answer {
         Ok::<_, Refusal>((build, shape::workspace(state, memory, made)))
     })?;
     if let Err(error) = saving.done().await {
-        // It was never promised, and a full disk may not even take this.
+        // The client got no promise, and a full disk may refuse this write too.
         state.forget(id).unawaited();
         return Err(error.into());
     }
@@ -80,7 +80,7 @@ async fn create(state: &Arc<Deployment>, body: &[u8]) -> Answer {
 fn checked(state: &Deployment, body: &Map<String, Value>) -> Result<(Workspace, BuildRequest), Refusal> {
     let given = given_values(body)?;
     let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
-    // Coder's rule for workspace names is our rule for names of agents.
+    // Coder's rules for workspace names equal ours for agent names.
     if AgentName::parse(name).is_err() {
         return Err(Refusal::invalid(&[Validation::tag("name", "workspace_name", name)]));
     }
@@ -149,8 +149,7 @@ fn absent(what: &str, field: &str, id: Uuid) -> Refusal {
         .validations(&[Validation::new(field, &detail)])
 }
 
-/// A preset of an earlier version counts still, and an id that is not known is an internal error, as on a real
-/// server.
+/// Presets of earlier versions stay valid, and an unknown id is an internal error, as on a real server.
 fn preset_values(state: &Deployment, id: Uuid) -> Result<Vec<ParameterValue>, Refusal> {
     state.shelf.preset_values(id).ok_or_else(|| {
         let status = StatusCode::INTERNAL_SERVER_ERROR;

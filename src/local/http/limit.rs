@@ -1,4 +1,4 @@
-//! The rate limit: so many requests a minute for each caller and path, told in every answer.
+//! The rate limit: requests per minute for each caller and path, shown in every response.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ use crate::serve::{Held, MOST_OF_AGENT, OpenRequest, OpenRequests};
 const LIMIT: u32 = 512;
 const WINDOW_SECONDS: i64 = 60;
 const BYPASS: &str = "x-coder-bypass-ratelimit";
-/// In bytes. The user's terminals are opened with a command in their address; no other request needs as much.
+/// In bytes. The user's terminals are opened with a command in the URL; no other request needs as much.
 const LONGEST_TARGET: usize = 4_096;
-/// Only the user's own requests have that many paths; paths beyond it share one count.
+/// Only the user's requests have that many paths; further paths share one count.
 const MOST_COUNTS: usize = 10_000;
 const REST: &str = "";
-/// Costs nothing, and is asked for without a token before anything else: no flood may keep a client from it.
+/// Cheap, and requested without a token before anything else: a flood must not keep a client from it.
 const UNCOUNTED: &str = "/api/v2/buildinfo";
 
 /// Counts of the current minute.
@@ -40,16 +40,15 @@ struct Window {
     counts: HashMap<Key, u32>,
 }
 
-/// What is counted together. The user's requests go by path, as on a real server. The requests of all others go by
-/// route: they could make up paths without end.
+/// What is counted together. The user's requests are counted per path, as on a real server. Those of others are
+/// counted per route: they could invent any number of paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     caller: Caller,
     path: String,
 }
 
-/// A stranger has no valid token. On a real server agents count as strangers too, and one of them could use up the
-/// count of all.
+/// A real server counts agents as unauthenticated too; one agent could then use up the limit of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Caller {
     User,
@@ -57,7 +56,7 @@ enum Caller {
     Stranger,
 }
 
-/// What a request may learn of its count.
+/// The count as response headers show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     remaining: u32,
@@ -137,7 +136,7 @@ impl RateLimit {
     }
 }
 
-/// An agent must not keep the user and other agents out by taking every connection.
+/// An agent must not lock out the user and other agents by holding all connections.
 fn begin(all: &OpenRequests, caller: Caller) -> Result<Option<OpenRequest>, Refusal> {
     let Caller::Agent(agent) = caller else { return Ok(None) };
     let message = "This agent has too many requests open at once.";

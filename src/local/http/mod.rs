@@ -1,4 +1,4 @@
-//! The HTTP surface: every route, behind the guard against foreign pages and the rate limit.
+//! The HTTP surface: every route, behind the origin check and the rate limit.
 
 mod agents;
 pub(crate) mod answer;
@@ -87,7 +87,7 @@ fn agent_routes() -> Router<Arc<Deployment>> {
         .route("/workspaceagents/{id}/pty", get(terminal::connect))
 }
 
-/// The one route that agents call by themselves, and so the one with a bound of its own.
+/// The only route that agents call, so it has a body limit of its own.
 fn app_status_route() -> MethodRouter<Arc<Deployment>> {
     patch(app_status::report).layer(DefaultBodyLimit::max(app_status::BODY_LIMIT))
 }

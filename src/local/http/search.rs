@@ -1,4 +1,4 @@
-//! Coder's search language for lists of workspaces, with its complaints about what it does not know.
+//! Coder's search language for lists of workspaces, with its error messages.
 
 use chrono::{DateTime, Utc};
 use http::StatusCode;
@@ -22,7 +22,7 @@ const STATUSES: [&str; 10] = [
 ];
 const AGENT_STATUSES: [&str; 4] = ["connecting", "connected", "disconnected", "timeout"];
 
-/// A search that was understood.
+/// A parsed search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Search {
     terms: Vec<Term>,
@@ -47,7 +47,7 @@ enum Term {
 }
 
 impl Search {
-    /// The whole text counts without case, as on a real server.
+    /// Case-insensitive, as on a real server.
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
         let words = words(&text.to_lowercase());
         let pairs: Vec<(String, String)> = words.iter().flat_map(|word| pairs(word)).collect();
@@ -86,7 +86,7 @@ impl Term {
                 known.is_some_and(|known| is_wanted(&known.value))
             }),
             Self::HasAgent(word) => connection.is_some_and(|connection| connection.word() == word),
-            // A real server looks at the connection alone here.
+            // A real server considers only the connection here.
             Self::Healthy(wanted) => {
                 connection.is_none_or(|connection| connection == Connection::Connected) == *wanted
             }
@@ -99,7 +99,7 @@ impl Term {
     }
 }
 
-/// Splits at spaces outside of quotes, and drops the quotes.
+/// Splits at spaces outside of quotes and removes the quotes.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut is_quoted) = (String::new(), false);

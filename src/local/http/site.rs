@@ -44,7 +44,7 @@ pub(super) async fn user_organizations(
     ok(&json!([shape::organization(&state.site)]))
 }
 
-/// Tokens that were made here and still let their holder in; nobody is told a secret again.
+/// Valid tokens that were created here, without their secrets.
 pub(super) async fn tokens(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
@@ -66,7 +66,7 @@ pub(super) async fn token_config(
     ok(&json!({ "max_token_lifetime": LONGEST_LIFE.num_nanoseconds() }))
 }
 
-/// Makes a further token of the one user; it is told once.
+/// Creates a further token of the one user; the response is the only one that shows it.
 pub(super) async fn token_create(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
@@ -91,7 +91,7 @@ pub(super) fn check_organization(state: &Deployment, organization: &str) -> Resu
     if state.site.is_organization(organization) { Ok(()) } else { Err(Refusal::not_found()) }
 }
 
-/// In nanoseconds; none means the longest.
+/// In nanoseconds; by default the longest lifetime.
 fn lifetime(body: &Map<String, Value>) -> Result<TimeDelta, Refusal> {
     let nanoseconds = body.get("lifetime").and_then(Value::as_i64).filter(|given| *given > 0);
     let lifetime = nanoseconds.map_or(LONGEST_LIFE, TimeDelta::nanoseconds);

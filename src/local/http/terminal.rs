@@ -1,4 +1,4 @@
-//! The terminal of an agent over a WebSocket.
+//! Serves the terminal of an agent over a WebSocket.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) async fn connect(
     no_container(&query)?;
     let spec = spec(&state, agent, &query).await?;
     let upgrade = upgrade?;
-    // A reconnect id counts for one agent only.
+    // A reconnect id is scoped to one agent.
     let session = named(agent, &reconnect.to_string());
     Ok(upgrade.on_upgrade(async move |socket| {
         let _running = state.tasks.token();
@@ -40,7 +40,7 @@ pub(super) async fn connect(
     }))
 }
 
-/// Whatever is wrong with the agent, a browser gets a page.
+/// Errors about the agent are pages, as browsers open this route.
 fn agent_id(text: &str) -> Result<Uuid, Refusal> {
     Uuid::try_parse(text).map_err(|_| absent())
 }
@@ -63,7 +63,7 @@ fn reconnect(query: &HashMap<String, String>) -> Result<Uuid, Refusal> {
     Err(Refusal::new(StatusCode::BAD_REQUEST, "Invalid query parameters.").validations(&[row]))
 }
 
-/// Whoever means a container must not land beside it.
+/// A client that asks for a container must not get the workspace instead.
 fn no_container(query: &HashMap<String, String>) -> Result<(), Refusal> {
     match query.get("container").filter(|name| !name.is_empty()) {
         Some(_) => {
@@ -102,7 +102,7 @@ async fn spec(
     Ok(spec)
 }
 
-/// Looks at paths of the agent's caller, which may be slow to answer.
+/// Resolves paths of the agent's caller, which may be slow.
 async fn walls(state: &Arc<Deployment>, agent: Agent, terminals: Terminals) -> Result<Walls, Refusal> {
     let (state, directory) = (Arc::clone(state), agent.directory.clone());
     let look = move || {

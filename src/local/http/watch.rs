@@ -1,4 +1,4 @@
-//! Following a workspace or an agent's metadata, as server-sent events.
+//! Streams changes of a workspace or of an agent's metadata as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::auth::SignedIn;
 use crate::local::collect::collect_now;
 use crate::local::{Deployment, shape};
 
-/// What is watched; both look at one workspace.
+/// The watched object; each belongs to one workspace.
 #[derive(Debug, Clone, Copy)]
 enum Subject {
     Workspace(Uuid),
@@ -68,7 +68,7 @@ fn data_events(
     values(state, subject).map(|value| Ok(Event::default().event("data").data(value.to_string())))
 }
 
-/// The subject as it is now, and again whenever it shows something else; ends when the server stops.
+/// The subject now, and after each change; ends when the server stops.
 fn values(state: Arc<Deployment>, subject: Subject) -> impl Stream<Item = Value> + Send {
     let changes = state.changes();
     let first = Watched { state, subject, changes, shown: None };
@@ -101,7 +101,7 @@ impl Watched {
         }
     }
 
-    /// Waits for a change of the subject; one that fell behind looks again in any case.
+    /// Waits for a change of the subject; a lagging watcher reads again in any case.
     async fn change(&mut self) -> Option<()> {
         loop {
             match self.changes.recv().await {

@@ -69,7 +69,7 @@ pub(super) async fn show_by_name(
     })
 }
 
-/// Coder's page numbers, and its complaints about them.
+/// Parses Coder's page numbers, with its error messages.
 pub(super) fn page_number(query: &HashMap<String, String>, name: &str) -> Result<Option<usize>, Refusal> {
     let Some(text) = query.get(name) else { return Ok(None) };
     let problem = match text.parse::<i32>() {
@@ -90,7 +90,7 @@ fn order(workspace: &Workspace) -> (bool, String) {
     (!is_running, workspace.name.to_lowercase())
 }
 
-/// A row carries the metadata that the search asked for.
+/// A row includes the metadata that the search asked for.
 fn row(state: &Deployment, memory: &Memory, workspace: &Workspace, search: &Search) -> Value {
     let mut row = shape::workspace(state, memory, workspace);
     let items = memory.metadata.get(&workspace.id).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! One request and one answer over a connection of its own to an app.
+//! One request and response over a new connection to an app.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,11 +21,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::local::socket;
 
-/// A socket on this machine answers at once or not at all.
+/// A local socket answers at once or not at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-/// Sends the request; the answer's body moves only while the connection is polled, so both come back.
+/// Sends the request. The response body moves only while the connection is polled, so both are returned.
 pub(super) async fn exchange(
     request: Request,
     socket: &Path,
@@ -36,14 +36,14 @@ pub(super) async fn exchange(
     Ok((response, connection))
 }
 
-/// The connection's own work: writing the request and reading the answer. Whoever holds it drives it, so no
-/// task of ours outlives the client, and a client that goes away closes the connection to the app.
+/// The connection's work: writing the request and reading the response. Its holder polls it, so no spawned task
+/// outlives the client, and a client that disconnects closes the connection to the app.
 pub(super) struct Connection {
     work: Option<BoxFuture<'static, ()>>,
 }
 
 impl Connection {
-    /// The answer's body, which drives the connection as it is read.
+    /// The response body, which polls the connection as it is read.
     pub(super) fn carry(self, body: Incoming) -> AppBody {
         AppBody { connection: self, body }
     }
@@ -55,7 +55,7 @@ impl Connection {
         }
     }
 
-    /// Waits for something that only comes about while the connection works.
+    /// Polls the connection while waiting for a future that depends on it.
     async fn drive<F: Future>(&mut self, other: F) -> F::Output {
         let mut other = pin!(other);
         poll_fn(|context| {
@@ -74,7 +74,7 @@ impl Connection {
     }
 }
 
-/// An answer's body together with the connection that it comes from.
+/// A response body together with its connection.
 pub(super) struct AppBody {
     connection: Connection,
     body: Incoming,
@@ -101,7 +101,7 @@ impl hyper::body::Body for AppBody {
     }
 }
 
-/// An app with a full queue of callers refuses at once on such a socket, where TCP would wait.
+/// On a Unix socket, an app with a full accept queue refuses at once, where TCP would wait.
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     loop {
         match socket::connect(path).await {
@@ -116,7 +116,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // What goes wrong here reaches the answer or its body as well.
+    // Errors also surface in the response or its body.
     let work = connection.with_upgrades().map(|_| ()).boxed();
     Ok((sender, Connection { work: Some(work) }))
 }

@@ -1,4 +1,4 @@
-//! Decides which headers and cookies of a request an app gets to see.
+//! Decides which headers and cookies of a request an app sees.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Headers that are about one connection and not about the request.
+/// Headers of one connection, not of the request.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -22,15 +22,15 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Cookies by which Coder knows its users; an app that saw them could act as the user.
+/// Coder's session cookies; an app that saw them could act as the user.
 const CODER_COOKIES: [&str; 5] =
     ["coder_session_token", "coder_path_app_session_token", "oauth_state", "oauth_redirect", "csrf_token"];
-/// These carry a suffix of the app they are for.
+/// These carry an app-specific suffix.
 const CODER_COOKIE_PREFIXES: [&str; 2] = ["coder_signed_app_token", "coder_subdomain_app_session_token"];
-/// Browsers accept these marks before a cookie's name when it is set over TLS.
+/// Prefixes of cookies that are set over TLS.
 const SECURE_MARKS: [&str; 2] = ["__Host-", "__Secure-"];
 
-/// Makes the headers what the app may see, and says who asked for what.
+/// Rewrites the headers for the app and adds the forwarding headers.
 pub(super) fn for_app(request: &mut Request) {
     let client = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let upgrade = upgrade_of(request.headers());
@@ -43,7 +43,7 @@ pub(super) fn for_app(request: &mut Request) {
         headers.insert(UPGRADE, protocol);
     }
     forwarded(headers, client, asked_host);
-    // Apps that check their host against other sites expect to be called as this machine.
+    // Apps that check their host against DNS rebinding expect a local name.
     headers.insert(HOST, HeaderValue::from_static("localhost"));
 }
 
@@ -51,7 +51,7 @@ pub(super) fn asks_for_upgrade(headers: &HeaderMap) -> bool {
     upgrade_of(headers).is_some()
 }
 
-/// Also removes what `Connection` names as belonging to the connection.
+/// Also removes the headers that `Connection` names.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     for name in connection_words(headers) {
         headers.remove(name);
@@ -91,13 +91,13 @@ fn is_coders(pair: &[u8]) -> bool {
     CODER_COOKIES.contains(&name) || CODER_COOKIE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// An HTTP/2 request names its host in the address instead.
+/// An HTTP/2 request has its host in the URI.
 fn host_of(request: &Request) -> Option<HeaderValue> {
     let authority = || HeaderValue::from_str(request.uri().authority()?.as_str()).ok();
     request.headers().get(HOST).cloned().or_else(authority)
 }
 
-/// What a proxy before us said stays; our client is added to the chain.
+/// Entries of earlier proxies stay; our client is appended.
 fn forwarded(headers: &mut HeaderMap, client: Option<SocketAddr>, host: Option<HeaderValue>) {
     if let Some(client) = client {
         let before = headers.get(FORWARDED_FOR).and_then(|value| value.to_str().ok());

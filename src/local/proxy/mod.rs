@@ -1,4 +1,4 @@
-//! Passes a request on to an app of a workspace and its answer back, streams and WebSockets included.
+//! Passes a request to an app of a workspace and its response back, including streams and WebSockets.
 
 mod exchange;
 mod headers;
@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use exchange::{Connection, exchange};
 
-/// Forwards requests to apps, and keeps the WebSockets it opened on the way.
+/// Forwards requests to apps, and tracks the WebSockets it opened.
 #[derive(Debug, Default)]
 pub struct AppProxy {
     relays: TaskTracker,
@@ -27,10 +27,11 @@ pub struct AppProxy {
 }
 
 impl AppProxy {
-    /// Sends the request to the app that listens on this socket, under `rest_of_path` (as it came, still percent-encoded) and the same query.
+    /// Sends the request to the app on this socket, under `rest_of_path` (still percent-encoded) and the same
+    /// query.
     ///
-    /// Coder's own cookies stay behind and everything else goes along, credentials in headers and query too:
-    /// so does a real server, and whoever calls must know it. An app that does not answer is a 502 page.
+    /// Coder's own cookies are removed; everything else is forwarded, including credentials in headers and query,
+    /// as a real server does. An app that does not answer yields a 502 page.
     pub async fn forward(&self, request: Request, socket: &Path, rest_of_path: &str) -> Response {
         let Some(uri) = app_uri(&request, rest_of_path) else {
             return page::error(StatusCode::BAD_REQUEST, "The path is not one that an app could have.");
@@ -45,7 +46,7 @@ impl AppProxy {
         }
     }
 
-    /// Closes the WebSockets and waits for them; requests under way are their callers'.
+    /// Closes the WebSockets and waits for them; plain requests are awaited by their callers.
     pub async fn close(&self) {
         self.stop.cancel();
         self.relays.close();
@@ -80,7 +81,7 @@ fn app_uri(request: &Request, rest_of_path: &str) -> Option<Uri> {
     format!("/{path}{query}").parse().ok()
 }
 
-/// The request as the app gets it, and the client's end if it asks for another protocol.
+/// The request for the app, and the client's connection if it asks for an upgrade.
 fn outgoing(mut request: Request, uri: Uri) -> (Request, Option<OnUpgrade>) {
     let client = request.extensions_mut().remove::<OnUpgrade>();
     let client = client.filter(|_| headers::asks_for_upgrade(request.headers()));
@@ -90,12 +91,12 @@ fn outgoing(mut request: Request, uri: Uri) -> (Request, Option<OnUpgrade>) {
     (request, client)
 }
 
-/// Moves bytes between the two upgraded connections until one side ends or we stop.
+/// Copies bytes between the two upgraded connections until one side closes or the server stops.
 async fn relay(connection: Connection, app: OnUpgrade, client: OnUpgrade, stop: CancellationToken) {
     let copying = async {
         connection.finished().await;
         let (Ok(app), Ok(client)) = (app.await, client.await) else { return };
-        // Either side may vanish at any time; the other then sees its connection end.
+        // Either side may disappear at any time; the other then sees its connection close.
         copy_bidirectional(&mut TokioIo::new(app), &mut TokioIo::new(client)).await.ok();
     };
     tokio::select! {

@@ -1,9 +1,9 @@
-//! The page that a person sees when a request cannot be passed on.
+//! The error page for a request that cannot be forwarded.
 
 use axum::response::{Html, IntoResponse, Response};
 use http::StatusCode;
 
-/// An HTML answer, as Coder gives everywhere outside of its API.
+/// An HTML page, as Coder sends outside of its API.
 pub(super) fn error(status: StatusCode, sentence: &str) -> Response {
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{status}</title></head>\n\

@@ -1,11 +1,11 @@
-//! What a client may send to a terminal, and how it looks on the wire.
+//! Client messages to a terminal, and their wire format.
 
 use serde::Deserialize;
 
-/// One thing a client wants of a terminal.
+/// One message of a client to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PtyInput {
-    /// Typed, or piped, into it.
+    /// Typed or piped input.
     Data(String),
     Resize {
         width: u16,
@@ -23,7 +23,7 @@ struct Frame {
     height: u16,
 }
 
-/// Reads the JSON objects of one message. A size with a zero in it is no size, as for a real agent.
+/// Parses the JSON objects of one message. A size with a zero is ignored, as by a real agent.
 pub(super) fn parse(message: &[u8]) -> serde_json::Result<Vec<PtyInput>> {
     let mut inputs = Vec::new();
     for frame in serde_json::Deserializer::from_slice(message).into_iter::<Frame>() {

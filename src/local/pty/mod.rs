@@ -1,4 +1,4 @@
-//! Terminals of a workspace agent: commands that clients share, leave and find again by a reconnect id.
+//! Terminals of a workspace agent: shared by clients, which detach and reconnect by id.
 
 mod input;
 mod replay;
@@ -15,14 +15,14 @@ pub use sessions::{IDLE_LIMIT, PtySessions};
 pub use shared::Attachment;
 pub use socket::serve_socket;
 
-/// What to run in a new terminal; an attachment to one that already runs takes only its size from here.
+/// What to run in a new terminal; attaching to an existing one uses only the size.
 #[derive(Debug, Clone)]
 pub struct PtySpec {
-    /// A command that becomes ours after it has done its part, such as to enter a directory; empty for none.
+    /// A program that executes the command after a preparation, such as entering a directory; may be empty.
     pub prefix: Vec<OsString>,
     pub lead: Lead,
     pub command: PtyCommand,
-    /// All of it: nothing of our own environment is inherited. `TERM` is set on top.
+    /// Complete: nothing is inherited. `TERM` is added.
     pub environment: BTreeMap<String, String>,
     pub width: u16,
     pub height: u16,
@@ -31,9 +31,9 @@ pub struct PtySpec {
 /// Which process leads the session of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lead {
-    /// The process that we start.
+    /// The started process.
     Started,
-    /// The only child of that process, which takes the terminal by itself.
+    /// The only child of the started process; it takes the terminal by itself.
     ItsChild,
 }
 
@@ -42,6 +42,6 @@ pub enum Lead {
 pub enum PtyCommand {
     /// The shell that the environment names, as at a login.
     LoginShell,
-    /// A script given to `sh -c`.
+    /// A script for `sh -c`.
     Script(String),
 }

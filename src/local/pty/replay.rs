@@ -1,10 +1,10 @@
-//! Keeps the newest output of a terminal for clients that come later.
+//! Keeps the newest output of a terminal for clients that attach later.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// What a real agent keeps.
+/// As much as a real agent keeps.
 const CAPACITY: usize = 64 * 1024;
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! One terminal: starts its command, moves bytes both ways and ends the whole session with it.
+//! Runs one terminal: starts its command, copies bytes both ways and ends the whole session with it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,14 +21,14 @@ use crate::process::{EndLimits, child_of, end_session, kill, restore_for_childre
 const INPUT_QUEUE: usize = 16;
 const READ_SIZE: usize = 16 * 1024;
 const TERMINAL: &str = "xterm-256color";
-/// The thread that starts a process waits until it has entered its directory, so that this is never an agent's.
+/// The thread that starts a process waits until the process has entered its directory, so this is never an agent's.
 const DIRECTORY: &str = "/";
 
-/// The kernel hangs up when the terminal closes; who ignores that, or is just moving to a session of its own,
+/// The kernel sends a hangup when the terminal closes. A process that ignores it, or is just changing its session,
 /// gets this long before it is killed.
 const END_LIMITS: EndLimits = EndLimits { term: Duration::from_secs(1), kill: Duration::from_secs(5) };
 
-/// A leader that goes on after its terminal has ended gets this long.
+/// How long a leader may run on after its terminal has closed.
 const FOLLOW_LIMIT: Duration = Duration::from_millis(200);
 
 /// A terminal that clients can attach to before its command runs.
@@ -44,7 +44,7 @@ impl Terminal {
     }
 }
 
-/// A command that runs in a terminal.
+/// A running command in a terminal.
 pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     child: Child,
@@ -67,7 +67,7 @@ impl Session {
         Ok(Self { shared, child, lead: spec.lead, reader, writer, input })
     }
 
-    /// Runs until the command ends, nobody has been attached for `idle`, or we are stopped.
+    /// Runs until the command ends, no client has been attached for `idle`, or the server stops.
     pub(super) async fn run(self, idle: Duration, stop: CancellationToken) {
         let Self { shared, mut child, lead, reader, writer, input } = self;
         let has_ended = tokio::select! {
@@ -90,7 +90,7 @@ fn command(spec: &PtySpec) -> Command {
     command.current_dir(DIRECTORY).env_clear().envs(&spec.environment).env("TERM", TERMINAL)
 }
 
-/// Started on the terminal, which is left to its child to take.
+/// Starts the process without a controlling terminal, which its child takes.
 fn without_terminal(spec: &PtySpec, pts: &impl AsFd) -> io::Result<Child> {
     let mut words = words(spec).into_iter();
     let mut command = tokio::process::Command::new(words.next().unwrap_or_default());
@@ -109,8 +109,8 @@ fn words(spec: &PtySpec) -> Vec<&OsStr> {
     spec.prefix.iter().map(OsString::as_os_str).chain(words.into_iter().map(OsStr::new)).collect()
 }
 
-/// Ends with the command: when the session's leader exits, the kernel hangs the terminal up and reading it
-/// fails with EIO once all output is read.
+/// Ends with the command: when the session's leader exits, the kernel hangs up the terminal, and reads fail with
+/// EIO after the last output.
 async fn pass_output(mut reader: OwnedReadPty, shared: &Shared) {
     let mut buffer = BytesMut::new();
     loop {
@@ -134,11 +134,11 @@ async fn pass_input(mut writer: OwnedWritePty, mut input: mpsc::Receiver<PtyInpu
     }
 }
 
-/// Whoever does not listen when the kernel hangs up lives on, as under a real agent.
+/// A process that ignores the hangup keeps running, as under a real agent.
 async fn end_leader(child: &mut Child, lead: Lead) -> io::Result<()> {
     match lead {
         Lead::Started => return child.kill().await,
-        // It collects the leader and follows it; killed before, it would leave that to others.
+        // The parent reaps the leader and exits after it; killing the parent first would orphan the leader.
         Lead::ItsChild => {}
     }
     if let Ok(ended) = timeout(FOLLOW_LIMIT, child.wait()).await {
@@ -151,7 +151,7 @@ async fn end_leader(child: &mut Child, lead: Lead) -> io::Result<()> {
     child.wait().await.map(drop)
 }
 
-/// The leader is reaped last: as long as it is not, its pid names this session and no other.
+/// Reaps the leader last: until then its pid names this session and no other.
 async fn end(child: &mut Child, lead: Lead) -> io::Result<()> {
     match leader(child, lead)? {
         Some(leader) => end_session(leader, END_LIMITS).await.map(drop)?,
@@ -161,7 +161,7 @@ async fn end(child: &mut Child, lead: Lead) -> io::Result<()> {
     Ok(())
 }
 
-/// None where it has ended, or was never started.
+/// None if it has ended, or was never started.
 fn leader(child: &Child, lead: Lead) -> io::Result<Option<u32>> {
     match (child.id(), lead) {
         (None, _) => Ok(None),
@@ -170,7 +170,7 @@ fn leader(child: &Child, lead: Lead) -> io::Result<Option<u32>> {
     }
 }
 
-/// Keeps the kind, which tells a missing directory from a machine out of terminals.
+/// Keeps the error kind, which distinguishes a missing directory from exhausted terminals.
 fn plain(error: pty_process::Error) -> io::Error {
     match error {
         pty_process::Error::Io(error) => error,

@@ -13,12 +13,12 @@ use super::session::{Session, Terminal};
 use super::shared::{Attachment, Shared};
 use super::{PtyInput, PtySpec};
 
-/// How long a real agent keeps a terminal to which nobody is connected.
+/// How long a real agent keeps a terminal without clients.
 pub const IDLE_LIMIT: Duration = Duration::from_mins(5);
 
 type Sessions = Arc<Mutex<HashMap<Uuid, Arc<Shared>>>>;
 
-/// The terminals of one agent; reconnect ids of different agents never meet.
+/// The terminals of one agent.
 #[derive(Debug)]
 pub struct PtySessions {
     idle: Duration,
@@ -28,7 +28,7 @@ pub struct PtySessions {
 }
 
 impl PtySessions {
-    /// Terminals are ended when nobody has been attached for `idle`; `IDLE_LIMIT` is what Coder's agents use.
+    /// Terminals end after `idle` without clients; Coder's agents use `IDLE_LIMIT`.
     pub fn new(idle: Duration) -> Self {
         Self {
             idle,
@@ -38,9 +38,9 @@ impl PtySessions {
         }
     }
 
-    /// Attaches to the terminal of this id, or starts one. Needs a tokio runtime.
+    /// Attaches to the terminal with this id, or starts one. Requires a tokio runtime.
     pub fn attach(&self, reconnect: Uuid, spec: &PtySpec) -> io::Result<Attachment> {
-        // Taken before the question whether they are closed: closing waits for it.
+        // Taken before the check for closing, so that `close` waits for this start.
         let _starting = self.tasks.token();
         let (attachment, fresh) = self.find_or_reserve(reconnect)?;
         let Some(terminal) = fresh else {
@@ -61,8 +61,8 @@ impl PtySessions {
         }
     }
 
-    /// The terminal of this id, or a new one whose command is still to be started: without the lock, for which the
-    /// terminals of all agents would wait.
+    /// The terminal with this id, or a new one whose command is started later: starting it under the lock would
+    /// block the terminals of all agents.
     fn find_or_reserve(&self, reconnect: Uuid) -> io::Result<(Attachment, Option<Terminal>)> {
         let mut sessions = lock(&self.sessions);
         if let Some(attachment) = sessions.get(&reconnect).and_then(Shared::attach) {
@@ -78,7 +78,7 @@ impl PtySessions {
         Ok((attachment, Some(terminal)))
     }
 
-    /// Ends every terminal with all of its session, and waits for it.
+    /// Ends every terminal with its session, and waits for that.
     pub async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -95,7 +95,7 @@ impl PtySessions {
     }
 }
 
-/// By now another terminal may have taken the id.
+/// Another terminal may have the id by now.
 fn forget(sessions: &Sessions, reconnect: Uuid, ended: &Arc<Shared>) {
     let mut sessions = lock(sessions);
     if sessions.get(&reconnect).is_some_and(|current| Arc::ptr_eq(current, ended)) {
@@ -103,7 +103,7 @@ fn forget(sessions: &Sessions, reconnect: Uuid, ended: &Arc<Shared>) {
     }
 }
 
-/// A full queue means that the command takes no input now: its size then waits for the client's next word.
+/// A full queue means that the command reads no input; the size is then sent with the client's next resize.
 fn resize(attachment: &Attachment, spec: &PtySpec) {
     let PtySpec { width, height, .. } = *spec;
     attachment.input().try_send(PtyInput::Resize { width, height }).ok();

@@ -1,4 +1,4 @@
-//! The part of a terminal that its clients and its task both hold: who is attached, what they missed, the input.
+//! The state shared by a terminal's clients and its task: attachments, recent output, input.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::PtyInput;
 use super::replay::Replay;
 
-/// Chunks under way to one client; a client that reads slower holds the command back, as on a terminal.
+/// Chunks in flight to one client; a slow client slows the command down, as on a terminal.
 const OUTPUT_QUEUE: usize = 16;
 
 /// One client of a terminal; dropping it detaches.
@@ -21,12 +21,12 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// The next output, beginning with what the terminal kept; none once the command has ended.
+    /// The next output, beginning with the replay; none once the command has ended.
     pub async fn output(&mut self) -> Option<Bytes> {
         self.output.recv().await
     }
 
-    /// A way to send input that can be used while output is awaited.
+    /// A sender of input that is usable while output is awaited.
     pub fn input(&self) -> mpsc::Sender<PtyInput> {
         self.shared.input.clone()
     }
@@ -57,7 +57,7 @@ impl Shared {
         Self { state: Mutex::default(), input, n_attached: watch::Sender::new(0) }
     }
 
-    /// None when the terminal has ended, or is about to.
+    /// None if the terminal has ended or is ending.
     pub(super) fn attach(self: &Arc<Self>) -> Option<Attachment> {
         let mut state = self.state();
         if state.has_ended {
@@ -66,7 +66,7 @@ impl Shared {
         let (sender, output) = mpsc::channel(OUTPUT_QUEUE);
         let missed = state.replay.contents();
         if !missed.is_empty() {
-            // The queue is new, so there is room for one chunk.
+            // The queue is new, so it has room for one chunk.
             sender.try_send(missed).ok()?;
         }
         state.clients.push(sender);
@@ -74,7 +74,7 @@ impl Shared {
         Some(Attachment { output, shared: Arc::clone(self) })
     }
 
-    /// Keeps the chunk for later clients and gives it to those of now, each at its own pace.
+    /// Keeps the chunk for later clients and sends it to the attached ones, each at its own pace.
     pub(super) async fn publish(&self, chunk: Bytes) {
         let clients = {
             let mut state = self.state();
@@ -83,12 +83,12 @@ impl Shared {
             state.clients.clone()
         };
         for client in clients {
-            // A failure means that the client has detached meanwhile.
+            // An error means that the client has detached meanwhile.
             client.send(chunk.clone()).await.ok();
         }
     }
 
-    /// Returns when nobody has been attached for this long; from then on nobody can attach.
+    /// Returns after no client was attached for this long; from then on none can attach.
     pub(super) async fn abandoned(&self, idle: Duration) {
         let mut n_attached = self.n_attached.subscribe();
         loop {
@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// Lets the clients see the end once they have read the rest.
+    /// Lets the clients see the end after the remaining output.
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.has_ended = true;
@@ -109,7 +109,7 @@ impl Shared {
 
     fn end_if_alone(&self) -> bool {
         let mut state = self.state();
-        // Clients attach under the same lock, so none can come between the question and the answer.
+        // Clients attach under the same lock, so none can attach between check and update.
         state.has_ended = *self.n_attached.borrow() == 0;
         state.has_ended
     }

@@ -1,4 +1,4 @@
-//! Joins a WebSocket to a terminal, frame by frame as Coder does.
+//! Connects a WebSocket to a terminal with Coder's framing.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use uuid::Uuid;
 
 use super::{Attachment, PtyCommand, PtyInput, PtySessions, PtySpec, input};
 
-/// Longer commands end without a word on a real server (between 1,000 and 1,200 bytes), so they do here:
-/// a client that works with us works there.
+/// A real server silently fails longer commands (between 1,000 and 1,200 bytes), so we refuse them too: a client
+/// that works here works there.
 const MAX_COMMAND_BYTES: usize = 1024;
 
-/// How long a client has to answer our close. Until then its late input is read away: unread bytes would reset
-/// the connection and take the last output with it.
+/// How long a client has to answer our close. Until then its input is read and dropped: unread bytes would reset
+/// the connection and lose the last output.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// A client that went away while the command takes no input, and so is not read from, is noticed by this.
+/// Pings detect a client that disconnected while the command reads no input and the socket is not read.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 const NORMAL_END: CloseFrame = CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::from_static("") };
@@ -32,8 +32,8 @@ const TEXT_REFUSED: CloseFrame = CloseFrame {
 type Sender = SplitSink<WebSocket, Message>;
 type Receiver = SplitStream<WebSocket>;
 
-/// Attaches the socket to the terminal until the client goes or the command ends; then it closes with 1000,
-/// whatever the command returned.
+/// Attaches the socket to the terminal until the client disconnects or the command ends; then closes with 1000,
+/// independent of the exit code.
 pub async fn serve_socket(socket: WebSocket, sessions: &PtySessions, reconnect: Uuid, spec: PtySpec) {
     let (mut sender, mut receiver) = socket.split();
     let mut end = NORMAL_END;
@@ -55,7 +55,7 @@ fn attach(sessions: &PtySessions, reconnect: Uuid, spec: &PtySpec) -> Option<Att
     attached.inspect_err(|error| tracing::warn!(%error, "cannot open a terminal")).ok()
 }
 
-/// Ends when the command has, or when the client does not take what we send.
+/// Ends with the command, or when the client does not read.
 async fn send_output(sender: &mut Sender, mut attachment: Attachment) {
     let mut heartbeat = interval(HEARTBEAT);
     loop {
@@ -70,19 +70,19 @@ async fn send_output(sender: &mut Sender, mut attachment: Attachment) {
     }
 }
 
-/// Ends when the client closes, or sends what is no input; tells with which words to close.
+/// Ends when the client closes or sends invalid input; returns the close frame.
 async fn receive_input(receiver: &mut Receiver, input: &mpsc::Sender<PtyInput>) -> CloseFrame {
     while let Some(Ok(message)) = receiver.next().await {
         let parsed = match &message {
             Message::Binary(bytes) => input::parse(bytes),
-            // Input is JSON, and yet a real server takes it in binary frames only.
+            // Input is JSON, but a real server accepts it in binary frames only.
             Message::Text(_) => return TEXT_REFUSED,
             Message::Ping(_) | Message::Pong(_) => continue,
             Message::Close(_) => break,
         };
         let Ok(inputs) = parsed else { break };
         for part in inputs {
-            // The terminal has ended when nobody takes it; its last output may still be on the way.
+            // A closed queue means that the terminal has ended; its last output may still be in flight.
             input.send(part).await.ok();
         }
     }

@@ -1,6 +1,6 @@
-//! Takes agents' commits over into the repositories of their callers, where each is seen as branch `fleet/<name>`.
+//! Transfers agents' commits into the repositories of their callers, as branch `fleet/<name>`.
 //!
-//! An agent's clone is looked at every second, by the state of a few files alone. Only a change starts git.
+//! The state of a few files of each clone is polled every second. Only a change starts git.
 
 mod take;
 
@@ -24,22 +24,22 @@ use crate::coder::wire::Transition;
 use crate::files::beneath::State;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long one branch may take; a larger one is tried again.
+/// Time limit per branch; a larger one is retried.
 const LIMIT: Duration = Duration::from_secs(60);
-/// A stop has ten seconds for everything; what is too large for this is taken over behind it.
+/// A stop has ten seconds in total; a branch that takes longer is transferred after it.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// Behind a delete there is nothing left to take over.
+/// A delete is the last chance for a transfer.
 const DELETE_LIMIT: Duration = Duration::from_secs(30);
-/// After a first failure, and while the branch is not ours to move; each further failure doubles it.
+/// The delay after a first failure, and while the branch is not ours to move; each further failure doubles it.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 const MOST_DOUBLINGS: u32 = 7;
-/// How many branches are taken over at once.
+/// How many branches are transferred at once.
 const N_AT_ONCE: usize = 4;
 const STAGE: &str = "Publishing the branch";
-/// Where git notes that a branch has moved.
+/// The files in which git records moved branches.
 const WATCHED: [&str; 2] = ["packed-refs", "reftable/tables.list"];
 
-/// What is known of each workspace's branch.
+/// The publishing state of each workspace's branch.
 #[derive(Debug)]
 pub(crate) struct Publishing {
     known: Mutex<HashMap<Uuid, Arc<tokio::sync::Mutex<Known>>>>,
@@ -48,31 +48,31 @@ pub(crate) struct Publishing {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The files as they were when the branch was taken over last.
+    /// The files as of the last transfer.
     signature: Option<Signature>,
     retry_at: Option<Instant>,
     n_failures: u32,
-    /// The kind of problem that was told last, so that it is told once: an agent can vary the words of git at will.
+    /// The kind of the last logged problem, so that it is logged once: an agent can vary git's words at will.
     told: Option<String>,
-    /// Is it among those that wait for their turn?
+    /// Whether it is queued for a transfer.
     is_queued: bool,
 }
 
 impl Known {
-    /// Longer after each failure.
+    /// Grows with each failure.
     fn pause(&self) -> Duration {
         RETRY_AFTER * 2_u32.pow(self.n_failures.saturating_sub(1).min(MOST_DOUBLINGS))
     }
 }
 
-/// Whether another try could bring more.
+/// Whether a retry can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
     Useless,
     Worthwhile,
 }
 
-/// The watched files, each that is there.
+/// The state of each watched file; none if it is missing.
 type Signature = Vec<Option<State>>;
 
 impl Default for Publishing {
@@ -92,7 +92,7 @@ impl Publishing {
     }
 }
 
-/// Follows the branches of all agents until the server stops.
+/// Publishes the branches of all agents until the server stops.
 pub(crate) async fn follow(deployment: Arc<Deployment>) {
     let mut changes = deployment.changes();
     let mut every = tokio::time::interval(LOOK_EVERY);
@@ -101,7 +101,7 @@ pub(crate) async fn follow(deployment: Arc<Deployment>) {
         let only = tokio::select! {
             () = deployment.stop.cancelled() => return,
             _ = every.tick() => None,
-            // A report of an agent, at the end of its run for one, is a reason to look at once.
+            // A report of an agent, such as at the end of its run, triggers a check at once.
             changed = changes.recv() => match changed {
                 Ok(workspace) => Some(workspace),
                 Err(RecvError::Lagged(_)) => None,
@@ -125,7 +125,8 @@ async fn publish_in_turn(deployment: Arc<Deployment>, workspace: Uuid) {
     }
 }
 
-/// Takes the branch over before its clone goes. The caller's repository may be locked or full for a moment.
+/// Transfers the branch before its clone is deleted. Retries, since the caller's repository may be locked or full
+/// for a moment.
 pub(crate) async fn publish_last(deployment: &Arc<Deployment>, workspace: &Workspace) {
     let deadline = Instant::now() + DELETE_LIMIT;
     while publish(deployment, workspace, deadline - Instant::now()).await == Retry::Worthwhile
@@ -135,13 +136,13 @@ pub(crate) async fn publish_last(deployment: &Arc<Deployment>, workspace: &Works
     }
 }
 
-/// Takes the branch over of a workspace that stops.
+/// Transfers the branch of a workspace that stops.
 pub(crate) async fn publish_stopped(deployment: &Arc<Deployment>, workspace: &Workspace) {
-    // What could not be taken over now is tried again while the workspace is stopped.
+    // A failed transfer is retried while the workspace is stopped.
     let _retry = publish(deployment, workspace, STOP_LIMIT).await;
 }
 
-/// Takes the branch over if it has moved. What keeps us from it is told in the log of the newest build.
+/// Transfers the branch if it has moved. Problems are logged in the newest build.
 async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Duration) -> Retry {
     let Checkout::Clone { store, .. } = &workspace.checkout else { return Retry::Useless };
     let known = deployment.publishing.of(workspace.id);
@@ -167,9 +168,9 @@ async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Dur
     retry
 }
 
-/// What keeps a branch from being taken over.
+/// What keeps a branch from being transferred.
 struct Problem {
-    /// The same for all problems that differ only in what the agent's repository makes git say.
+    /// The same for problems that differ only in output caused by the agent's repository.
     kind: String,
     text: String,
 }
@@ -188,7 +189,7 @@ impl Problem {
     }
 }
 
-/// None where the branch has not moved.
+/// None if the branch has not moved.
 async fn take_moved(
     deployment: &Arc<Deployment>,
     (workspace, place, store): (&Workspace, &Place, &Path),
@@ -213,7 +214,7 @@ fn tell(deployment: &Deployment, workspace: &Workspace, problem: &str) {
     }
 }
 
-/// The workspaces whose branch may have moved since it was taken over; one that is being taken over is left out.
+/// The workspaces whose branch may have moved since the last transfer, without those being transferred.
 async fn changed(deployment: &Arc<Deployment>, only: Option<Uuid>) -> Vec<Uuid> {
     let followed: Vec<(Uuid, Place, Branch)> = deployment.read(|memory| {
         let all = memory.workspaces.values().filter(|workspace| is_followed(workspace));
@@ -228,7 +229,7 @@ async fn changed(deployment: &Arc<Deployment>, only: Option<Uuid>) -> Vec<Uuid> 
         if known.is_queued || known.retry_at.is_some_and(|at| at > Instant::now()) {
             continue;
         }
-        // One that cannot be looked at takes its turn, is told of there and then waits longer each time.
+        // A failed check leads to a transfer, which reports the problem and then backs off.
         let signature = signature(&place, &branch).await.ok();
         if known.signature.is_none() || known.signature != signature {
             known.is_queued = true;
@@ -238,13 +239,13 @@ async fn changed(deployment: &Arc<Deployment>, only: Option<Uuid>) -> Vec<Uuid> 
     changed
 }
 
-/// Until its delete begins; also one that is stopped, whose last commit could not be taken over then.
+/// Until its delete begins; also while stopped, since the last transfer may have failed.
 fn is_followed(workspace: &Workspace) -> bool {
     let is_going = workspace.latest().is_some_and(|latest| latest.transition == Transition::Delete);
     !workspace.is_deleted && !is_going && matches!(workspace.checkout, Checkout::Clone { .. })
 }
 
-/// Nothing is opened but directories, and no link is followed: what an agent puts there may be anything.
+/// Opens only directories and follows no links: an agent may have put anything there.
 async fn signature(place: &Place, branch: &Branch) -> Result<Signature, LocalError> {
     let (look_at, branch) = (place.clone(), branch.head.clone());
     let look = move || {

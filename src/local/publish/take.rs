@@ -1,8 +1,8 @@
-//! Brings one branch from an agent's clone into the caller's repository.
+//! Transfers one branch from an agent's clone into the caller's repository.
 //!
-//! The clone is the agent's, its settings and files may be anything. So the git that reads it has the rights of the
-//! agent and no more, and all that leaves it is a stream of objects. The git that writes sees the caller's
-//! repository alone and checks every object before it keeps it.
+//! The agent controls the clone's settings and files. So the git that reads it runs with the agent's rights only,
+//! and outputs nothing but a stream of objects. The git that writes sees only the caller's repository and checks
+//! every object before it stores it.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,36 +23,36 @@ use crate::local::enclosure::Sight;
 use crate::local::record::Workspace;
 use crate::local::{Deployment, LocalError};
 
-/// Up to here objects become files of their own, as git does it itself; more of them stay together in a pack.
+/// Up to this many objects are stored loose, as git does it itself; more stay in a pack.
 const FEW_OBJECTS: u32 = 100;
-/// A git that takes longer to read one ref waits for something that the agent has put in its way.
+/// A git that takes longer to read one ref is blocked by something that the agent has put there.
 const TIP_LIMIT: Duration = Duration::from_secs(4);
 const PACK_HEADER: usize = 12;
 const PACK: [&str; 5] = ["pack-objects", "--revs", "--thin", "--stdout", "--quiet"];
 
-/// What came of it.
+/// The outcome of a transfer.
 #[derive(Debug)]
 pub(super) enum Taken {
     /// The branch in the caller's repository is the agent's.
     Current,
-    /// The agent's commits are kept, but the branch there is not ours to move.
+    /// The commits are stored, but the branch is not ours to move.
     NotOurs(String),
-    /// The agent's clone gives nothing away.
+    /// The agent's clone cannot be read.
     Unreadable(LocalError),
 }
 
-/// The caller's repository and what our names in it stand for.
+/// The caller's repository and the current values of our refs in it.
 struct Store<'a> {
     deployment: &'a Deployment,
     git: Git,
     directory: &'a Path,
     branch: Branch,
     refs: HashMap<String, String>,
-    /// Where the branch is checked out.
+    /// The worktree in which the branch is checked out.
     checked_out: Option<String>,
 }
 
-/// Takes the agent's newest commit over.
+/// Transfers the agent's newest commit.
 pub(super) async fn over(
     deployment: &Arc<Deployment>,
     workspace: &Workspace,
@@ -67,7 +67,7 @@ pub(super) async fn over(
     let branch = Branch::of(workspace);
     let tip = match tip_of(&reader, &place.repo, &branch).await {
         Ok(Some(tip)) => tip,
-        // An agent may have taken its branch away: then what was taken over last stays.
+        // An agent may have removed its branch: then the last transfer stays.
         Ok(None) => return Ok(Taken::Current),
         Err(error) => return Ok(Taken::Unreadable(error)),
     };
@@ -83,7 +83,7 @@ pub(super) async fn over(
     store.move_to(&tip).await
 }
 
-/// Takes our names out of the caller's repository when the agent is gone; commits that are on no branch stay.
+/// Removes our refs from the caller's repository after the agent's delete; commits on no branch are kept.
 pub(crate) async fn forget(
     deployment: &Deployment,
     workspace: &Workspace,
@@ -105,7 +105,7 @@ pub(crate) async fn forget(
     store.change(&changes).await
 }
 
-/// A git that reads the agent's clone, or why there is no directory to read.
+/// A git that reads the agent's clone, or why there is no clone to read.
 async fn reader(
     deployment: &Arc<Deployment>,
     place: &Place,
@@ -121,8 +121,8 @@ async fn reader(
 }
 
 async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<String>, LocalError> {
-    // It succeeds without the branch too, so that a failure is never taken for a branch that is not there. The
-    // pattern also finds refs below the branch, any number of them; the branch itself comes first.
+    // This command also succeeds without the branch, so a failure never looks like a missing branch. The pattern
+    // also matches refs below the branch; the branch itself comes first.
     let command = ["for-each-ref", "--count=1", "--format=%(objectname) %(refname)", &branch.head];
     let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(command.map(Into::into)).collect();
     let doing = "read the agent's branch";
@@ -135,15 +135,15 @@ async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<Str
     Ok(tip.filter(|id| is_object_id(id)).map(str::to_owned))
 }
 
-/// Named, lest git finds another repository above one that the agent has taken away.
+/// Explicit, so that git does not find a repository above one that the agent has removed.
 fn own_git_dir(repo: &Path) -> PathBuf {
     let mut option = std::ffi::OsString::from("--git-dir=");
     option.push(repo.join(".git"));
     option.into()
 }
 
-/// Streams the objects of the wanted commits from the clone into the caller's repository. Says apart what the clone
-/// did not give and what the repository did not take.
+/// Streams the objects of the wanted commits from the clone into the caller's repository. Reports read and write
+/// failures separately.
 async fn bring(
     reader: &Git,
     repo: &Path,
@@ -156,7 +156,7 @@ async fn bring(
     packing.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut packing = packing.spawn().map_err(not_run)?;
     if let Some(mut stdin) = packing.stdin.take() {
-        // A git that does not read to the end fails, and that is noticed.
+        // A git that does not read all input fails, which is reported.
         let _unread = stdin.write_all(wanted.as_bytes()).await;
     }
     let stream = packing.stdout.take();
@@ -165,13 +165,13 @@ async fn bring(
         None => Ok(()),
     };
     let packed = finished(Ok(packing.wait_with_output().await.map_err(not_run)?), doing);
-    // A reader whose objects were refused dies of the closed pipe, which tells nothing.
+    // When the objects are refused, the reader dies of the closed pipe; that error is ignored.
     kept.map(|()| packed)
 }
 
 async fn keep(store: &Store<'_>, mut stream: ChildStdout) -> Result<(), LocalError> {
     let mut header = [0; PACK_HEADER];
-    // Without a header the reader has failed, and says so itself.
+    // Without a header the reader has failed and reports that itself.
     let Ok(_) = stream.read_exact(&mut header).await else { return Ok(()) };
     let arguments: &[&str] = match header {
         [.., a, b, c, d] if u32::from_be_bytes([a, b, c, d]) <= FEW_OBJECTS => {
@@ -184,13 +184,13 @@ async fn keep(store: &Store<'_>, mut stream: ChildStdout) -> Result<(), LocalErr
     let mut keeping = keeping.spawn().map_err(not_run)?;
     let stdin = keeping.stdin.take();
     let passed = async {
-        // One that refuses an object does not read the rest, and says why.
+        // A git that refuses an object stops reading and reports why.
         let _refused = match stdin {
             Some(stdin) => pass_on(&header, stream, stdin).await,
             None => Ok(()),
         };
     };
-    // What it says is read meanwhile: it would stand still with a full pipe.
+    // Its output is read meanwhile: with a full pipe it would block.
     let ((), output) = tokio::join!(passed, bounded::output_of(keeping));
     finished(output, "keep the agent's commits")
 }
@@ -229,10 +229,10 @@ impl<'a> Store<'a> {
         self.git.run(self.directory, &[&["--git-dir=."], arguments].concat(), doing).await
     }
 
-    /// All of it or nothing, and only if each ref is still what it was when we looked.
+    /// All changes or none, and only if each ref still has the value that was read.
     async fn change(&self, changes: &str) -> Result<(), LocalError> {
         let (git, directory, changes) = (self.git.clone(), self.directory.to_owned(), changes.to_owned());
-        // A stop of the server waits for it: a git that is killed leaves its locks behind.
+        // A stop of the server waits for this: a killed git leaves its locks behind.
         let changing = async move {
             refs::change(&git, &directory, &["--git-dir=."], &changes, "move the branch").await
         };
@@ -243,8 +243,8 @@ impl<'a> Store<'a> {
             .map_err(|error| LocalError::Git(io::Error::other(error)))?
     }
 
-    /// Notes the agent's commit, and moves the branch to it unless that would lose another author's commit or pull
-    /// a checked-out branch away from under its files.
+    /// Records the agent's commit, and moves the branch to it unless that would drop another author's commit or
+    /// change a checked-out branch.
     async fn move_to(&mut self, tip: &str) -> Result<Taken, LocalError> {
         let refusal = self.refusal(tip).await;
         let Branch { head, agent, published, .. } = &self.branch;

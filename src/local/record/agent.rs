@@ -1,4 +1,4 @@
-//! One workspace agent: its process, how far it has come, and what its app reported.
+//! The record of one workspace agent: its process, its state, and the reports of its app.
 
 use std::path::PathBuf;
 
@@ -16,21 +16,21 @@ pub(crate) struct Agent {
     pub(crate) id: Uuid,
     pub(crate) resource_id: Uuid,
     pub(crate) app_id: Uuid,
-    /// The token itself is known to the agent's process alone.
+    /// Only the agent's process knows the token itself.
     pub(crate) token_hash: String,
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) directory: PathBuf,
     pub(crate) socket: PathBuf,
-    /// Where its process reports to: it knows no other port as long as it lives.
+    /// The port that its process reports to; it cannot change while the process lives.
     #[serde(default)]
     pub(crate) port: u16,
-    /// What its processes see of directories that are hidden from others.
+    /// Visible to its processes although hidden from others.
     pub(crate) visible: Vec<PathBuf>,
-    /// What its processes may read and not change.
+    /// Readable and not writable for its processes.
     #[serde(default)]
     pub(crate) read_only: Vec<PathBuf>,
     pub(crate) process: Option<ProcessId>,
-    /// Where this agent's part of the log file begins.
+    /// Where this agent's part of the log file starts.
     pub(crate) log_start: u64,
     pub(crate) connection: Connection,
     pub(crate) first_connected_at: Option<DateTime<Utc>>,
@@ -74,7 +74,7 @@ impl Agent {
         self.last_connected_at = Some(now);
     }
 
-    /// Its lifecycle and its app's health stay as they were, as on a real server.
+    /// Lifecycle and app health stay as they were, as on a real server.
     pub(crate) fn disconnect(&mut self) {
         if !matches!(self.connection, Connection::Disconnected { .. }) {
             self.connection = Connection::Disconnected { at: Utc::now() };

@@ -1,4 +1,4 @@
-//! One build: what was asked, how far its job is, and what it said.
+//! The record of one build: its request, the state of its job, and its log.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::agent::Agent;
 use crate::coder::wire::{ParameterValue, Transition};
 
-/// An agent can have lines added for as long as its build is the newest one.
+/// Bounds the log: agents can cause lines for as long as their build is the newest one.
 const MOST_LINES: usize = 500;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ pub(crate) struct Build {
     pub(crate) job: Job,
     /// A start follows once this stop has succeeded.
     pub(crate) then_start: bool,
-    /// A delete that forgets the workspace and leaves its files.
+    /// A delete that forgets the workspace and keeps its files.
     pub(crate) is_orphan: bool,
-    /// This start made the workspace's checkout, which goes with it if it fails.
+    /// This start made the workspace's checkout, which is removed if it fails.
     #[serde(default)]
     pub(crate) has_made_checkout: bool,
     pub(crate) logs: Vec<LogLine>,
@@ -35,7 +35,7 @@ pub(crate) struct Build {
     pub(crate) agent: Option<Agent>,
 }
 
-/// Who asked for the build.
+/// The initiator of the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
@@ -44,7 +44,7 @@ pub(crate) enum Reason {
     Autostart,
     /// The server's own clean stop.
     Autostop,
-    /// The server's own start of an agent whose process ended by itself.
+    /// The server's own restart of an agent whose process exited.
     Respawn,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct LogLine {
 }
 
 impl Build {
-    /// The workspace's status in Coder's words.
+    /// The workspace's status in Coder's terms.
     pub(crate) fn status(&self) -> &'static str {
         match (&self.job, self.transition) {
             (Job::Pending, _) => "pending",
@@ -102,7 +102,7 @@ impl Build {
         }
     }
 
-    /// The first lines tell what was asked, the last what came of it: of too many those between go.
+    /// Keeps the first lines, which show the request, and the last ones, which show the outcome.
     pub(crate) fn log(&mut self, level: &str, stage: &str, output: &str) {
         let id = self.logs.last().map_or(1, |last| last.id + 1);
         if self.logs.len() >= MOST_LINES {
@@ -117,7 +117,7 @@ impl Build {
         });
     }
 
-    /// Moves a pending job on. A job that a killed server left under way begins again; false for one that has ended.
+    /// Starts a pending job, or restarts one interrupted by a kill; false if it has ended.
     pub(crate) fn begin(&mut self) -> bool {
         if self.job == Job::Pending {
             self.job = Job::Running { started_at: Utc::now() };
@@ -125,7 +125,7 @@ impl Build {
         self.job.is_active()
     }
 
-    /// A job that nobody has begun ends at once; one under way ends when its worker has noticed.
+    /// A pending job ends at once; a running one when its worker has noticed.
     pub(crate) fn cancel(&mut self) {
         let now = Utc::now();
         match self.job {

@@ -1,4 +1,4 @@
-//! What the embedded Coder remembers of a workspace, as it is written to disk.
+//! The record of a workspace, as it is saved to disk.
 
 mod agent;
 mod build;
@@ -23,24 +23,24 @@ pub(crate) struct Workspace {
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) is_deleted: bool,
     pub(crate) checkout: Checkout,
-    /// The commit that the agent started from; none in a fresh repository, and where an earlier version made it.
+    /// The commit that the agent started from; none in an empty repository, or if an earlier version made it.
     #[serde(default)]
     pub(crate) base: Option<String>,
-    /// How its branch in the caller's repository begins, once that is decided.
+    /// How its branch in the caller's repository starts, once decided.
     #[serde(default)]
     pub(crate) branch_start: Option<BranchStart>,
-    /// What the creator of the agent has to know about its start.
+    /// Notes about the start for the agent's creator.
     #[serde(default)]
     pub(crate) start_notes: Vec<String>,
-    /// A clean stop of the server stopped it: the next start of the server starts it again.
+    /// Stopped by a clean stop of the server: the next start of the server restarts it.
     pub(crate) is_to_resume: bool,
     /// Oldest first, never empty.
     pub(crate) builds: Vec<Build>,
-    /// The newest report of any build; it outlives them.
+    /// The newest report of any build; it outlives its build.
     pub(crate) app_status: Option<AppStatus>,
 }
 
-/// Kept by name as well, since a project file may go while its workspaces stay.
+/// The name is recorded too, since a project file may be removed while its workspaces stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TemplateName {
@@ -49,28 +49,28 @@ pub(crate) struct TemplateName {
     pub(crate) display_name: String,
 }
 
-/// Where the agent works, and so what a delete may take away.
+/// Where the agent works, which decides what a delete may remove.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Checkout {
-    /// No build has made it yet.
+    /// Not made yet.
     None,
-    /// A clone or a fresh repository: ours alone.
+    /// A clone or an empty repository, owned by the workspace.
     Own,
-    /// A worktree of the caller's repository; none are made any more.
+    /// A worktree of the caller's repository, made by earlier versions.
     Worktree { of: PathBuf },
     /// A clone that borrows the objects of the caller's repository, whose git directory is `store`.
     Clone { of: PathBuf, store: PathBuf },
-    /// Somebody's directory itself: never touched by us.
+    /// A directory of the caller's, which builds never change.
     Foreign { directory: PathBuf },
 }
 
-/// Recorded before the branch is made: a repeated build then knows its own branch from one that was there before.
+/// Recorded before the branch is made, so that a repeated build tells its own branch from an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BranchStart {
     pub(crate) commit: String,
-    /// The branch of that name that was there before.
+    /// The earlier branch of that name.
     pub(crate) earlier: Option<EarlierBranch>,
     pub(crate) notes: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct BranchStart {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EarlierBranch {
     pub(crate) commit: String,
-    /// The name under which it is kept: `fleet/otter.35569f85f3b1`
+    /// Its new name: `fleet/otter.35569f85f3b1`
     pub(crate) kept_as: String,
 }
 
@@ -113,7 +113,7 @@ impl Workspace {
         self.latest_mut()?.agent.as_mut().filter(|agent| agent.id == id)
     }
 
-    /// How often the server has lately started the agent again by itself; a build that was asked for begins anew.
+    /// How often the server has restarted the agent within the window; a requested build resets the count.
     pub(crate) fn n_respawns(&self, now: DateTime<Utc>) -> usize {
         let own = self.builds.iter().rev().take_while(|build| build.reason != Reason::Initiator);
         let respawns = own.filter(|build| build.reason == Reason::Respawn);

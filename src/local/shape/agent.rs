@@ -10,7 +10,7 @@ use crate::local::record::{Agent, Connection, Workspace};
 use crate::local::site::{AGENT_NAME, APP_SLUG, VERSION};
 use crate::local::template::ROLE;
 
-/// The agent's metadata files are read this often, in seconds, and waited for that long.
+/// Interval and timeout, in seconds, that the metadata description shows.
 const INTERVAL: u32 = 1;
 const TIMEOUT: u32 = 1;
 
@@ -56,7 +56,7 @@ pub(crate) fn agent(workspace: &Workspace, agent: &Agent) -> Value {
     shape
 }
 
-/// One value of agent metadata; only the watch endpoint tells the script.
+/// One value of agent metadata; only the watch endpoint shows the script.
 pub(crate) fn metadata(item: &MetadataItem, script: &str) -> Value {
     let age = (Utc::now() - item.collected_at).num_seconds().max(0);
     json!({
@@ -98,7 +98,7 @@ fn role(workspace: &Workspace) -> &str {
     value_of(values, ROLE).unwrap_or_default()
 }
 
-/// Coder names processors as Go does.
+/// Coder uses Go's names for processors.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -37,7 +37,7 @@ pub(crate) fn build(deployment: &Deployment, memory: &Memory, workspace: &Worksp
         "daily_cost": 0,
         "template_version_preset_id": build.preset_id,
     });
-    // Both are known once the provisioner is through, and stay away after a failure.
+    // Both are known once the provisioner has finished, and are absent after a failure.
     if matches!(build.job, Job::Ended { outcome: Outcome::Succeeded | Outcome::Canceled, .. }) {
         shape["has_ai_task"] = json!(false);
         shape["has_external_agent"] = json!(false);
@@ -97,7 +97,7 @@ fn job(site: &Site, memory: &Memory, build: &Build) -> Value {
     shape
 }
 
-/// Nothing until the build has succeeded; builds before the newest have lost their agents.
+/// Empty until the build has succeeded; builds before the newest have lost their agents.
 fn resources(workspace: &Workspace, build: &Build) -> Value {
     let Some(made) = build.agent.as_ref().filter(|_| build.job.has_succeeded()) else { return json!([]) };
     let is_newest = workspace.latest().is_some_and(|latest| latest.id == build.id);

@@ -1,4 +1,4 @@
-//! The JSON of everything the embedded Coder shows, key for key as a real one sends it.
+//! The JSON of everything the embedded Coder returns, key for key as a real server sends it.
 
 mod agent;
 mod build;
@@ -19,14 +19,14 @@ fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// A time that is absent, and not null, while there is none.
+/// An unset time is absent, not null.
 fn put_time(shape: &mut Value, key: &str, at: Option<DateTime<Utc>>) {
     if let Some(at) = at {
         shape[key] = json!(time(at));
     }
 }
 
-/// Jobs carry empty template data wherever they are shown inside another object.
+/// Jobs inside other objects carry empty template data.
 fn job_metadata() -> Value {
     json!({
         "template_version_name": "",

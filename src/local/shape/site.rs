@@ -52,7 +52,7 @@ pub(crate) fn organization(site: &Site) -> Value {
     })
 }
 
-/// A token without its secret. When it was used last is not kept.
+/// A token without its secret. The time of its last use is not recorded.
 pub(crate) fn token(site: &Site, token: &StoredToken) -> Value {
     json!({
         "id": token.id,

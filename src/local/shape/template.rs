@@ -117,7 +117,7 @@ fn plain_parameter(parameter: &Parameter) -> Value {
     })
 }
 
-/// A list with capitalised keys, or a plain `null` when there are none.
+/// A list with capitalised keys, or `null` if there are none.
 pub(crate) fn presets(presets: &[Preset]) -> Value {
     if presets.is_empty() {
         return Value::Null;
