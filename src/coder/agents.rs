@@ -11,7 +11,7 @@ use super::wire::AgentMetadata;
 use super::{Client, CoderError};
 
 impl Client {
-    /// The metadata as it is now: the first event of the stream, for servers whose list cannot bring it along.
+    /// The current metadata: the first event of the stream, for servers whose lists cannot include it.
     pub async fn agent_metadata(&self, agent: Uuid) -> Result<Vec<AgentMetadata>, CoderError> {
         let operation = AGENT_METADATA.name;
         let events = self.events(Request::new(&AGENT_METADATA, &[&agent])).await?;
@@ -26,7 +26,7 @@ impl Client {
     }
 }
 
-/// Pings keep the connection alive and say nothing.
+/// Pings keep the connection alive and carry no data.
 fn read(event: &Sse) -> Result<Option<Vec<AgentMetadata>>, CoderError> {
     if event.event.as_deref() == Some("ping") {
         return Ok(None);

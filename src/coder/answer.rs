@@ -1,4 +1,4 @@
-//! Coder's refusals and failures, read from whatever body came with them.
+//! Coder's error responses, parsed from any kind of body.
 
 use std::fmt::{self, Display};
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::credential::TokenOrigin;
 use super::error::ErrorKind;
 
-/// How much of a body is kept for people to read.
+/// How much of a body is kept for error messages.
 const EXCERPT_BYTES: usize = 2048;
 
-/// An answer that is not a success.
+/// A response that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub operation: &'static str,
@@ -20,17 +20,17 @@ pub struct Answer {
     pub message: String,
     pub detail: Option<String>,
     pub validations: Vec<Validation>,
-    /// The beginning of the body as it came, without our token.
+    /// The beginning of the body, without our token.
     pub body: String,
-    /// When a rate limit opens again.
+    /// When the rate limit resets.
     pub retry_at: Option<DateTime<Utc>>,
-    /// The answer sends a browser to the login page, which is how the app proxy says "unauthorized".
+    /// A redirect to the login page, which is the app proxy's way of saying "unauthorized".
     pub sign_in: bool,
-    /// Where the token that Coder answered to was configured, if it was the client's own.
+    /// Where the refused token was configured, if it was the client's own.
     pub token_origin: Option<TokenOrigin>,
 }
 
-/// One field that Coder found wrong.
+/// One invalid field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validation {
     pub field: String,
@@ -49,7 +49,7 @@ struct ErrorBody {
 }
 
 impl Answer {
-    /// Reads an answer; `text` is its body, already free of secrets.
+    /// Parses a response; `text` is its body, with secrets removed.
     pub(super) fn read(operation: &'static str, status: StatusCode, headers: &HeaderMap, text: &str) -> Self {
         let body = serde_json::from_str(text).unwrap_or_else(|_| plain_body(headers, text));
         Self {
@@ -86,7 +86,7 @@ impl Answer {
         }
     }
 
-    /// Several creates of one name at once: the losers get a 500 that names the database's unique index.
+    /// Concurrent creates of one name: all but one get a 500 that names the database's unique index.
     fn is_lost_race(&self) -> bool {
         self.body.contains("duplicate key value violates unique constraint")
     }
@@ -111,7 +111,7 @@ pub(super) fn excerpt(text: &str) -> String {
     text.get(..end).unwrap_or_default().to_owned()
 }
 
-/// Stands in for Coder's JSON when the body is something else: plain text speaks for itself, a page does not.
+/// Replaces Coder's JSON for other bodies: plain text is used as the message, a page is not.
 fn plain_body(headers: &HeaderMap, text: &str) -> ErrorBody {
     let is_plain =
         header(headers, header::CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("text/plain"));
@@ -119,8 +119,8 @@ fn plain_body(headers: &HeaderMap, text: &str) -> ErrorBody {
     ErrorBody { message: message.to_owned(), ..ErrorBody::default() }
 }
 
-/// When to ask again. The window's end is exact but told in the server's time, so it is taken relative to the
-/// server's own clock; `Retry-After` is a constant minute and only the second choice.
+/// When to retry. The reset time is exact, but in the server's time, so it is converted by the server's clock;
+/// `Retry-After` is a constant minute and only the fallback.
 fn retry_at(headers: &HeaderMap, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let reset = header(headers, "x-ratelimit-reset").and_then(|seconds| seconds.parse().ok());
     let reset = reset

@@ -1,7 +1,7 @@
-//! Apps in a workspace: talking to them through Coder's proxy, and reporting their status.
+//! Apps in a workspace: requests through Coder's proxy, and status reports.
 //!
-//! At the proxy our token travels as a cookie and in no other way: Coder takes its own cookies out of what it
-//! forwards, but hands every header and query parameter to the app, and so to the agent.
+//! At the proxy our token travels as a cookie only: Coder strips its own cookies from forwarded requests, but
+//! passes every header and query parameter to the app, and so to the agent.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
@@ -14,13 +14,13 @@ use super::send::Reply;
 use super::wire::AppStatusReport;
 use super::{Client, CoderError};
 
-/// Where an app is found.
+/// The address of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppAddress {
-    /// The owner's user name; `me` does not work here.
+    /// The owner's user name; the proxy does not accept `me`.
     pub owner: String,
     pub workspace: String,
-    /// Needed when the workspace has several agents.
+    /// Required if the workspace has several agents.
     pub agent: Option<String>,
     pub slug: String,
 }
@@ -34,7 +34,7 @@ pub struct AppRequest {
     pub body: Option<Value>,
 }
 
-/// The app's own answer, whatever its status.
+/// The app's own response, with any status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppReply {
     pub status: StatusCode,
@@ -53,13 +53,13 @@ impl AppRequest {
 }
 
 impl Client {
-    /// Asks the app. What the app answers comes back as it is; what Coder answers in its place is an error.
+    /// Sends a request to an app and returns its response as it is; a response of Coder itself is an error.
     pub async fn app_request(&self, app: &AppAddress, request: AppRequest) -> Result<AppReply, CoderError> {
         let request = app.request(request)?;
         self.attempts(&request, || async { AppReply::read(self.exchange(&request).await?) }).await
     }
 
-    /// Reports as a workspace agent what its app is doing, with the agent's own token.
+    /// Reports an app's status as a workspace agent, with the agent's own token.
     pub async fn app_status_report(
         &self,
         agent_token: &SecretString,
@@ -97,8 +97,8 @@ impl AppReply {
     }
 }
 
-/// Coder speaks for itself by sending a browser elsewhere, with an error page, or when our user has used up
-/// its requests. An app that is an API does none of these.
+/// Coder's own responses are redirects elsewhere, error pages and rate limits; an app that is an API sends none of
+/// these.
 fn is_coders_own(status: StatusCode, headers: &HeaderMap) -> bool {
     let is_page =
         text(headers, header::CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("text/html"));

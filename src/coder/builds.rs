@@ -1,4 +1,4 @@
-//! Calls about builds: ask for one, follow it, cancel it.
+//! Calls about builds: create, follow, cancel.
 
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ impl Client {
         self.call(Request::new(&BUILD_CREATE, &[&workspace]).json(build)?).await
     }
 
-    /// Marks the build; it ends when its provisioner has noticed.
+    /// Requests a cancel; the build ends when its provisioner has noticed.
     pub async fn build_cancel(&self, build: Uuid) -> Result<(), CoderError> {
         self.call_done(Request::new(&BUILD_CANCEL, &[&build])).await
     }
@@ -28,7 +28,7 @@ impl Client {
         self.call_list(Request::new(&BUILD_PARAMETERS, &[&build])).await
     }
 
-    /// The log so far, from the line after the given id on.
+    /// The log so far, after the line with the given id.
     pub async fn build_logs(&self, build: Uuid, after: Option<i64>) -> Result<Vec<BuildLog>, CoderError> {
         self.call_list(Request::new(&BUILD_LOGS, &[&build]).query_some("after", after)).await
     }

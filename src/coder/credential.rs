@@ -1,4 +1,4 @@
-//! Our tokens: where they go, and that they come back in nothing we keep.
+//! Our tokens: attached to requests, and removed from everything that is kept of responses.
 
 use http::{HeaderName, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};
@@ -9,7 +9,7 @@ use super::{Client, CoderError};
 const SESSION_HEADER: HeaderName = HeaderName::from_static("coder-session-token");
 const SESSION_COOKIE: &str = "coder_session_token=";
 
-/// Where the client's token was configured. Callers turn it into advice when Coder refuses the token.
+/// Where the client's token was configured; determines the advice when Coder refuses the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenOrigin {
     Environment,
@@ -18,7 +18,7 @@ pub enum TokenOrigin {
     Embedded,
 }
 
-/// The header that carries a request's token, and the token itself to look out for in answers.
+/// The header that carries a request's token, and the token itself, to be removed from responses.
 #[derive(Debug)]
 pub(super) struct Credential {
     pub(super) name: HeaderName,
@@ -52,7 +52,7 @@ impl Client {
     }
 }
 
-/// A token has to survive as a header and as a cookie, so only what both allow is accepted.
+/// A token must be valid as a header and as a cookie, so only characters that both allow are accepted.
 pub(super) fn check_token(token: &SecretString) -> Result<(), CoderError> {
     let usable = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b';' | b',' | b'"' | b'\\');
     let token = token.expose_secret();
@@ -62,7 +62,7 @@ pub(super) fn check_token(token: &SecretString) -> Result<(), CoderError> {
     Err(CoderError::Setup { reason: "the token is empty or has characters that no token has".to_owned() })
 }
 
-/// Servers and proxies may echo what they got; our token must not travel on in an error.
+/// Servers and proxies may echo requests; our token must not appear in an error.
 pub(super) fn scrub(text: &str, secret: Option<&SecretString>) -> String {
     match secret {
         Some(secret) => text.replace(secret.expose_secret(), "[token]"),

@@ -6,7 +6,7 @@ use super::wire::{BuildInfo, Organization};
 use super::{Client, CoderError};
 
 impl Client {
-    /// Needs no token, so it tells "unreachable" from "unauthorized".
+    /// Requires no token, so it distinguishes "unreachable" from "unauthorized".
     pub async fn build_info(&self) -> Result<BuildInfo, CoderError> {
         self.call(Request::new(&BUILD_INFO, &[]).auth(Auth::Nobody)).await
     }

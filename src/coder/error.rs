@@ -1,4 +1,4 @@
-//! What can go wrong with a call to Coder, and what that says about its effect.
+//! Errors of calls to Coder, and what each tells about the call's effect.
 
 use chrono::{DateTime, Utc};
 
@@ -30,14 +30,14 @@ pub enum CoderError {
     TooLarge { operation: &'static str, limit: usize },
 }
 
-/// What a failed call may have done.
+/// The possible effect of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The request never left: nothing happened.
+    /// The request was never sent: no effect.
     NotSent,
-    /// Coder said no: nothing happened.
+    /// Coder refused the request: no effect.
     Refused,
-    /// It may or may not have happened: look before trying again.
+    /// It may or may not have taken effect: read the state before a retry.
     Unclear,
 }
 
@@ -50,7 +50,7 @@ pub enum ErrorKind {
     Unauthorized,
     Forbidden,
     NotFound,
-    /// Deleted; still readable when deleted ones are included.
+    /// Deleted; still readable when a query includes deleted ones.
     Gone,
     Conflict,
     Invalid,
@@ -61,7 +61,7 @@ pub enum ErrorKind {
     Timeout,
     Cut,
     Undecodable,
-    /// A status that nothing in Coder's API explains, such as a redirect or a proxy's own refusal.
+    /// A status that Coder's API does not explain, such as a redirect or a proxy's own error.
     Unexpected,
 }
 
@@ -94,7 +94,7 @@ impl CoderError {
         }
     }
 
-    /// What Coder said, when it said anything.
+    /// Coder's response, if there is one.
     pub fn answer(&self) -> Option<&Answer> {
         match self {
             Self::Answered(answer) => Some(answer),
@@ -108,7 +108,7 @@ impl CoderError {
         }
     }
 
-    /// Notes whose token the failed call had.
+    /// Records whose token the failed call carried.
     pub(super) fn answered_to(mut self, token: Option<TokenOrigin>) -> Self {
         if let Self::Answered(answer) = &mut self {
             answer.token_origin = token;
@@ -120,7 +120,7 @@ impl CoderError {
         Self::Request { operation, reason }
     }
 
-    /// A failure below HTTP. The URL is dropped, because its query may hold a command line.
+    /// A failure below HTTP. The URL is dropped, since its query may hold a command line.
     pub(super) fn transport(operation: &'static str, error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_builder() {
@@ -136,7 +136,7 @@ impl CoderError {
     }
 }
 
-/// An error with its causes in one line: reqwest's own words alone say too little.
+/// An error with its causes on one line: reqwest's own message alone says too little.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |line, cause| format!("{line}: {cause}"))

@@ -12,14 +12,14 @@ use super::answer::{Answer, excerpt};
 use super::request::Request;
 use super::{Client, CoderError};
 
-/// The longest single event; agents write some of these streams and could fill our memory otherwise.
+/// The limit on a single event; agents write some of these streams and could otherwise fill our memory.
 const EVENT_LIMIT: usize = 16 << 20;
 
-/// Items as they arrive. It ends when the server ends it, and after the first broken connection.
+/// Items as they arrive. Ends when the server ends it, and after the first broken connection.
 pub(super) type EventStream<T> = Pin<Box<dyn Stream<Item = Result<T, CoderError>> + Send>>;
 
 impl Client {
-    /// Opens a stream of events. Opening is tried again like any read, a stream once open is not.
+    /// Opens a stream of events. Opening is retried like any read; an open stream is not.
     pub(super) async fn events(&self, request: Request) -> Result<EventStream<Sse>, CoderError> {
         let operation = request.operation.name;
         let open = || self.open(&self.shared.http, &request, StatusCode::OK);
@@ -34,7 +34,7 @@ impl Client {
 pub(super) fn decode<T: DeserializeOwned>(operation: &'static str, event: &Sse) -> Result<T, CoderError> {
     let data = event.data.as_deref().unwrap_or_default();
     if event.event.as_deref() == Some("error") {
-        // An error event has no status of its own; it stands for a server that failed under way.
+        // An error event has no status; it is treated as a failure of the server.
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         return Err(CoderError::Answered(Box::new(Answer::read(
             operation,
@@ -78,7 +78,7 @@ fn parse(
     Box::pin(until_broken.map_err(move |error| unwrap_cause(operation, error)))
 }
 
-/// Fails as soon as more than `limit` bytes have passed without the blank line that ends an event.
+/// Fails once more than `limit` bytes have arrived without the blank line that ends an event.
 fn bounded(
     operation: &'static str,
     chunks: impl Stream<Item = Result<Bytes, CoderError>>,
@@ -97,7 +97,7 @@ fn contains(chunk: &[u8], end: &[u8]) -> bool {
     chunk.windows(end.len()).any(|window| window == end)
 }
 
-/// The parser wraps our own errors; hand them out as they were.
+/// The parser wraps our own errors; this unwraps them.
 fn unwrap_cause(operation: &'static str, error: sse_stream::Error) -> CoderError {
     match error {
         sse_stream::Error::Body(cause) => match cause.downcast::<CoderError>() {

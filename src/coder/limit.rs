@@ -1,11 +1,11 @@
-//! Keeps us below Coder's rate limit, which counts each user and exact path by the minute.
+//! Stays below Coder's rate limit, which counts per user, exact path and minute.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-/// How many requests pass between two sweeps of paths that have been quiet.
+/// How many requests pass between two removals of unused paths.
 const SWEEP_EVERY: u32 = 1024;
 
 /// One budget per path, refilled steadily.
@@ -20,7 +20,7 @@ impl Limit {
         Self { paths: RateLimiter::keyed(quota(requests_per_minute)), passed: AtomicU32::new(0) }
     }
 
-    /// Waits until this path has room. Paths hold ids, so the forgotten ones are swept now and then.
+    /// Waits until this path has quota. Paths contain ids, so unused ones are removed now and then.
     pub(super) async fn pass(&self, path: &str) {
         self.paths.until_key_ready(&path.to_owned()).await;
         if self.passed.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
@@ -29,8 +29,8 @@ impl Limit {
     }
 }
 
-/// A quarter may go at once and the rest is spread over the minute, so that no minute, wherever it begins, sees
-/// more than the given number. (A single request a minute is the exception: two may fall into one minute.)
+/// A quarter may be sent as a burst and the rest is spread over the minute, so that no interval of a minute exceeds
+/// the given number. (A limit of one is the exception: two requests may fall into one minute.)
 fn quota(requests_per_minute: NonZeroU32) -> Quota {
     let burst = NonZeroU32::new(requests_per_minute.get() / 4).unwrap_or(NonZeroU32::MIN);
     let steady = NonZeroU32::new(requests_per_minute.get() - burst.get()).unwrap_or(NonZeroU32::MIN);

@@ -1,7 +1,7 @@
 //! The typed client of a Coder server; it knows nothing of fleets.
 //!
-//! Each call is a plain `request`, one `send` inside a `retry` below a `limit`, and a `wire` type. The resource
-//! files hold a few lines a call.
+//! Each call is a plain `request`, one `send` in a `retry` under a `limit`, and a `wire` type. The resource files
+//! hold a few lines per call.
 
 mod agents;
 mod answer;
@@ -45,9 +45,9 @@ pub use workspaces::{Deleted, Page, Undecodable, WorkspacePage, WorkspaceQuery};
 
 use limit::Limit;
 
-/// A connection may take this long at most, whatever the timeout of the whole call.
+/// Time limit for connecting, independent of the timeout of the whole call.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Notices a peer that vanished without a word below a long stream.
+/// Detects a peer that disappeared silently below a long stream.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// How to reach one Coder deployment.
@@ -56,9 +56,9 @@ pub struct ClientOptions {
     pub url: Url,
     pub token: SecretString,
     pub token_origin: TokenOrigin,
-    /// For one whole try; of a stream or a WebSocket, for its opening.
+    /// For one attempt; for a stream or a WebSocket, for its opening.
     pub timeout: Duration,
-    /// Per exact path. Coder itself allows 512, shared by everyone who uses the same user.
+    /// Per exact path. Coder allows 512, shared by all clients of the same user.
     pub requests_per_minute: NonZeroU32,
     pub retry: RetryPolicy,
 }
@@ -77,7 +77,7 @@ struct Shared {
     retry: RetryPolicy,
     limit: Limit,
     http: reqwest::Client,
-    /// WebSockets need HTTP/1.1: an HTTP/2 connection cannot be upgraded.
+    /// WebSockets require HTTP/1.1: an HTTP/2 connection cannot be upgraded.
     http1: reqwest::Client,
 }
 
@@ -102,12 +102,12 @@ impl Client {
         &self.shared.url
     }
 
-    /// Uses another token from the next try of any call on, those of clones included.
+    /// Replaces the token from the next attempt of any call on, including those of clones.
     pub fn token_replace(&self, token: SecretString) {
         self.shared.token.store(Arc::new(token));
     }
 
-    /// Does the token's text occur in there?
+    /// Whether these bytes contain the token.
     pub fn token_is_in(&self, bytes: &[u8]) -> bool {
         let token = self.token();
         let token = token.expose_secret().as_bytes();
@@ -136,8 +136,8 @@ fn check_url(url: &Url) -> Result<(), CoderError> {
     })
 }
 
-/// No cookie store, because Coder's cookie would beat our header; no redirects, because they would carry the
-/// token elsewhere; no proxy for a server on this machine; no certificates to read where no TLS is spoken.
+/// No cookie store, since Coder prefers its cookie over our header; no redirects, since they would carry the token
+/// elsewhere; no proxy for a local server; no root certificates without TLS.
 fn http_client(options: &ClientOptions) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))

@@ -1,13 +1,13 @@
-//! The list of everything we ask of Coder; `openapi/coder.json` says the same, and a test compares them.
+//! All requests that we send to Coder; `openapi/coder.json` lists the same, and a test compares them.
 
 use http::Method;
 
-/// One thing we ask of Coder, named like the client method that asks it.
+/// One kind of request to Coder, named like the client method that sends it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Operation {
     pub name: &'static str,
     pub methods: &'static [Method],
-    /// The path with `{placeholders}`, each filling one segment; a last `{path}` may fill several.
+    /// The path with `{placeholders}`, each for one segment; a final `{path}` may stand for several.
     pub path: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The terminal of a workspace agent: how commands run inside a workspace.
+//! The terminal of a workspace agent, through which commands run in a workspace.
 
 use uuid::Uuid;
 
@@ -7,22 +7,24 @@ use super::request::Request;
 use super::socket::WebSocket;
 use super::{Client, CoderError};
 
-/// Which terminal to open or to attach to again.
+/// The terminal to open or to reattach to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtyOptions {
-    /// The same id attaches to the same terminal for five minutes after the last connection.
+    /// The same id reattaches to the same terminal for five minutes after the last disconnect.
     pub reconnect: Uuid,
     pub width: u16,
     pub height: u16,
-    /// At most about 1,000 bytes: a longer one fails without a word. Coder may log it, so no secrets.
+    /// At most about 1,000 bytes: servers silently drop longer ones. Coder may log it, so it must contain no
+    /// secrets.
     pub command: String,
     /// A container inside the workspace.
     pub container: Option<String>,
 }
 
 impl Client {
-    /// Opens a terminal. Output arrives as binary messages, input goes as JSON `{"data": …}`, in binary
-    /// messages too: text ends the connection. There is no exit code. The `screen` backend would change the output, so it is always the buffered one.
+    /// Opens a terminal. Output arrives as binary messages; input is JSON `{"data": …}`, also in binary messages,
+    /// since text ends the connection. There is no exit code. Always uses the buffered backend: `screen` would
+    /// alter the output.
     pub async fn pty_connect(&self, agent: Uuid, options: &PtyOptions) -> Result<WebSocket, CoderError> {
         self.upgrade(pty_request(agent, options)).await
     }

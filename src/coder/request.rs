@@ -1,4 +1,4 @@
-//! Requests as plain values, built without any I/O so that tests can compare them.
+//! Requests as plain values, built without I/O so that tests can compare them.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use url::Url;
 use super::error::CoderError;
 use super::operation::Operation;
 
-/// One request: everything but the deployment's address and our token.
+/// One request, without the deployment's address and our token.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) operation: &'static Operation,
@@ -20,25 +20,25 @@ pub(super) struct Request {
     pub(super) body: Option<Vec<u8>>,
     pub(super) auth: Auth,
     pub(super) effect: Effect,
-    /// The key of a WebSocket handshake, when the connection is to become one.
+    /// The key of a WebSocket handshake, if the connection is to be upgraded.
     pub(super) websocket_key: Option<String>,
 }
 
-/// Whose credential goes along, and where.
+/// Which credential is sent, and how.
 #[derive(Debug, Clone)]
 pub(super) enum Auth {
     Nobody,
-    /// Our session token as a header, the rule under `/api`: there a cookie would win over the header and
-    /// would trip the CSRF check.
+    /// Our session token as a header, as everywhere under `/api`: a cookie there would take precedence over the
+    /// header and trip the CSRF check.
     SessionHeader,
-    /// Our session token as a cookie, the rule at the app proxy: Coder strips its cookies but forwards every
-    /// header into the workspace, where the agent could read it.
+    /// Our session token as a cookie, as at the app proxy: Coder strips its cookies but forwards every header into
+    /// the workspace, where the agent could read it.
     SessionCookie,
     /// A workspace agent's own token.
     Agent(SecretString),
 }
 
-/// Whether asking twice could do something twice.
+/// Whether repeating the request may repeat an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Read,
@@ -46,12 +46,12 @@ pub(super) enum Effect {
 }
 
 impl Request {
-    /// A request of the operation's first method; `values` fill the placeholders of its path in order.
+    /// A request with the operation's default method; `values` fill the placeholders of its path in order.
     pub(super) fn new(operation: &'static Operation, values: &[&(dyn Display + Sync)]) -> Self {
         Self::at(operation, fill(operation.path, values))
     }
 
-    /// A request to a path that is already encoded.
+    /// A request to an already encoded path.
     pub(super) fn at(operation: &'static Operation, path: String) -> Self {
         let request = Self {
             operation,
@@ -96,15 +96,15 @@ impl Request {
         self
     }
 
-    /// Asks for a WebSocket. Opening one may do something, such as starting a command, so it counts as a write.
+    /// Requests a WebSocket. Opening one may have an effect, such as starting a command, so it counts as a write.
     pub(super) fn websocket(mut self, key: String) -> Self {
         self.effect = Effect::Write;
         self.websocket_key = Some(key);
         self
     }
 
-    /// The full address. A name such as `..` would be folded away by URL rules and reach another path with our
-    /// token, so a path that does not survive unchanged is refused.
+    /// The full address. A segment such as `..` would be normalized away and reach another path with our token, so
+    /// paths that do not survive unchanged are refused.
     pub(super) fn url(&self, deployment: &Url) -> Result<Url, CoderError> {
         let mut url = deployment.clone();
         let path = format!("{}{}", deployment.path().trim_end_matches('/'), self.path);
@@ -121,14 +121,13 @@ impl Request {
     }
 }
 
-/// Encodes each segment of a path and keeps the slashes between them; the result starts with a slash.
+/// Encodes each segment of a path and keeps the slashes; the result starts with a slash.
 pub(super) fn encode_path(path: &str) -> String {
     let segments: Vec<String> = path.trim_start_matches('/').split('/').map(encode_segment).collect();
     format!("/{}", segments.join("/"))
 }
 
-/// Puts the values into the template's placeholders. A missing value leaves its placeholder standing, which
-/// `url` then refuses.
+/// Fills the template's placeholders. A missing value leaves its placeholder, which `url` then refuses.
 pub(super) fn fill(template: &str, values: &[&(dyn Display + Sync)]) -> String {
     let mut values = values.iter();
     let segments = template.split('/').map(|segment| match segment.split_once('{') {

@@ -1,4 +1,4 @@
-//! Which failed calls are tried again, and when.
+//! Decides which failed calls are retried, and when.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use chrono::Utc;
 use super::error::{CoderError, ErrorKind, Outcome};
 use super::request::Effect;
 
-/// How often and how patiently a call is tried again.
+/// How often and with which pauses a call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// All tries together; one means never again.
+    /// All attempts together; one means no retry.
     pub attempts: NonZeroU32,
     pub base_delay: Duration,
     pub max_delay: Duration,
 }
 
 impl RetryPolicy {
-    /// Runs `send` until it succeeds, fails for good or the attempts are used up.
+    /// Runs `send` until it succeeds, fails permanently or the attempts are used up.
     pub(super) async fn run<T, F, Fut>(self, effect: Effect, send: F) -> Result<T, CoderError>
     where
         F: FnMut() -> Fut,
@@ -32,7 +32,8 @@ impl RetryPolicy {
             .await
     }
 
-    /// A rate limit that opens only later than any retry is the caller's to wait for: it holds what others need.
+    /// A rate limit that resets after the last possible retry is left to the caller, since waiting here would hold
+    /// shared resources.
     fn is_told_to_wait(self, error: &CoderError) -> bool {
         rate_limit_wait(error).is_some_and(|wait| wait > self.max_delay)
     }
@@ -47,7 +48,7 @@ impl RetryPolicy {
     }
 }
 
-/// A read may be repeated after anything that a repeat could mend. A write only when it surely had no effect.
+/// Reads are repeatable after any error that a repeat may cure; writes only if they surely had no effect.
 fn is_repeatable(effect: Effect, error: &CoderError) -> bool {
     let hopeless = error.kind() == ErrorKind::Setup || matches!(error, CoderError::TooLarge { .. });
     let untouched = matches!(error.kind(), ErrorKind::RateLimited { .. });

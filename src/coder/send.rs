@@ -1,4 +1,4 @@
-//! The one place where requests meet the network: one try, its answer read and decoded.
+//! The only place where requests meet the network: one attempt, with its response read and decoded.
 
 use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt};
@@ -12,10 +12,10 @@ use super::credential::{Credential, scrub};
 use super::request::Request;
 use super::{Client, CoderError};
 
-/// No answer that we ask for comes near this size.
+/// Above the size of any expected response.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// A whole answer in memory.
+/// A whole response in memory.
 #[derive(Debug)]
 pub(super) struct Reply {
     operation: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Reply {
 }
 
 impl Client {
-    /// Sends a request and decodes its answer, trying again where that is safe.
+    /// Sends a request and decodes its response, with retries where they are safe.
     pub(super) async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T, CoderError> {
         self.attempts(&request, || async { self.exchange(&request).await?.success()?.decode() }).await
     }
@@ -39,12 +39,12 @@ impl Client {
         Ok(self.call::<Option<Vec<T>>>(request).await?.unwrap_or_default())
     }
 
-    /// Like `call` where success says everything.
+    /// Like `call`, for responses without content.
     pub(super) async fn call_done(&self, request: Request) -> Result<(), CoderError> {
         self.attempts(&request, || async { self.exchange(&request).await?.success().map(drop) }).await
     }
 
-    /// Runs one call: all its tries share one span and obey the retry policy.
+    /// Runs one call: all its attempts share one span and follow the retry policy.
     pub(super) async fn attempts<T, F, Fut>(&self, request: &Request, send: F) -> Result<T, CoderError>
     where
         F: FnMut() -> Fut,
@@ -61,7 +61,7 @@ impl Client {
         sent.map_err(|error| error.answered_to(self.token_origin(request)))
     }
 
-    /// One try whose answer is read to its end, whatever its status.
+    /// One attempt whose response is read to its end, whatever its status.
     pub(super) async fn exchange(&self, request: &Request) -> Result<Reply, CoderError> {
         self.shared.limit.pass(&request.path).await;
         let (builder, secret) = self.prepare(&self.shared.http, request)?;
@@ -72,7 +72,8 @@ impl Client {
         .await
     }
 
-    /// One try whose answer's head is returned with the body still to come; a failure is read and returned.
+    /// One attempt that returns the head of its response, with the body still to come; a failure is read and
+    /// returned.
     pub(super) async fn open(
         &self,
         http: &reqwest::Client,
@@ -115,7 +116,7 @@ impl Client {
         Ok((builder, credential.map(|credential| credential.secret)))
     }
 
-    /// The deadline covers one try, not the wait for our own rate limit before it.
+    /// The deadline covers one attempt, without the preceding wait for our own rate limit.
     async fn in_time<T>(
         &self,
         request: &Request,
@@ -143,7 +144,7 @@ impl Reply {
         Ok(Self { operation, status, headers, body, secret })
     }
 
-    /// Turns every status but the 2xx into an error.
+    /// Turns every status but 2xx into an error.
     pub(super) fn success(self) -> Result<Self, CoderError> {
         if self.status.is_success() { Ok(self) } else { Err(self.refusal()) }
     }
@@ -184,7 +185,7 @@ async fn respond(
     Ok(response)
 }
 
-/// The whole body, or nothing when it is longer than the limit.
+/// The whole body; none if it exceeds the limit.
 async fn collect<E>(chunks: impl Stream<Item = Result<Bytes, E>>, limit: usize) -> Result<Option<Bytes>, E> {
     let mut chunks = std::pin::pin!(chunks);
     let mut body = Vec::new();

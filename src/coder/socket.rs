@@ -1,4 +1,4 @@
-//! WebSockets over the same HTTP stack as every other call, so that proxies, certificates and limits agree.
+//! WebSockets over the same HTTP stack as all other calls, so that proxies, certificates and limits agree.
 
 use http::{HeaderMap, StatusCode, header};
 use tokio_tungstenite::WebSocketStream;
@@ -8,11 +8,11 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::request::Request;
 use super::{Client, CoderError};
 
-/// An open connection; the caller speaks tungstenite messages.
+/// An open connection; callers exchange tungstenite messages.
 pub type WebSocket = WebSocketStream<reqwest::Upgraded>;
 
 impl Client {
-    /// Opens a WebSocket. Only a request that never left, or hit the rate limit, is tried again.
+    /// Opens a WebSocket. Retried only if the request was never sent or hit the rate limit.
     pub(super) async fn upgrade(&self, request: Request) -> Result<WebSocket, CoderError> {
         let operation = request.operation.name;
         let key = generate_key();
@@ -25,7 +25,7 @@ impl Client {
     }
 }
 
-/// The server proves that it read our key and is no cache that repeats an old answer.
+/// Proves that the server has read our key and is no cache that repeats an old response.
 fn check_accept(operation: &'static str, key: &str, headers: &HeaderMap) -> Result<(), CoderError> {
     let accept = headers.get(header::SEC_WEBSOCKET_ACCEPT).map(|accept| accept.as_bytes());
     if accept == Some(derive_accept_key(key.as_bytes()).as_bytes()) {

@@ -9,18 +9,18 @@ use super::request::Request;
 use super::wire::{CreateWorkspace, Workspace};
 use super::{Client, CoderError};
 
-/// Which workspaces to list.
+/// A query for workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceQuery {
     /// Coder's own filter language, such as `owner:me status:running`.
     pub q: String,
     pub limit: u32,
     pub offset: u32,
-    /// Agent metadata to bring along; unknown keys are silently absent.
+    /// Agent metadata to include; unknown keys are silently absent.
     pub metadata_keys: Vec<String>,
 }
 
-/// A part of a list. To Coder a limit of zero means everything.
+/// A part of a list. A limit of zero means everything to Coder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub limit: u32,
@@ -32,11 +32,11 @@ pub struct Page {
 pub struct WorkspacePage {
     pub workspaces: Vec<Workspace>,
     pub undecodable: Vec<Undecodable>,
-    /// All matches, including ones that the token may not read: never page by comparing lengths with it.
+    /// All matches, including those that the token may not read: never use it to end paging.
     pub count: u64,
 }
 
-/// A workspace that could not be read; it must not spoil the rest of its page.
+/// A workspace that could not be decoded; the rest of its page stays usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undecodable {
     pub id: Option<Uuid>,
@@ -44,7 +44,7 @@ pub struct Undecodable {
     pub error: String,
 }
 
-/// Whether deleted workspaces are found.
+/// Whether deleted workspaces are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
     Include,
@@ -52,8 +52,8 @@ pub enum Deleted {
 }
 
 impl Client {
-    /// Creates a workspace for the token's user. Coder has no idempotency key: after an unclear outcome look
-    /// the name up before trying again.
+    /// Creates a workspace for the token's user. Coder has no idempotency key: after an unclear outcome look the
+    /// name up before a retry.
     pub async fn workspace_create(
         &self,
         organization: Uuid,
@@ -73,7 +73,7 @@ impl Client {
         self.call(deleted.onto(Request::new(&WORKSPACE, &[&workspace]))).await
     }
 
-    /// `owner` is a user name or `me`; the workspace's name is compared without case.
+    /// `owner` is a user name or `me`; the workspace's name is case-insensitive.
     pub async fn workspace_by_name(
         &self,
         owner: &str,
@@ -85,7 +85,7 @@ impl Client {
 }
 
 impl WorkspaceQuery {
-    /// The filter with one term for all wanted metadata keys.
+    /// The filter with one term for all requested metadata keys.
     fn terms(&self) -> String {
         let keys = (!self.metadata_keys.is_empty())
             .then(|| format!("include_agent_metadata:{}", self.metadata_keys.join(",")));
@@ -109,7 +109,7 @@ impl Deleted {
     }
 }
 
-/// A page before its workspaces are looked at one by one.
+/// A page before its workspaces are decoded one by one.
 #[derive(Debug, Deserialize)]
 struct WirePage {
     workspaces: Option<Vec<Value>>,

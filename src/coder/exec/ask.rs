@@ -1,4 +1,4 @@
-//! One question to a workspace: a script goes in, its answer comes back.
+//! Runs a short script in a workspace and returns its output.
 
 use super::frames::{Frames, Piece, fresh_mark};
 use super::outage::Outage;
@@ -7,11 +7,11 @@ use super::terminal::Terminal;
 use super::{ExecError, RunAddress};
 use crate::coder::Client;
 
-/// No answer to a question is longer; output of commands comes another way.
+/// Limit on a script's output; the output of commands is transferred differently.
 const ANSWER_LIMIT: usize = 1 << 20;
 
 impl Client {
-    /// Asks until there is an answer; only for what may be asked twice.
+    /// Repeats the script until it returns output; only for idempotent scripts.
     pub(super) async fn ask(
         &self,
         address: &RunAddress,
@@ -26,7 +26,7 @@ impl Client {
         }
     }
 
-    /// A broken connection leaves it open whether the script ran.
+    /// After a broken connection it is unknown whether the script ran.
     async fn ask_once(
         &self,
         address: &RunAddress,

@@ -1,4 +1,4 @@
-//! What is to run, and what came of it.
+//! A command for a workspace, and its result.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,43 +10,43 @@ use super::ExecError;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const OUTPUT_LIMIT: usize = 1 << 20;
 
-/// A command for a workspace. Its arguments are visible there to everyone; secrets go by `stdin` or `env`.
+/// A command for a workspace. Every process there can read its arguments; secrets are passed by `stdin` or `env`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The program, looked up in the workspace's `PATH`, and its arguments; no shell sees them.
+    /// The program, looked up in the workspace's `PATH`, and its arguments; no shell interprets them.
     pub argv: Vec<String>,
-    /// Where it starts, from the agent's directory on.
+    /// The working directory, relative to the agent's directory.
     pub cwd: Option<String>,
     pub inherited: Inherited,
-    /// On top of what it inherits.
+    /// Added to the inherited variables.
     pub env: Vec<(String, String)>,
     pub stdin: Bytes,
-    /// Whole seconds; after that the command and all its descendants are ended.
+    /// In whole seconds; afterwards the command and all its descendants are terminated.
     pub timeout: Duration,
     /// A container inside the workspace.
     pub container: Option<String>,
-    /// How much of each stream one call keeps; a durable run is not bound by it.
+    /// How much of each stream one call keeps; durable runs are not limited by it.
     pub output_limit: usize,
-    /// How much of each stream a durable run keeps at least for those who follow it; of what comes then not much more
-    /// than that is kept, the rest is counted. None: everything, however long it gets.
+    /// How much of each stream a durable run keeps at least for its readers; further output is counted and mostly
+    /// discarded. None: everything is kept.
     pub kept_output: Option<u64>,
 }
 
-/// Which variables of the agent's environment a command sees.
+/// The variables of the agent's environment that a command inherits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherited {
     All,
-    /// These names; one that ends with a star stands for all that begin so.
+    /// These names; a final star matches any suffix.
     Only(&'static [&'static str]),
 }
 
-/// What a command left behind.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub exit: Exit,
     pub stdout: Bytes,
     pub stderr: Bytes,
-    /// At least one stream was longer than the limit; what is here is its beginning.
+    /// At least one stream exceeded the limit; its beginning is kept.
     pub truncated: bool,
 }
 
@@ -54,13 +54,13 @@ pub struct Output {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Code(i32),
-    /// Of a command that returned 130 or 141 this cannot be told from an interrupt or a broken pipe.
+    /// Indistinguishable from a command that itself returned 130 or 141.
     Signal(i32),
     TimedOut,
 }
 
 impl Command {
-    /// Without input, for a minute, keeping a megabyte of each stream.
+    /// Without input, with a timeout of a minute and a megabyte of each stream.
     pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -75,7 +75,7 @@ impl Command {
         }
     }
 
-    /// A shell could not pass these on, so they are refused before anything happens.
+    /// Refuses values that a shell cannot pass on, before any effect.
     pub(crate) fn check(&self) -> Result<(), ExecError> {
         let refuse = |reason: String| Err(ExecError::Command { reason });
         let Some(program) = self.argv.first() else { return refuse("there is no program".to_owned()) };

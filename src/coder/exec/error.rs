@@ -1,4 +1,4 @@
-//! What can go wrong between us and a command in a workspace.
+//! Errors of calls into a workspace.
 
 use crate::coder::{CoderError, ErrorKind};
 
@@ -24,7 +24,7 @@ pub enum ExecError {
 }
 
 impl ExecError {
-    /// Whether the same question may be answered the next time. What a run did meanwhile is not lost.
+    /// Whether a retry may succeed. The run itself continues meanwhile and its output is kept.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Cut { .. } => true,

@@ -1,4 +1,4 @@
-//! Follows a run from where the caller left off, over as many connections as it takes.
+//! Follows a run from known offsets, over as many connections as it takes.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -13,7 +13,7 @@ use super::terminal::Terminal;
 use super::{ExecError, RunEnd};
 use crate::coder::Client;
 
-/// One start in so many tidies up.
+/// One in this many starts removes the leftovers of old runs.
 const SWEEP_EVERY: u8 = 32;
 
 /// One of a command's two streams.
@@ -23,14 +23,14 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// How much of each stream is known already.
+/// How much of each stream the caller has already read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offsets {
     pub stdout: u64,
     pub stderr: u64,
 }
 
-/// What a run does, in order.
+/// Events of a run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
     Output {
@@ -38,11 +38,11 @@ pub enum RunEvent {
         offset: u64,
         bytes: Bytes,
     },
-    /// The last one.
+    /// The last event.
     Ended(RunEnd),
 }
 
-/// Where a run is.
+/// The address of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunAddress {
     pub agent: Uuid,
@@ -52,8 +52,8 @@ pub struct RunAddress {
 }
 
 impl Client {
-    /// Follows a run to its end. Connections that break are opened again, and nothing comes twice or not at all;
-    /// a slow reader holds the command's output back in the workspace, not in our memory.
+    /// Follows a run to its end. Broken connections are reopened without losing or repeating output; a slow reader
+    /// delays the command in the workspace instead of filling our memory.
     pub fn run_follow(
         &self,
         address: &RunAddress,
@@ -74,7 +74,7 @@ pub(super) struct Follow {
     client: Client,
     address: RunAddress,
     offsets: Offsets,
-    /// Sent with every connection, since any of them may be the first that gets through.
+    /// Sent with every connection, since any of them may be the first to succeed.
     start: Option<Start>,
     link: Option<Link>,
     outage: Outage,
@@ -104,7 +104,7 @@ impl Follow {
         }
     }
 
-    /// Removes the run, over the connection that told of its end.
+    /// Removes the run, over the connection that reported its end.
     pub(super) async fn remove(mut self) -> Result<(), ExecError> {
         match self.link.take() {
             Some(link) => link.remove().await,
@@ -152,7 +152,7 @@ impl Follow {
     }
 }
 
-/// Its id decides, so that all tries of one start do the same.
+/// Depends only on the id, so that all attempts of one start behave the same.
 fn is_sweeping(run: Uuid) -> bool {
     run.as_bytes().last().is_some_and(|byte| byte % SWEEP_EVERY == 0)
 }

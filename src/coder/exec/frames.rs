@@ -1,25 +1,25 @@
-//! Cuts what a script prints at a mark that only this script knows, without keeping more than a mark's length.
+//! Splits a script's output at a random mark, buffering no more than the mark's length.
 
 use bytes::{Bytes, BytesMut};
 use uuid::Uuid;
 
-/// A part of what was printed.
+/// A part of the output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Bytes(Bytes),
     Mark,
 }
 
-/// Looks for the mark in a stream.
+/// Finds the mark in a stream.
 #[derive(Debug)]
 pub(super) struct Frames {
     mark: Vec<u8>,
-    /// How far the search may jump when a byte stands where the mark's last one should.
+    /// How far the search may advance, by the byte at the mark's last position.
     jumps: [usize; 256],
     buffer: BytesMut,
 }
 
-/// A mark that no command can guess; it never appears in a command line.
+/// An unguessable mark; it never appears in a command line.
 pub(super) fn fresh_mark() -> String {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
@@ -38,7 +38,7 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next part that is certain. Bytes that may be the beginning of a mark wait for what follows.
+    /// The next complete part. Bytes that may begin a mark wait for further input.
     pub(super) fn next(&mut self) -> Option<Piece> {
         let (before, is_found) = self.search();
         if before > 0 {
@@ -51,7 +51,7 @@ impl Frames {
         Some(Piece::Mark)
     }
 
-    /// How many bytes are surely before the next mark, and whether that is there as a whole.
+    /// How many bytes certainly precede the next mark, and whether that mark is complete.
     fn search(&self) -> (usize, bool) {
         let mut at = 0;
         while let Some(window) = self.buffer.get(at..at + self.mark.len()) {
@@ -60,7 +60,7 @@ impl Frames {
             }
             at += window.last().map_or(1, |last| self.jumps[usize::from(*last)]);
         }
-        // The search never jumps over a place where the mark could begin.
+        // The search never advances past a possible beginning of the mark.
         (at.min(self.buffer.len()), false)
     }
 }
@@ -71,7 +71,7 @@ mod tests {
 
     use super::{Frames, Piece};
 
-    /// What comes out, joined between marks, when the input comes in parts of this size.
+    /// The output, joined between marks, when the input arrives in parts of this size.
     fn cut(mark: &str, input: &[u8], size: usize) -> Vec<Vec<u8>> {
         let mut frames = Frames::new(mark);
         let mut found = vec![Vec::new()];

@@ -1,4 +1,4 @@
-//! One connection to a run: asks for what is new and sorts the answer.
+//! One connection to a run: polls for news and parses the responses.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::frames::{Frames, Piece};
 use super::terminal::Terminal;
 use super::{ExecError, OutputStream, RunEnd, RunState};
 
-/// How long to wait before asking again when nothing was new: short at first, for commands that end soon.
+/// The pause after a poll without news: short at first, for commands that end soon.
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LAST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What a run has to say.
+/// An event of a run.
 #[derive(Debug)]
 pub(super) enum Heard {
     Output(OutputStream, Bytes),
@@ -26,13 +26,13 @@ pub(super) struct Link {
     terminal: Terminal,
     frames: Frames,
     section: Section,
-    /// The state so far, which may come in parts.
+    /// The state received so far; it may arrive in parts.
     word: Vec<u8>,
     is_quiet: bool,
     pause: Duration,
 }
 
-/// Where in an answer we are.
+/// The current section of a response.
 #[derive(Debug, Clone, Copy)]
 enum Section {
     Output(OutputStream),
@@ -51,7 +51,7 @@ impl Link {
         }
     }
 
-    /// Waits for output or the end, asking as often as it takes.
+    /// Waits for output or the end; polls as often as needed.
     pub(super) async fn next(&mut self) -> Result<Heard, ExecError> {
         loop {
             match (self.piece().await?, self.section) {
@@ -73,7 +73,7 @@ impl Link {
         }
     }
 
-    /// Asks for the run to be forgotten, and hangs up.
+    /// Requests the removal of the run and closes the terminal.
     pub(super) async fn remove(mut self) -> Result<(), ExecError> {
         self.terminal.send("remove\n").await?;
         self.terminal.close().await;
@@ -90,7 +90,7 @@ impl Link {
         }
     }
 
-    /// A whole answer has come: tells the end, or asks again.
+    /// A response is complete: returns the end, or polls again.
     async fn answered(&mut self) -> Result<Option<RunEnd>, ExecError> {
         match RunState::parse(&std::mem::take(&mut self.word))? {
             RunState::Ended(end) => Ok(Some(end)),

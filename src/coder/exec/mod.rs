@@ -1,10 +1,10 @@
-//! Runs commands inside a workspace over its terminal: exit code, both streams apart and whole, cut or not.
+//! Runs commands in a workspace over its terminal, with exit code and separate streams, across broken connections.
 //!
-//! A terminal gives one stream and no exit code, and dies with its connection. So a small shell script goes in
-//! through it: a supervisor in a session of its own runs the command and keeps its output in files, and whoever
-//! comes later reads on where the last one stopped. The scripts are in `script/`; they need `sh`, `stty`, `mkdir`,
-//! `cat`, `tail`, `rm`, `sleep` and `/proc`, and use `setsid` and `grep` where they are,
-//! and `dd` and `wc` to bound what a flood of output takes.
+//! A terminal offers one stream and no exit code, and ends with its connection. So a small shell script is sent
+//! through it: a supervisor in its own session runs the command and keeps its output in files, and later
+//! connections continue reading at the last offset. The scripts in `script/` require `sh`, `stty`, `mkdir`, `cat`,
+//! `tail`, `rm`, `sleep` and `/proc`; they use `setsid` and `grep` if available, and `dd` and `wc` to bound stored
+//! output.
 
 mod ask;
 mod command;

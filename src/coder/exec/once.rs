@@ -1,4 +1,4 @@
-//! One command, start to end in one call.
+//! Runs one command from start to end in one call.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::script::{Kept, Start};
 use super::{Command, ExecError, Exit, Offsets, Output, OutputStream, RunAddress, RunEnd, RunEvent};
 use crate::coder::Client;
 
-/// What the way there and back, and the ending of processes that resist, may add to a command's own time.
+/// Time beyond the command's own timeout: for connections, and for terminating processes that resist.
 const OVERHEAD: Duration = Duration::from_secs(150);
 
 impl Client {
-    /// Runs a command and returns what it left. Connections that break are opened again, and the command runs
-    /// once in any case; only a caller that goes away leaves it running, to its timeout at most.
+    /// Runs a command and returns its result. Broken connections are reopened, and the command runs once in any
+    /// case. A caller that drops this future leaves the command running, at most until its timeout.
     pub async fn exec(&self, agent: Uuid, command: &Command) -> Result<Output, ExecError> {
         command.check()?;
         let address = RunAddress { agent, run: Uuid::now_v7(), container: command.container.clone() };
@@ -36,7 +36,7 @@ async fn collect(mut follow: Follow, limit: usize) -> Result<Output, ExecError> 
             RunEvent::Ended(end) => break end,
         }
     };
-    // What stays behind in the workspace when this fails is swept up by a later call.
+    // A later call removes the leftovers.
     if let Err(error) = follow.remove().await {
         tracing::debug!(%error, "cannot remove a run that has ended");
     }

@@ -1,4 +1,4 @@
-//! How long and how often to look for a workspace that is out of reach.
+//! Decides how long an unreachable workspace is retried.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::ExecError;
 
-/// After this long a caller hears of it; what runs in the workspace goes on.
+/// After this time the caller gets an error; the workspace's processes continue.
 const LIMIT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ impl Outage {
         Self { since: None, pause: FIRST_PAUSE }
     }
 
-    /// Returns when it is time to try again, or the error when that is of no use.
+    /// Waits until the next retry is due, or returns the error if a retry is useless.
     pub(super) async fn wait_after(&mut self, error: ExecError) -> Result<(), ExecError> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if !error.is_passing() || since.elapsed() > LIMIT {

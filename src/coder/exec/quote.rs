@@ -1,17 +1,17 @@
-//! Writes any text and any bytes so that a shell reads them back unchanged.
+//! Quotes any text and bytes so that a shell reproduces them unchanged.
 
 use std::fmt::Write;
 
-/// How many bytes one line holds; each may take four characters, and a terminal cuts lines at 4,096.
+/// Bytes per line; each may take four characters, and a terminal cuts lines at 4,096.
 const BYTES_PER_LINE: usize = 900;
 
-/// One word of a shell command, whatever is in it.
+/// Quotes any text as one word of a shell command.
 pub(super) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Commands that print exactly these bytes, in printable ASCII alone: the way into a workspace is a terminal in
-/// line mode inside JSON, and nothing else passes both unharmed.
+/// Commands that print exactly these bytes, in printable ASCII: input passes through JSON and a terminal in line
+/// mode, and only ASCII survives both.
 pub(super) fn printing(bytes: &[u8]) -> String {
     let mut script = String::with_capacity(bytes.len() * 2);
     for line in bytes.chunks(BYTES_PER_LINE) {
@@ -27,10 +27,10 @@ fn push_escaped(script: &mut String, byte: u8) {
         b'%' => script.push_str("%%"),
         b'\\' => script.push_str("\\\\"),
         b'\'' => script.push_str("\\047"),
-        // At the beginning it would make an option of the line.
+        // A leading hyphen would turn the line into an option.
         b'-' => script.push_str("\\055"),
         b' '..=b'~' => script.push(char::from(byte)),
-        // Writing to a string never fails.
+        // Writing to a string is infallible.
         _ => drop(write!(script, "\\{byte:03o}")),
     }
 }

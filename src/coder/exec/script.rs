@@ -1,4 +1,4 @@
-//! Puts the scripts together that go into a workspace.
+//! Assembles the scripts that are sent into a workspace.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ const SIGNAL: &str = include_str!("script/signal.sh");
 const WRITTEN: &str = include_str!("script/written.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 const SUPERVISE: &str = include_str!("script/supervise.sh");
-/// Shell functions that find the children of processes and signal them; they need no search of environments.
+/// Shell functions that find children of processes and signal them; they do not search environments.
 pub(crate) const END_FUNCTIONS: &str = include_str!("script/end.sh");
-/// Ends processes, for which it has to find them.
+/// Finds and ends processes.
 const END: &str = concat!(include_str!("script/search.sh"), include_str!("script/end.sh"));
 
-/// Whoever is told to end before he has begun does not begin: nobody watches him any more.
+/// A command that is told to end before it began does not begin: it is no longer supervised.
 const NOTE_MAIN: &str = r#"read -r pid line </proc/self/stat
 set -- ${line##*) }
 printf '%s %s\n' "$pid" "${20}" >main
@@ -30,36 +30,36 @@ export FLEET_EXEC="$id"
 cd "$base" || exit 126
 "#;
 
-/// From the polite signal to the first kill, in seconds, of which the first is not a whole one.
+/// Seconds from TERM to the first KILL; the first second may be partial.
 const GRACE: u64 = 3;
-/// Traces of removed runs are kept this long for a start that comes late.
+/// How long the ids of removed runs are kept to reject late starts.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A script under construction: what it needs to know first, then what it does.
+/// A script under construction: variables first, then commands.
 #[derive(Debug)]
 pub(super) struct Script {
     text: String,
 }
 
-/// What a run begins with.
+/// The inputs of a new run.
 #[derive(Debug, Clone)]
 pub(super) struct Start {
     pub(super) command: Command,
     pub(super) kept: Kept,
 }
 
-/// Whether anybody will come back for the result.
+/// How long the result is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     /// Until it is removed.
     Durably,
-    /// For one call; swept away when that call never comes back.
+    /// For one call; removed later if that call never returns.
     Once,
 }
 
 impl Start {
-    /// How much of each stream is kept at least before the rest is only counted. One call has to see that there is
-    /// more than it takes. Shells count no further than signed numbers go.
+    /// How much of each stream is kept at least before the rest is only counted. A single call needs one more byte
+    /// to detect truncation. Shells count only in signed numbers.
     fn most(&self) -> Option<i64> {
         let most = match self.kept {
             Kept::Durably => self.command.kept_output?,
@@ -76,7 +76,7 @@ impl Script {
         script
     }
 
-    /// Starts the command unless the run is known; sets the state.
+    /// Starts the command unless the run exists; sets the state.
     pub(super) fn start(mut self, start: &Start) -> Self {
         let Start { command, kept } = start;
         let seconds = command.timeout.as_secs() + u64::from(command.timeout.subsec_nanos() > 0);
@@ -92,7 +92,7 @@ impl Script {
         self
     }
 
-    /// Shows what is new whenever it is asked.
+    /// Prints new output for each poll.
     pub(super) fn follow(mut self, from: Offsets) -> Self {
         self.push(&format!("out_from={}\nerr_from={}\n", from.stdout + 1, from.stderr + 1));
         self.push(REMOVE);
@@ -101,7 +101,7 @@ impl Script {
         self
     }
 
-    /// Removes what nobody will ask for any more.
+    /// Removes expired leftovers of runs.
     pub(super) fn sweep(mut self) -> Self {
         let now = Uuid::now_v7().get_timestamp().map_or(0, |time| time.to_unix().0);
         let before = format!("{:012x}", now.saturating_sub(KEPT.as_secs()) * 1_000);
@@ -118,14 +118,14 @@ impl Script {
         self
     }
 
-    /// Takes the claim if nobody has it.
+    /// Claims the run's id if it is free.
     pub(super) fn forestall(mut self) -> Self {
         self.push(REMOVE);
         self.push("forestall\n");
         self
     }
 
-    /// Only of a run that has ended.
+    /// Only if the run has ended.
     pub(super) fn remove(mut self) -> Self {
         self.push(SIGNAL);
         self.push(END);
@@ -135,14 +135,14 @@ impl Script {
         self
     }
 
-    /// Answers with the lengths of both streams, where more was written than is kept.
+    /// Prints the lengths of both streams if more was written than is kept.
     pub(super) fn tell_written(mut self) -> Self {
         self.push(WRITTEN);
         self.push("say \"$(written out) $(written err)\"\n");
         self
     }
 
-    /// Answers with the state.
+    /// Prints the state.
     pub(super) fn tell_state(mut self) -> Self {
         self.push("say \"$state\"\n");
         self
@@ -162,14 +162,14 @@ impl Script {
     }
 }
 
-/// A script without the lines that are for people alone.
+/// A script without its comments and blank lines.
 fn bare(script: &str) -> String {
     let lines = script.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty());
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Forgets every variable but these and the run's own mark. What looks like a name and is none, out of a value of
-/// several lines, is left alone.
+/// Unsets every variable except for these and the run's own marker. Lines of a multi-line value that look like a
+/// name are ignored.
 fn forgetting_but(names: &[&str]) -> String {
     let kept = names.join("|");
     format!(
@@ -185,8 +185,8 @@ done
     )
 }
 
-/// Turns a part of the supervisor into the command, after it has noted which process that is. What it uses of the
-/// supervisor's variables comes before those of the command, which may have the same names.
+/// Replaces a part of the supervisor by the command, after it has recorded its pid. The supervisor's variables are
+/// used before the command's are set, since names may be the same.
 fn command_file(command: &Command) -> String {
     let mut file = NOTE_MAIN.to_owned();
     if let Some(cwd) = &command.cwd {
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// A start so slow that the time is over before it: opening the input waits until somebody writes to it.
+    /// A start that is slower than the timeout: opening the input blocks until a writer appears.
     #[test]
     fn a_command_whose_time_is_over_before_it_begins_keeps_its_files_and_never_begins() {
         let run = tempfile::tempdir().unwrap();

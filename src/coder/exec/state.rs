@@ -1,29 +1,29 @@
-//! What a workspace says about a run.
+//! The state of a run as its workspace reports it.
 
 use super::{ExecError, Exit};
 
-/// A run as its workspace knows it.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
     Running,
     Ended(RunEnd),
-    /// It never was there.
+    /// It never existed.
     Unknown,
-    /// It was there and has been removed.
+    /// It existed and was removed.
     Removed,
 }
 
-/// What became of a run.
+/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     Exited(Exit),
     Canceled,
-    /// Its supervisor died, so nobody knows; the workspace was stopped, perhaps.
+    /// Its supervisor died, for example because the workspace was stopped; the result is unknown.
     Lost,
 }
 
 impl RunState {
-    /// Reads the word of a script. A refusal is an error; so is what no script of ours says.
+    /// Parses the state printed by a script. Errors and unexpected output are errors.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ExecError> {
         let text = String::from_utf8_lossy(text);
         let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! One terminal in a workspace that takes a script and gives back what that prints.
+//! A terminal in a workspace that runs a script and returns its output.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use uuid::Uuid;
 use super::ExecError;
 use crate::coder::{Client, PtyOptions, WebSocket};
 
-/// What the terminal prints when it takes input as it is.
+/// Printed when the terminal passes input on unchanged.
 const READY: &[u8] = b"\x1eready\x1e";
-/// Switches echo and newline translation off, says so, and runs what comes until the end of input. It is short,
-/// because longer ones fail without a word, and quoted so that any login shell passes it on.
+/// Disables echo and newline translation, prints `READY`, and runs the input as a script. It is short, since
+/// servers silently drop long commands, and quoted so that any login shell accepts it.
 const BOOT: &str = r#"exec sh -c 'stty -echo -opost&&printf "\036ready\036"&&eval "$(cat)"'"#;
-/// The first call to a workspace's agent may have to find a way to it.
+/// The first connection to a workspace's agent may have to be established.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// A server that says nothing for so long, not even a heartbeat, is gone.
+/// A server that sends nothing for this long, not even a heartbeat, is considered gone.
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
-/// Below every limit on messages that servers have.
+/// Below every server's limit on messages.
 const INPUT_BYTES: usize = 16 * 1024;
-/// How much of a shell's complaint is kept.
+/// How much of a shell's error message is kept.
 const EXCERPT: usize = 300;
 const END_OF_INPUT: &str = "\u{4}";
 
@@ -55,20 +55,20 @@ impl Terminal {
     /// Sends a whole script, which then runs.
     pub(super) async fn run(&mut self, script: &str) -> Result<(), ExecError> {
         for part in script.as_bytes().chunks(INPUT_BYTES) {
-            // Scripts are plain ASCII, so they may be cut anywhere.
+            // Scripts are plain ASCII, so they may be split anywhere.
             self.send(&String::from_utf8_lossy(part)).await?;
         }
         self.send(END_OF_INPUT).await
     }
 
-    /// Sends input to a script that runs. A text frame would end the connection: Coder takes binary ones.
+    /// Sends input to a running script. In a binary frame: Coder closes the connection on text frames.
     pub(super) async fn send(&mut self, data: &str) -> Result<(), ExecError> {
         let frame = Message::binary(json!({ "data": data }).to_string().into_bytes());
         let sent = timeout(SILENCE_LIMIT, self.socket.send(frame)).await;
         sent.map_err(|_| silence())?.map_err(|error| ExecError::cut(error.to_string()))
     }
 
-    /// The next output, or nothing when the script has ended.
+    /// The next output; none once the script has ended.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ExecError> {
         loop {
             let message = timeout(SILENCE_LIMIT, self.socket.next()).await.map_err(|_| silence())?;
@@ -80,7 +80,7 @@ impl Terminal {
         }
     }
 
-    /// Says goodbye, so that what was sent last is read; the answer does not matter.
+    /// Closes properly, so that the last message is read; the response is ignored.
     pub(super) async fn close(mut self) {
         let _gone = timeout(SILENCE_LIMIT, self.socket.close(None)).await;
     }

@@ -1,4 +1,4 @@
-//! What a build made: resources, the workspace agents in them, and what those agents report.
+//! Resources of a build, their workspace agents, and what those agents report.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Resource {
     pub agents: Vec<WorkspaceAgent>,
 }
 
-/// A fact the template attached to a resource. Sensitive values arrive in clear: do not show them.
+/// A value that the template attached to a resource. Sensitive values arrive in clear: do not show them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceMetadata {
     pub key: String,
@@ -63,7 +63,7 @@ pub struct WorkspaceAgent {
     pub metadata: Vec<AgentMetadata>,
 }
 
-/// Whether Coder thinks the agent is well, and why not.
+/// Whether Coder considers the agent healthy, and why not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentHealth {
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct AgentHealth {
     pub reason: Option<String>,
 }
 
-/// One metadata key of an agent: what its script printed last.
+/// One metadata key of an agent, with the last output of its script.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMetadata {
     pub result: MetadataResult,
@@ -93,7 +93,7 @@ pub struct MetadataResult {
     pub error: String,
 }
 
-/// Which key a value belongs to and how often it is collected, in seconds.
+/// The key of a value, and its collection interval in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetadataDescription {
     #[serde(default)]

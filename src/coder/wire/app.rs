@@ -1,4 +1,4 @@
-//! Apps of an agent, and the status words that agents post about their work.
+//! Apps of an agent, and the statuses that agents report about their work.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::lenient::{at_most, null_as_default};
 
-/// In bytes. Coder itself keeps messages of 160 and addresses of any length; every status is journaled for good.
+/// In bytes. Coder itself keeps messages of 160 and addresses of any length; every status is journaled permanently.
 const LONGEST_MESSAGE: usize = 4_096;
 const LONGEST_ADDRESS: usize = 2_048;
 
@@ -30,7 +30,7 @@ pub struct App {
     pub statuses: Vec<AppStatus>,
 }
 
-/// What an agent said about its work at one moment.
+/// A report of an agent about its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppStatus {
     pub id: Uuid,

@@ -75,7 +75,7 @@ pub struct ParameterValue {
     pub value: String,
 }
 
-/// What a build may be asked to do. The answer's word stays a string: see the module of all wire types.
+/// The requested transition. In responses it stays a string: see the module of all wire types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transition {
@@ -99,7 +99,7 @@ pub struct CreateBuild {
     pub orphan: bool,
 }
 
-/// The build that Coder queues by itself once the requested one has succeeded.
+/// The build that Coder queues once the requested one has succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowUp {
     pub transition: Transition,
@@ -114,8 +114,8 @@ impl CreateBuild {
         Self::of(Transition::Stop)
     }
 
-    /// One atomic call: Coder queues the start itself. Older servers ignore the follow-up and just stop, so
-    /// the caller has to see the next build number appear.
+    /// One atomic call: Coder queues the start itself. Older servers ignore the follow-up and only stop, so the
+    /// caller must check for the next build number.
     pub fn restart() -> Self {
         Self { on_success: Some(FollowUp { transition: Transition::Start }), ..Self::stop() }
     }

@@ -1,9 +1,9 @@
-//! Reads what Go leaves out, sends as `null` or sends as its zero time.
+//! Decodes values that Go omits, sends as `null` or sends as its zero time.
 
 use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Deserializer};
 
-/// Reads `null` like an absent field. Go encodes an empty slice as `null` wherever nobody thought of it.
+/// Reads `null` like an absent field: Go encodes a nil slice as `null`.
 pub(super) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -21,7 +21,7 @@ where
     Ok(time.filter(|time| time.year() > 1))
 }
 
-/// Reads so many bytes of a text and leaves out the rest: what agents report has no bound on every server.
+/// Reads this many bytes of a text and drops the rest: some servers do not bound what agents report.
 pub(super) fn at_most<'de, const BYTES: usize, D>(deserializer: D) -> Result<String, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,7 +1,7 @@
-//! What Coder says and hears as JSON: only the fields that matter, unknown ones ignored.
+//! Coder's JSON: only the fields that matter; unknown ones are ignored.
 //!
-//! Every type both reads and writes, so a server that imitates Coder can use the same shapes. Status words
-//! stay strings, because a newer server may know more words than we do.
+//! Every type can be read and written, so that the embedded Coder can use the same shapes. Statuses stay strings,
+//! since a newer server may have further ones.
 
 mod agent;
 mod app;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::lenient::null_as_default;
 
-/// What workspaces are made from.
+/// The blueprint of workspaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
     pub id: Uuid,
@@ -21,14 +21,14 @@ pub struct Template {
     pub deprecated: bool,
     #[serde(default)]
     pub deprecation_message: String,
-    /// Without it only an owner may cancel builds.
+    /// Without it only the template's owner may cancel builds.
     #[serde(default)]
     pub allow_user_cancel_workspace_jobs: bool,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
-/// A parameter that a template version declares. Coder accepts unknown names silently, so callers check here.
+/// A parameter that a template version declares. Coder silently accepts unknown names, so callers check here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RichParameter {
     pub name: String,
@@ -58,7 +58,7 @@ pub struct RichParameter {
     pub validation_error: Option<String>,
 }
 
-/// One of the values a parameter may take.
+/// One value that a parameter may take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParameterOption {
     #[serde(default)]

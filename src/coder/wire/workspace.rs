@@ -1,4 +1,4 @@
-//! A workspace, and what creating one takes.
+//! A workspace, and the body of its creation.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Workspace {
     pub template_display_name: String,
     pub template_active_version_id: Uuid,
     pub created_at: DateTime<Utc>,
-    /// Does not move with builds.
+    /// Unaffected by builds.
     pub updated_at: DateTime<Utc>,
     #[serde(default, deserialize_with = "time")]
     pub last_used_at: Option<DateTime<Utc>>,
@@ -33,10 +33,10 @@ pub struct Workspace {
     pub dormant_at: Option<DateTime<Utc>>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub health: WorkspaceHealth,
-    /// Builds are numbered from 1; a workspace that never had one reads as number 0.
+    /// Builds are numbered from 1; a workspace that never had one has number 0.
     #[serde(default, deserialize_with = "null_as_default")]
     pub latest_build: Build,
-    /// Outlives builds: compare its agent with the current one before believing it.
+    /// Outlives builds: valid only if its agent is the current one.
     #[serde(default)]
     pub latest_app_status: Option<AppStatus>,
 }
@@ -47,7 +47,7 @@ impl Workspace {
     }
 }
 
-/// Coder's own opinion of the workspace's agents.
+/// Coder's own view of the health of the workspace's agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceHealth {
     #[serde(default)]
