@@ -1,4 +1,4 @@
-//! Ends all processes of a workspace, of a run or of a terminal: asks first, then freezes and kills what is left.
+//! Terminates all processes of a workspace, a run or a terminal: TERM first, then freeze and KILL.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,23 +15,23 @@ use super::set::{Member, ProcessSet};
 use super::stat::{Listing, Stat};
 use super::{Marker, ProcessId, exited, fuse};
 
-/// How long the steps of ending may take.
+/// Time limits for the steps of a termination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndLimits {
-    /// From a polite signal to the next step.
+    /// From TERM to the next step.
     pub term: Duration,
-    /// From the first kill until we give up on processes that the kernel does not let go.
+    /// From the first KILL until processes that the kernel does not end are reported.
     pub kill: Duration,
 }
 
-/// Ends every process that carries the marker and all that hang on those, until none is left; says how many
-/// there were. Processes that outlive even a kill are an error that names them.
+/// Ends every process that carries the marker and their relatives, until none is left; returns how many there were.
+/// Processes that survive KILL are an error that names them.
 pub async fn end_tree(marker: &Marker, limits: EndLimits) -> io::Result<usize> {
     Termination::new(ProcessSet::marked(marker.clone()), Signal::TERM).end(limits).await
 }
 
-/// The same for processes of which the topmost go before the rest: a program whose child ends under it could take that for
-/// an answer. The leader and its group are known also where no environment can be read.
+/// The same, for processes whose topmost ones must end first: a program may take the death of its child for a
+/// result. The leader and its group are found even if no environment can be read.
 pub(crate) async fn end_from_top(
     marker: Marker,
     leader: Option<ProcessId>,
@@ -44,8 +44,8 @@ pub(crate) async fn end_from_top(
     }
 }
 
-/// Ends what is left of the session that this process leads. A process that moved to another session lives on, as
-/// under a real Coder agent.
+/// Ends the remaining processes of the session that this process leads. Processes that moved to another session
+/// live on, as under a real Coder agent.
 pub(crate) async fn end_session(leader: u32, limits: EndLimits) -> io::Result<usize> {
     Termination::new(ProcessSet::session(leader), Signal::HUP).end(limits).await
 }
@@ -59,13 +59,13 @@ pub(crate) fn kill(pid: u32) -> io::Result<()> {
     }
 }
 
-/// A process that this one has started, if any runs.
+/// A running child of this process, if any.
 pub(crate) fn child_of(parent: u32) -> io::Result<Option<u32>> {
     let mut running = Listing::read()?.running.into_iter();
     Ok(running.find(|stat| stat.parent == parent).map(|stat| stat.pid))
 }
 
-/// Whether there was any process to ask.
+/// Whether there was any process to signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Some,
@@ -75,7 +75,7 @@ enum Asked {
 struct Termination {
     processes: ProcessSet,
     polite: Signal,
-    /// All that were ever found; each counts once.
+    /// All processes ever found; each counts once.
     found: HashSet<ProcessId>,
 }
 
@@ -88,8 +88,8 @@ impl Termination {
         let left = self.ask(Instant::now() + limits.term).await?;
         let (deadline, half) = (Instant::now() + limits.kill, limits.kill / 2);
         let mut left = self.end_namespaces(left, Instant::now() + half).await?;
-        // A process outside that does not reap its child inside keeps the whole namespace, so that the rest gets a kill and
-        // time to end in any case.
+        // An outside process that does not reap its child inside keeps the whole namespace alive, so the rest gets
+        // KILL and time to end in any case.
         let deadline = deadline.max(Instant::now() + half);
         while !left.is_empty() {
             left = self.freeze(left, deadline).await?;
@@ -101,7 +101,7 @@ impl Termination {
         Ok(self.found.len())
     }
 
-    /// Sends the polite signal to the processes that none of the others has started, and waits for their end.
+    /// Sends TERM to the processes that none of the others has started, and waits for their end.
     async fn ask_top(&mut self, deadline: Instant) -> io::Result<Asked> {
         let members = self.processes.look().await?;
         if members.is_empty() {
@@ -117,14 +117,14 @@ impl Termination {
     fn request(&self, processes: &[ProcessId]) -> io::Result<()> {
         for process in processes {
             signal(process, self.polite)?;
-            // A stopped process takes no signal until it goes on.
+            // A stopped process handles signals only after CONT.
             signal(process, Signal::CONT)?;
         }
         Ok(())
     }
 
-    /// Sends the polite signal once to each process, and to those that appear meanwhile; returns those that stay. Some
-    /// programs take a second request for an order to drop everything.
+    /// Sends TERM once to each process, including new ones; returns those that remain. Some programs abort at a
+    /// second TERM.
     async fn ask(&mut self, deadline: Instant) -> io::Result<Vec<ProcessId>> {
         loop {
             let (left, fresh) = self.look().await?;
@@ -135,8 +135,8 @@ impl Termination {
         }
     }
 
-    /// Kills the first processes of PID namespaces, with which the kernel ends all that are inside; returns who is left.
-    /// None is stopped before: the kernel waits until the others were collected by processes outside.
+    /// Kills the init processes of PID namespaces, with which the kernel ends everything inside; returns the
+    /// remaining processes. None is frozen before: the kernel waits until outside processes have reaped the others.
     async fn end_namespaces(
         &mut self,
         left: Vec<ProcessId>,
@@ -153,8 +153,8 @@ impl Termination {
         Ok(self.look().await?.0)
     }
 
-    /// Stops all of them, and those they forked meanwhile, so that none can slip away while the others die; returns those
-    /// that are there.
+    /// Stops all of them, including new children, so that none can escape while the others die; returns the current
+    /// ones.
     async fn freeze(&mut self, first: Vec<ProcessId>, deadline: Instant) -> io::Result<Vec<ProcessId>> {
         let mut running = first;
         loop {
@@ -169,7 +169,7 @@ impl Termination {
         }
     }
 
-    /// Kills them; returns those that are there afterwards.
+    /// Kills them; returns those that remain.
     async fn kill(&mut self, left: Vec<ProcessId>, deadline: Instant) -> io::Result<Vec<ProcessId>> {
         if left.is_empty() {
             return Ok(left);
@@ -181,7 +181,7 @@ impl Termination {
         Ok(self.look().await?.0)
     }
 
-    /// The processes that are there now, and those of them that were never seen before.
+    /// The current processes, and those among them that are new.
     async fn look(&mut self) -> io::Result<(Vec<ProcessId>, Vec<ProcessId>)> {
         let left: Vec<ProcessId> = self.processes.look().await?.into_iter().map(|member| member.id).collect();
         let fresh = left.iter().copied().filter(|process| self.found.insert(*process)).collect();
@@ -207,7 +207,7 @@ async fn all_exited(processes: &[ProcessId], deadline: Instant) -> io::Result<bo
     }
 }
 
-/// Names the processes, and what to do about them.
+/// Names the processes and the remedy.
 async fn survivors(left: &[ProcessId]) -> io::Error {
     let pids: Vec<u32> = left.iter().map(|process| process.pid).collect();
     let named = pids.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");

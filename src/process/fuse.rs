@@ -1,4 +1,4 @@
-//! The FUSE file systems of processes: one that never answers keeps a process from being killed.
+//! FUSE file systems of processes: an unresponsive one keeps a process from being killed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::io::{Read, Result};
 /// Agents decide how many file systems they mount.
 const LONGEST_TABLE: u64 = 1024 * 1024;
 
-/// So many connections are named at once.
+/// At most this many connections are named.
 const MOST_NAMED: usize = 4;
 
-/// What a person does next about processes that cannot be killed.
+/// Advice about processes that cannot be killed.
 pub(super) fn remedy(pids: &[u32]) -> String {
     let files: Vec<String> = connections(pids).into_iter().take(MOST_NAMED).map(abort_file).collect();
     if files.is_empty() {
@@ -19,19 +19,19 @@ pub(super) fn remedy(pids: &[u32]) -> String {
     format!("as root, write 1 to {}, then try again", files.join(" and "))
 }
 
-/// Ends all waiting for the file system.
+/// Ends all requests that wait for the file system.
 fn abort_file(connection: u32) -> String {
     format!("/sys/fs/fuse/connections/{connection}/abort")
 }
 
-/// The numbers of the FUSE connections that any of these processes sees mounted and this process does not.
+/// FUSE connections that these processes have mounted and this process has not.
 fn connections(pids: &[u32]) -> BTreeSet<u32> {
     let ours = seen_by("self");
     let theirs = pids.iter().flat_map(|pid| seen_by(&pid.to_string()));
     theirs.filter(|connection| !ours.contains(connection)).collect()
 }
 
-/// Of a process that is gone: none.
+/// Empty for a process that is gone.
 fn seen_by(process: &str) -> BTreeSet<u32> {
     let table = mounts(process).unwrap_or_default();
     String::from_utf8_lossy(&table).lines().filter_map(connection).collect()
@@ -43,7 +43,7 @@ fn mounts(process: &str) -> Result<Vec<u8>> {
     Ok(table)
 }
 
-/// The connection is named by the minor number of the device. No path in the line holds a space.
+/// The connection's number is the minor number of the device. Paths in the line contain no spaces.
 fn connection(line: &str) -> Option<u32> {
     let (mount, file_system) = line.split_once(" - ")?;
     let kind = file_system.split_whitespace().next()?;

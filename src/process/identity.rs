@@ -1,4 +1,4 @@
-//! Names a process so that no later one with the same pid can be taken for it, and waits for its end.
+//! Identifies a process unambiguously although pids are reused, and waits for its end.
 
 use std::os::fd::OwnedFd;
 use std::{fs, io};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::stat::Stat;
 
-/// One process of one boot of this machine; stays true on disk across our own restarts.
+/// One process of one boot of this machine; stays valid on disk across our own restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     pub pid: u32,
@@ -21,13 +21,13 @@ pub struct ProcessId {
     pub boot_id: Uuid,
 }
 
-/// Whether exactly this process still runs; a zombie does not. An error means that we cannot tell.
+/// Whether exactly this process still runs; a zombie does not. An error means that this is unknown.
 pub fn is_alive(process: &ProcessId) -> io::Result<bool> {
     let is_same = |stat: Stat| stat.is_running && stat.start_time == process.start_time;
     Ok(boot_id()? == process.boot_id && Stat::of(process.pid)?.is_some_and(is_same))
 }
 
-/// Whether any process runs that has this pid, also one that `/proc` does not show us; a zombie does not.
+/// Whether any process with this pid runs, including those that `/proc` hides; a zombie does not.
 pub(crate) fn is_running(pid: u32) -> bool {
     match raw(pid).map(test_kill_process) {
         Some(Ok(())) => Stat::of(pid).is_ok_and(|stat| stat.is_none_or(|stat| stat.is_running)),
@@ -41,8 +41,8 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// Returns once the process has ended, whoever started it; at once when it already has. An error means that we
-/// cannot tell.
+/// Returns once the process has ended, also if it is not our child; at once if it already has. An error means that
+/// this is unknown.
 pub async fn exited(process: &ProcessId) -> io::Result<()> {
     let Some(handle) = handle(process)? else { return Ok(()) };
     #[expect(deprecated, reason = "its successor is unsafe to call, and an OwnedFd meets what that asks for")]
@@ -52,7 +52,7 @@ pub async fn exited(process: &ProcessId) -> io::Result<()> {
 }
 
 impl ProcessId {
-    /// The process that has this pid now.
+    /// The current process with this pid.
     pub(crate) fn of(pid: u32) -> io::Result<Self> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
         let stat = Stat::of(pid)?.ok_or_else(gone)?;
@@ -70,8 +70,8 @@ pub(super) fn boot_id() -> io::Result<Uuid> {
     text.trim().parse().map_err(io::Error::other)
 }
 
-/// Sends the signal to this process and to none that took its pid. One that has ended is no error, and neither
-/// is one that became another user's: others must not be spared because of it.
+/// Signals exactly this process. A process that has ended or belongs to another user now is no error: the others
+/// must still be signaled.
 pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
     let Some(handle) = handle(process)? else { return Ok(()) };
     match pidfd_send_signal(handle, signal) {
@@ -80,12 +80,12 @@ pub(super) fn signal(process: &ProcessId, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// A descriptor pins whoever has the pid at that moment, so identity is compared after it is open.
+/// The descriptor pins the current owner of the pid, so the identity is compared after it is open.
 fn handle(process: &ProcessId) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = raw(process.pid) else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Ok(is_alive(process)?.then_some(handle)),
-        // The two last: the pid has become that of a mere thread.
+        // The last two: the pid now belongs to a mere thread.
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! What the environment of a process says about where it belongs.
+//! Reads the marker in the environment of a process.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -9,7 +9,7 @@ use rustix::process::geteuid;
 use super::stat::is_out_of_sight;
 
 const LONGEST_ENVIRONMENT: u64 = 8 * 1024 * 1024;
-/// A path is the longest value that is looked for.
+/// A path is the longest expected value.
 const LONGEST_VALUE: usize = 4 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -17,13 +17,13 @@ pub(super) enum Mark {
     /// The value of the variable, in a process of our own user.
     Value(String),
     Absent,
-    /// It ended before we could look, is just becoming another program, or lets no process read its environment.
+    /// It has ended, is just executing another program, or lets no process read its environment.
     Unclear,
     /// No thread was left to read it.
     Unread,
 }
 
-/// What can be said of a process without reading its environment.
+/// What is known of a process without its environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Ourselves,
@@ -43,7 +43,8 @@ impl Owner {
 }
 
 impl Mark {
-    /// With which value of the variable a process of our own user was started. The process can hold this up for ever.
+    /// The value of the variable with which a process of our own user was started. The process can block this call
+    /// for ever.
     pub(super) fn read(pid: u32, key: &str) -> io::Result<Self> {
         match environment_of(pid) {
             Ok(environment) if environment.is_empty() => Ok(Self::Unclear),
@@ -55,7 +56,7 @@ impl Mark {
     }
 }
 
-/// What the kernel lets a program be started with fits; a process can show more of its memory as its environment.
+/// The kernel's limit for a started program fits; a process can present more of its memory as its environment.
 fn environment_of(pid: u32) -> io::Result<Vec<u8>> {
     let mut environment = Vec::new();
     fs::File::open(format!("/proc/{pid}/environ"))?
@@ -64,7 +65,7 @@ fn environment_of(pid: u32) -> io::Result<Vec<u8>> {
     Ok(environment)
 }
 
-/// A value that is longer than any marker counts as absent: an agent decides how long it is, and it is kept.
+/// A value longer than any marker counts as absent: its length is up to the agent, and it is kept in memory.
 fn value(environment: &[u8], key: &str) -> Option<String> {
     let entries = environment.split(|byte| *byte == 0);
     let mut values = entries.filter_map(|entry| entry.strip_prefix(key.as_bytes())?.strip_prefix(b"="));

@@ -1,13 +1,12 @@
-//! Starts processes of this machine, finds them again after our own restart and ends them to the last one.
+//! Starts processes of this machine, finds them again after our own restart and terminates whole trees.
 //!
-//! A process is known by pid, start time and boot, so a pid that came round again is never mistaken for it. What
-//! belongs together (a workspace, a run) is known by a marker in the environment, which children inherit whatever
-//! session they move to, and by parents, sessions, groups and PID namespaces. No process can hold up a look at the
-//! others (`reading`).
+//! A process is identified by pid, start time and boot, so a reused pid is never mistaken for it. Processes of one
+//! workspace or run are found by a marker in the environment, which children inherit across sessions, and by
+//! parents, sessions, groups and PID namespaces. No process can block the search for the others (`reading`).
 //!
-//! Workspaces that have no program of ours find and end the processes of a run by shell scripts (`coder/exec/script`):
-//! by the marker, by parents and by the group of the main process. `tests/it/process/found.rs` plays one table of cases
-//! against both.
+//! In workspaces without our program, shell scripts (`coder/exec/script`) find and end the processes of a run: by
+//! the marker, by parents and by the group of the main process. `tests/it/process/found.rs` applies one table of
+//! cases to both.
 
 mod end;
 mod fuse;

@@ -1,4 +1,4 @@
-//! The PID namespaces below ours: which processes are in one, and which process makes one for its children.
+//! PID namespaces below ours: which processes are in one, and which process creates one for its children.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Namespace(PathBuf);
 
-/// Where a process stands.
+/// The position of a process relative to our namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nesting {
     /// In our own namespace.
     Beside,
-    /// The first process of a namespace directly below ours, with which the kernel ends all others in it.
+    /// The init of a namespace directly below ours, with which the kernel ends all others in it.
     First,
     /// Any other process below our namespace.
     Below,
 }
 
 impl Nesting {
-    /// One that is gone stands beside us.
+    /// A process that is gone counts as in our namespace.
     pub(super) fn of(pid: u32) -> Self {
         Self::in_status(&fs::read(format!("/proc/{pid}/status")).unwrap_or_default())
     }
 
-    /// The name of a process is in there too, and need not be text.
+    /// The status also contains the process's name, which need not be UTF-8.
     fn in_status(status: &[u8]) -> Self {
         let status = String::from_utf8_lossy(status);
         Self::parse(status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default())
@@ -46,12 +46,12 @@ impl Namespace {
         Self::at("self", "pid")
     }
 
-    /// The namespace that the process is in, if we may know.
+    /// The namespace of the process, if readable.
     pub(super) fn of(pid: u32) -> Option<Self> {
         Self::at(&pid.to_string(), "pid")
     }
 
-    /// The namespace in which children of the process start, if we may know.
+    /// The namespace in which children of the process start, if readable.
     pub(super) fn of_children(pid: u32) -> Option<Self> {
         Self::at(&pid.to_string(), "pid_for_children")
     }

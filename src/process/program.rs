@@ -1,19 +1,19 @@
-//! Finds programs at work in a directory, or any at all.
+//! Finds programs that run in a directory.
 
 use std::path::Path;
 use std::{fs, io};
 
 use super::stat::Listing;
 
-/// Whether a process whose program's name begins so has one of these directories, or one below, as its working directory.
+/// Whether a process whose program's name has this prefix works in one of these directories or below.
 pub(crate) fn runs_in(program: &str, directories: &[&Path]) -> io::Result<bool> {
     let running = Listing::read()?.running.into_iter();
     let mut pids = running.map(|stat| stat.pid);
     Ok(pids.any(|pid| is_called(pid, program) && works_in(pid, directories)))
 }
 
-/// Whether no other process runs in our PID namespace. Some may be children of processes outside, so that only `/proc` shows
-/// all of them.
+/// Whether no other process runs in our PID namespace. Some may be children of outside processes, so only `/proc`
+/// lists all of them.
 pub(crate) fn is_alone() -> io::Result<bool> {
     Ok(Listing::read()?.running.iter().all(|stat| stat.pid == std::process::id()))
 }

@@ -1,7 +1,7 @@
-//! Reads the environments of many processes, none of which can hold up the others.
+//! Reads the environments of many processes, none of which can block the others.
 //!
-//! A process that keeps its memory map locked makes every reader of its environment wait, and the kernel lets no reader
-//! give up. So threads of our own read, and one that gets stuck is left behind until the process lets go of it or ends.
+//! A process that keeps its memory map locked blocks every reader of its environment, uninterruptibly. So our own
+//! threads read, and a stuck thread is abandoned until the process releases the lock or ends.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{Sender, channel};
@@ -12,20 +12,20 @@ use std::{io, thread, vec};
 use super::mark::Mark;
 use super::stat::Stat;
 
-/// Once each process has a reader, those that give no result for this long count as unclear.
+/// Once each process has a reader, those without a result after this time count as unclear.
 const LIMIT: Duration = Duration::from_secs(1);
-/// After this long without any result another thread goes on with the next process.
+/// After this time without any result another thread continues with the next process.
 const STALL: Duration = Duration::from_millis(50);
-/// Agents decide how many processes hold up their readers; more threads than this never wait for them.
+/// Agents decide how many processes block their readers; at most this many threads wait for them.
 const MOST_STUCK: usize = 1024;
-/// What a thread that only reads needs at most.
+/// Enough for a thread that only reads.
 const STACK: usize = 128 * 1024;
 
-/// The processes that a thread is reading now.
+/// The processes that a thread is currently reading.
 static READING: Claims = Claims(Mutex::new(BTreeSet::new()));
 
-/// The marks of these processes by pid. A process that lets no thread read it is unclear. Those for which no thread is
-/// left are unread, which fails nothing here: the others can be ended all the same.
+/// The marks of these processes by pid. A process that blocks its reader is unclear. Processes without an available
+/// thread are unread, which is no error here: the others can still be ended.
 pub(super) fn marks(processes: Vec<Stat>, key: &str) -> io::Result<HashMap<u32, Mark>> {
     let key = key.to_owned();
     read_all(processes, &READING, LIMIT, move |pid| Mark::read(pid, &key))
@@ -67,7 +67,7 @@ fn read_all(
 
 type Results = Sender<(u32, io::Result<Mark>)>;
 
-/// What is left to read, shared by the threads that read.
+/// The remaining processes, shared by the reading threads.
 struct Queue<R> {
     processes: Mutex<vec::IntoIter<Stat>>,
     claims: &'static Claims,
@@ -82,13 +82,14 @@ impl<R: Fn(u32) -> io::Result<Mark> + Send + Sync + 'static> Queue<R> {
         Ok(())
     }
 
-    /// As many as there is work for; says how many. Where the machine has no thread left, those that read go on.
+    /// Starts as many threads as there is work for; returns their number. If the machine has no thread left, the
+    /// running ones continue.
     fn start_readers(self: &Arc<Self>, most: usize, results: &Results) -> usize {
         let wanted = most.min(self.left().len());
         (0..wanted).take_while(|_| self.start_reader(results).is_ok()).count()
     }
 
-    /// Ends early when no caller waits for results any more.
+    /// Ends early once no caller waits for results.
     fn run(&self, results: &Results) {
         while let Some(stat) = self.next() {
             if results.send((stat.pid, self.mark(&stat))).is_err() {
@@ -114,7 +115,7 @@ impl<R: Fn(u32) -> io::Result<Mark> + Send + Sync + 'static> Queue<R> {
     }
 }
 
-/// The processes that a thread is reading, by pid and start time.
+/// The processes that threads are reading, by pid and start time.
 struct Claims(Mutex<BTreeSet<(u32, u64)>>);
 
 impl Claims {
@@ -136,7 +137,7 @@ impl Claims {
     }
 }
 
-/// The answer to a thread that wants to read a process.
+/// The result of a claim.
 enum Claimed {
     Granted(Claim),
     /// A thread is stuck reading it.
@@ -145,7 +146,7 @@ enum Claimed {
     Full,
 }
 
-/// The right to read one process, which one thread has at a time.
+/// The exclusive right to read one process.
 struct Claim {
     claims: &'static Claims,
     process: (u32, u64),
@@ -170,13 +171,13 @@ mod tests {
         Box::leak(Box::new(Claims(Mutex::default())))
     }
 
-    /// Reads processes of which all below this pid never answer.
+    /// A reader of processes that never returns for those below this pid.
     fn read(
         n_stuck: u32,
         pids: std::ops::Range<u32>,
         claims: &'static Claims,
     ) -> io::Result<HashMap<u32, Mark>> {
-        // A loaded machine holds up readers too, which is not what is tested.
+        // A loaded machine delays readers too, which is not tested here.
         read_all(stats(pids), claims, 5 * LIMIT, move |pid| {
             if pid < n_stuck {
                 loop {

@@ -1,4 +1,4 @@
-//! A set of processes that is looked at again and again: of a workspace, of a run or of a session.
+//! A set of processes that is read repeatedly: of a workspace, a run or a session.
 
 use std::io;
 
@@ -33,12 +33,13 @@ enum Rule {
 }
 
 impl ProcessSet {
-    /// The processes that carry the marker, and those that hang on them.
+    /// The processes that carry the marker, and their relatives.
     pub(super) fn marked(marker: Marker) -> Self {
         Self(Some(Rule::Tree(Tree::new(marker))))
     }
 
-    /// The processes that carry the marker, this one and those of its group: known also where nothing can be read.
+    /// The processes that carry the marker, this one and those of its group, which are known even if nothing can be
+    /// read.
     pub(super) fn marked_or_led(marker: Marker, leader: Option<ProcessId>) -> Self {
         let mut tree = Tree::new(marker);
         leader.into_iter().for_each(|leader| tree.add_leader(leader));
@@ -50,7 +51,7 @@ impl ProcessSet {
         Self(Some(Rule::Session(leader)))
     }
 
-    /// The processes that run now; looks away from threads that must not wait.
+    /// The processes that run now; runs off the async threads.
     pub(super) async fn look(&mut self) -> io::Result<Vec<Member>> {
         let taken = self.0.take().ok_or_else(|| io::Error::other("a search for processes broke off"))?;
         let (rule, found) = spawn_blocking(move || looked(taken)).await.map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Signals: which ones ask this process to stop, and that its children ignore none that it was started to ignore.
+//! Handles signals: which ones request a stop, and that children ignore none of them.
 
 use std::sync::OnceLock;
 use std::{fs, io, process};
@@ -18,26 +18,26 @@ const ORDERS: [SignalKind; 7] = [
     SignalKind::user_defined2(),
 ];
 
-/// The signals that ask for a clean stop.
+/// The signals that request a clean stop.
 #[derive(Debug)]
 pub(crate) struct StopSignals {
-    /// A signal has come.
+    /// A signal has arrived.
     asked: CancellationToken,
-    /// The start is over, and the first signal leads to a clean stop.
+    /// The start has completed, so the first signal leads to a clean stop.
     awaited: CancellationToken,
     _watch: AbortOnDropHandle<()>,
 }
 
 impl StopSignals {
-    /// From now on the first of these signals does not end this process: it is kept until it is waited for. A start can
-    /// hang, so the same signal once more ends this process at once, also while the start blocks its thread.
+    /// From now on the first of these signals does not end this process, but is kept until it is awaited. A start
+    /// can hang, so the same signal once more ends this process at once, even while the start blocks its thread.
     pub(crate) fn listen() -> io::Result<Self> {
         let (asked, awaited) = (CancellationToken::new(), CancellationToken::new());
         let watch = watch(Streams::open()?, asked.clone(), awaited.clone());
         Ok(Self { asked, awaited, _watch: AbortOnDropHandle::new(tokio::spawn(watch)) })
     }
 
-    /// Returns when the first of them comes.
+    /// Returns when the first of them arrives.
     pub(crate) async fn received(self) {
         self.awaited.cancel();
         self.asked.cancelled().await;
@@ -48,7 +48,7 @@ async fn watch(mut streams: Streams, asked: CancellationToken, awaited: Cancella
     let first = streams.next().await;
     tracing::info!("{}", told(first));
     asked.cancel();
-    // A service manager may send a hang-up right behind the signal to stop: only a repetition is meant so.
+    // A service manager may send a hangup right after the stop signal: only a repetition of the first counts.
     let repeated = async { while streams.next().await != first {} };
     if awaited.run_until_cancelled(repeated).await.is_some() {
         tracing::warn!("asked again before the start was over; ending at once");
@@ -66,7 +66,7 @@ fn told(kind: SignalKind) -> &'static str {
 struct Streams {
     terminate: Signal,
     interrupt: Signal,
-    /// None where this process was started to ignore hang-ups, as by `nohup`.
+    /// None if this process was started with hangups ignored, as by `nohup`.
     hangup: Option<Signal>,
 }
 
@@ -93,18 +93,17 @@ impl Streams {
     }
 }
 
-/// Lets the programs that this process starts from now on have the default action of every signal above. A program
-/// inherits what is ignored, but not what is caught: so each ignored signal gets a handler that does nothing. Needs a
-/// tokio runtime.
+/// Gives children the default action of every signal above. A program inherits ignored signals, but not handlers:
+/// so each ignored signal gets a handler that does nothing. Requires a tokio runtime.
 pub(crate) fn restore_for_children() -> io::Result<()> {
     for kind in ORDERS.into_iter().filter(|kind| is_ignored_at_start(*kind)) {
-        // The handler stays when its stream is dropped.
+        // The handler stays after its stream is dropped.
         drop(signal(kind)?);
     }
     Ok(())
 }
 
-/// Whether this process was started to ignore the signal.
+/// Whether this process was started with the signal ignored.
 fn is_ignored_at_start(kind: SignalKind) -> bool {
     static IGNORED: OnceLock<u64> = OnceLock::new();
     let ignored =

@@ -1,4 +1,4 @@
-//! Reads from `/proc` which processes there are and how they hang together.
+//! Reads the process table from `/proc`.
 
 use std::collections::HashSet;
 use std::{fs, io};
@@ -14,13 +14,13 @@ pub(super) struct Stat {
     pub(super) session: u32,
     /// In clock ticks since the machine booted.
     pub(super) start_time: u64,
-    /// False for a zombie, which has ended and only waits for its parent to notice.
+    /// False for a zombie, which has ended but is not yet reaped.
     pub(super) is_running: bool,
 }
 
 impl Stat {
-    /// The process that has this pid now, if any. That we cannot look, for want of descriptors or memory, says
-    /// nothing about it.
+    /// The current process with this pid, if any. A failed look, for want of descriptors or memory, is an error and
+    /// tells nothing about it.
     pub(super) fn of(pid: u32) -> io::Result<Option<Self>> {
         match fs::read(format!("/proc/{pid}/stat")) {
             Ok(line) => Ok(parse(pid, &String::from_utf8_lossy(&line))),
@@ -30,17 +30,17 @@ impl Stat {
     }
 }
 
-/// Whether the process is gone, or another user's whose existence we are not to know of.
+/// Whether the process is gone, or hidden since it is another user's.
 pub(super) fn is_out_of_sight(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
         || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// The process table as it was read, one line after another.
+/// The process table as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) running: Vec<Stat>,
-    /// Listed, and found to have ended when looked at: any of them may have left a child that is not listed.
+    /// Listed, but ended before they were read: any of them may have left an unlisted child.
     pub(super) ended: HashSet<u32>,
 }
 
@@ -63,14 +63,14 @@ pub(crate) fn start_time(line: &str) -> Option<u64> {
     parse(0, line).map(|stat| stat.start_time)
 }
 
-/// The program's name stands second, in parentheses, and may itself hold spaces and parentheses: the fields we
-/// want are counted from the last one.
+/// The program's name is second, in parentheses, and may itself contain spaces and parentheses: the fields are
+/// counted from the last one.
 fn parse(pid: u32, line: &str) -> Option<Stat> {
     let (_, after_name) = line.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     let id = |index: usize| u32::try_from(number(index)?).ok();
-    // A main thread that ended before its siblings shows as a zombie although the process goes on.
+    // A main thread that ended before its siblings looks like a zombie although the process continues.
     let has_ended = matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1;
     Some(Stat {
         pid,

@@ -1,4 +1,4 @@
-//! The process table with the mark of every process in it, read once for all callers that ask at the same time.
+//! The process table with the mark of every process, read once for all concurrent callers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use super::stat::{Listing, Stat};
 
 static SHARED: Mutex<Shared> = Mutex::new(Shared { latest: None, is_being_read: false });
 static READ: Condvar = Condvar::new();
-/// So many processes are named at once.
+/// At most this many processes are named.
 const MOST_NAMED: usize = 16;
 
-/// The table that was read last, and whether a caller is reading the next one.
+/// The last table, and whether a caller is reading the next one.
 struct Shared {
     latest: Option<Arc<Table>>,
     is_being_read: bool,
 }
 
-/// The process table without ourselves and those above us.
+/// The process table without this process and its ancestors.
 #[derive(Debug)]
 pub(super) struct Table {
     begun_at: Instant,
@@ -30,17 +30,17 @@ pub(super) struct Table {
     marks: HashMap<u32, Mark>,
     /// The PID namespace of each process below our own namespace.
     inside: HashMap<u32, Namespace>,
-    /// The PID namespace that a process beside us has for its children, where it is not ours.
+    /// The PID namespace that a process in ours has for its children, if it is another one.
     made: HashMap<u32, Namespace>,
     running: HashSet<u32>,
     ended: HashSet<u32>,
-    /// Our own session and group, and every process we descend from.
+    /// Our own session and group, and all our ancestors.
     spared: HashSet<u32>,
 }
 
 impl Table {
     /// A table whose reading began after that moment, with the values of this variable. Many workspaces that end
-    /// together look again and again: a caller that waited for another one takes what the next one reads.
+    /// together read repeatedly: a caller that waited for another one shares the next table.
     pub(super) fn since(asked_at: Instant, key: &str) -> io::Result<Arc<Self>> {
         let must_wait = |shared: &mut Shared| shared.serving(asked_at, key).is_none() && shared.is_being_read;
         let mut shared = READ.wait_while(shared(), must_wait).unwrap_or_else(PoisonError::into_inner);
@@ -67,13 +67,13 @@ impl Table {
         })
     }
 
-    /// The processes that might belong to anything, or have left a child that is not listed.
+    /// The processes that might belong to anything, or have left an unlisted child.
     pub(super) fn unclear(&self) -> HashSet<u32> {
         let unclear = self.marks.iter().filter(|(_, mark)| **mark == Mark::Unclear);
         unclear.map(|(pid, _)| *pid).chain(self.ended.iter().copied()).collect()
     }
 
-    /// Why some processes were not looked at, if any. One of them may belong to anything.
+    /// Why some processes were not read, if any. Each of them may belong to anything.
     pub(super) fn unread(&self) -> Option<io::Error> {
         let of =
             |wanted: Mark| self.marks.iter().filter(move |(_, mark)| **mark == wanted).map(|(pid, _)| *pid);
@@ -87,9 +87,9 @@ impl Table {
         )))
     }
 
-    /// A session or group with a process of the workspace in it is the workspace's when its leader is, or is
-    /// gone. With someone else's leader (a person who exported the marker in a terminal) only the marked
-    /// processes in it are.
+    /// A session or group with a process of the workspace belongs to the workspace if its leader does, or is gone.
+    /// Under a foreign leader (a person who exported the marker in a terminal) only the marked processes belong to
+    /// it.
     pub(super) fn may_lead(&self, leader: u32, found: &HashSet<u32>) -> bool {
         !self.spared.contains(&leader) && (found.contains(&leader) || !self.running.contains(&leader))
     }
@@ -103,7 +103,7 @@ impl Table {
         self.inside.get(&pid).is_some_and(|namespace| namespaces.contains(namespace))
     }
 
-    /// What a caller did before asking is seen only by a reading that began afterwards.
+    /// The effects of a caller are visible only in a table whose reading began afterwards.
     fn serves(&self, asked_at: Instant, key: &str) -> bool {
         self.begun_at >= asked_at && self.key == key
     }
@@ -148,7 +148,7 @@ impl Drop for Turn {
     }
 }
 
-/// What is known of processes before any environment is read.
+/// Processes, classified before any environment is read.
 #[derive(Default)]
 struct Sorted {
     marks: HashMap<u32, Mark>,
@@ -171,8 +171,8 @@ impl Sorted {
         Ok(sorted)
     }
 
-    /// A process in a PID namespace belongs to the first process there, which alone is read: what an agent starts in its
-    /// namespace cannot make us wait.
+    /// A process in a PID namespace belongs to that namespace's init, and only the init is read: an agent's
+    /// processes in its namespace cannot block us.
     fn add(&mut self, stat: &Stat, ours: Option<&Namespace>) {
         let nesting = Nesting::of(stat.pid);
         match nesting {

@@ -1,4 +1,4 @@
-//! Finds every process of a workspace, also those that changed parent, session, group or environment.
+//! Finds every process of a workspace, including those that changed parent, session, group or environment.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use super::set::Member;
 use super::stat::Stat;
 use super::table::Table;
 
-/// The environment variable by which the processes of one workspace or run are known.
+/// The environment variable that marks the processes of one workspace or run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     pub key: String,
     pub value: String,
 }
 
-/// The processes that carry the marker and those that hang on them.
+/// The processes that carry the marker, and their relatives.
 pub fn find(marker: &Marker) -> io::Result<Vec<ProcessId>> {
     Ok(Tree::new(marker.clone()).look()?.into_iter().map(|member| member.id).collect())
 }
 
-/// The values that any process carries in the marker's variable: of all workspaces in which something runs.
+/// The values of the marker's variable in all processes: every workspace with a running process.
 pub(crate) fn marked(key: &str) -> io::Result<Marked> {
     let (mut marked, mut unclear) = (Marked::default(), HashSet::new());
     for _ in 0..MOST_LOOKS {
@@ -47,19 +47,19 @@ pub(crate) struct Marked {
     pub(crate) unread: Option<io::Error>,
 }
 
-/// On a machine where processes come and go all the time, enough is enough.
+/// Bounds the reads on a machine where processes constantly start and end.
 const MOST_LOOKS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is known of a workspace's processes; looking again adds to it.
+/// The known processes of a workspace; each look adds to them.
 ///
-/// Memory matters: a process whose marked parent is gone, and that cleared its own environment, is known only
-/// from an earlier look.
+/// Memory matters: a process whose marked parent is gone, and that cleared its own environment, is known only from
+/// an earlier look.
 #[derive(Debug)]
 pub(super) struct Tree {
     marker: Marker,
     known: HashSet<ProcessId>,
-    /// Sessions and groups in which processes of the workspace were seen, by the pid of their leader.
+    /// Sessions and groups that contained processes of the workspace, by the pid of their leader.
     led: HashSet<u32>,
 }
 
@@ -68,16 +68,16 @@ impl Tree {
         Self { marker, known: HashSet::new(), led: HashSet::new() }
     }
 
-    /// The process is one of them, and so is the group that it leads.
+    /// Adds this process and the group that it leads.
     pub(super) fn add_leader(&mut self, leader: ProcessId) {
         self.known.insert(leader);
         self.led.insert(leader.pid);
     }
 
-    /// All processes of the workspace that run now, ordered by pid.
+    /// All running processes of the workspace, ordered by pid.
     ///
-    /// That there are none is believed only of a look that missed nobody: one that forks and ends while we read
-    /// the table shows neither itself nor its child. Where processes are unread, that there are none is an error.
+    /// An empty result is believed only if the look was complete: a process that forks and ends while the table is
+    /// read shows neither itself nor its child. If processes are unread, an empty result is an error.
     pub(super) fn look(&mut self) -> io::Result<Vec<Member>> {
         let (mut unclear, mut unread) = (HashSet::new(), None);
         for _ in 0..MOST_LOOKS {
@@ -109,7 +109,7 @@ impl Tree {
         Ok(Seen { members, unclear: table.unclear(), unread: table.unread() })
     }
 
-    /// Adds what hangs on the processes found so far until nothing more does.
+    /// Adds relatives of the processes found so far until there are no more.
     fn complete(&mut self, table: &Table, mut found: HashSet<u32>) -> HashSet<u32> {
         loop {
             let n_before = found.len();
@@ -129,12 +129,12 @@ impl Tree {
     }
 }
 
-/// What one look at the table gave.
+/// The result of one look at the table.
 struct Seen {
     members: Vec<Member>,
-    /// Ended before we could look at them, or are just becoming another program. Those that were so at the look
-    /// before are only slow to be noticed, have no environment at all, or let no process read it.
+    /// Ended before they were read, or are just executing another program. Processes that were already unclear in
+    /// the previous look are slow to be reaped, have no environment, or let no process read it.
     unclear: HashSet<u32>,
-    /// Why other processes were not looked at.
+    /// Why other processes were not read.
     unread: Option<io::Error>,
 }
