@@ -1,4 +1,4 @@
-//! A file that is being written and takes its final name in one step.
+//! A file that is written under a temporary name and gets its final name in one step.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -14,19 +14,19 @@ use super::beneath::Directory;
 const PREFIX: &str = ".fleet-";
 const MODE: Mode = Mode::from_raw_mode(0o600);
 
-/// A new file that only its owner can read. Dropped before it is placed, it is removed.
+/// A new file that only its owner can read. It is removed if it is dropped before it is placed.
 #[derive(Debug)]
 pub(crate) struct Draft {
     directory: Directory,
     name: OsString,
-    /// What it is called until it is placed. No process can have put anything there.
+    /// Its temporary name. It is unguessable, so no other process can have put anything there.
     fresh: OsString,
     file: File,
     is_placed: bool,
 }
 
 impl Draft {
-    /// Begins a file in the directory of this path.
+    /// Creates a file in the directory of this path.
     pub(crate) fn beside(path: &Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         Self::within(Directory::open_linked(folder_of(path))?, name)
@@ -48,12 +48,13 @@ impl Draft {
         path.with_file_name(&self.fresh)
     }
 
-    /// Did it take its name? Then an error of [`Self::place`] only means that a loss of power may undo it.
+    /// Whether it has its final name. If so, an error of [`Self::place`] only means that a loss of power may undo
+    /// it.
     pub(crate) fn is_placed(&self) -> bool {
         self.is_placed
     }
 
-    /// Gives it its name, in place of any file that has it.
+    /// Gives it its final name; replaces any file that has it.
     pub(crate) fn place(&mut self, durability: Durability) -> io::Result<()> {
         if durability == Durability::Synced {
             self.file.sync_all()?;
@@ -70,18 +71,18 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_placed {
-            // One that cannot be removed is swept later, or goes with its directory.
+            // A draft that cannot be removed is swept later, or removed with its directory.
             let _gone = unlinkat(&self.directory, &self.fresh, AtFlags::empty());
         }
     }
 }
 
-/// Is this a file that has not taken its final name?
+/// Whether this is a file without its final name.
 fn is_draft(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// Removes what a killed process has left in a directory that only this process writes to.
+/// Removes drafts of a killed process in a directory that only this process writes to.
 pub(crate) fn sweep(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
@@ -92,7 +93,7 @@ pub(crate) fn sweep(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A name that nothing in a directory has.
+/// A name that no file in a directory has.
 pub(super) fn fresh_name() -> OsString {
     format!("{PREFIX}{}", Uuid::new_v4().simple()).into()
 }

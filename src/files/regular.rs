@@ -1,4 +1,4 @@
-//! Reads files that an agent may have replaced: only regular ones, and never more than a limit into memory.
+//! Reads files that an agent may have replaced: only regular ones, up to a limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// No file that is read as a whole is meant to be longer.
+/// Limit for files that are read as a whole.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
 /// Opens a regular file. Opening a FIFO could block, and a device may never end.
@@ -22,7 +22,7 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// All bytes of a file, unless there are more than the limit.
+/// All bytes of a file; an error if there are more than the limit.
 pub(crate) fn bytes(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;

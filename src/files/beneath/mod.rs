@@ -1,8 +1,8 @@
-//! Opens what lies beneath a directory that an agent can write to, without following anything the agent put there.
+//! Opens files beneath a directory that an agent can write to, without following anything the agent put there.
 //!
-//! Every step is one `openat` of one name with `O_NOFOLLOW` on the descriptor of the directory before it, so no
-//! link, no rename and no race leads out of the tree. Only regular files with one name are read, up to a limit.
-//! Everything here blocks on the disk: call it off the async threads.
+//! Every step is one `openat` of one name with `O_NOFOLLOW` on the parent's descriptor, so no link, rename or race
+//! leads out of the tree. Only regular files with one name are read, up to a limit. Everything here blocks on the
+//! disk: call it off the async threads.
 
 mod remove;
 
@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::{Draft, Durability};
 
-/// How long a tree in the place of a file may take to go.
+/// Time limit for removing a tree that stands in the place of a file.
 const REPLACE_LIMIT: Duration = Duration::from_secs(10);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 
@@ -30,14 +30,14 @@ pub(crate) struct Directory {
     handle: OwnedFd,
 }
 
-/// The beginning of a file, and how long the whole file is.
+/// The beginning of a file, and the length of the whole file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) bytes: Vec<u8>,
     pub(crate) size: u64,
 }
 
-/// What tells one version of a file from another without opening it.
+/// Distinguishes versions of a file without opening it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State {
     inode: u64,
@@ -51,7 +51,7 @@ impl Directory {
         open_directory(CWD, path.as_os_str())
     }
 
-    /// The same where links may lead to the directory.
+    /// Like `open`, but links may lead to the directory.
     pub(crate) fn open_linked(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self { handle: openat(CWD, path, flags, Mode::empty())? })
@@ -61,7 +61,7 @@ impl Directory {
         open_directory(self.handle.as_fd(), one_name(name)?)
     }
 
-    /// The directory of this name, made anew in place of anything else that has the name.
+    /// The directory of this name; replaces anything else that has the name.
     pub(crate) fn make_child(&self, name: &str) -> io::Result<Self> {
         let name = one_name(name)?;
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -78,7 +78,7 @@ impl Directory {
 
     /// At most `limit` bytes of a regular file.
     pub(crate) fn read(&self, name: &str, limit: u64) -> io::Result<Content> {
-        // A FIFO without a writer would block the open, and a device could do anything.
+        // Opening a FIFO without a writer would block, and a device could do anything.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.handle, one_name(name)?, flags, Mode::empty())?);
         let known = fstat(&file)?;
@@ -90,7 +90,7 @@ impl Directory {
         Ok(Content { bytes, size: file.metadata()?.len() })
     }
 
-    /// Puts a file in place of whatever has its name, also of a whole tree.
+    /// Replaces whatever has this name, even a whole tree, by a file.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8], durability: Durability) -> io::Result<()> {
         let name = one_name(name)?;
         let mut draft = Draft::within(Self { handle: self.handle.try_clone()? }, name)?;
@@ -108,7 +108,7 @@ impl Directory {
         one_name(name).is_ok_and(|name| statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
-    /// What is at the end of these names, if anything; no name but the last may be other than a directory.
+    /// The state of the file at this path, if any; all names but the last must be directories.
     pub(crate) fn state_of(&self, path: &str) -> Option<State> {
         let Some((first, rest)) = path.split_once('/') else {
             let found = statat(&self.handle, one_name(path).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -134,12 +134,12 @@ impl Directory {
         Ok(names)
     }
 
-    /// A directory that we may change, whatever rights an agent left us.
+    /// A directory made writable for us, whatever mode the agent gave it.
     pub(crate) fn own_child(&self, name: &OsStr) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let found = openat(&self.handle, name, flags, Mode::empty())?;
         if !Mode::from_raw_mode(fstat(&found)?.st_mode).contains(Mode::RWXU) {
-            // By its descriptor: its name may mean something else by now.
+            // By its descriptor: its name may refer to something else by now.
             let path = format!("/proc/self/fd/{}", found.as_raw_fd());
             std::fs::set_permissions(path, Permissions::from_mode(0o700))?;
         }

@@ -1,4 +1,4 @@
-//! Removes a tree that an agent made, however deep, wide or locked it is, and nothing that a link leads to.
+//! Removes a tree that an agent made, however deep, wide or locked, and no target of a link.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use crate::files::draft::fresh_name;
 const BATCH: usize = 1_024;
 
 impl Directory {
-    /// Removes a file, a link or a whole tree. What is not gone at the deadline stays: a process that holds a directory
+    /// Removes a file, a link or a whole tree. What remains at the deadline stays: a process that holds a directory
     /// of the tree open can fill it for ever.
     pub(crate) fn remove(&self, name: &OsStr, deadline: Instant) -> io::Result<()> {
         if self.unlink(name)? == Unlinked::Gone {
@@ -26,8 +26,8 @@ impl Directory {
         })
     }
 
-    /// Removes a file or a directory. The directories inside move up beside it first: so a tree of any depth
-    /// needs three descriptors.
+    /// Removes a file or a directory. Subdirectories are moved up beside it first: so a tree of any depth needs
+    /// three descriptors.
     fn dissolve(&self, name: &OsStr, deadline: Instant) -> io::Result<()> {
         if self.unlink(name)? == Unlinked::Gone {
             return Ok(());
@@ -37,14 +37,14 @@ impl Directory {
             if directory.unlink(inner)? == Unlinked::Gone {
                 return Ok(());
             }
-            // A directory moves only if it may be written to, since its parent's name is in it.
+            // A directory can move only if it is writable, since its `..` entry changes.
             directory.own_child(inner)?;
             Ok(renameat(&directory.handle, inner, &self.handle, fresh_name())?)
         };
         self.remove_emptied(name, deadline, || directory.for_each_name(deadline, take_out))
     }
 
-    /// A directory that has got another entry since it was emptied is emptied again.
+    /// A directory that got another entry since it was emptied is emptied again.
     fn remove_emptied(
         &self,
         name: &OsStr,
@@ -60,7 +60,7 @@ impl Directory {
         }
     }
 
-    /// Each act takes its name out of the directory, so this ends unless others keep adding names.
+    /// Each call removes its name from the directory, so this ends unless others keep adding names.
     fn for_each_name(&self, deadline: Instant, act: impl Fn(&OsStr) -> io::Result<()>) -> io::Result<()> {
         loop {
             let names = self.names(BATCH)?;
@@ -74,7 +74,7 @@ impl Directory {
         }
     }
 
-    /// Removes anything but a directory that holds something.
+    /// Removes anything but a non-empty directory.
     fn unlink(&self, name: &OsStr) -> io::Result<Unlinked> {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => return Ok(Unlinked::Gone),
@@ -96,7 +96,7 @@ fn check(deadline: Instant) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::TimedOut, "something still writes there"))
 }
 
-/// What became of a name.
+/// The outcome of an unlink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unlinked {
     Gone,

@@ -10,7 +10,7 @@ use super::*;
 
 const SECRET: &str = "of the operator";
 
-/// A directory of an agent's beside a secret file and a secret directory.
+/// An agent's directory beside a secret file and a secret directory.
 struct Scene {
     root: TempDir,
     agent: Directory,
@@ -32,7 +32,7 @@ impl Scene {
         self.root.path().join("agent").join(name)
     }
 
-    /// What is left in the agent's directory, and whether the secrets are as they were.
+    /// The remaining names in the agent's directory, and the content of the secrets.
     fn left(&self) -> (Vec<OsString>, [String; 2]) {
         let secret = |name: &str| std::fs::read_to_string(self.root.path().join(name)).unwrap();
         (self.agent.names(usize::MAX).unwrap(), [secret("secret"), secret("hidden/secret")])
@@ -43,7 +43,7 @@ fn untouched() -> [String; 2] {
     [SECRET.to_owned(), SECRET.to_owned()]
 }
 
-/// Root may enter any directory: this thread no longer may.
+/// Root may enter any directory, so this thread gives that right up.
 fn become_plain() {
     let mut sets = capabilities(None).unwrap();
     sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
@@ -128,7 +128,7 @@ fn a_tree_goes_however_deep_wide_or_locked_and_what_links_lead_to_stays() {
     assert_eq!(scene.left(), (Vec::new(), untouched()));
 }
 
-/// A deadline that is over shows the same as a process that fills the tree for ever, without the race.
+/// An expired deadline has the same effect as a process that fills the tree for ever, without the race.
 #[test]
 fn a_tree_that_is_not_gone_at_the_deadline_is_given_up_and_goes_later() {
     let scene = Scene::new();
