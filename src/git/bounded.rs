@@ -1,4 +1,4 @@
-//! Reads what a child process prints, within limits: an agent decides how much git finds in its repository.
+//! Reads a child process's output within limits: an agent decides how much git finds in its repository.
 
 use std::io;
 use std::process::{Output, Stdio};
@@ -6,18 +6,18 @@ use std::process::{Output, Stdio};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
-/// The list of a repository's refs fits, also with tens of thousands of them.
+/// Enough for the refs of a repository, even tens of thousands of them.
 const LONGEST_OUTPUT: usize = 16 * 1024 * 1024;
-/// Of longer complaints the end is kept: it says what went wrong.
+/// Of longer error output the end is kept: it holds the reason.
 const LONGEST_COMPLAINT: usize = 64 * 1024;
 
-/// Runs a command that gets no input.
+/// Runs a command without input.
 pub(crate) async fn run(mut command: Command) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     output_of(command.spawn()?).await
 }
 
-/// Waits for a child. One that prints more than the limit is killed, and the error is of the kind `FileTooLarge`.
+/// Waits for a child. A child that prints more than the limit is killed, with an error of the kind `FileTooLarge`.
 pub(crate) async fn output_of(mut child: Child) -> io::Result<Output> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     match tokio::try_join!(whole(stdout), end_of(stderr)) {
@@ -45,7 +45,7 @@ async fn end_of(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let Some(mut stream) = stream else { return Ok(bytes) };
     while stream.read_buf(&mut bytes).await? > 0 {
         let n_dropped = bytes.len().saturating_sub(LONGEST_COMPLAINT);
-        // Not for each byte, since what is kept is moved.
+        // Not for each byte, since dropping moves the rest.
         if n_dropped > LONGEST_COMPLAINT {
             bytes.drain(..n_dropped);
         }

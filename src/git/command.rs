@@ -1,4 +1,4 @@
-//! Runs git commands: quiet, without input unless it is given, with bounded output.
+//! Runs git commands without starting other programs, without prompts, and with bounded output.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -27,29 +27,29 @@ pub(crate) enum GitError {
     Failed {
         command: String,
         status: ExitStatus,
-        /// Without spaces around it; empty if git was killed.
+        /// Trimmed; empty if git was killed.
         stderr: String,
     },
 }
 
-/// How git is called: with which environment, and behind which command.
+/// How git is called: its environment, and the command before it.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     prefix: Vec<OsString>,
     inherited: Inherited,
-    /// Overrides what is inherited.
+    /// Overrides inherited variables.
     environment: BTreeMap<String, String>,
     reach: Reach,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inherited {
-    /// All of this process but what would point git elsewhere.
+    /// This process's environment without the variables that would redirect git.
     Environment,
     Nothing,
 }
 
-/// Runs one command in a directory that agents can write to: nothing that its repository brings along is started.
+/// Runs one command in a directory that agents can write to: starts no program that its repository configures.
 pub(crate) async fn run(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
     let git = Git::of_process(Reach::Local).without_drivers(directory).await?;
     git.run(directory, arguments).await
@@ -62,7 +62,7 @@ impl Git {
         Self { prefix: Vec::new(), inherited: Inherited::Environment, environment, reach }
     }
 
-    /// With this environment alone, behind a command that becomes git after it has done its part.
+    /// With this environment alone, after a command that executes git after a preparation.
     pub(crate) fn behind(
         prefix: Vec<OsString>,
         mut environment: BTreeMap<String, String>,
@@ -81,14 +81,14 @@ impl Git {
         self.reach
     }
 
-    /// For a command that runs filters or drivers: those that are configured for this directory are off too.
+    /// For commands that run filters or drivers: disables those configured for this directory as well.
     pub(crate) async fn without_drivers(mut self, directory: &Path) -> Result<Self, GitError> {
         let listing = self.run(directory, &LIST).await?;
         self.environment.extend(quiet::environment_after(self.reach, &listing));
         Ok(self)
     }
 
-    /// What git printed.
+    /// Git's standard output.
     pub(crate) async fn run<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -98,7 +98,7 @@ impl Git {
         output_of(output, &word_of(arguments))
     }
 
-    /// The same with these words on git's standard input.
+    /// Like `run`, with this text on standard input.
     pub(crate) async fn feed<A: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -113,15 +113,15 @@ impl Git {
         output_of(output, &word_of(arguments))
     }
 
-    /// A command that is not started yet; it ends when its handle is dropped.
+    /// A command that is not started yet; it is killed when its handle is dropped.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, directory: &Path, arguments: &[A]) -> Command {
         let mut words = self.prefix.iter().map(OsString::as_os_str).chain([OsStr::new("git")]);
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words).kill_on_drop(true);
         match self.inherited {
             Inherited::Nothing => {
-                // The thread that starts a process waits until it is where it should start, so git enters the
-                // directory itself.
+                // The thread that starts a process waits until the process has entered its working directory, so
+                // git enters the directory itself.
                 command.env_clear().current_dir("/");
             }
             Inherited::Environment => {
@@ -135,7 +135,7 @@ impl Git {
     }
 }
 
-/// What a git that has ended printed, or why it failed.
+/// The output of a git that has exited, or why it failed.
 pub(crate) fn output_of(output: io::Result<Output>, command: &str) -> Result<String, GitError> {
     let command = command.to_owned();
     let output = output.map_err(|source| match source.kind() {
@@ -154,7 +154,7 @@ fn word_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
     words.find(|word| !word.starts_with('-')).map(|word| word.into_owned()).unwrap_or_default()
 }
 
-/// A git that does not read to the end says itself why.
+/// A git that does not read all input reports the reason itself.
 async fn fill(stdin: Option<ChildStdin>, input: &str) {
     if let Some(mut stdin) = stdin {
         let _unread = stdin.write_all(input.as_bytes()).await;

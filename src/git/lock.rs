@@ -1,7 +1,7 @@
-//! Lock files of git: each as it was found, and removed only while it is still that very file.
+//! Lock files of git, removed only while they are the file that was found.
 //!
-//! Git takes its locks away when it is asked to end, but not when it is killed, and not in the moment between making a
-//! lock and noting it down. Every later git would be refused for ever.
+//! Git removes its locks when it is terminated by a signal it handles, but not when it is killed, and not between
+//! creating a lock and registering it. Every later git would be refused for ever.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -16,7 +16,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// None unless a regular file is there.
+    /// None unless there is a regular file.
     pub(crate) fn at(path: PathBuf) -> Option<Self> {
         let found = path.symlink_metadata().ok().filter(Metadata::is_file)?;
         Some(Self { path, inode: found.ino(), made: found.modified().ok()? })
@@ -26,7 +26,7 @@ impl Lock {
         &self.path
     }
 
-    /// At this time it was there already.
+    /// Whether it existed before that time.
     pub(crate) fn is_before(&self, time: SystemTime) -> bool {
         self.made < time
     }
@@ -35,7 +35,7 @@ impl Lock {
         self.made >= time
     }
 
-    /// Says whether it was removed. Another one in its place has an owner.
+    /// Returns whether it was removed. Another lock in its place has an owner.
     pub(crate) fn remove(&self) -> bool {
         let now = Self::at(self.path.clone());
         now.as_ref() == Some(self) && std::fs::remove_file(&self.path).is_ok()

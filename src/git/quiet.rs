@@ -1,12 +1,12 @@
-//! Git without the programs that settings can make it start: one table for every git command of ours.
+//! Git without the programs that settings can start: one table for all our git commands.
 //!
-//! A setting with a fixed name is overridden in every command. One whose name is free (`filter.<name>.smudge`) is
-//! overridden by the names that are in force where the command runs, so those are listed first. All overrides go
-//! through the environment: names may hold any character, and git's own child processes inherit them.
+//! A setting with a fixed name is overridden in every command. A setting with a free name (`filter.<name>.smudge`)
+//! is overridden by the names in force where the command runs, so those are listed first. All overrides go through
+//! the environment: names may contain any character, and git's own child processes inherit them.
 
 use std::collections::BTreeMap;
 
-/// A setting that can start a program, and the value with which it does not. `*` stands for a free name.
+/// A setting that can start a program, and a value that starts none. `*` matches any name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     pub name: &'static str,
@@ -17,8 +17,8 @@ const fn setting(name: &'static str, off: &'static str) -> Setting {
     Setting { name, off }
 }
 
-/// Names are written as `git config --list` prints them. What only redirects reading (`include.path`) is not here:
-/// the settings of an included file are listed and overridden like all others.
+/// Names are written as `git config --list` prints them. Settings that only include others (`include.path`) are not
+/// needed: included settings are listed and overridden like all others.
 pub const SETTINGS: [Setting; 63] = [
     setting("core.hookspath", "/dev/null"),
     setting("hook.*.command", "true"),
@@ -56,7 +56,7 @@ pub const SETTINGS: [Setting; 63] = [
     setting("gpg.ssh.defaultkeycommand", "false"),
     setting("protocol.ext.allow", "never"),
     setting("transfer.bundleuri", "false"),
-    // An empty value would be run as well; this one runs git as it is.
+    // An empty value would be executed as well; `env` executes git unchanged.
     setting("uploadpack.packobjectshook", "env"),
     setting("remote.*.uploadpack", "git-upload-pack"),
     setting("remote.*.receivepack", "git-receive-pack"),
@@ -86,10 +86,10 @@ pub const SETTINGS: [Setting; 63] = [
     setting("init.templatedir", ""),
 ];
 
-/// Helpers that sign in are the user's own choice and needed where git speaks to another machine; elsewhere not.
+/// Credential helpers are the user's choice and required for remote servers; elsewhere they are disabled.
 const HELPERS: [Setting; 2] = [setting("credential.helper", ""), setting("credential.*.helper", "")];
 
-/// Variables that would point git at another repository, configuration or program.
+/// Variables that would redirect git to another repository, configuration or program.
 pub const FOREIGN: [&str; 12] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -105,8 +105,8 @@ pub const FOREIGN: [&str; 12] = [
     "GIT_SSH",
 ];
 
-/// No command of ours asks a person, opens a pager or an editor, writes behind the agent's back or answers in
-/// another language. `GIT_PROXY_COMMAND` is empty because `core.gitProxy` cannot be overridden otherwise.
+/// No prompts, pager or editor, no background writes, and untranslated output. `GIT_PROXY_COMMAND` is empty because
+/// `core.gitProxy` cannot be overridden otherwise.
 const ALONE: [(&str, &str); 11] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", "true"),
@@ -124,7 +124,7 @@ const ALONE: [(&str, &str); 11] = [
 /// Where a command may get objects from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Nowhere.
+    /// Only from its own repository.
     Local,
     /// From files of this machine: another repository or a bundle. Such a command needs `UPLOAD_PACK`.
     Files,
@@ -132,19 +132,19 @@ pub enum Reach {
     Network,
 }
 
-/// The option for a command that reads another repository of this machine. The git that it starts there is given none of
-/// our overrides.
+/// The option for a command that reads another repository of this machine. The git process that it starts there
+/// does not get our overrides.
 pub const UPLOAD_PACK: &str = "--upload-pack=git -c uploadpack.packObjectsHook=env upload-pack";
 
-/// Lists the settings in force; a command that runs filters or drivers needs the answer.
+/// Lists the settings in force, for commands that run filters or drivers.
 pub const LIST: [&str; 4] = ["config", "--list", "--name-only", "-z"];
 
-/// The environment of a git command: nothing that has a fixed name starts a program.
+/// The environment of a git command: settings with fixed names start no program.
 pub fn environment(reach: Reach) -> BTreeMap<String, String> {
     environment_after(reach, "")
 }
 
-/// The same where these settings are in force, as `LIST` printed them: nothing starts a program.
+/// The same with the listed settings in force (output of `LIST`): no setting starts a program.
 pub fn environment_after(reach: Reach, listing: &str) -> BTreeMap<String, String> {
     let table = || table(reach);
     let fixed = table().filter(|row| !row.name.contains('*')).map(|row| (row.name, row.off));
@@ -194,7 +194,7 @@ fn table(reach: Reach) -> impl Iterator<Item = Setting> {
     SETTINGS.iter().chain(helpers).copied()
 }
 
-/// Which transports may be used. Missing objects of a partial clone are fetched only by commands that may fetch.
+/// The permitted transports. Missing objects of a partial clone are fetched only by commands that may fetch.
 fn transports(reach: Reach) -> Vec<(&'static str, &'static str)> {
     match reach {
         Reach::Local => vec![("GIT_ALLOW_PROTOCOL", ""), ("GIT_NO_LAZY_FETCH", "1")],
@@ -203,7 +203,7 @@ fn transports(reach: Reach) -> Vec<(&'static str, &'static str)> {
     }
 }
 
-/// Whether a name of git's settings fits a pattern, in which a star stands for at least one letter.
+/// Whether a name of git's settings matches a pattern, in which a star stands for at least one character.
 pub(crate) fn is_match(pattern: &str, name: &str) -> bool {
     let Some((start, end)) = pattern.split_once('*') else { return pattern == name };
     name.len() > start.len() + end.len() && name.starts_with(start) && name.ends_with(end)

@@ -1,6 +1,6 @@
 //! Lists refs with the working trees that have them checked out.
 
-/// A ref as it was listed.
+/// A listed ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ref {
     pub(crate) commit: String,
@@ -11,18 +11,18 @@ pub(crate) struct Ref {
 }
 
 impl Ref {
-    /// The name of a branch without `refs/heads/`; of any other ref, nothing.
+    /// The name of a branch without `refs/heads/`; none for other refs.
     pub(crate) fn branch(&self) -> Option<&str> {
         self.name.strip_prefix("refs/heads/")
     }
 }
 
-/// The arguments that list the refs of these patterns; options of `for-each-ref` may come before them.
+/// The arguments that list the refs of these patterns; options of `for-each-ref` may precede them.
 pub(crate) fn list<'a>(patterns: &[&'a str]) -> Vec<&'a str> {
     [&["for-each-ref", "--format=%(objectname) %(refname) %(worktreepath)"], patterns].concat()
 }
 
-/// The refs in git's answer.
+/// The refs in git's output.
 pub(crate) fn read(listing: &str) -> impl Iterator<Item = Ref> {
     listing.lines().filter_map(|line| {
         let mut words = line.splitn(3, ' ').map(str::to_owned);

@@ -1,10 +1,10 @@
-//! Where the repository of a directory is.
+//! Finds the repository of a directory.
 
 use std::path::{Path, PathBuf};
 
 use super::{GitError, run};
 
-/// Where git keeps what belongs to the working directory. In a linked worktree the two differ.
+/// The git directories of a working directory. In a linked worktree the two differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     pub git_directory: PathBuf,
@@ -12,7 +12,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// None where git names no repository.
+    /// None if git finds no repository.
     pub(crate) async fn of(directory: &Path) -> Result<Option<Self>, GitError> {
         let arguments = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
         let told = run(directory, &arguments).await?;

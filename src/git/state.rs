@@ -1,4 +1,4 @@
-//! What git tells about a working directory: the branch, and how much work is not safe elsewhere yet.
+//! Reads the state of a working directory: the branch, and how much work is not saved elsewhere yet.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::{GitError, run};
 
-/// The questions that are asked; those after the first have an answer only once there is a commit.
+/// The commands to run; those after the first succeed only once there is a commit.
 pub(crate) const STATUS: [&str; 4] = ["status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty"];
-/// The caller's repository, which an agent of `here` sees as the remote `fleet-here`, is no place that work is pushed to.
-/// The commit that the agent started from follows, where it is known; one that is not there any more does not count.
+/// Counts unpushed commits. The caller's repository, which an agent of `here` sees as the remote `fleet-here`, does
+/// not count as a remote. The start commit is appended if known; a start commit that no longer exists is ignored.
 pub(crate) const UNPUSHED: [&str; 7] =
     ["rev-list", "--count", "--ignore-missing", "HEAD", "--not", "--exclude=fleet-here/*", "--remotes"];
-/// The third one, where the commit that the agent started from is known.
+/// The third command, if the start commit is known.
 fn since(base: &str) -> [String; 4] {
     ["rev-list", "--count", "--left-right", &format!("{base}...HEAD")].map(str::to_owned)
 }
@@ -22,19 +22,19 @@ pub(crate) struct GitState {
     /// None while no branch is checked out.
     #[serde(skip)]
     pub(crate) branch: Option<String>,
-    /// Commits before and behind the commit that the agent started from; where that is not known, the branch it
-    /// follows. None when it follows no branch.
+    /// Commits ahead of and behind the start commit, or the upstream branch if that is unknown. None without an
+    /// upstream.
     pub(crate) ahead: Option<u64>,
     pub(crate) behind: Option<u64>,
     pub(crate) dirty: bool,
-    /// Commits since the start that no remote branch has.
+    /// Commits since the start that are on no remote branch.
     pub(crate) unpushed: u64,
     /// None before the first commit.
     pub(crate) head: Option<String>,
 }
 
 impl GitState {
-    /// Asks git about a directory, whose work began at this commit.
+    /// Reads the state of a directory in which work began at this commit.
     pub(crate) async fn read(directory: &Path, base: Option<&str>) -> Result<Self, GitError> {
         let state = Self::of_status(&run(directory, &STATUS).await?);
         if state.head.is_none() {
@@ -43,12 +43,12 @@ impl GitState {
         let unpushed: Vec<&str> = UNPUSHED.into_iter().chain(base).collect();
         let state = state.with_unpushed(&run(directory, &unpushed).await?);
         let Some(base) = base else { return Ok(state) };
-        // An agent may have made its repository anew, without that commit.
+        // An agent may have recreated its repository without that commit.
         let counts = run(directory, &since(base).each_ref().map(String::as_str)).await.unwrap_or_default();
         Ok(state.with_counts(&counts))
     }
 
-    /// From the answer to the first question; headers begin with `#`, every other line is something not committed.
+    /// Parses the first command's output; headers begin with `#`, every other line is an uncommitted change.
     pub(crate) fn of_status(status: &str) -> Self {
         let mut state = Self::default();
         for line in status.lines() {
@@ -66,12 +66,12 @@ impl GitState {
         state
     }
 
-    /// With the answer to the second one.
+    /// Adds the second command's output.
     fn with_unpushed(self, count: &str) -> Self {
         Self { unpushed: count.trim().parse().unwrap_or_default(), ..self }
     }
 
-    /// With the answer to the third one: the commits that are missing, and those that were added.
+    /// Adds the third command's output: the missing and the added commits.
     fn with_counts(self, counts: &str) -> Self {
         let mut numbers = counts.split_whitespace().map(|count| count.parse().ok());
         match (numbers.next().flatten(), numbers.next().flatten()) {
