@@ -1,4 +1,4 @@
-//! Bodies with a bound: a request's has to arrive in time, a response's keeps something until all of it is sent.
+//! Bodies with bounds: a request's must arrive in time, a response's holds a guard until it is sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::Sleep;
 
-/// The body of a request, all of which has to arrive within a time.
+/// The body of a request, all of which must arrive within a time limit.
 pub(super) struct Timed {
     body: Incoming,
     deadline: Pin<Box<Sleep>>,
@@ -45,7 +45,7 @@ impl hyper::body::Body for Timed {
     }
 }
 
-/// The body of a response; the guard is dropped when all of it is sent, or when the client is gone.
+/// The body of a response; the guard is dropped once it is sent, or when the client is gone.
 #[derive(Debug)]
 pub struct Held<G> {
     body: Body,

@@ -1,4 +1,5 @@
-//! Answers the connections of a listener within bounds: how many are open, how long each takes to send its request and
+//! Serves connections within bounds: their number, the time for requests and responses, and the allowed Host and
+//! Origin.
 //! to take its answer, and which Host and Origin it may carry.
 
 mod body;
@@ -39,21 +40,21 @@ use seats::{Busy, Seat, Seats};
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// For the whole body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// For a piece of an answer that the client does not take.
+/// For a part of a response that the client does not read.
 const WRITE_TIME: Duration = Duration::from_secs(60);
-/// The open requests of one agent, which are few unless it means harm.
+/// The open requests of one agent; a well-behaved agent needs few.
 pub const MOST_OF_AGENT: usize = 16;
-/// An agent that manages others calls for all of them.
+/// An agent that manages others sends requests for all of them.
 pub const MOST_OF_MANAGING_AGENT: usize = 64;
-/// The end of an answer may still be on its way when its connection is closed.
+/// The end of a response may still be in flight when its connection is closed.
 const FLUSH_TIME: Duration = Duration::from_millis(50);
 const MOST_CONNECTIONS: u64 = 4_096;
 const FEWEST_CONNECTIONS: u64 = 16;
-/// Each of the two servers of a process gets this part of its descriptors: half of them stay for git, terminals and
-/// files.
+/// Each of the two servers of a process gets this fraction of its descriptors: half of them remain for git,
+/// terminals and files.
 const PART_OF_DESCRIPTORS: u64 = 4;
 
-/// What the connections of one server may take up.
+/// Resource limits for the connections of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub connections: usize,
@@ -63,7 +64,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// By the number of descriptors that this process may have.
+    /// Derived from the descriptor limit of this process.
     pub fn of_process() -> Self {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let connections = (descriptors / PART_OF_DESCRIPTORS).clamp(FEWEST_CONNECTIONS, MOST_CONNECTIONS);
@@ -76,8 +77,8 @@ impl Limits {
     }
 }
 
-/// Serves until told to stop; returns when the requests that were open then have their answers. When there are as many
-/// connections as there may be, the one that has waited longest without a request gives way to a new one.
+/// Serves until `stop`; returns once the open requests have their responses. At the connection limit, the
+/// connection that has been idle longest is closed for a new one.
 pub async fn serve<L: Listener>(mut listener: L, router: Router, limits: Limits, stop: CancellationToken) {
     let seats = Seats::new(limits.connections);
     let connections = TaskTracker::new();
@@ -94,7 +95,7 @@ async fn next<L: Listener>(listener: &mut L, seats: &Arc<Seats>) -> (L::Io, Arc<
     (io, seats.take().await)
 }
 
-/// Answers the requests of one connection. One that is upgraded is no longer counted: that takes the user's own token.
+/// Serves one connection. An upgraded connection is no longer counted: an upgrade requires the user's own token.
 async fn answer<I>(io: I, seat: Arc<Seat>, router: Router, (limits, stop): (Limits, CancellationToken))
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -126,7 +127,7 @@ where
     }
 }
 
-/// The connection is busy until all of the answer is sent.
+/// The connection is busy until the whole response is sent.
 fn held(
     answered: Result<Response<Body>, Infallible>,
     busy: Busy,
@@ -134,7 +135,7 @@ fn held(
     answered.map(|response| response.map(|body| Held::new(body, busy)))
 }
 
-/// A client may end its connection in any way it likes.
+/// A client may end its connection in any way.
 fn note(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
         tracing::trace!(%error, "a connection ended");

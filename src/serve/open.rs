@@ -1,13 +1,13 @@
-//! Counts the open requests of each caller: one caller must not take every connection of a server.
+//! Counts the open requests of each caller: one caller must not use up all connections of a server.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many requests each caller has open. Clones share the counts.
+/// The number of open requests per caller. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub struct OpenRequests(Arc<Mutex<HashMap<String, usize>>>);
 
-/// One request, counted until this is dropped.
+/// One open request, counted until this is dropped.
 #[derive(Debug)]
 pub struct OpenRequest {
     all: OpenRequests,
@@ -15,7 +15,7 @@ pub struct OpenRequest {
 }
 
 impl OpenRequests {
-    /// None if the caller has as many open as it may have.
+    /// None if the caller has reached its limit.
     pub fn begin(&self, caller: String, most: usize) -> Option<OpenRequest> {
         let mut counts = self.counts();
         let count = counts.entry(caller.clone()).or_default();

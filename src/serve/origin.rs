@@ -1,21 +1,20 @@
-//! Which Host and Origin a request may carry, so that no page of another site reaches a server through a browser.
+//! The allowed Host and Origin of requests, so that no page of another site reaches a server through a browser.
 //!
-//! Names are compared as they are written. A name that only resolves to this machine is refused: that is what a page with
-//! a rebound name sends.
+//! Names are compared literally. A name that only resolves to this machine is refused: that is DNS rebinding.
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Uri};
 
-/// Names by which a machine means itself; they are allowed with any port.
+/// Names of the local machine; allowed with any port.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The names of a server besides those of the loopback.
+/// The allowed names of a server besides the loopback names.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// `name` stands for all its ports, `name:port` for one.
+    /// `name` allows all ports, `name:port` one.
     pub allowed_hosts: Vec<String>,
-    /// Whole origins, `https://name[:port]`; the pages of allowed hosts need no entry.
+    /// Whole origins, `https://name[:port]`; pages of allowed hosts need no entry.
     pub allowed_origins: Vec<String>,
 }
 
@@ -34,14 +33,13 @@ impl Access {
         self.check_origin(request.headers())
     }
 
-    /// Programs send no Origin. This is the whole check for a server behind a proxy, which passes on the Host that it was
-    /// called by itself.
+    /// Programs send no Origin. This is the whole check for a server behind a proxy, which passes on its own Host.
     pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), Foreign> {
         let is_allowed = headers.get_all(ORIGIN).iter().all(|origin| self.allows_origin(origin));
         if is_allowed { Ok(()) } else { Err(Foreign::Origin) }
     }
 
-    /// HTTP/2 names the host in the request's address, HTTP/1.1 in a header, and only once.
+    /// HTTP/2 names the host in the URI, HTTP/1.1 in a header, exactly once.
     fn allows_host_of<B>(&self, request: &Request<B>) -> bool {
         let mut headers = request.headers().get_all(HOST).iter();
         let named = headers.next().map(|host| host.to_str().ok()?.parse().ok());

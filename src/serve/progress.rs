@@ -1,4 +1,4 @@
-//! A connection that fails when its client takes nothing for too long.
+//! A connection that fails when its client reads nothing for too long.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ pub(super) struct Progress<I> {
     io: I,
     /// How long a write may wait.
     time: Duration,
-    /// Set while one waits.
+    /// Set while a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,4 +1,4 @@
-//! How many connections are open, and which of them wait for a request.
+//! Tracks the open connections and which of them are idle.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// A connection that gives way is closed far sooner, or has a request after all.
+/// A connection that is asked to close does so far sooner, or gets a request after all.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
 
 /// All connections of one server.
@@ -15,11 +15,11 @@ const CLOSING_TIME: Duration = Duration::from_secs(5);
 pub(super) struct Seats {
     free: Arc<Semaphore>,
     waiting: Mutex<Waiting>,
-    /// A connection has begun to wait.
+    /// A connection has become idle.
     changed: Notify,
 }
 
-/// What closes each connection that waits for a request, those that have waited longest first.
+/// The close token of each idle connection, longest idle first.
 #[derive(Debug, Default)]
 struct Waiting {
     last_ticket: u64,
@@ -31,7 +31,7 @@ struct Waiting {
 pub(super) struct Seat {
     seats: Arc<Seats>,
     requests: Mutex<Requests>,
-    /// Another connection needs the seat.
+    /// Another connection needs the slot.
     pub(super) closing: CancellationToken,
     _permit: Option<OwnedSemaphorePermit>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Seat {
 struct Requests {
     n_open: u32,
     has_been_any: bool,
-    /// The place among those that wait.
+    /// The position among the idle connections.
     ticket: u64,
 }
 
@@ -54,7 +54,7 @@ impl Seats {
         Arc::new(Self { free, waiting: Mutex::default(), changed: Notify::new() })
     }
 
-    /// A seat for a new connection, for which another one is closed if none is free.
+    /// Returns a slot for a new connection; closes an idle one if none is free.
     pub(super) async fn take(self: &Arc<Self>) -> Arc<Seat> {
         loop {
             if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
@@ -62,10 +62,10 @@ impl Seats {
             }
             let is_one_closing = self.close_oldest();
             tokio::select! {
-                // The semaphore is never closed, so that this is always a permit.
+                // The semaphore is never closed, so this is always a permit.
                 permit = Arc::clone(&self.free).acquire_owned() => return self.seat(permit.ok()),
                 () = self.changed.notified(), if !is_one_closing => {}
-                // Its request came at that moment, and is answered first.
+                // A request arrived at that moment, and is answered first.
                 () = tokio::time::sleep(CLOSING_TIME), if is_one_closing => {}
             }
         }

@@ -1,4 +1,4 @@
-//! A server with few seats: connections that never ask give way, and those that ask are answered.
+//! A server with few connections: idle ones are closed for new ones, and requests are answered.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ struct Server {
     address: SocketAddr,
     /// Each permit lets one request to `/later` end.
     gate: Arc<Semaphore>,
-    /// One permit for each request that has come to `/later`.
+    /// One permit per request that has arrived at `/later`.
     arrived: Arc<Semaphore>,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -47,7 +47,7 @@ impl Server {
         Self { address, gate, arrived, stop, serving }
     }
 
-    /// Waits until so many requests have come to `/later`.
+    /// Waits until this many requests have arrived at `/later`.
     async fn has_taken(&self, n_requests: u32) {
         self.arrived.acquire_many(n_requests).await.unwrap().forget();
     }
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// All that the server still sends, as its last line; a connection that was closed without an answer gives none.
+/// The last line that the server sends; none for a connection that is closed without a response.
 async fn last_line(mut connection: TcpStream) -> Option<String> {
     let mut text = String::new();
     // Closing a connection with unread bytes resets it.
@@ -72,7 +72,7 @@ async fn ask(server: &Server, path: &str) -> TcpStream {
     server.send(head.as_bytes()).await
 }
 
-/// No bounds on time.
+/// Limits without time bounds.
 fn within(connections: usize) -> Limits {
     Limits { connections, head_time: LONG, body_time: LONG, write_time: LONG }
 }
