@@ -1,4 +1,4 @@
-//! Turns merged values into settings, and refuses what contradicts itself or is not safe.
+//! Turns merged values into settings; refuses contradictory and unsafe ones.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -16,7 +16,7 @@ use super::{
     CoderSettings, ConfigError, FleetSettings, LogFormat, LogSettings, ServerSettings, Settings, TokenSource,
 };
 
-/// Coder allows 512 requests a minute and path; we stay below.
+/// Coder allows 512 requests per minute and path; we stay below.
 const MOST_REQUESTS: u32 = 500;
 
 pub(super) fn checked(
@@ -100,7 +100,7 @@ fn token(file: Option<&Path>, environment: &Environment) -> Result<(SecretString
     }
 }
 
-/// Reads a token file, also later when Coder refuses the token we have.
+/// Reads a token file, also later when Coder refuses the current token.
 pub(crate) fn read_token(path: &Path) -> Result<SecretString, ConfigError> {
     let file = |problem: String| ConfigError::File { path: path.to_owned(), problem };
     let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
@@ -139,7 +139,7 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
     })
 }
 
-/// A directory that somebody names is there; only those of our own may be missing.
+/// A directory named in the settings must exist; only our own defaults may be missing.
 fn named(key: &str, dir: Option<&Path>) -> Result<Option<PathBuf>, ConfigError> {
     match dir {
         Some(dir) if !dir.is_dir() => {

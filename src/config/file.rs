@@ -1,11 +1,11 @@
-//! The shape of the settings file; the same keys take values from flags and the environment.
+//! The shape of the settings file; flags and the environment use the same keys.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The whole file. A key that is not here is refused.
+/// The whole file. Unknown keys are refused.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Merged {
@@ -28,7 +28,7 @@ pub(super) struct Server {
     pub(super) public_url: Option<String>,
     pub(super) allowed_hosts: Vec<String>,
     pub(super) allowed_origins: Vec<String>,
-    /// TLS ends before us: then we may listen beyond loopback.
+    /// TLS is terminated by a proxy: listening beyond loopback is then permitted.
     pub(super) behind_tls: bool,
 }
 
@@ -51,13 +51,13 @@ pub(super) struct Fleet {
     pub(super) projects_dir: Option<PathBuf>,
 }
 
-/// What each agent may spend and reach.
+/// Limits on the spending and access of each agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Agents {
     pub(super) max_cost_usd: Option<f64>,
     pub(super) max_tokens: Option<u64>,
-    /// Embedded agents start also where they can be isolated less than before.
+    /// Embedded agents start even if they can be isolated less than before.
     pub(super) allow_less_isolation: bool,
 }
 
@@ -78,33 +78,33 @@ pub(super) struct Store {
 #[serde(deny_unknown_fields)]
 pub(super) struct Mcp {
     pub(super) toolsets: Vec<String>,
-    /// The longest that a blocking tool keeps its caller waiting.
+    /// The longest that a blocking tool may wait.
     pub(super) tool_timeout_ms: Option<u64>,
 }
 
-/// How squads work.
+/// Settings of squads.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Squads {
     pub(super) state_mode: String,
-    /// Left out: parallel, unless the engine takes one at a time.
+    /// Default: parallel, unless the engine runs one at a time.
     pub(super) execution_mode: Option<String>,
     pub(super) sequential_delay_ms: u64,
     pub(super) process_timeout_ms: u64,
     pub(super) run_template: Option<PathBuf>,
     pub(super) create_chat_template: Option<PathBuf>,
-    /// Further variables for templates.
+    /// Additional variables for templates.
     pub(super) values: BTreeMap<String, String>,
 }
 
-/// Where squads run that nobody gave an agent.
+/// Settings of squads without a given agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Runs {
     pub(super) project: Option<String>,
 }
 
-/// Every default in one place, as a settings file would say it.
+/// Every default in one place, in the format of a settings file.
 pub(super) const DEFAULTS: &str = r#"
 [server]
 bind = "127.0.0.1"

@@ -1,4 +1,4 @@
-//! Settings: flag over environment over file over default; unknown keys and contradictions are refused.
+//! Settings: flags override the environment, then file, then defaults; unknown keys and contradictions are refused.
 
 pub(crate) mod check;
 mod file;
@@ -19,7 +19,7 @@ use url::Url;
 use crate::domain::squad::{ExecutionMode, StateMode};
 pub use source::{Environment, Flags};
 
-/// Everything a server needs to know, checked.
+/// All settings of a server, validated.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub data_dir: PathBuf,
@@ -29,7 +29,7 @@ pub struct Settings {
     pub fleet: FleetSettings,
     pub log: LogSettings,
     pub squads: SquadSettings,
-    /// Tool groups a client may see; empty: all.
+    /// Tool groups that a client may see; empty: all.
     pub toolsets: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Settings {
 pub struct ServerSettings {
     pub address: SocketAddr,
     pub public_url: Option<String>,
-    /// Host names beside the loopback ones under which requests are taken.
+    /// Accepted host names besides the loopback ones.
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
 }
@@ -50,7 +50,7 @@ pub struct CoderSettings {
     pub requests_per_minute: NonZeroU32,
 }
 
-/// The setting that gave the Coder token.
+/// The source of the Coder token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenSource {
     /// CODER_SESSION_TOKEN.
@@ -67,12 +67,12 @@ pub struct FleetSettings {
     pub parallel_builds: NonZeroUsize,
     pub build_timeout: Duration,
     pub stuck_after: TimeDelta,
-    /// What an agent may spend; amounts are positive.
+    /// The spending limit of an agent; amounts are positive.
     pub max_cost_usd: Option<f64>,
     pub max_tokens: Option<u64>,
     pub role_dirs: Vec<PathBuf>,
     pub project_dirs: Vec<PathBuf>,
-    /// Embedded agents may start with less isolation than they had before.
+    /// Embedded agents may start with less isolation than before.
     pub allows_less_isolation: bool,
 }
 
@@ -85,15 +85,15 @@ pub struct SquadSettings {
     /// Content of the templates of a custom engine.
     pub run_template: Option<TemplateFile>,
     pub create_chat_template: Option<TemplateFile>,
-    /// Further variables for templates.
+    /// Additional variables for templates.
     pub values: BTreeMap<String, String>,
-    /// Where members run that nobody gave an agent.
+    /// The project of members without a given agent.
     pub runs_project: Option<String>,
-    /// The longest that a blocking tool keeps its caller waiting; none: until it is done.
+    /// The longest that a blocking tool may wait; none: until it is done.
     pub longest_wait: Option<Duration>,
 }
 
-/// A template as it was read.
+/// A template file with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateFile {
     pub path: PathBuf,
@@ -112,7 +112,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is wrong, where, and what to do about it.
+/// What is wrong, where, and the remedy.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     #[error("{origin}: {key}: {problem}")]
@@ -126,7 +126,7 @@ pub enum ConfigError {
 }
 
 impl Settings {
-    /// Reads and checks everything. The environment is passed in, so that tests have their own.
+    /// Reads and validates everything. The environment is a parameter, so that tests can pass their own.
     pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
         let data_dir = source::data_dir(flags, environment)?;
         let merged = source::merged(flags, environment, &data_dir)?;

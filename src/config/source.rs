@@ -1,4 +1,4 @@
-//! Where values come from: flags, the environment, the file, the defaults, laid over one another.
+//! Merges the sources of values: flags, the environment, the file, the defaults.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use super::ConfigError;
 use super::file::{DEFAULTS, Merged};
 
-/// What the command line said.
+/// Values from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub data_dir: Option<PathBuf>,
@@ -18,15 +18,15 @@ pub struct Flags {
     pub bind: Option<String>,
     pub port: Option<u16>,
     pub log_level: Option<String>,
-    /// For want of any other word on it.
+    /// The default level, if no other source sets one.
     pub usual_log_level: Option<String>,
 }
 
-/// The environment as text; secrets leave it as secrets.
+/// The environment as text; secrets are returned as secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(BTreeMap<String, SecretString>);
 
-/// Variables that stand for a key of the file; those without the prefix are kept from the joined systems.
+/// Variables that set a key of the file; those without our prefix come from the systems we integrate with.
 const VARIABLES: &[(&str, &str)] = &[
     ("CODER_URL", "coder.url"),
     ("FLEET_CODER_TOKEN_FILE", "coder.token_file"),
@@ -56,7 +56,7 @@ impl Environment {
         std::env::vars().collect()
     }
 
-    /// A value that is there and not blank.
+    /// A variable that is set and not blank.
     pub(super) fn get(&self, name: &str) -> Option<String> {
         use secrecy::ExposeSecret;
         self.0
@@ -87,7 +87,7 @@ pub(super) fn data_dir(flags: &Flags, environment: &Environment) -> Result<PathB
     std::path::absolute(&dir).map_err(|error| ConfigError::File { path: dir, problem: error.to_string() })
 }
 
-/// All layers as one; what does not fit names where it came from and the key.
+/// All layers merged; an invalid value is reported with its source and key.
 pub(super) fn merged(
     flags: &Flags,
     environment: &Environment,
@@ -127,7 +127,7 @@ fn override_with(builder: Builder, key: &str, value: Option<String>) -> Result<B
     builder.set_override_option(key, value).map_err(|error| ConfigError::Contradiction(error.to_string()))
 }
 
-/// A file that was named must be there; the one in the data directory may be missing.
+/// A file given explicitly must exist; the one in the data directory may be missing.
 fn config_file(
     flags: &Flags,
     environment: &Environment,
@@ -141,7 +141,7 @@ fn config_file(
     Ok(usual.is_file().then_some(usual))
 }
 
-/// The file alone, over the defaults: so an error in it names it and not another layer.
+/// Checks the file over the defaults alone, so that its errors name it and not another layer.
 fn check_file(path: &Path, text: &str) -> Result<(), ConfigError> {
     let origin = path.display().to_string();
     let problem = |problem: String| ConfigError::File { path: path.to_owned(), problem };

@@ -1,4 +1,4 @@
-//! The settings of squads: modes, times and the templates of a custom engine.
+//! Settings of squads: modes, times and the templates of a custom engine.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -74,7 +74,7 @@ fn what_cannot_be_used_is_refused_with_place_key_and_remedy() {
     insta::assert_snapshot!(cases.join("\n---\n"));
 }
 
-/// `fleet_status` shows no outside MCP server, which is true as long as no setting can name one.
+/// `fleet_status` lists no outside MCP server, which is correct as long as no setting can name one.
 #[test]
 fn a_setting_that_names_an_outside_mcp_server_is_refused() {
     let message = refusal("[mcp.servers.github]\ncommand = 'x'", &[]);
