@@ -96,7 +96,7 @@ async fn serve(globals: &Globals, arguments: &DeployedArgs) -> anyhow::Result<()
 
 async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     let mut flags = flags(globals, &arguments.serve);
-    // On a terminal the log would bury what is said there; in a file it is all there is.
+    // On a terminal the log would hide the greeting; in a file it is the only output.
     flags.usual_log_level = std::io::stderr().is_terminal().then(|| "warn".to_owned());
     let settings = Settings::load(&flags, &Environment::of_process())?;
     let secrets = secrets(&settings);
@@ -123,7 +123,7 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
     Ok(boot::local_coder(&settings, &options).await?)
 }
 
-/// The project `here` is the directory this was started in, for callers that bring none of their own.
+/// The project `here` is the directory this was started in, for callers without one of their own.
 fn embedded(port: u16, asked: EngineWord, secrets: Secrets) -> EmbeddedOptions {
     EmbeddedOptions { port, engine: meant(asked), asked, here: std::env::current_dir().ok(), secrets }
 }
@@ -239,7 +239,7 @@ fn finish(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// The whole chain of causes on one line of standard error.
+/// All causes on one line of standard error.
 fn report(error: &anyhow::Error) -> ExitCode {
     anstream::eprintln!("error: {error:#}");
     if let Some(error) = error.downcast_ref::<CliError>() {

@@ -32,9 +32,9 @@ impl Secrets {
     }
 }
 
-/// Starts logging for the whole process. A level that cannot be read falls back to `info`, and says so.
+/// Starts logging for the whole process. An unreadable level falls back to `info`, with a warning.
 pub fn start(settings: &LogSettings, secrets: Secrets) {
-    // rmcp tells of every request it has served; that is our own span's to say.
+    // rmcp logs every request; our own spans do that already.
     let filter = EnvFilter::try_new(format!("rmcp=warn,{}", settings.level));
     let is_unreadable = filter.is_err();
     let filter = filter.unwrap_or_else(|_| EnvFilter::new("info"));
@@ -54,7 +54,7 @@ pub fn start(settings: &LogSettings, secrets: Secrets) {
     }
 }
 
-/// A writer that never lets a secret pass; one event comes in one piece.
+/// A writer that removes secrets; one event arrives in one piece.
 #[derive(Debug)]
 pub struct Redacting<W> {
     pub secrets: Secrets,

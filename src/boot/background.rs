@@ -14,23 +14,23 @@ use super::data_dir::{is_held, server_of};
 use crate::cli::ServerFile;
 
 const STARTUP_LIMIT: Duration = Duration::from_secs(20);
-/// Where a server in the background writes its log.
+/// The log file of a background server.
 pub(super) const LOG: &str = "serve.log";
-/// A log longer than this is begun anew by the next start.
+/// A longer log is truncated by the next start.
 const LONGEST_LOG: u64 = 4 << 20;
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How a server in the background is started.
+/// How a background server is started.
 #[derive(Debug, Clone)]
 pub struct Background {
     pub data_dir: PathBuf,
     pub config: Option<PathBuf>,
-    /// Where it is to listen.
+    /// The address to listen on.
     pub address: SocketAddr,
 }
 
 impl Background {
-    /// The server of this data directory, started if none runs. It outlives us.
+    /// The server of this data directory; starts it if none runs. It outlives this process.
     pub async fn server_or_start(&self) -> Result<ServerFile, BootError> {
         if let Some(server) = self.server() {
             return Ok(server);
@@ -41,7 +41,7 @@ impl Background {
             if let Some(server) = self.server() {
                 return Ok(server);
             }
-            // Another one may have been quicker: then ours ends with "held", and the other serves.
+            // Another process may have started one first: ours then exits with "held", and the other serves.
             if let Ok(Some(status)) = child.try_wait()
                 && !is_held(&self.data_dir)
             {
@@ -64,7 +64,7 @@ impl Background {
         if is_taken(self.address) {
             command.args(["--port", "0"]);
         }
-        // A group of its own: Ctrl-C in the client's terminal is not meant for the server.
+        // Its own process group: Ctrl-C in the client's terminal must not end the server.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
         command.spawn().map_err(failed)
     }
@@ -78,13 +78,13 @@ impl Background {
     }
 }
 
-/// Another program, or the server of another data directory, may have the port. Clients of ours find the server by
-/// its data directory, so that any other port serves them as well.
+/// Whether another program, or the server of another data directory, has the port. Our clients find the server by
+/// its data directory, so any other port works as well.
 fn is_taken(address: SocketAddr) -> bool {
     matches!(TcpListener::bind(address), Err(error) if error.kind() == ErrorKind::AddrInUse)
 }
 
-/// Two that start at once write to one log, so neither may empty it under the other's hands.
+/// Two concurrent starts write to one log, so neither may truncate it under the other.
 fn open_log(path: &Path) -> std::io::Result<File> {
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     if log.metadata()?.len() > LONGEST_LOG {

@@ -1,4 +1,4 @@
-//! The data directory: private, held by one process at a time, and telling others where that process serves.
+//! The data directory: private, locked by one process at a time, with the address of its server.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -15,11 +15,11 @@ use crate::process::is_running;
 const LOCK_TRIES: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A data directory that is ours until this is dropped.
+/// A data directory that is locked until this is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// The lock goes with the open file, also when we are killed.
+    /// The kernel releases the lock with the open file, also after a kill.
     _lock: File,
 }
 
@@ -39,13 +39,13 @@ impl DataDir {
             return Err(held(path));
         }
         let dir = Self { path: path.to_owned(), _lock: file };
-        // A server that was killed left its file behind: whoever reads it would knock at nobody's door.
+        // A killed server leaves its file: clients would use a dead address.
         dir.withdraw();
         dir.sweep();
         Ok(dir)
     }
 
-    /// Removes what a killed server was writing: a token or a copy of the database may be in it.
+    /// Removes drafts of a killed server: they may contain a token or a copy of the database.
     fn sweep(&self) {
         for directory in [self.path.clone(), self.file("backups"), self.file("coder")] {
             if let Err(error) = files::sweep(&directory)
@@ -60,7 +60,7 @@ impl DataDir {
         self.path.join(name)
     }
 
-    /// Tells others where we serve.
+    /// Publishes the address of the server for other processes.
     pub fn announce(&self, server: &ServerFile) -> Result<(), BootError> {
         let failed = |source| BootError::DataDir { path: self.path.clone(), source };
         let text =
@@ -77,20 +77,20 @@ impl DataDir {
     }
 }
 
-/// What the running server of a data directory says of itself, if there is one.
+/// The published address of the running server of a data directory, if there is one.
 pub fn server_of(data_dir: &Path) -> Option<ServerFile> {
     let text = std::fs::read_to_string(data_dir.join("server.json")).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// Is some process holding the directory? A look only; it may change right after.
+/// Whether a process holds the lock. This may change at any time.
 pub fn is_held(data_dir: &Path) -> bool {
     let Ok(file) = OpenOptions::new().write(true).open(data_dir.join("lock")) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
 }
 
-/// A server that was killed while it started a process leaves the lock to that process, until a moment later it
-/// has become another program. A server that serves is not waited for: once it stops, nobody wants another.
+/// A server that was killed while it spawned a process leaves the lock to that process until its exec. A running
+/// server is not awaited: after it stops, no other is wanted.
 fn locked_in_time(file: &File, data_dir: &Path) -> bool {
     for _ in 0..LOCK_TRIES {
         if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
@@ -115,12 +115,12 @@ fn held(path: &Path) -> BootError {
     BootError::Held { path: path.to_owned(), by }
 }
 
-/// The process of an embedded Coder that serves here, alone or before its server does.
+/// The process of an embedded Coder that runs here, alone or before its server.
 fn coder_of(data_dir: &Path) -> Option<u32> {
     let text = std::fs::read_to_string(data_dir.join("coder.json")).ok()?;
     let pid = serde_json::from_str::<serde_json::Value>(&text).ok()?["pid"].as_u64()?;
     let pid = u32::try_from(pid).ok()?;
-    // One that was killed left its file behind.
+    // A killed process leaves its file.
     is_running(pid).then_some(pid)
 }
 

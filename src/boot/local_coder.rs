@@ -1,4 +1,4 @@
-//! The embedded Coder from the settings: beside a fleet, or alone for anyone who wants a Coder to test against.
+//! Starts the embedded Coder from the settings: for a fleet, or alone as a Coder to test against.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -18,24 +18,24 @@ use crate::local::{
 use crate::process::StopSignals;
 use crate::telemetry::Secrets;
 
-/// Well below the limit that the embedded Coder keeps like a real one.
+/// Well below the embedded Coder's limit, which equals a real one's.
 const REQUESTS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(400).unwrap();
 
-/// What an embedded Coder takes beyond the settings.
+/// Options of an embedded Coder beyond the settings.
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
     pub port: u16,
-    /// What its agents run.
+    /// The engine of its agents.
     pub engine: EngineWord,
-    /// The engine as it was asked for, which another machine may understand otherwise.
+    /// The engine as requested, which another machine may resolve differently.
     pub asked: EngineWord,
-    /// The directory of the project `here`, for callers that bring none of their own.
+    /// The directory of the project `here`, for callers without one of their own.
     pub here: Option<PathBuf>,
     /// The embedded Coder's token must not be logged either.
     pub secrets: Secrets,
 }
 
-/// Serves a Coder and nothing else until SIGTERM, Ctrl-C or a hang-up.
+/// Serves only a Coder until SIGTERM, Ctrl-C or a hangup.
 pub async fn local_coder(settings: &Settings, options: &EmbeddedOptions) -> Result<(), BootError> {
     let dir = DataDir::hold(&settings.data_dir)?;
     let signals = StopSignals::listen().map_err(BootError::Signals)?;
@@ -62,7 +62,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         engine: options.engine.word().to_owned(),
         agent_files: templates(&settings.squads),
         runner: RunnerCommand { program, arguments: vec!["agent".to_owned()] },
-        // By this name it stays the same file, also after an agent of the same user has replaced the one it came from.
+        // This name keeps denoting the same file, even if an agent of the same user replaces the original.
         encloser: "/proc/self/exe".into(),
         hidden: store_place::hidden_directory(settings)?.into_iter().collect(),
         allows_less_isolation: settings.fleet.allows_less_isolation,
@@ -76,8 +76,8 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
     Ok(coder)
 }
 
-/// The templates of a custom engine as we read them: where they lie an agent may not see, and names them from another
-/// directory.
+/// The content of a custom engine's templates: their files may be hidden from agents, and their paths are relative
+/// to another directory.
 fn templates(settings: &SquadSettings) -> Vec<AgentFile> {
     let file = |name, variable, template: &Option<TemplateFile>| {
         template.as_ref().map(|template| AgentFile { name, variable, text: template.text.clone() })
@@ -88,7 +88,7 @@ fn templates(settings: &SquadSettings) -> Vec<AgentFile> {
     run.into_iter().chain(create_chat).collect()
 }
 
-/// Whoever starts agents must know what they can reach.
+/// The operator must know what agents can reach.
 fn tell(isolation: &Isolation) {
     match isolation {
         Isolation::Enforced => {
@@ -112,7 +112,7 @@ fn tell(isolation: &Isolation) {
     }
 }
 
-/// The machine of the embedded Coder, as `doctor` looks at it.
+/// The machine of the embedded Coder, as inspected by `doctor`.
 #[derive(Debug)]
 pub(super) struct LocalHost(pub(super) Inspector);
 
@@ -122,7 +122,7 @@ impl HostInspection for LocalHost {
     }
 }
 
-/// The catalog of the fleet, as templates.
+/// The fleet's catalog as a source of templates.
 #[derive(Debug)]
 struct Files(Catalog);
 
@@ -144,7 +144,7 @@ impl TemplateFiles for Files {
     }
 }
 
-/// Agents run as the same user: without this any of them could read our tokens out of our memory.
+/// Agents run as the same user: otherwise any of them could read our tokens from our memory.
 fn hide_memory() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -152,7 +152,7 @@ fn hide_memory() {
     }
 }
 
-/// How the fleet reaches it: like any other Coder.
+/// The settings with which the fleet connects to it, as to any other Coder.
 pub(super) fn settings_of(coder: &LocalCoder) -> CoderSettings {
     CoderSettings {
         url: coder.url().clone(),

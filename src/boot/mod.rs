@@ -1,4 +1,4 @@
-//! Puts the parts together into a running server and takes them down again.
+//! Assembles a running server and shuts it down.
 
 pub mod background;
 pub mod data_dir;
@@ -28,7 +28,7 @@ pub use local_coder::{EmbeddedOptions, local_coder};
 pub use server::{Ready, serve, up};
 pub use stdio::{StdioOptions, stdio};
 
-/// Why a server could not start or go on.
+/// Why a server could not start or continue.
 #[derive(Debug, Error)]
 pub enum BootError {
     #[error("{path} is held by {by}")]

@@ -1,4 +1,4 @@
-//! One server from start to stop: store, fleet, surfaces, in this order up and in the other down.
+//! Runs one server from start to stop: store, fleet, surfaces, shut down in reverse order.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -42,28 +42,28 @@ const RETRY: RetryPolicy = RetryPolicy {
     base_delay: Duration::from_millis(200),
     max_delay: Duration::from_secs(5),
 };
-/// Longer nobody waits at the door: Coder does not answer, and calls are told so.
+/// Serve anyway if the first poll takes longer; calls then get an error about Coder.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
-/// After this long a shutdown stops waiting: what is left is in the record.
+/// After this time a shutdown stops waiting: the record holds the rest.
 const DRAIN_LIMIT: Duration = Duration::from_secs(25);
 
-/// Everything that runs, to be taken down together.
+/// Everything that runs, to be shut down together.
 struct Running {
     fleet: Fleet,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// A port that is ours before anything else is begun.
+/// A port that is bound before anything else is started.
 struct Bound {
     listener: TcpListener,
     url: String,
 }
 
-/// What is done once the server serves; it ends soon after it is told to stop.
+/// A callback for when the server serves; it ends soon after the token is canceled.
 pub type Ready = Box<dyn FnOnce(ServerFile, CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
-/// Where a server works: its directory, its store, its port, and whom to tell.
+/// The resources of a server: its directory, store and port, and the callback.
 struct Site<'a> {
     dir: &'a DataDir,
     store: &'a Store,
@@ -72,20 +72,20 @@ struct Site<'a> {
     ready: Ready,
 }
 
-/// The Coder on which a fleet is served.
+/// The Coder deployment of a fleet.
 struct Host<'a> {
     coder: &'a CoderSettings,
     hosting: Hosting,
     engine: EngineWord,
-    /// None where the workspaces are on other machines.
+    /// None if the workspaces are on other machines.
     inspector: Option<Arc<dyn HostInspection>>,
 }
 
-/// Serves a fleet on the deployment that is set, until SIGTERM, Ctrl-C, a hang-up or `down`.
+/// Serves a fleet on the configured deployment until SIGTERM, Ctrl-C, a hangup or `down`.
 pub async fn serve(settings: &Settings, engine: EngineWord, ready: Ready) -> Result<(), BootError> {
     let coder = settings.coder.as_ref().ok_or(BootError::NoCoder)?;
     let dir = DataDir::hold(&settings.data_dir)?;
-    // A signal that comes before we serve stops us once we do.
+    // A signal during the start stops the server once it serves.
     let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let bound = bind(settings).await?;
     let store = open_store(settings).await?;
@@ -103,20 +103,20 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
         return serve(settings, options.asked, ready).await;
     }
     let dir = DataDir::hold(&settings.data_dir)?;
-    // A signal that comes before we serve stops us once we do.
+    // A signal during the start stops the server once it serves.
     let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let bound = bind(settings).await?;
-    // Refused before anything is made there.
+    // Refused before anything is created there.
     store_place::hidden_directory(settings)?;
     let store = open_store(settings).await?;
     let local = local_coder::start(settings, options).await?;
     let mut settings = settings.clone();
-    // Agents on this machine reach us where we listen.
+    // Agents on this machine reach us at the bound address.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
     let site = Site { dir: &dir, store: &store, bound, signals, ready };
     let coder = local_coder::settings_of(&local);
     let hosting = Hosting::Embedded(local.isolation().clone());
-    // Agents of ours may have become demo agents for want of a CLI; whoever asks for a squad is told so instead.
+    // Agents may run the demo engine for want of a CLI; a request for a squad gets an error instead.
     let inspector: Arc<dyn HostInspection> = Arc::new(LocalHost(local.inspector()));
     let host = Host { coder: &coder, hosting, engine: options.asked, inspector: Some(inspector) };
     let served = run(&settings, host, site).await;
@@ -129,7 +129,7 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
 async fn open_store(settings: &Settings) -> Result<Store, BootError> {
     let backups = settings.data_dir.join("backups");
     let options = StoreOptions { path: settings.database.clone(), backups };
-    // The token is written once the first server of a data directory serves.
+    // The token file exists once the first server of a data directory has served.
     if settings.data_dir.join("operator.token").exists() {
         Store::refuse_emptied(&options).map_err(BootError::Store)?;
     }
@@ -154,7 +154,7 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
     let router = router(settings, &running, toolsets);
     stop_on(signals, &running);
     let stop = running.stop.clone();
-    // Whoever comes sooner waits at the door instead of being told that nothing is known yet.
+    // Serving begins after the first poll, so that early requests do not find an empty fleet.
     let looking = tokio::time::timeout(FIRST_LOOK, running.fleet.health().asked());
     let _looked = stop.run_until_cancelled(looking).await;
     let serving =
@@ -244,7 +244,7 @@ fn fleet_options(
     })
 }
 
-/// The operator's token for the CLI, and a manager's for clients that come over stdio.
+/// The operator's token for the CLI, and a manager's for stdio clients.
 async fn write_tokens(fleet: &Fleet, dir: &DataDir) -> Result<(), BootError> {
     for (kind, name) in [(RoleKind::Operator, "operator"), (RoleKind::Manager, "manager")] {
         let path = dir.file(&format!("{name}.token"));
@@ -264,7 +264,7 @@ fn server_file(base: &str) -> Result<ServerFile, BootError> {
     })
 }
 
-/// REST and MCP behind one guard.
+/// REST and MCP behind one origin check.
 fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router {
     let server = &settings.server;
     let state = WebState {

@@ -1,4 +1,4 @@
-//! The settings of squads as the fleet takes them; a template that cannot be used stops the start.
+//! Converts the settings of squads; an unusable template stops the start.
 
 use super::BootError;
 use crate::app::squads::SquadOptions;
@@ -8,7 +8,7 @@ use crate::engine::EngineWord;
 use crate::engine::member::MemberEngine;
 use crate::engine::template::TemplateError;
 
-/// On the embedded Coder members work where the caller is.
+/// On the embedded Coder members work in the caller's directory.
 const EMBEDDED_RUNS: &str = "here";
 
 pub(super) fn options(
@@ -42,7 +42,7 @@ fn custom(settings: &SquadSettings, engine: EngineWord) -> Result<Option<MemberE
         return if engine == EngineWord::Custom { Err(BootError::NoTemplate) } else { Ok(None) };
     };
     if engine != EngineWord::Custom {
-        // Some projects may name it.
+        // A project may still name it.
         tracing::warn!(
             engine = engine.word(),
             template = %run.path.display(),

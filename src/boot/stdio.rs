@@ -1,4 +1,4 @@
-//! MCP on standard input and output: bridges to the server of a data directory, wherever that is just now.
+//! MCP on standard input and output: bridges to the current server of a data directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +12,18 @@ use super::background::Background;
 use super::data_dir::{is_held, server_of};
 use crate::mcp::bridge::{BridgeOptions, Locator, Whereabouts, bridge};
 
-/// One that was started gets this long before another one is.
+/// Time between two starts of a server.
 const START_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct StdioOptions {
-    /// The server, and how to have it back.
+    /// The server, and how to restart it.
     pub background: Background,
-    /// Where the server speaks MCP as the bridge starts.
+    /// The MCP URL of the server when the bridge starts.
     pub mcp_url: Url,
-    /// Who calls; none: the manager who owns the data directory.
+    /// The caller's token; by default that of the manager who owns the data directory.
     pub token: Option<SecretString>,
-    /// Where the client works.
+    /// The client's working directory.
     pub directory: PathBuf,
 }
 
@@ -39,24 +39,24 @@ pub async fn stdio(options: StdioOptions) -> Result<(), BootError> {
     bridge(options).await.map_err(BootError::Bridge)
 }
 
-/// The server of a data directory may be restarted, and then serve elsewhere. One that fell is started again; one
-/// that was stopped stays so.
+/// The server of a data directory may be restarted at another address. A crashed server is started again; a stopped
+/// one is not.
 #[derive(Debug)]
 struct ByDirectory {
     background: Background,
-    /// When we last started one: it takes a moment to be there.
+    /// When we last started a server: starting takes a moment.
     started_at: Mutex<Option<Instant>>,
 }
 
 impl Locator for ByDirectory {
     fn whereabouts(&self) -> Whereabouts {
         let directory = &self.background.data_dir;
-        // In this order: one that starts takes the directory first, and then the file that a fallen one has left.
+        // In this order: a starting server locks the directory before it removes the file of a crashed one.
         let server = server_of(directory);
         match (server, is_held(directory)) {
             (Some(server), true) => Whereabouts::At(server.mcp_url),
             (None, true) => Whereabouts::OnItsWay,
-            // Only a clean stop takes the file away.
+            // Only a clean stop removes the file.
             (Some(_), false) => self.revive(),
             (None, false) => Whereabouts::Nowhere,
         }
@@ -76,7 +76,7 @@ impl ByDirectory {
         }
         *started_at = Some(Instant::now());
         match self.background.start() {
-            // It outlives us, so that nobody waits for its end.
+            // It outlives us and is not awaited.
             Ok(_server) => Whereabouts::OnItsWay,
             Err(error) => {
                 tracing::warn!(%error, "the server has fallen and cannot be started again");

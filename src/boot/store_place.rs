@@ -1,4 +1,4 @@
-//! Where the database may lie while agents run on this machine: in a directory that can be hidden from them as a whole.
+//! Decides where the database may be if agents run on this machine: in a directory that can be hidden as a whole.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use super::BootError;
 use crate::config::Settings;
 
-/// The directory of a database outside of the data directory, which is to be hidden from agents. Hiding the files alone
-/// is not enough: SQLite makes and removes files beside its database, and takes in what it finds there.
+/// The directory of a database outside of the data directory, to be hidden from agents. Hiding single files is not
+/// enough: SQLite creates and removes files beside its database, and reads what it finds there.
 pub(super) fn hidden_directory(settings: &Settings) -> Result<Option<PathBuf>, BootError> {
     let named = &std::path::absolute(&settings.database).map_err(BootError::Serve)?;
     let database = named.canonicalize().unwrap_or_else(|_| named.clone());
-    // A directory that is missing is the store's to complain about.
+    // The store reports a missing directory.
     let Some(directory) = database.parent().and_then(|parent| parent.canonicalize().ok()) else {
         return Ok(None);
     };
@@ -26,7 +26,7 @@ pub(super) fn hidden_directory(settings: &Settings) -> Result<Option<PathBuf>, B
     }
 }
 
-/// Something in the directory that is none of the database's files.
+/// Something in the directory that is not one of the database's files.
 fn stranger(directory: &Path, own: &[&Path]) -> Option<OsString> {
     let entries = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.file_name());
     let own: Vec<&[u8]> = own.iter().filter_map(|path| Some(path.file_name()?.as_bytes())).collect();

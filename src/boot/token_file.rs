@@ -1,4 +1,4 @@
-//! Reads Coder's token anew from its file when Coder refuses the one we have.
+//! Reads Coder's token again from its file when Coder refuses the current one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::config::check::read_token;
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Follows a token file until `stop`; acts only while Coder refuses the token in use.
+/// Watches a token file until `stop`; acts only while Coder refuses the current token.
 pub(super) async fn follow(
     fleet: Fleet,
     coder: Client,
