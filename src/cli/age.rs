@@ -1,8 +1,8 @@
-//! Times for people: how long ago something was, and lifetimes as they are typed.
+//! Times for people: relative times, and lifetimes as users type them.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// "12 s ago", "in 3 h"; a time that does not parse is shown as it came.
+/// "12 s ago", "in 3 h"; an unparsable time is shown unchanged.
 pub(crate) fn relative(time: &str, now: DateTime<Utc>) -> String {
     let Ok(at) = DateTime::parse_from_rfc3339(time) else { return time.to_owned() };
     let delta = now - at.with_timezone(&Utc);

@@ -1,4 +1,4 @@
-//! Arguments of the commands that run inside a workspace, carried out by whoever composes the program.
+//! Arguments of the commands that run inside a workspace; `main` carries them out.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `audit`: who did what through which door, newest first.
+//! `audit`: who did what through which interface, newest first.
 
 use chrono::Utc;
 use clap::Args;

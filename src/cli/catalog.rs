@@ -1,4 +1,4 @@
-//! `roles` and `projects`: what an agent can be, and where it can work.
+//! `roles` and `projects`: the roles of agents, and the projects they work in.
 
 use clap::Args;
 

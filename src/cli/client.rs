@@ -1,4 +1,4 @@
-//! The REST client of a running server: finds it, sends the token, gives back its answers or its errors.
+//! The REST client of a running server: finds it, sends the token, returns its responses or errors.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::view::error::ErrorBody;
 pub(super) const TOKEN_FILE: &str = "operator.token";
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer than the longest wait the server grants and than the pauses of its event stream.
+/// Longer than the longest wait that the server grants and than the pauses of its event stream.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 #[derive(Debug, Clone)]
@@ -30,14 +30,14 @@ pub(crate) struct Client {
     found: Found,
 }
 
-/// How the server was found, which decides what its absence means.
+/// How the server was found, which decides what an unreachable server means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     ByFile,
     ByAddress,
 }
 
-/// An answer as the server wrote it.
+/// A response as the server sent it.
 #[derive(Debug)]
 pub(crate) struct Body(String);
 
@@ -52,7 +52,7 @@ impl Body {
 }
 
 impl Client {
-    /// A client of the server these options mean; it has not been asked anything yet.
+    /// A client of the server that these options select; sends no request yet.
     pub(crate) fn connect(globals: &Globals) -> Result<Self, CliError> {
         match &globals.url {
             Some(url) => {
@@ -60,7 +60,7 @@ impl Client {
                 Self::new(url.clone(), &token, Found::ByAddress)
             }
             None => {
-                // The token goes to the address beside it, so that both are read from one open directory.
+                // The token belongs to the address beside it, so both are read from one open directory.
                 let files = DataFiles::open(&globals.require_data_directory()?)?;
                 let server = ServerFile::of(&files)?.ok_or(CliError::NoServer)?;
                 let token = token_of_environment().map_or_else(|| token_of_file(&files, &server), Ok)?;
@@ -75,7 +75,7 @@ impl Client {
         Self::new(base, token, found)
     }
 
-    /// Where this server speaks MCP.
+    /// The MCP URL of this server.
     pub(crate) fn mcp_url(&self) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -98,7 +98,7 @@ impl Client {
         if is_loopback(&url) {
             builder = builder.no_proxy();
         }
-        // Reading the certificates of the machine takes longer than a call on loopback.
+        // Reading the machine's certificates takes longer than a call on loopback.
         if url.scheme() == "http" {
             builder = builder.tls_certs_only([]);
         }
@@ -119,14 +119,14 @@ impl Client {
 
     pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
-        // Only addresses without a host have no path, and those were refused before.
+        // Only URLs without a host have no path, and those were refused before.
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
         }
         self.http.request(method, url)
     }
 
-    /// An answer that is a success, not read yet.
+    /// A successful response whose body is not read yet.
     pub(super) async fn open(&self, request: RequestBuilder) -> Result<Response, CliError> {
         let response = request.send().await.map_err(|error| self.absent(error))?;
         if response.status().is_success() {
@@ -145,7 +145,7 @@ impl Client {
         response.text().await.map(Body).map_err(|error| self.cut(error))
     }
 
-    /// A data directory whose server does not answer has none: the file is left from one that was killed.
+    /// If the server of a data directory does not answer, the file is left from a killed server.
     fn absent(&self, error: reqwest::Error) -> CliError {
         match self.found {
             Found::ByFile if error.is_connect() => CliError::NoServer,
@@ -160,7 +160,7 @@ impl Client {
     }
 }
 
-/// Our directory means something to a server of this machine only, and is nobody else's business.
+/// Our directory is meaningful only to a server of this machine, and must not be disclosed to others.
 fn directory_for(url: &Url, found: Found) -> Option<(HeaderName, HeaderValue)> {
     let is_ours = found == Found::ByFile || is_loopback(url);
     let told = told(&std::env::current_dir().unwrap_or_default());
@@ -172,7 +172,7 @@ fn token_of_environment() -> Option<SecretString> {
     (!token.trim().is_empty()).then(|| SecretString::from(token.trim().to_owned()))
 }
 
-/// The file's token is for the server beside it alone, so it is never sent to an address given by hand.
+/// The file's token belongs to the server beside it, so it is never sent to an address given explicitly.
 fn token_of_file(files: &DataFiles, server: &ServerFile) -> Result<SecretString, CliError> {
     let token = files.read(TOKEN_FILE)?.ok_or_else(|| CliError::NoToken { url: server.url.clone() })?;
     Ok(SecretString::from(token.trim().to_owned()))

@@ -1,4 +1,4 @@
-//! `completions`: a script that lets a shell complete our commands.
+//! `completions`: a script with which a shell completes our commands.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

@@ -1,6 +1,6 @@
-//! Reads files of the data directory: all of one open directory, regular files only, no links followed.
+//! Reads files of the data directory: all from one open directory, regular files only, no links followed.
 //!
-//! A link beside another `server.json` would send the real token to an address of another process's choice.
+//! With a link to another `server.json`, the real token would be sent to an address that another process chose.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ const LIMIT: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct DataFiles {
     path: PathBuf,
-    /// None where there is no such directory.
+    /// None if the directory does not exist.
     directory: Option<File>,
 }
 
@@ -32,7 +32,7 @@ impl DataFiles {
         Ok(Self { path: path.to_owned(), directory })
     }
 
-    /// None when there is no such file.
+    /// None if the file does not exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<String>, CliError> {
         let Some(directory) = &self.directory else { return Ok(None) };
         match read_regular(directory, name) {
@@ -45,7 +45,7 @@ impl DataFiles {
 
 fn read_regular(directory: &File, name: &str) -> io::Result<String> {
     let not_regular = || io::Error::other("it is not a regular file");
-    // The open of a FIFO would wait for a writer.
+    // Opening a FIFO would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, Mode::empty()) {
         Ok(file) => File::from(file),

@@ -21,7 +21,7 @@ use crate::process::{Marked, is_running, marked};
 const PATIENCE: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// There while an embedded Coder serves from this data directory.
+/// Exists while an embedded Coder serves from this data directory.
 const EMBEDDED_FILE: &str = "coder.json";
 
 pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliError> {
@@ -33,7 +33,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
     match (asked, &globals.url) {
         (Err(CliError::NoServer), _) => tell(screen, &unserved(globals, coder)?),
         (Ok(()), Some(_)) => tell(screen, &Outcome::Asked),
-        // A server on its way out may not get its answer to us.
+        // A stopping server may not manage to send its response.
         (Ok(()) | Err(CliError::Cut { .. }), None) => {
             until_gone(&globals.require_data_directory()?).await?;
             tell(screen, &coder.map_or(Outcome::Stopped, |_| Outcome::StoppedWithAgents))
@@ -42,7 +42,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
     }
 }
 
-/// What the embedded Coder of a data directory says of itself, while it serves.
+/// The embedded Coder's own description, published while it serves.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct EmbeddedCoder {
     pid: u32,
@@ -56,7 +56,7 @@ impl EmbeddedCoder {
     }
 }
 
-/// What there is where no server runs.
+/// The situation without a running server.
 fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Result<Outcome, CliError> {
     if let Some(coder) = coder {
         return Ok(Outcome::OnlyCoder(coder));
@@ -65,12 +65,12 @@ fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Result<Outcome, 
     Ok(left.filter(|left| !left.is_empty()).map_or(Outcome::NothingRuns, Outcome::OnlyAgents))
 }
 
-/// The names of agents of this data directory of which a process is left. A killed server leaves them at work.
+/// The names of agents of this data directory with running processes. A killed server leaves them running.
 fn agents_below(directory: &Path) -> Result<BTreeSet<String>, CliError> {
     let root = directory.join("workspaces");
     let unreadable = |source| CliError::File { path: "/proc".into(), source };
     let Marked { values, unread } = marked(DIRECTORY_VARIABLE).map_err(unreadable)?;
-    // With some found there is something to say; that nothing runs would be a guess.
+    // If some were found they are reported; without any, an incomplete look must not claim that none runs.
     if let Some(source) = unread.filter(|_| values.is_empty()) {
         return Err(unreadable(source));
     }
@@ -81,14 +81,14 @@ fn agents_below(directory: &Path) -> Result<BTreeSet<String>, CliError> {
 #[derive(Debug)]
 enum Outcome {
     NothingRuns,
-    /// Their server was killed and they go on, at somebody's expense.
+    /// Their server was killed and they continue, at the user's expense.
     OnlyAgents(BTreeSet<String>),
-    /// `local-coder` runs without a server, and takes no orders from here.
+    /// `local-coder` runs without a server and cannot be stopped by this command.
     OnlyCoder(EmbeddedCoder),
-    /// A server elsewhere, whose end we cannot see.
+    /// A remote server, whose end cannot be observed.
     Asked,
     Stopped,
-    /// Agents of an embedded Coder live on this machine and stop with it.
+    /// Agents of an embedded Coder run on this machine and stop with it.
     StoppedWithAgents,
 }
 
@@ -120,7 +120,7 @@ fn tell(screen: &Screen, outcome: &Outcome) -> Result<Exit, CliError> {
     })
 }
 
-/// A clean stop removes the file; another server's file in its place means the old one has gone too.
+/// A clean stop removes the file; another server's file in its place means that the old server has stopped too.
 async fn until_gone(directory: &Path) -> Result<(), CliError> {
     let Some(asked) = ServerFile::read(directory)? else { return Ok(()) };
     let still_there = || ServerFile::read(directory).is_ok_and(|now| now.as_ref() == Some(&asked));

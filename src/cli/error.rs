@@ -1,4 +1,4 @@
-//! Why a command could not be done: what to tell, what to do next, and with which code to end.
+//! Errors of commands: the message, the next action, and the exit code.
 
 use std::error::Error as _;
 use std::io;
@@ -20,7 +20,7 @@ pub enum CliError {
     Unreachable { url: Url, source: reqwest::Error },
     #[error("the server at {url} broke off its answer")]
     Cut { url: Url, source: reqwest::Error },
-    /// An error body of the server, with the text it came as.
+    /// An error body of the server, with its original text.
     #[error("{}", .body.message)]
     Answered { body: Box<ErrorBody>, text: String },
     #[error("{url} answered {status} with something a fleet-mcp server would not say")]
@@ -37,7 +37,7 @@ pub enum CliError {
     File { path: PathBuf, source: io::Error },
     #[error("write {}", path.display())]
     Save { path: PathBuf, source: io::Error },
-    /// A file of another program's that we do not dare to change.
+    /// A file of another program that we refuse to change.
     #[error("{}, line {line}: {problem}; nothing was changed", path.display())]
     Malformed { path: PathBuf, line: usize, problem: String },
     #[error("the path of this program is not known: it was moved or replaced since it started")]
@@ -52,10 +52,10 @@ pub enum CliError {
     StillRuns { seconds: u64 },
     #[error("git could not {doing}: {said}")]
     Git { doing: &'static str, said: String, next: String },
-    /// Work that builds on commits which the repository for it lacks.
+    /// Work that builds on commits which its target repository lacks.
     #[error("the work of '{agent}' builds on {} that {} does not have: {}", commits(missing), directory.display(), named(missing))]
     MissingBase { agent: String, directory: PathBuf, missing: Vec<String> },
-    /// No name in a rescue's bundle can become a branch.
+    /// No name in a rescue bundle can become a branch.
     #[error("the bundle of '{agent}' holds nothing that can become a branch")]
     NothingToRestore { agent: String, bundle: Option<String> },
     #[error("the command was interrupted")]
@@ -88,7 +88,7 @@ impl CliError {
         }
     }
 
-    /// The whole story on one line: what we were doing, then each cause.
+    /// The error with its causes on one line.
     pub(crate) fn message(&self) -> String {
         let mut message = self.to_string();
         let mut cause = self.source();
@@ -99,7 +99,7 @@ impl CliError {
         message
     }
 
-    /// The one thing to do next, in words of the command line.
+    /// The next action, in terms of the command line.
     pub(crate) fn next_action(&self) -> String {
         match self {
             Self::NoServer => "Run 'fleet-mcp up'.".into(),
@@ -141,7 +141,7 @@ impl CliError {
         if let Self::Answered { text, .. } = self {
             return text.clone();
         }
-        // Writing texts and a null to a String cannot fail.
+        // Serializing strings and null is infallible.
         serde_json::to_string(&self.own_body()).unwrap_or_default()
     }
 
@@ -157,7 +157,7 @@ impl CliError {
         }
     }
 
-    /// A word of the contract for what went wrong on this side; a server that is away has one of its own.
+    /// The error code of the contract for a failure on this side; an unreachable server has its own.
     fn own_code(&self) -> &'static str {
         if matches!(self, Self::Git { .. } | Self::MissingBase { .. } | Self::NothingToRestore { .. }) {
             return "GIT_FAILED";
@@ -172,7 +172,7 @@ impl CliError {
     }
 }
 
-/// So many commits are named; what a bundle builds on may be any number.
+/// At most this many commits are named; a bundle may build on any number.
 const MOST_NAMED: usize = 5;
 
 fn commits(missing: &[String]) -> &'static str {

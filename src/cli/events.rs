@@ -1,4 +1,4 @@
-//! The server's stream of changes, opened again after every break without missing one.
+//! The server's stream of changes, reopened after every break without missing a change.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,12 +18,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 type Open = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
-/// What the stream has to tell.
+/// An event of the stream.
 #[derive(Debug)]
 pub(crate) enum News {
     /// Changes in order, each the JSON of one agent: everything that had arrived.
     Changes(Vec<String>),
-    /// The stream was opened again.
+    /// The stream was reopened.
     Reopened,
 }
 
@@ -35,13 +35,13 @@ pub(crate) struct Events<'a> {
 }
 
 impl<'a> Events<'a> {
-    /// Opens the stream; a server that is not there now is an error.
+    /// Opens the stream; an unreachable server is an error.
     pub(crate) async fn open(globals: &'a Globals, screen: &'a Screen) -> Result<Self, CliError> {
         let open = connect(&Client::connect(globals)?, None).await?;
         Ok(Self { globals, screen, open, last_id: None })
     }
 
-    /// Waits for news, however long the server is away; only a refusal ends it.
+    /// Waits for the next event, however long the server is unreachable; only a refusal ends it.
     pub(crate) async fn next(&mut self) -> Result<News, CliError> {
         loop {
             match self.open.next().await {
@@ -59,7 +59,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// A burst of changes is one piece of news.
+    /// A burst of changes is one event.
     fn with_all_that_arrived(&mut self, event: Sse) -> Vec<String> {
         let mut changes: Vec<String> = self.take(event).into_iter().collect();
         while let Some(Some(Ok(event))) = self.open.next().now_or_never() {
@@ -76,7 +76,7 @@ impl<'a> Events<'a> {
         event.data.filter(|_| is_agent)
     }
 
-    /// The server may come back at another port, so it is looked up anew each time.
+    /// The server may return at another port, so it is looked up again each time.
     async fn reopen(&mut self) -> Result<(), CliError> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -98,7 +98,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// A token that is refused will not be taken a second later either.
+/// A refused token will stay refused.
 fn is_final(error: &CliError) -> bool {
     matches!(error, CliError::Answered { body, .. } if !body.retryable)
 }

@@ -1,4 +1,4 @@
-//! Exit codes: what a script can tell from how a command ended.
+//! Exit codes, by which scripts distinguish outcomes.
 
 use std::process::ExitCode;
 
@@ -9,14 +9,14 @@ pub enum Exit {
     Usage = 2,
     NotFound = 3,
     Refused = 4,
-    /// The server or Coder is away, or had no time: the same command may succeed later.
+    /// The server or Coder is unreachable or too slow: the same command may succeed later.
     Unavailable = 5,
     /// Another process holds the data directory.
     Held = 75,
 }
 
 impl Exit {
-    /// The exit code of an error code of the contract; one we do not know is a plain failure.
+    /// The exit code of an error code of the contract; unknown codes are plain failures.
     pub fn of_code(code: &str) -> Self {
         match code {
             "INVALID_INPUT" => Self::Usage,

@@ -1,4 +1,4 @@
-//! One thing in full: a name and a value a line, values that are empty left out.
+//! Prints one object in full: one name and value per line, empty values omitted.
 
 use super::tone::Tone;
 use crate::domain::text::one_line;
@@ -9,7 +9,7 @@ pub(crate) struct Field {
     value: String,
 }
 
-/// Text from anywhere: made one line that prints.
+/// Untrusted text, made one printable line.
 pub(crate) fn field(name: &'static str, text: impl AsRef<str>) -> Field {
     Field { name, value: one_line(text.as_ref()) }
 }
@@ -27,7 +27,7 @@ pub(crate) fn toned(name: &'static str, tone: Option<Tone>, text: impl AsRef<str
     Field { name, value }
 }
 
-/// Lines with the values in one column.
+/// Lines with the values aligned in one column.
 pub(crate) fn render(fields: &[Field]) -> String {
     let shown: Vec<&Field> = fields.iter().filter(|field| !field.value.is_empty()).collect();
     let width = shown.iter().map(|field| field.name.len()).max().unwrap_or_default();

@@ -9,14 +9,14 @@ use crate::git::{Git, GitError};
 
 const LONGEST_COMPLAINT: usize = 300;
 
-/// What a git command is for, and what to do when git refuses it.
+/// The purpose of a git command, and the advice if git refuses it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Purpose {
     pub(super) doing: &'static str,
     pub(super) next: &'static str,
 }
 
-/// What git printed.
+/// Git's standard output.
 pub(super) async fn run(directory: &Path, arguments: &[&str], purpose: Purpose) -> Result<String, CliError> {
     match Git::of_process(Reach::Files).run(directory, arguments).await {
         Ok(printed) => Ok(printed.trim().to_owned()),

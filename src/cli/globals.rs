@@ -1,4 +1,4 @@
-//! Options every command takes: where the data directory is, which server to ask, how to print.
+//! Options of every command: the data directory, the server to use, the output format.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use url::Url;
 
 use super::error::CliError;
 
-/// The directory under the user's data directory that is ours.
+/// Our directory below the user's data directory.
 const DIRECTORY: &str = "fleet-mcp";
 
 #[derive(Debug, Clone, Args)]
@@ -53,7 +53,7 @@ impl LogLevel {
 }
 
 impl Globals {
-    /// The data directory given, or the user's own; none where the user has no home.
+    /// The given data directory, or the user's own; none without a home directory.
     pub fn data_directory(&self) -> Option<PathBuf> {
         match &self.data_dir {
             Some(directory) => Some(directory.clone()),
@@ -61,7 +61,7 @@ impl Globals {
         }
     }
 
-    /// What another command of ours must be given to mean the same server; nothing where all is as usual.
+    /// The options with which another command selects the same server; empty for the defaults.
     pub(super) fn own_arguments(&self) -> Result<Vec<String>, CliError> {
         let usual = Self::usual_data_directory();
         let directory = absolute(&self.require_data_directory()?)?;
@@ -80,7 +80,7 @@ impl Globals {
     }
 }
 
-/// Other programs start us elsewhere.
+/// Other programs start us in another directory.
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|source| CliError::File { path: path.to_owned(), source })
 }

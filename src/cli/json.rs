@@ -1,4 +1,4 @@
-//! Lays JSON out for people without changing what it says, and without letting it speak to the terminal.
+//! Formats JSON for people without changing its meaning, and without control characters for the terminal.
 
 use std::fmt::Write;
 
@@ -6,8 +6,8 @@ use crate::domain::text::is_printable;
 
 const INDENT: usize = 2;
 
-/// Indents well-formed JSON. Order, numbers and strings stay as the server sent them; only characters
-/// that do not print are written as escapes, which read back as the same characters.
+/// Indents well-formed JSON. Order, numbers and strings stay as the server sent them; unprintable characters are
+/// written as escapes of the same characters.
 pub(crate) fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth = 0;
@@ -61,7 +61,7 @@ fn new_line(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n(' ', depth * INDENT));
 }
 
-/// Bytes of the string that begins here, both quotes included.
+/// The length of the string that begins here, with both quotes.
 fn string_length(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -73,13 +73,13 @@ fn string_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// A raw character that does not print can only stand inside a string, where an escape means the same.
+/// A raw unprintable character can occur only in a string, where an escape means the same.
 fn safe(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if !is_printable(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a String cannot fail.
+                // Writing to a String is infallible.
                 let _written = write!(out, "\\u{unit:04x}");
             }
         } else {

@@ -1,7 +1,7 @@
-//! The command line: one command group a file, a REST client of the running server.
+//! The command line: one file per command group, a REST client of the running server.
 //!
-//! What serves, bridges or runs inside a workspace is only parsed here; whoever composes the program carries it
-//! out. Every other command is a [`ClientCommand`] and goes to [`run`].
+//! Commands that serve, bridge or run inside a workspace are only parsed here; `main` carries them out. Every other
+//! command is a [`ClientCommand`] and goes to [`run`].
 
 mod age;
 mod agent;
@@ -169,20 +169,20 @@ pub enum ClientCommand {
     Completions(completions::CompletionsArgs),
 }
 
-/// What commands need of layers they may not import.
+/// Functions of layers that the CLI may not import.
 #[derive(Debug, Clone, Copy)]
 pub struct Extras {
     pub openapi: fn() -> String,
 }
 
 impl Cli {
-    /// Reads the arguments of this process; help, version and mistakes end it as usual.
+    /// Parses the arguments of this process; help, version and errors exit as usual.
     pub fn parse() -> Self {
         <Self as Parser>::parse()
     }
 }
 
-/// Carries out one command and tells its outcome as an exit code; errors go to standard error.
+/// Executes one command and returns its exit code; errors go to standard error.
 pub async fn run(globals: Globals, command: ClientCommand, extras: Extras) -> ExitCode {
     let screen = Screen::of_process(globals.json);
     match dispatch(&globals, command, extras, &screen).await {
@@ -216,7 +216,7 @@ async fn dispatch(
     }
 }
 
-/// This very program, by the path others can start it with.
+/// The path of this program, by which other programs can start it.
 fn own_program() -> Result<PathBuf, CliError> {
     std::env::current_exe().ok().filter(|program| program.is_file()).ok_or(CliError::NoProgram)
 }

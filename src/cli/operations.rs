@@ -1,4 +1,4 @@
-//! `operations`: what is under way, and the end of what should not be.
+//! `operations`: lists running operations and cancels them.
 
 use chrono::Utc;
 use clap::{Args, Subcommand};

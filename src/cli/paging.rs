@@ -1,4 +1,4 @@
-//! Which part of a long list to show, and how to see the rest.
+//! Paging of long lists, and advice for the next page.
 
 use clap::Args;
 
@@ -15,7 +15,7 @@ pub(super) struct PageArgs {
     pub(super) page_size: i64,
 }
 
-/// What a list holds, for one of them and for many.
+/// The name of a list's entries, singular and plural.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Noun {
     pub(super) one: &'static str,
@@ -26,7 +26,7 @@ pub(super) const AGENTS: Noun = Noun { one: "agent", many: "agents" };
 pub(super) const MESSAGES: Noun = Noun { one: "message", many: "messages" };
 pub(super) const ENTRIES: Noun = Noun { one: "entry", many: "entries" };
 
-/// Where a page stands, and how to see the next.
+/// The position of a page, and how to see the next.
 pub(super) fn place(paging: &Paging, noun: Noun) -> String {
     let Paging { total_count, page, total_pages, .. } = paging;
     let what = if *total_count == 1 { noun.one } else { noun.many };

@@ -1,4 +1,4 @@
-//! Every command parses as documented, and its help says the same thing each time.
+//! Every command parses as documented, and its help is unchanged.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser};
 
 use super::Cli;
 
-/// Arguments as a shell would split them, where `'…'` is one.
+/// Splits arguments as a shell does, with `'…'` as one argument.
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     let quoted = line.split('\'').enumerate().flat_map(|(n, part)| match n % 2 {
         0 => part.split_whitespace().collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! What reaches the terminal: answers on standard output, hints and errors on standard error.
+//! Terminal output: results on standard output, hints and errors on standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -13,7 +13,7 @@ use super::json;
 use super::table::Table;
 use crate::domain::text::printable;
 
-/// Width of tables where there is no terminal to ask.
+/// The width of tables without a terminal.
 const WIDTH_WITHOUT_TERMINAL: u16 = 100;
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
@@ -23,12 +23,12 @@ pub(crate) enum Format {
     Json,
 }
 
-/// How this process prints. Colours are decided by the streams written to.
+/// How this process prints. Each output stream decides about colours.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) format: Format,
     width: u16,
-    /// Someone reads along: following and redrawing make sense.
+    /// Output goes to a terminal: following and redrawing make sense.
     pub(crate) is_terminal: bool,
 }
 
@@ -42,7 +42,7 @@ impl Screen {
         }
     }
 
-    /// Asks a question that only a yes answers; where none can be asked, this is the error.
+    /// Asks for a confirmation; without a terminal this error is returned.
     pub(crate) fn confirmed(
         &self,
         question: &str,
@@ -60,7 +60,7 @@ impl Screen {
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
-    /// An answer of the server: as it came for programs, rendered for people.
+    /// A response of the server: unchanged for programs, rendered for people.
     pub(crate) fn answer<T: DeserializeOwned>(
         &self,
         body: &Body,
@@ -72,7 +72,7 @@ impl Screen {
         }
     }
 
-    /// An answer put together here, for programs.
+    /// A result composed here, for programs.
     pub(crate) fn json(&self, answer: &impl Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string(answer).map_err(CliError::Undecodable)?;
         self.rendered(&json::pretty(&text))
@@ -82,18 +82,18 @@ impl Screen {
         self.rendered(&table.render(self.width))
     }
 
-    /// Plain text on standard output, whoever wrote it.
+    /// Untrusted plain text on standard output.
     pub(crate) fn line(&self, text: &str) -> Result<(), CliError> {
         self.rendered(&printable(text))
     }
 
-    /// Text laid out by us, colours included: what others wrote in it has been made printable before.
+    /// Text rendered by us, including colours; untrusted parts were made printable before.
     pub(crate) fn rendered(&self, text: &str) -> Result<(), CliError> {
         let mut out = anstream::stdout().lock();
         writeln!(out, "{text}").and_then(|()| out.flush()).map_err(CliError::Output)
     }
 
-    /// What to type next, or what goes on; programs that asked for JSON do not need it.
+    /// A next step or progress; programs that asked for JSON do not need it.
     pub(crate) fn hint(&self, text: &str) {
         let style = Style::new().dimmed();
         if self.format == Format::People {
@@ -101,16 +101,16 @@ impl Screen {
         }
     }
 
-    /// Empties the terminal before it is drawn anew; a pipe gets one table after the other.
+    /// Clears the terminal before a redraw; a pipe gets one table after the other.
     pub(crate) fn clear(&self) -> Result<(), CliError> {
         if !self.is_terminal {
             return Ok(());
         }
-        // Past the colour filter, which would drop this where colours are not wanted.
+        // Bypasses the colour filter, which would drop this if colours are off.
         io::stdout().write_all(CLEAR.as_bytes()).map_err(CliError::Output)
     }
 
-    /// Tells the error and gives its exit code. A reader that went away is no error of ours.
+    /// Prints the error and returns its exit code. A closed output pipe is no error.
     pub(crate) fn fail(&self, error: &CliError) -> Exit {
         if matches!(error, CliError::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe) {
             return Exit::Ok;
@@ -122,7 +122,7 @@ impl Screen {
         error.exit()
     }
 
-    /// An error for people, without ending anything.
+    /// Prints an error for people without exiting.
     pub(crate) fn complain(&self, message: &str, next_action: &str) {
         let style = AnsiColor::Red.on_default().bold();
         say(&format!("{style}error:{style:#} {}", printable(message)));
@@ -130,7 +130,7 @@ impl Screen {
     }
 }
 
-/// Standard error; where even that is closed there is nobody left to tell.
+/// Prints to standard error; a closed stream is ignored.
 fn say(text: &str) {
     let _written = writeln!(anstream::stderr().lock(), "{text}");
 }

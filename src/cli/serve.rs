@@ -1,4 +1,4 @@
-//! Arguments of `serve`, `up`, `stdio` and `local-coder`, carried out by whoever composes the program.
+//! Arguments of `serve`, `up`, `stdio` and `local-coder`; `main` carries them out.
 
 use std::net::IpAddr;
 

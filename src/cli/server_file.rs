@@ -11,7 +11,7 @@ use crate::process::is_running;
 
 pub(super) const FILE: &str = "server.json";
 
-/// There while the server serves, gone after a clean stop.
+/// Exists while the server serves; removed by a clean stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFile {
     pub url: Url,
@@ -21,7 +21,7 @@ pub struct ServerFile {
 }
 
 impl ServerFile {
-    /// None when there is no such file.
+    /// None if the file does not exist.
     pub(super) fn read(data_directory: &Path) -> Result<Option<Self>, CliError> {
         Self::of(&DataFiles::open(data_directory)?)
     }
@@ -31,7 +31,7 @@ impl ServerFile {
         text.map(|text| serde_json::from_str(&text).map_err(CliError::ServerFile)).transpose()
     }
 
-    /// A killed server leaves its file behind.
+    /// A killed server leaves its file.
     pub(super) fn is_alive(&self) -> bool {
         is_running(self.pid)
     }

@@ -1,4 +1,4 @@
-//! `status`: the whole fleet at a glance.
+//! `status`: an overview of the fleet.
 
 use chrono::Utc;
 

@@ -1,4 +1,4 @@
-//! `stdio --as-role`: a token with the rights of one role, for as long as one bridge lives.
+//! `stdio --as-role`: a token with the rights of one role, for the lifetime of one bridge.
 
 use chrono::TimeDelta;
 use secrecy::SecretString;
@@ -11,7 +11,7 @@ use crate::domain::token::LONGEST_NAME;
 use crate::view::request::{CreateTokenInput, NoInput};
 use crate::view::token::{TokenCreated, TokenRevoked};
 
-/// A bridge that is killed revokes nothing; its token ends by itself.
+/// A killed bridge does not revoke its token, so the token expires.
 const LIFETIME: TimeDelta = TimeDelta::days(30);
 
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub struct RoleToken {
 }
 
 impl RoleToken {
-    /// Made by the owner of the data directory, for the server that runs there. The bridge is a manager's by itself,
-    /// and a role adds no rights: an agent's token is never an operator's.
+    /// Created by the owner of the data directory, for its running server. The bridge itself acts as a manager, and
+    /// a role adds no rights: an agent's token is never an operator's.
     pub async fn mint(globals: &Globals, role: &str) -> Result<Self, CliError> {
         let operator = Client::connect(globals)?;
         let input = CreateTokenInput {
@@ -38,7 +38,7 @@ impl RoleToken {
         Ok(Self { token: SecretString::from(made.token), id: made.id, operator })
     }
 
-    /// The bridge has ended. Where the server has ended too the token waits for its own end.
+    /// Revokes the token when the bridge ends. If the server is gone too, the token expires.
     pub async fn revoke(self) -> Result<(), CliError> {
         self.operator.delete(&["tokens", &self.id], &NoInput {}).await?.read::<TokenRevoked>().map(drop)
     }

@@ -1,14 +1,14 @@
-//! Tables that fit the terminal: one line a row, long cells cut, minor columns left out when it is narrow.
+//! Tables that fit the terminal: one line per row, long cells cut, minor columns omitted on narrow terminals.
 
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Row, presets};
 
 use super::tone::Tone;
 use crate::domain::text::{cut, one_line};
 
-/// No terminal shows more in a line; what is longer would only be measured, word by word, for minutes.
+/// No terminal line is longer; measuring longer cells word by word could take minutes.
 const LONGEST_CELL: usize = 500;
 
-/// A column and the narrowest table that still shows it.
+/// A column, and the least width of a table that shows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     title: &'static str,
@@ -44,7 +44,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The lines, with colours in them: write them through a stream that knows whether colours are wanted.
+    /// The lines, including colours: write them through a stream that knows whether colours are wanted.
     pub(crate) fn render(&self, width: u16) -> String {
         let mut table = comfy_table::Table::new();
         table
@@ -71,7 +71,7 @@ impl Table {
     }
 }
 
-/// Text from anywhere: made one line that prints and ends.
+/// Untrusted text, made one printable line of bounded length.
 pub(crate) fn text(text: impl AsRef<str>) -> Cell {
     Cell::new(cut(&one_line(text.as_ref()), LONGEST_CELL))
 }

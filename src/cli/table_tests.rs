@@ -1,4 +1,4 @@
-//! Tables at several widths: a row is a line, and no line is wider than the terminal.
+//! Tables at several widths: one line per row, no line wider than the terminal.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Reads a text that a person names as a file; `-` is standard input.
+//! Reads a text from a file given on the command line; `-` is standard input.
 
 use std::io::Read;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `token`: makes, lists and revokes the tokens that let people, managers and agents in.
+//! `token`: creates, lists and revokes access tokens.
 
 use chrono::Utc;
 use clap::{Args, Subcommand, ValueEnum};
@@ -93,7 +93,7 @@ pub(super) async fn run(globals: &Globals, command: TokenCommand, screen: &Scree
     Ok(Exit::Ok)
 }
 
-/// The text alone goes to standard output, so that a script can keep it in a variable.
+/// Only the token goes to standard output, so that a script can capture it.
 async fn create(client: &Client, args: CreateArgs, screen: &Screen) -> Result<(), CliError> {
     let input = CreateTokenInput {
         kind: args.kind.word().to_owned(),

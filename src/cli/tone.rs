@@ -1,4 +1,4 @@
-//! The colour of a status word: how it feels, then how tables and lines show that.
+//! The colour of a status, and how tables and lines show it.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color};
@@ -15,7 +15,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    /// A word of a newer server has no colour.
+    /// Unknown statuses of a newer server have no colour.
     pub(crate) fn of_status(word: &str) -> Option<Self> {
         AgentStatus::parse(word).map(|status| match status {
             AgentStatus::Idle => Self::Good,

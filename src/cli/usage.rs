@@ -1,9 +1,9 @@
-//! Money and tokens in words.
+//! Formats costs and tokens.
 
 use crate::view::fleet::Spend;
 use crate::view::usage::{UsageDetail, UsageRow};
 
-/// "$0.42, 1234 tokens"; what is unknown is said or left out, never shown as nothing.
+/// "$0.42, 1234 tokens"; unknown values are named or omitted, never shown as zero.
 pub(super) fn row(usage: &UsageRow) -> String {
     joined([cost(usage.cost_usd), tokens(usage.tokens), unknown(usage.unknown_runs)])
 }

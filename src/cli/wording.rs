@@ -1,4 +1,4 @@
-//! Turns the server's advice, which names tools, into the commands an operator types.
+//! Translates the server's advice, which names tools, into commands for operators.
 
 const COMMANDS: [(&str, &str); 17] = [
     ("cancel_agent_task", "fleet-mcp tasks cancel"),
@@ -20,7 +20,7 @@ const COMMANDS: [(&str, &str); 17] = [
     ("wait_for_agents", "fleet-mcp agents list --watch"),
 ];
 
-/// Whole words only are replaced: `start_agent_task` is no `start_agent`.
+/// Replaces whole words only: `start_agent_task` does not contain `start_agent`.
 pub(crate) fn for_operators(advice: &str) -> String {
     let is_inside = |c: char| c.is_alphanumeric() || c == '_';
     let mut said = String::new();

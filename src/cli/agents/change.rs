@@ -15,7 +15,7 @@ use crate::view::agent::{AgentChanged, AgentList};
 use crate::view::request::{ListAgentsInput, MAX_WAIT_SECONDS};
 
 pub(super) const MAX_WAIT: i64 = MAX_WAIT_SECONDS;
-/// What `--all` stops: everything that runs or is about to.
+/// The statuses that `--all` stops: running agents and those that are about to run.
 const RUNNING: &str = "pending,starting,busy,idle";
 const LARGEST_PAGE: i64 = 100;
 
@@ -89,7 +89,7 @@ pub(super) async fn stop(client: &Client, args: StopArgs, screen: &Screen) -> Re
     }
 }
 
-/// What became of every agent that ran.
+/// The result of stopping all running agents.
 #[derive(Debug, Default, Serialize)]
 struct StopReport {
     stopped: Vec<Value>,
@@ -102,7 +102,7 @@ struct NotStopped {
     error: Value,
 }
 
-/// One agent that cannot be stopped does not keep the others running.
+/// A failure to stop one agent does not keep the others running.
 async fn stop_all(client: &Client, wait: &WaitArg, screen: &Screen) -> Result<Exit, CliError> {
     let mut report = StopReport::default();
     for name in running(client).await? {
@@ -131,7 +131,7 @@ async fn stop_all(client: &Client, wait: &WaitArg, screen: &Screen) -> Result<Ex
     Ok(if failed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-/// All names are read before the first stop, since stopping moves agents from page to page.
+/// All names are read before the first stop, since stopped agents change the pages.
 async fn running(client: &Client) -> Result<Vec<String>, CliError> {
     let mut names = Vec::new();
     for page in 1.. {
@@ -156,7 +156,7 @@ async fn ask(client: &Client, change: Change, name: &str, wait: &WaitArg) -> Res
     client.post(&["agents", name, change.word()], &json!({ "wait_seconds": wait.wait })).await
 }
 
-/// The message names the agent's status.
+/// The message contains the agent's status.
 fn tell(changed: &AgentChanged, screen: &Screen) -> Result<(), CliError> {
     screen.line(&wording::for_operators(&changed.message))
 }

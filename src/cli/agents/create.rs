@@ -1,4 +1,4 @@
-//! `agents create`: makes an agent and, where someone reads along, follows it until it is ready.
+//! `agents create`: creates an agent and, on a terminal, follows it until it is ready.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct CreateArgs {
     no_wait: bool,
 }
 
-/// How long to stay with the new agent.
+/// How long the command follows the new agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stay {
     Not,
@@ -67,7 +67,7 @@ pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> R
         Stay::AtMost(longest) => follow(client, name, Some(longest), screen).await?,
         Stay::UntilReady => follow(client, name, None, screen).await?,
     };
-    // The same key asks for the same agent: this answer is the first one, as things are now.
+    // The same key returns the same agent: the first response, with the current status.
     let now = client.post(&["agents"], &input).await?;
     match followed {
         Followed::Rests(row) if !AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_ready) => {

@@ -1,4 +1,4 @@
-//! Follows one agent from status to status until it rests or patience ends.
+//! Follows one agent from status to status until it settles or the time is over.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::domain::agent::AgentStatus;
 use crate::view::agent::{AgentRow, AgentsWaited};
 use crate::view::request::WaitInput;
 
-/// One call waits at most so long; the server allows a little more.
+/// The longest wait per call; the server allows a little more.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
-/// Every change there ever was comes after it, so that the first answer is how things stand.
+/// Precedes every change, so that the first response is the current state.
 const BEGINNING: &str = "0";
 
 #[derive(Debug)]
 pub(super) enum Followed {
-    /// It will not change by itself any more, or is at work.
+    /// It will not change by itself any more, or it is busy.
     Rests(Box<AgentRow>),
     StillMoving,
 }
@@ -47,7 +47,7 @@ pub(super) async fn follow(
     Ok(Followed::StillMoving)
 }
 
-/// How long the next call may wait; none when patience has ended.
+/// How long the next call may wait; none once the time is over.
 fn next_call(deadline: Option<Instant>) -> Option<Duration> {
     let left = deadline.map_or(LONGEST_CALL, |deadline| deadline.saturating_duration_since(Instant::now()));
     (!left.is_zero()).then(|| left.min(LONGEST_CALL))

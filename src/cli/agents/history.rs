@@ -1,4 +1,4 @@
-//! `agents history`: what an agent was given and what it reported.
+//! `agents history`: an agent's tasks and reports.
 
 use chrono::Utc;
 use clap::{Args, ValueEnum};
@@ -75,7 +75,7 @@ fn row(entry: &HistoryRow) -> [comfy_table::Cell; 5] {
     ]
 }
 
-/// What could be checked, in words.
+/// The verified facts in words.
 fn seen(verified: &Value) -> String {
     let clean = if verified["clean"] == true { "clean tree" } else { "uncommitted changes" };
     let Some(commit) = verified["commit"].as_str().and_then(|id| id.get(..SHORT_ID)) else {

@@ -1,4 +1,4 @@
-//! `agents list`: a row an agent.
+//! `agents list`: one row per agent.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -89,7 +89,7 @@ fn table(list: &AgentList, now: DateTime<Utc>) -> Table {
     table
 }
 
-/// The status, and why someone should look, if someone should.
+/// The status, with the reason if the agent needs attention.
 fn status(agent: &AgentRow) -> String {
     match agent.attention.as_str() {
         "none" => agent.status.clone(),

@@ -1,4 +1,4 @@
-//! `agents logs`: what an agent was told and what it answered.
+//! `agents logs`: the messages to an agent and its answers.
 
 use clap::Args;
 use serde_json::json;
@@ -27,7 +27,7 @@ pub(super) async fn run(client: &Client, args: LogsArgs, screen: &Screen) -> Res
     let query = json!({ "page": args.page, "page_size": args.page_size });
     let body = client.get(&["agents", args.agent.name.as_str(), "log"], &query).await?;
     screen.answer(&body, |log: &LogPage| {
-        // People read from top to bottom, so the newest comes last.
+        // Oldest first, as people read from top to bottom.
         for entry in log.logs.iter().rev() {
             screen.line(&format!("{} {}\n{}\n", entry.time, entry.kind, entry.content.trim_end()))?;
         }

@@ -1,4 +1,4 @@
-//! `agents prune`: removes merged branches of agents that are gone from a repository, after asking.
+//! `agents prune`: removes merged branches of deleted agents from a repository, after a confirmation.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::view::request::ListAgentsInput;
 
 const LARGEST_PAGE: i64 = 100;
 const SHORT_COMMIT: usize = 12;
-/// The branches of agents that hold nothing new.
+/// Branches of agents without commits of their own.
 const MERGED: [&str; 2] = ["--merged=HEAD", "refs/heads/fleet/"];
-/// A server keeps these refs for as long as an agent lives, also a server that is not asked.
+/// A server keeps these refs while an agent exists, including servers that this command does not ask.
 const LIVING: [&str; 3] = ["for-each-ref", "--format=fleet/%(refname:lstrip=3)", "refs/fleet/agents/"];
 
 const READING: Purpose =
@@ -71,7 +71,7 @@ pub(super) async fn run(client: &Client, args: PruneArgs, screen: &Screen) -> Re
     Ok(if pruned.left.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-/// The answer may have taken a while: what is listed no more is left.
+/// The confirmation may take a while: what is no longer listed by then is kept.
 async fn remove(client: &Client, repository: PathBuf, listed: Vec<Merged>) -> Result<Pruned, CliError> {
     let mut pruned = Pruned { repository, removed: Vec::new(), left: Vec::new() };
     let still = if listed.is_empty() { Vec::new() } else { merged(client, &pruned.repository).await? };
@@ -89,7 +89,7 @@ async fn remove(client: &Client, repository: PathBuf, listed: Vec<Merged>) -> Re
     Ok(pruned)
 }
 
-/// Git removes it only if it still stands at this commit.
+/// Git removes the branch only if it still points to this commit.
 async fn remove_one(repository: &Path, found: &Merged) -> Result<(), CliError> {
     let name = format!("refs/heads/{}", found.branch);
     let arguments = ["update-ref", "--no-deref", "-d", &name, &found.commit];
@@ -110,7 +110,7 @@ async fn top_of(directory: &Path) -> Result<PathBuf, CliError> {
     Ok(path)
 }
 
-/// The branches that can go.
+/// The branches that can be removed.
 async fn merged(client: &Client, repository: &Path) -> Result<Vec<Merged>, CliError> {
     let mut living: HashSet<String> = ask(repository, &LIVING).await?.lines().map(name_key).collect();
     living.extend(names(client).await?.iter().map(|name| name_key(&format!("fleet/{name}"))));

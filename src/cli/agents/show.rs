@@ -1,4 +1,4 @@
-//! `agents show`: everything known of one agent.
+//! `agents show`: all details of one agent.
 
 use chrono::Utc;
 
@@ -60,7 +60,7 @@ fn task(task: &TaskSummary) -> String {
     format!("{}: {}{outcome}", task.state, task.message)
 }
 
-/// The spec is shown below as text, so its copy among the metadata is not.
+/// The spec is shown as text below, so its copy in the metadata is omitted.
 fn metadata(agent: &AgentDetail) -> String {
     let lines = agent.metadata.iter().filter(|(key, _)| *key != "fleet_mcp_agent_spec");
     let lines: Vec<String> =

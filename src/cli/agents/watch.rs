@@ -1,4 +1,4 @@
-//! `agents list --watch`: the list drawn anew at every change, until Ctrl-C.
+//! `agents list --watch`: redraws the list at every change, until Ctrl-C.
 
 use super::list::{ListArgs, draw, fetch};
 use crate::cli::client::Client;
@@ -11,18 +11,18 @@ use crate::cli::screen::{Format, Screen};
 use crate::domain::name::name_key;
 use crate::view::agent::ChangedAgent;
 
-/// Ctrl-C is how a watch is meant to end, so it ends well.
+/// Ctrl-C is the normal way to end a watch, so it exits with success.
 pub(super) async fn run(globals: &Globals, args: ListArgs, screen: &Screen) -> Result<Exit, CliError> {
     tokio::select! {
         biased;
-        // Looked at first, so that an interrupt right after the first line is heard already.
+        // Polled first, so that an interrupt right after the first line is not missed.
         _interrupted = tokio::signal::ctrl_c() => Ok(()),
         ended = watch(globals, &args, screen) => ended,
     }?;
     Ok(Exit::Ok)
 }
 
-/// The stream is opened before the first look, so that no change falls between the two.
+/// The stream is opened before the list is read, so that no change is missed between the two.
 async fn watch(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<(), CliError> {
     let mut events = Events::open(globals, screen).await?;
     if screen.format == Format::People {
@@ -38,7 +38,7 @@ async fn watch(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<()
     }
 }
 
-/// A server that goes away between news and look comes back as news of the stream.
+/// If the server disappears before the list is read, the stream reports it.
 async fn redraw(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<(), CliError> {
     let fetched = match Client::connect(globals) {
         Ok(client) => fetch(&client, args).await,
@@ -64,7 +64,7 @@ fn print_changes(changes: &[String], args: &ListArgs, screen: &Screen) -> Result
     Ok(())
 }
 
-/// An agent that leaves the wanted status is a change of the wanted list too.
+/// An agent that leaves the requested status changes the requested list as well.
 fn is_wanted(changed: &ChangedAgent, args: &ListArgs) -> bool {
     let is = |wanted: &Option<String>, value: &str| {
         wanted.as_ref().is_none_or(|wanted| name_key(wanted) == name_key(value))

@@ -1,4 +1,4 @@
-//! Claude Code: its user scope, which is a part of the file where it keeps its state.
+//! Claude Code: its user scope, a part of the file in which it keeps its state.
 
 use super::entry::Entry;
 use super::in_json::Comments;

@@ -1,4 +1,4 @@
-//! Claude Desktop: its developer settings, which know programs to start and nothing else.
+//! Claude Desktop: its developer settings, which support only programs to start.
 
 use super::entry::{Entry, Server};
 use super::in_json::Comments;

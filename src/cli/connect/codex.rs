@@ -1,9 +1,9 @@
-//! Codex: a table of its settings, with the rights and the time our tools need.
+//! Codex: a table of its settings, with the approval mode and the timeout that our tools need.
 
 use super::entry::{Entry, Field, Server, command_fields, header_field, text};
 use super::{McpClient, Syntax};
 
-/// Waits and runs take longer than the five minutes it grants by itself.
+/// Waits and runs take longer than its default of five minutes.
 const TOOL_TIMEOUT_SECONDS: i64 = 600;
 
 pub(super) const CLIENT: McpClient = McpClient {
@@ -22,7 +22,7 @@ pub(super) const CLIENT: McpClient = McpClient {
                 (vec![("url", text(url.as_str())), header_field("http_headers", token)], &["command", "args"])
             }
         };
-        // Without a word on approval it refuses every tool that changes something when nobody is there to ask.
+        // Without this setting it refuses every changing tool in non-interactive runs.
         fields.push(("default_tools_approval_mode", text("approve")));
         fields.push(("tool_timeout_sec", Field::Number(TOOL_TIMEOUT_SECONDS)));
         Some(Entry { fields, obsolete })

@@ -1,4 +1,4 @@
-//! Our entry in a client's file: how we are reached, as fields that any syntax can write.
+//! Our entry in a client's file: how to reach the fleet, as fields that any syntax can write.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,11 @@ pub(super) enum Server {
     Http { url: Url, token: SecretString },
 }
 
-/// May others read the file?
+/// Whether others may read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
     Open,
-    /// It holds a token: its owner alone.
+    /// It holds a token: only for its owner.
     Private,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Secrecy {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub(super) fields: Vec<(&'static str, Field)>,
-    /// Fields of the other way to reach us, which would contradict these.
+    /// Fields of the other transport, which would contradict these.
     pub(super) obsolete: &'static [&'static str],
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Field {
 }
 
 impl Entry {
-    /// For a client that tells the two ways apart by their fields.
+    /// For a client that infers the transport from the fields.
     pub(super) fn plain(server: &Server) -> Self {
         match server {
             Server::Stdio { program, arguments } => {
@@ -50,7 +50,7 @@ impl Entry {
         }
     }
 
-    /// For a client that wants the way named as well.
+    /// For a client that requires a field for the transport.
     pub(super) fn typed(server: &Server) -> Self {
         let mut entry = Self::plain(server);
         let word = match server {
@@ -75,12 +75,12 @@ pub(super) fn text(text: &str) -> Field {
     Field::Text(text.to_owned())
 }
 
-/// The fields that start the bridge, as all clients write them.
+/// The fields that start the bridge, which are the same for all clients.
 pub(super) fn command_fields(program: &std::path::Path, arguments: &[String]) -> [(&'static str, Field); 2] {
     [("command", Field::Text(program.display().to_string())), ("args", Field::List(arguments.to_vec()))]
 }
 
-/// The header that carries the token, under the key this client has for headers.
+/// The header that carries the token, under this client's key for headers.
 pub(super) fn header_field(key: &'static str, token: &SecretString) -> (&'static str, Field) {
     (key, Field::Map(vec![("Authorization", format!("Bearer {}", token.expose_secret()))]))
 }

@@ -1,4 +1,4 @@
-//! A client's file on disk: read, changed and put back whole, with a copy of how it was before us.
+//! A client's file on disk: read, changed and replaced atomically, with a backup of the original.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use super::entry::Secrecy;
 use crate::cli::error::CliError;
 use crate::files::{Draft, Durability};
 
-/// The copy beside the file, made once: later changes of ours are not what one wants back.
+/// The backup beside the file, made once: it must not contain changes of ours.
 const BACKUP: &str = "before-fleet";
-/// The client may write its file while we do; then we read it anew.
+/// The client may write its file at the same time; then we read it again.
 const TRIES: usize = 5;
 const PRIVATE_MODE: u32 = 0o600;
 const OWNER: u32 = 0o700;
@@ -29,7 +29,7 @@ pub(super) enum Saved {
 }
 
 impl ClientFile {
-    /// A link is followed: what it points to is changed, and it stays a link.
+    /// A link is followed: its target is changed, and it stays a link.
     pub(super) fn new(path: &Path) -> Self {
         let target = || Some(path.parent()?.join(std::fs::read_link(path).ok()?));
         let real = std::fs::canonicalize(path).ok().or_else(target);
@@ -40,7 +40,7 @@ impl ClientFile {
         &self.path
     }
 
-    /// Its text; empty if it is not there.
+    /// Its text; empty if it does not exist.
     pub(super) fn read(&self) -> Result<String, CliError> {
         match std::fs::read_to_string(&self.path) {
             Ok(text) => Ok(text),
@@ -49,7 +49,7 @@ impl ClientFile {
         }
     }
 
-    /// Changes the text; a text that cannot be understood is refused and stays.
+    /// Changes the text; a text that cannot be parsed is refused and stays.
     pub(super) fn change(
         &self,
         secrecy: Secrecy,

@@ -1,4 +1,4 @@
-//! What happens to a client's file on disk: whole or not at all, with mode, link and a copy kept.
+//! Changes of a client's file on disk: atomic, with mode, link and backup kept.
 
 use super::*;
 

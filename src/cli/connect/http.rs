@@ -1,4 +1,4 @@
-//! The way by HTTP: a manager's token for one client, made once and kept as long as the server takes it.
+//! The HTTP transport: one manager token per client, reused while the server accepts it.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ use crate::cli::globals::Globals;
 use crate::view::request::{CreateTokenInput, NoInput};
 use crate::view::token::TokenCreated;
 
-/// How a token of ours begins, and how many hexadecimal digits follow.
+/// The prefix of our tokens, and the number of hexadecimal digits after it.
 const TOKEN_PREFIX: &str = "fleet_";
 const TOKEN_DIGITS: usize = 64;
 
-/// The running server, with the token the file already holds if it is good, else with a fresh one.
+/// The running server, with the token from the file if it is valid, else with a new one.
 pub(super) async fn server(globals: &Globals, client: &McpClient, path: &Path) -> Result<Server, CliError> {
     let operator = Client::connect(globals)?;
     let url = operator.mcp_url();
-    // Refused before a token is made that nothing could hold.
+    // Refused before a token is created that no file could hold.
     entry_of(client, &unfinished(url.clone()))?;
     let file = ClientFile::new(path);
     let entry = client.syntax.found(&file.read()?).map_err(|refusal| file.refused(refusal))?;
@@ -33,7 +33,7 @@ pub(super) async fn server(globals: &Globals, client: &McpClient, path: &Path) -
     Ok(Server::Http { url, token })
 }
 
-/// For reading along: where the token would stand.
+/// For `--print`: shows where the token would be.
 pub(super) fn server_without_token(globals: &Globals) -> Result<Server, CliError> {
     Ok(unfinished(Client::connect(globals)?.mcp_url()))
 }
@@ -42,7 +42,7 @@ fn unfinished(url: Url) -> Server {
     Server::Http { url, token: SecretString::from("TOKEN".to_owned()) }
 }
 
-/// How the audit trail names the client.
+/// The client's name in the audit trail.
 pub(super) fn token_name(client: &McpClient) -> String {
     format!("connect-{}", client.word)
 }
@@ -68,7 +68,7 @@ async fn mint(operator: &Client, client: &McpClient) -> Result<SecretString, Cli
     Ok(SecretString::from(made.token))
 }
 
-/// Our tokens are known by their form, whatever is written around them.
+/// Finds a token by its format, whatever surrounds it.
 pub(super) fn token_in(entry: &str) -> Option<SecretString> {
     let mut ends = entry.match_indices(TOKEN_PREFIX).map(|(at, prefix)| &entry[at + prefix.len()..]);
     ends.find_map(|rest| {

@@ -1,4 +1,4 @@
-//! Puts our entry into a JSON file and takes it out, leaving comments and layout as the user has them.
+//! Adds our entry to a JSON file and removes it, keeping the user's comments and layout.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::entry::{Entry, Field};
 use super::{NAME, Refusal};
 
-/// What a client makes of comments and of commas before a closing bracket.
+/// Whether a client accepts comments and trailing commas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comments {
     Refused,
@@ -19,7 +19,7 @@ pub(super) fn with(text: &str, comments: Comments, section: &str, entry: &Entry)
     let root = read(if text.trim().is_empty() { "{}\n" } else { text }, comments)?;
     let servers = object_or_new(&whole(&root)?, section)?;
     let ours = object_or_new(&servers, NAME)?;
-    // Field by field, so that what the user has added to our entry stays.
+    // Field by field, so that fields added by the user stay.
     for key in entry.obsolete {
         if let Some(field) = member(&ours, key) {
             field.remove();
@@ -42,7 +42,7 @@ pub(super) fn without(text: &str, comments: Comments, section: &str) -> Result<S
     }
 }
 
-/// Our entry as it is written there.
+/// Our entry as it is in the file.
 pub(super) fn found(text: &str, comments: Comments, section: &str) -> Result<Option<String>, Refusal> {
     let ours = entry_in(&read(text, comments)?, section)?;
     Ok(ours.and_then(|ours| ours.value()).map(|value| value.to_string()))
@@ -78,7 +78,7 @@ fn read(text: &str, comments: Comments) -> Result<CstRootNode, Refusal> {
         .map_err(|error| Refusal { line: error.line_display(), problem: error.kind().to_string() })
 }
 
-/// The editor's parser lets some comments pass whatever its options say.
+/// The parser accepts some comments regardless of its options.
 fn check_plain(text: &str) -> Result<(), Refusal> {
     let Err(error) = serde_json::from_str::<IgnoredAny>(text) else { return Ok(()) };
     let whole = error.to_string();
@@ -106,12 +106,12 @@ fn object_or_new(parent: &CstObject, key: &str) -> Result<CstObject, Refusal> {
     object(member.value().as_ref(), key)
 }
 
-/// Of a key given twice the last one counts, as it does for those who read the file.
+/// Of a repeated key the last one counts, as it does for the clients.
 fn member(object: &CstObject, key: &str) -> Option<CstObjectProp> {
     object.properties().into_iter().rev().find(|member| member.decoded_name().as_deref() == Some(key))
 }
 
-/// An equal value stays as it is written.
+/// An equal value keeps its formatting.
 fn set(object: &CstObject, key: &str, field: &Field) {
     match member(object, key) {
         Some(known) if known.to_serde_value() == Some(meaning(field)) => {}
@@ -141,7 +141,7 @@ fn written(field: &Field) -> CstInputValue {
     }
 }
 
-/// Nodes know no places, so the lines before one are counted.
+/// Nodes have no positions, so the lines before one are counted.
 fn line_of(node: &CstNode) -> usize {
     let lines_before = |node: &CstNode| -> usize {
         node.previous_siblings().map(|sibling| sibling.to_string().matches('\n').count()).sum()

@@ -1,4 +1,4 @@
-//! What stands in a JSON file before and after, byte by byte; and for any file at all, what it then means.
+//! JSON files before and after, byte by byte; and the meaning of arbitrary files.
 
 use proptest::prelude::*;
 
@@ -138,7 +138,7 @@ fn any_object() -> impl Strategy<Value = Value> {
         .prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// What the file means with our entry in it.
+/// The expected content of the file with our entry.
 fn meant(file: &Value) -> Value {
     let mut file = file.clone();
     let ours = &mut file[SECTION]["fleet"];

@@ -1,4 +1,4 @@
-//! Puts our entry into a TOML file and takes it out, keeping comments and order.
+//! Adds our entry to a TOML file and removes it, keeping comments and order.
 
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value, value};
 
@@ -30,13 +30,13 @@ pub(super) fn without(text: &str, section: &str) -> Result<String, Refusal> {
     }
 }
 
-/// Lines end as they did before: the parser knows one ending only.
+/// Keeps the file's line endings: the parser writes only one kind.
 fn in_lines_of(text: &str, document: &DocumentMut) -> String {
     let written = document.to_string();
     if text.contains("\r\n") { written.replace("\r\n", "\n").replace('\n', "\r\n") } else { written }
 }
 
-/// Our entry as it is written there.
+/// Our entry as it is in the file.
 pub(super) fn found(text: &str, section: &str) -> Result<Option<String>, Refusal> {
     let document = read(text)?;
     let ours = document.get(section).and_then(|servers| servers.get(NAME));
@@ -51,7 +51,7 @@ fn read(text: &str) -> Result<DocumentMut, Refusal> {
     })
 }
 
-/// Shows no header of its own: only the tables in it do.
+/// A table without a header of its own: only its subtables have one.
 fn implicit() -> Table {
     let mut table = Table::new();
     table.set_implicit(true);
@@ -62,7 +62,7 @@ fn fresh(is_inline: bool) -> Item {
     if is_inline { value(InlineTable::new()) } else { Item::Table(Table::new()) }
 }
 
-/// An equal value stays as it is written.
+/// An equal value keeps its formatting.
 fn put(table: &mut dyn TableLike, key: &str, fresh: Value) {
     let plain = |value: &Value| value.clone().decorated("", "").to_string();
     let is_equal = table.get(key).and_then(Item::as_value).is_some_and(|old| plain(old) == plain(&fresh));

@@ -1,4 +1,4 @@
-//! What stands in a TOML file before and after.
+//! TOML files before and after.
 
 use super::*;
 use crate::cli::connect::entry::text;

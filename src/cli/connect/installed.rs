@@ -1,11 +1,11 @@
-//! Which MCP clients this machine has: by their program, or by what they have left in the home directory.
+//! Finds installed MCP clients: by their program, or by their files in the home directory.
 
 use std::path::PathBuf;
 
 use super::CLIENTS;
 use super::places::Places;
 
-/// A client that is here, and the command line that connects it.
+/// An installed client, and the command line that connects it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Installed {
     pub(crate) title: &'static str,

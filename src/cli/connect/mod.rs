@@ -1,4 +1,4 @@
-//! `connect`: enters this fleet into the configuration of an MCP client, and keeps all else that is in it.
+//! `connect`: adds this fleet to the configuration of an MCP client, and keeps everything else in it.
 
 mod claude;
 mod claude_desktop;
@@ -28,7 +28,7 @@ use file::{ClientFile, Saved};
 pub(super) use installed::{Installed, installed};
 use places::Places;
 
-/// The name under which clients know us.
+/// Our name in the configuration of clients.
 const NAME: &str = CLIENT_SERVER;
 
 #[derive(Debug, Args)]
@@ -55,32 +55,32 @@ enum ClientWord {
     Vscode,
 }
 
-/// What there is to know of one MCP client.
+/// The description of one MCP client.
 #[derive(Debug)]
 struct McpClient {
     word: &'static str,
     title: &'static str,
-    /// What it is called on the PATH, if it is ever there.
+    /// The name of its program on the PATH, if it has one.
     program: &'static str,
-    /// Where it keeps its own things: there if it was ever used.
+    /// Its own directory, which exists if it was ever used.
     directory: fn(&Places) -> PathBuf,
-    /// The user's own file, never one of a project.
+    /// The user's own configuration file, never a project's.
     file: fn(&Places) -> PathBuf,
     syntax: Syntax,
-    /// None for a way this client cannot go.
+    /// None for a transport that this client does not support.
     entry: fn(&Server) -> Option<Entry>,
-    /// When it reads the file.
+    /// When the client reads the file.
     takes_effect: &'static str,
 }
 
-/// How the file is written, and the key of it that holds the servers.
+/// The syntax of the file, and its key for servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Syntax {
     Json { section: &'static str, comments: in_json::Comments },
     Toml { section: &'static str },
 }
 
-/// Why a file's text is not changed: the place, and what stands there.
+/// Why a file's text is not changed: the position, and the text there.
 #[derive(Debug, PartialEq, Eq)]
 struct Refusal {
     line: usize,
@@ -141,7 +141,7 @@ fn print(client: &McpClient, path: &Path, server: &Server, screen: &Screen) -> R
     Ok(Exit::Ok)
 }
 
-/// What was done to which file.
+/// The change of a file, to be reported.
 struct Told<'a> {
     client: &'a McpClient,
     file: &'a ClientFile,
@@ -165,7 +165,7 @@ fn entry_of(client: &McpClient, server: &Server) -> Result<Entry, CliError> {
     })
 }
 
-/// The bridge as this very program starts it; the data directory is named only where it is not the usual one.
+/// The bridge, started with this very program; the data directory is included only if it is not the default one.
 fn stdio_server(globals: &Globals) -> Result<Server, CliError> {
     if globals.url.is_some() {
         let message = "a server at an address of its own is reached by HTTP";
@@ -176,7 +176,7 @@ fn stdio_server(globals: &Globals) -> Result<Server, CliError> {
     Ok(Server::Stdio { program: super::own_program()?, arguments })
 }
 
-/// A token is made only for a file that is written.
+/// A token is created only for a file that is written.
 fn server_to_show(globals: &Globals, http: bool) -> Result<Server, CliError> {
     if http { http::server_without_token(globals) } else { stdio_server(globals) }
 }
@@ -192,7 +192,7 @@ fn client_of(word: ClientWord) -> &'static McpClient {
 }
 
 impl Syntax {
-    /// The file's text with our entry in it.
+    /// The file's text with our entry.
     fn with(self, text: &str, entry: &Entry) -> Result<String, Refusal> {
         match self {
             Self::Json { section, comments } => in_json::with(text, comments, section, entry),
@@ -200,7 +200,7 @@ impl Syntax {
         }
     }
 
-    /// The file's text without it.
+    /// The file's text without our entry.
     fn without(self, text: &str) -> Result<String, Refusal> {
         match self {
             Self::Json { section, comments } => in_json::without(text, comments, section),
@@ -208,7 +208,7 @@ impl Syntax {
         }
     }
 
-    /// Our entry as the file's text now has it.
+    /// Our current entry in the file's text.
     fn found(self, text: &str) -> Result<Option<String>, Refusal> {
         match self {
             Self::Json { section, comments } => in_json::found(text, comments, section),
@@ -216,9 +216,9 @@ impl Syntax {
         }
     }
 
-    /// A file with our entry and nothing else.
+    /// A file with only our entry.
     fn alone(self, entry: &Entry) -> String {
-        // A text without anything in it cannot be malformed.
+        // An empty text cannot be malformed.
         self.with("", entry).unwrap_or_default()
     }
 }

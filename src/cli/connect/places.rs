@@ -1,11 +1,11 @@
-//! Where programs keep their settings on this system, as the environment says it.
+//! The directories in which programs keep their settings on this system, from the environment.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::cli::error::CliError;
 
-/// Variables that move the settings of a client we know.
+/// Variables that move the settings of a supported client.
 const VARIABLES: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "VSCODE_PORTABLE"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,13 +20,13 @@ impl Places {
         Self::read(std::env::consts::OS, |name| std::env::var_os(name)).ok_or(CliError::NoHome)
     }
 
-    /// None where there is no home. A variable that is set and empty counts as not set.
+    /// None without a home directory. An empty variable counts as unset.
     pub(super) fn read(system: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = path("HOME")?;
         let applications = match system {
             "macos" => home.join("Library").join("Application Support"),
-            // The specification of these directories has relative paths ignored.
+            // The XDG specification requires relative paths to be ignored.
             _ => path("XDG_CONFIG_HOME")
                 .filter(|directory| directory.is_absolute())
                 .unwrap_or_else(|| home.join(".config")),
@@ -39,7 +39,7 @@ impl Places {
         &self.home
     }
 
-    /// Where desktop programs keep theirs.
+    /// The directory of desktop applications' settings.
     pub(super) fn applications(&self) -> &Path {
         &self.applications
     }

@@ -18,7 +18,7 @@ pub(super) const CLIENT: McpClient = McpClient {
     takes_effect: "VS Code has the tools in agent mode once you trust the server",
 };
 
-/// A portable installation keeps everything beside itself.
+/// A portable installation keeps its settings beside the program.
 fn user_data(places: &Places) -> PathBuf {
     let portable = places.variable("VSCODE_PORTABLE").map(|portable| portable.join("user-data"));
     portable.unwrap_or_else(|| places.applications().join("Code"))

@@ -10,15 +10,15 @@ use crate::cli::globals::Globals;
 use crate::cli::server_file::ServerFile;
 use crate::view::doctor::CheckRow;
 
-/// The check of whether a server runs here.
+/// The name of the check whether a server runs here.
 pub(super) const SERVER: &str = "server";
 const OUR_VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Permissions of anybody but the owner.
+/// Permissions of group and others.
 const OTHERS: u32 = 0o077;
 
 const LEAST_SPACE: u64 = 1 << 20;
 
-/// What one look gave: all well, or what is wrong and the one thing to do about it.
+/// The result of one check: all well, or the problem and its remedy.
 type Look = Result<String, Trouble>;
 
 struct Trouble {
@@ -26,7 +26,7 @@ struct Trouble {
     remedy: String,
 }
 
-/// A server elsewhere has a data directory elsewhere: then only git is looked at here.
+/// A remote server has its own data directory: then only git is checked here.
 pub(super) async fn checks(globals: &Globals) -> Vec<CheckRow> {
     let mut checks = Vec::new();
     if globals.url.is_none() {
@@ -84,7 +84,7 @@ fn data_directory(directory: &Path) -> Look {
     }
 }
 
-/// Less than what one transaction may need.
+/// Less than one transaction may need.
 fn is_full(directory: &Path) -> bool {
     rustix::fs::statvfs(directory).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LEAST_SPACE)
 }

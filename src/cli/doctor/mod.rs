@@ -1,4 +1,4 @@
-//! `doctor`: checks this machine first, then asks the server for its own findings.
+//! `doctor`: checks this machine first, then adds the server's own findings.
 
 mod local;
 
@@ -18,11 +18,11 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
     let mut checks = local::checks(globals).await;
     match ask(globals).await {
         Ok(report) => {
-            // What the server says of itself counts: its PATH may be another.
+            // The server's finding counts: it may have another PATH.
             checks.retain(|ours| report.checks.iter().all(|theirs| theirs.name != ours.name));
             checks.extend(report.checks);
         }
-        // That no server runs is among the findings already.
+        // The missing server is already among the findings.
         Err(CliError::NoServer) if checks.iter().any(|check| check.name == local::SERVER && !check.ok) => {}
         Err(error) => checks.push(no_answer(&error)),
     }
@@ -34,7 +34,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
     Ok(if report.ok { Exit::Ok } else { Exit::Failed })
 }
 
-/// A server that does not answer is a finding like any other.
+/// A server that does not answer is a finding as well.
 fn no_answer(error: &CliError) -> CheckRow {
     CheckRow {
         name: "answer".to_owned(),
@@ -48,7 +48,7 @@ async fn ask(globals: &Globals) -> Result<DoctorReport, CliError> {
     Client::connect(globals)?.get(&["doctor"], &NoInput {}).await?.read()
 }
 
-/// Remedies stand below the table: they are what one copies, so they are never cut.
+/// Remedies are printed below the table: users copy them, so they are never cut.
 fn show(report: &DoctorReport, screen: &Screen) -> Result<(), CliError> {
     let mut table = Table::new(COLUMNS);
     for check in &report.checks {

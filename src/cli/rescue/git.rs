@@ -1,4 +1,4 @@
-//! A repository that work is brought back into; no hook of it runs and nothing is checked out.
+//! The target repository of a restore; runs no hooks and checks nothing out.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::cli::git::{self, Purpose};
 use crate::git::quiet::UPLOAD_PACK;
 use crate::git::refs::{self, Ref};
 
-/// A bundle comes from an agent: its objects are checked before they are kept.
+/// A bundle comes from an agent: its objects are checked before they are stored.
 const CHECKED: [&str; 2] = ["-c", "fetch.fsckObjects=true"];
 const FETCH: [&str; 7] = [
     "fetch",
@@ -20,11 +20,11 @@ const FETCH: [&str; 7] = [
     "--end-of-options",
 ];
 const OTHER_PLACE: &str = "Give --into another clone of the project's repository, or a new directory.";
-/// Prints those that are there of the commits that follow.
+/// Prints those of the given commits that exist.
 const KNOWN_COMMITS: [&str; 4] = ["rev-list", "--no-walk=unsorted", "--ignore-missing", "--end-of-options"];
 const MOST_ASKED: usize = 500;
 
-/// A directory that work is to be brought back into, as it was found; nothing is made yet.
+/// The target directory of a restore as it was found; nothing is created yet.
 #[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
@@ -38,14 +38,14 @@ enum Found {
     Repository,
 }
 
-/// A repository, and what was made for this; that is removed again unless it is kept.
+/// A repository, and what was created for it, which is removed again unless it is kept.
 #[derive(Debug)]
 pub(super) struct Repository {
     path: PathBuf,
     made: Made,
 }
 
-/// A name in a bundle, and the branch that it becomes.
+/// A name in a bundle, and the branch it becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) name: String,
@@ -56,12 +56,12 @@ pub(super) struct Head {
 enum Made {
     Nothing,
     Repository,
-    /// The directory, and those above it, the highest last.
+    /// The directory and its created parents, the topmost last.
     Directories(Vec<PathBuf>),
 }
 
 impl Place {
-    /// The repository there, or where one can be made.
+    /// The repository there, or a place where one can be created.
     pub(super) async fn look(directory: &Path) -> Result<Self, CliError> {
         let path = std::path::absolute(directory)
             .map_err(|source| CliError::File { path: directory.to_owned(), source })?;
@@ -82,7 +82,7 @@ impl Place {
         &self.path
     }
 
-    /// Those of these commits that are not there.
+    /// Those of these commits that the repository lacks.
     pub(super) async fn missing(&self, commits: &[String]) -> Result<Vec<String>, CliError> {
         let mut known = HashSet::new();
         for some in commits.chunks(MOST_ASKED).filter(|_| self.found == Found::Repository) {
@@ -94,7 +94,7 @@ impl Place {
         Ok(commits.iter().filter(|commit| !known.contains(*commit)).cloned().collect())
     }
 
-    /// The repository there, or a new one.
+    /// The existing repository, or a new one.
     pub(super) async fn open(self) -> Result<Repository, CliError> {
         let Self { path, found } = self;
         let above = path.ancestors().take_while(|directory| !directory.exists());
@@ -115,7 +115,7 @@ impl Repository {
         &self.path
     }
 
-    /// The work is in it.
+    /// The work is in it, so it is not removed on drop.
     pub(super) fn keep(mut self) {
         self.made = Made::Nothing;
     }
@@ -126,7 +126,7 @@ impl Repository {
         self.run(&["bundle", "verify", "--quiet", &bundle], "use the bundle here").await.map(drop)
     }
 
-    /// Makes all of these branches at once.
+    /// Creates all of these branches atomically.
     pub(super) async fn fetch(&self, bundle: &Path, heads: &[Head]) -> Result<(), CliError> {
         let bundle = bundle.display().to_string();
         let specs: Vec<String> =
@@ -144,14 +144,14 @@ impl Repository {
         Ok(refs::read(&listed).filter_map(pair).collect())
     }
 
-    /// Those of the branches below these names whose commits are part of this one.
+    /// The branches below these names whose commits are contained in this one.
     pub(super) async fn part_of(&self, commit: &str, below: &[String]) -> Result<HashSet<String>, CliError> {
         let merged = format!("--merged={commit}");
         let listed = self.list(&[&merged], below).await?;
         Ok(refs::read(&listed).filter_map(|found| Some(found.branch()?.to_owned())).collect())
     }
 
-    /// Removes branches that were made for this.
+    /// Removes branches that were created for this restore.
     pub(super) async fn drop_branches(&self, branches: &[&str]) -> Result<(), CliError> {
         if branches.is_empty() {
             return Ok(());
@@ -173,7 +173,7 @@ impl Repository {
 
 impl Drop for Repository {
     fn drop(&mut self) {
-        // What is left is an empty repository or directory: no harm in it.
+        // On a failure an empty repository or directory is left, which is harmless.
         match &self.made {
             Made::Nothing => {}
             Made::Repository => {
@@ -181,7 +181,7 @@ impl Drop for Repository {
             }
             Made::Directories(made) => {
                 let _removed = std::fs::remove_dir_all(&self.path);
-                // One in which something else has been put meanwhile stays.
+                // A directory that has got other content meanwhile stays.
                 let above = made.iter().skip(1);
                 let _all = above.map(std::fs::remove_dir).take_while(Result::is_ok).count();
             }

@@ -1,4 +1,4 @@
-//! `rescue`: the unpushed work of deleted agents, as a list and back in a repository.
+//! `rescue`: lists the unpushed work of deleted agents and restores it to a repository.
 
 mod git;
 mod restore;

@@ -1,4 +1,4 @@
-//! `rescue restore`: fetches a bundle from the server and turns it into branches of a repository.
+//! `rescue restore`: fetches a bundle from the server and makes branches of it.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -21,16 +21,16 @@ use crate::domain::name::AgentName;
 use crate::view::request::NoInput;
 use crate::view::rescue::RescueRow;
 
-/// The name in a bundle of where the agent stood.
+/// The name in a bundle of the agent's last commit.
 const WORK: &str = "refs/rescue/work";
-/// The names in a bundle of the agent's other branches and of what it had put aside, and where each kind goes.
+/// The names in a bundle of the agent's other branches and stashes, and the targets of each kind.
 const OTHERS: [(&str, &str); 2] =
     [("refs/rescue/branches/", "rescue-branches"), ("refs/rescue/stashes/", "rescue-stashes")];
-/// More would flood the repository.
+/// More branches would flood the repository.
 const MOST_OTHERS: usize = 100;
 const SHORT_ID: usize = 8;
 
-/// A bundle on this machine for as long as it is needed.
+/// A bundle in a temporary file, removed on drop.
 struct Download(PathBuf);
 
 impl Download {
@@ -43,7 +43,7 @@ impl Download {
 
 impl Drop for Download {
     fn drop(&mut self) {
-        // In the directory for temporary files it is in nobody's way.
+        // Leftovers in the temporary directory are harmless.
         let _removed = std::fs::remove_file(&self.0);
     }
 }
@@ -55,9 +55,9 @@ struct Restored {
     repository: PathBuf,
     branch: String,
     commit: String,
-    /// Other branches and stashes of the agent with work of their own.
+    /// Other branches and stashes of the agent with commits of their own.
     branches: Vec<String>,
-    /// How many more of them the bundle holds.
+    /// How many further ones the bundle holds.
     left_out: usize,
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn run(client: &Client, args: &RestoreArgs, screen: &Screen) ->
     let rescue: RescueRow = client.get(&["rescues", &args.id], &NoInput {}).await?.read()?;
     let restored = tokio::select! {
         biased;
-        // The download and a repository that was made for this are removed then too.
+        // The download and a newly created repository are removed in that case too.
         _interrupted = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
         restored = bring_back(client, args, &rescue) => restored,
     }?;
@@ -120,7 +120,7 @@ async fn restore(
     repository.fetch(bundle, &plan.heads).await?;
     let mut branches: Vec<String> = plan.heads.iter().map(|head| head.branch.clone()).collect();
     if let Some((commit, _)) = heads.iter().find(|(_, name)| name == WORK) {
-        // What cannot be compared keeps its branch.
+        // A branch that cannot be compared is kept.
         let contained = repository.part_of(commit, &others).await.unwrap_or_default();
         let (contained, own) = branches.into_iter().partition::<Vec<_>, _>(|name| contained.contains(name));
         let made = contained.iter().map(String::as_str).filter(|name| !plan.known.contains_key(*name));
@@ -139,9 +139,9 @@ async fn restore(
     })
 }
 
-/// Which branches are made of what a bundle holds.
+/// The branches to create from a bundle.
 struct Plan<'a> {
-    /// Branches that are there already, each with its commit.
+    /// Existing branches, each with its commit.
     known: HashMap<String, String>,
     id: &'a str,
     heads: Vec<Head>,
@@ -174,7 +174,7 @@ impl<'a> Plan<'a> {
         self.heads.iter().filter(|head| head.name != WORK).count()
     }
 
-    /// Git cannot have a branch below another one, so one that would be is left out.
+    /// Git cannot have a branch below another branch, so such names are left out.
     fn add(&mut self, commit: &str, name: &str, wanted: String) {
         let branch = self.free_name(wanted, commit);
         let mut taken = self.known.keys().chain(self.heads.iter().map(|head| &head.branch));
@@ -186,7 +186,7 @@ impl<'a> Plan<'a> {
         self.heads.push(Head { name: name.to_owned(), branch });
     }
 
-    /// A branch of that name that holds something else stays: the new one is told apart by the rescue's id.
+    /// An existing branch with other content stays: the new one is distinguished by the rescue's id.
     fn free_name(&self, wanted: String, commit: &str) -> String {
         let is_other = self.known.get(&wanted).is_some_and(|known| known != commit);
         if is_other || self.known.keys().any(|known| is_below(known, &wanted)) {
@@ -205,7 +205,7 @@ fn other_place(name: &str) -> Option<(&'static str, &str)> {
     OTHERS.iter().find_map(|(prefix, place)| Some((*place, name.strip_prefix(prefix)?)))
 }
 
-/// Names in a bundle were chosen by an agent: only those that cannot mean anything else to git are taken.
+/// Names in a bundle were chosen by an agent: only those without a special meaning for git are accepted.
 fn is_plain(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

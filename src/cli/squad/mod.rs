@@ -1,4 +1,4 @@
-//! `squad`: members of different roles that each work once, and what came of them.
+//! `squad`: runs members of different roles once each, and shows their results.
 
 mod run;
 mod show;

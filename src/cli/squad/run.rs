@@ -1,4 +1,4 @@
-//! `squad run`: starts a squad and follows it to its end; whoever leaves finds it again by its id.
+//! `squad run`: starts a squad and follows it to its end; an interrupted caller finds it again by its id.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(super) async fn run(client: &Client, args: RunArgs, screen: &Screen) -> Resu
     until_done(client, &squad, screen).await
 }
 
-/// Asks for the next end of a member until there is none left.
+/// Waits for one member's end at a time until all have ended.
 async fn until_done(client: &Client, squad: &str, screen: &Screen) -> Result<Exit, CliError> {
     let mut n_told = 0;
     loop {
@@ -82,8 +82,8 @@ async fn until_done(client: &Client, squad: &str, screen: &Screen) -> Result<Exi
     }
 }
 
-/// It always returns at once, so that the id is known before the end; without a key of the caller's a lost answer is
-/// asked for again under one of ours.
+/// Returns at once, so that the id is known before the end; without the caller's key a lost response is requested
+/// again with a generated one.
 fn input(args: &RunArgs) -> Result<Value, CliError> {
     let mut input = match &args.file {
         Some(file) => read_input(file)?,
@@ -111,7 +111,7 @@ fn member(text: &str, args: &RunArgs) -> Result<Value, CliError> {
     Ok(member)
 }
 
-/// The whole input of the tool, or a list of members.
+/// The tool's complete input, or a list of members.
 fn read_input(file: &Path) -> Result<Map<String, Value>, CliError> {
     let text = text_file::read(file)?;
     match serde_json::from_str(&text) {

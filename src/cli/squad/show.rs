@@ -1,4 +1,4 @@
-//! How squads look to people: a table of members, then what each of them wrote, whole.
+//! Renders squads: a table of members, then the full output of each.
 
 use chrono::Utc;
 
@@ -45,7 +45,7 @@ pub(super) async fn roles(client: &Client, screen: &Screen) -> Result<Exit, CliE
     Ok(Exit::Ok)
 }
 
-/// The members and everything they wrote.
+/// The members and all their outputs.
 pub(super) async fn members(
     client: &Client,
     squad: &str,
@@ -86,7 +86,7 @@ pub(super) fn table(members: &[SquadMember]) -> Table {
     table
 }
 
-/// What the answer has, and the rest page by page.
+/// The output in the response, and the rest page by page.
 async fn whole(
     client: &Client,
     squad: &str,

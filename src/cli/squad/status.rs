@@ -1,4 +1,4 @@
-//! `squad status`: one squad, one output, or all that goes on.
+//! `squad status`: one squad, one output, or everything that runs.
 
 use clap::{Args, ValueEnum};
 

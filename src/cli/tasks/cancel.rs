@@ -1,4 +1,4 @@
-//! `tasks cancel`: ends what an agent is working on.
+//! `tasks cancel`: ends an agent's current task.
 
 use clap::Args;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Waits for agents to end their tasks, or for one task, call by call, as long as patience lasts.
+//! Waits for agents to end their tasks, or for one task, in repeated calls until a time limit.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::view::agent::{AgentsWaited, ChangedAgent};
 use crate::view::history::{HistoryRow, TaskHistory};
 use crate::view::request::WaitInput;
 
-/// One call waits at most so long; the server allows a little more.
+/// The longest wait per call; the server allows a little more.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
-/// The end of one task is no news while others wait behind it, so it is looked up this often.
+/// The end of one task causes no event while others are queued behind it, so it is polled this often.
 const LOOK_UP: Duration = Duration::from_secs(2);
-/// An agent that rests answers at once, also when its task has yet to begin.
+/// For an idle agent the server responds at once, even if its task has yet to begin.
 const PAUSE: Duration = Duration::from_millis(200);
 const PAGE_SIZE: u32 = 100;
-/// Every change there ever was comes after it, so that the first answer is how things stand.
+/// Precedes every change, so that the first response is the current state.
 const BEGINNING: &str = "0";
 
-/// The agents once all have ended their tasks, or as they are when the time is over.
+/// The agents once all have ended their tasks, or as they are at the time limit.
 pub(super) async fn until_done(
     client: &Client,
     names: &[String],
@@ -41,7 +41,7 @@ pub(super) async fn until_done(
     }
 }
 
-/// The task as it is once it has ended, or when patience ends; none if nobody knows it.
+/// The task once it has ended, or at the time limit; none if it is unknown.
 pub(super) async fn until_ended(
     client: &Client,
     (name, task_id): (&str, &str),

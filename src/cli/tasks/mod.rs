@@ -1,4 +1,4 @@
-//! `tasks`: giving work to agents, waiting for it, ending it.
+//! `tasks`: starts tasks of agents, waits for them, and cancels them.
 
 mod cancel;
 mod follow;

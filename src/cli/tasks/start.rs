@@ -1,4 +1,4 @@
-//! `tasks start`: gives a task and, where someone reads along, follows it to its end.
+//! `tasks start`: starts a task and, on a terminal, follows it to its end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn patience(args: &StartArgs, screen: &Screen) -> Option<Option<Duration>> {
     }
 }
 
-/// Shows how it went; a task that did not end well is a failure of the command.
+/// Shows the result; a task that did not succeed is a failure of the command.
 async fn finished(
     client: &Client,
     name: &str,

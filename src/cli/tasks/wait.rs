@@ -1,4 +1,4 @@
-//! `tasks wait`: returns when agents have ended their tasks.
+//! `tasks wait`: returns once agents have ended their tasks.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Three agents with different roles and tasks, made like anyone's, and told of as each becomes ready.
+//! Creates three demo agents with different roles and tasks, and reports each as it becomes ready.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,21 @@ use crate::domain::text::{one_line, printable};
 use crate::view::agent::{AgentRow, AgentsWaited};
 use crate::view::request::{CreateAgentInput, WaitInput};
 
-/// A project whose agents begin with a repository of their own, so that none is needed here.
+/// A project whose agents start with an empty repository, so that none is needed here.
 const PROJECT: &str = "setup";
-/// Every change there ever was comes after it.
+/// Precedes every change.
 const BEGINNING: &str = "0";
 const LONGEST_CALL_SECONDS: i64 = 40;
 const ALREADY_EXISTS: &str = "ALREADY_EXISTS";
 
-/// One of the cast.
+/// One demo agent.
 struct Part {
     name: &'static str,
     role: &'static str,
-    /// What it does, in a few words.
+    /// Its work, in a few words.
     work: &'static str,
     spec: &'static str,
-    /// The same for the demo engine, in words it obeys: one is done soon, one is at it for a while, one asks.
+    /// The task as directives for the demo engine: one agent finishes soon, one works for a while, one asks.
     script: &'static str,
 }
 
@@ -59,7 +59,7 @@ const CAST: [Part; 3] = [
     },
 ];
 
-/// Makes the agents that are not there yet, then waits until each one is ready.
+/// Creates the missing agents, then waits until each one is ready.
 pub(super) async fn fill(globals: &Globals, home: &Home, screen: &Screen) -> Result<(), CliError> {
     let client = Client::connect(globals)?;
     for part in &CAST {
@@ -70,7 +70,7 @@ pub(super) async fn fill(globals: &Globals, home: &Home, screen: &Screen) -> Res
 
 async fn make(client: &Client, input: &CreateAgentInput) -> Result<(), CliError> {
     match client.post(&["agents"], input).await {
-        // Made by an earlier `up --demo`.
+        // Created by an earlier `up --demo`.
         Err(CliError::Answered { body, .. }) if body.code == ALREADY_EXISTS => Ok(()),
         made => made.map(drop),
     }

@@ -1,4 +1,4 @@
-//! The words of `up`: found engine, address, one line for each client, one command to try.
+//! The output of `up`: engine, address, one line per MCP client, one command to try.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,26 +13,26 @@ use crate::domain::text::printable;
 
 const TRY_HERE: &str =
     "agents create --project setup --spec 'Write a haiku about this machine into HAIKU.md'";
-/// Agents of the embedded Coder are this user's processes, whatever else keeps them apart.
+/// Agents of the embedded Coder run as this user, whatever the isolation.
 const AGENTS_HERE: &str = "run on this machine as you: your home and your keys are within their reach";
 const TRY_ON_CODER: &str = "projects";
-/// Where agents are at work already, looking at them comes first.
+/// If agents are at work already, the suggestion is to watch them.
 const TRY_DEMO: &str = "agents list --watch";
 
-/// All there is to say.
+/// The content of the greeting.
 pub(super) struct Greeting<'a> {
     pub(super) home: &'a Home,
     pub(super) demo: Demo,
     pub(super) server: ServerFile,
     pub(super) data_directory: PathBuf,
-    /// This binary, and what it must be given to mean this server.
+    /// This program, and the options that select this server.
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
     pub(super) clients: Vec<Installed>,
 }
 
 impl Greeting<'_> {
-    /// For people. Nothing in it is coloured but weight, and that only on a terminal.
+    /// For people. Only weight is used, no colours, and only on a terminal.
     pub(super) fn text(&self) -> String {
         let bold = Style::new().bold();
         let url = self.server.url.as_str().trim_end_matches('/');
@@ -40,7 +40,7 @@ impl Greeting<'_> {
             format!("\n{bold}fleet-mcp {} is up{bold:#} at {bold}{url}{bold:#}\n\n", self.server.version);
         for (label, value) in self.facts() {
             let faint = Style::new().dimmed();
-            // Writing to a String cannot fail.
+            // Writing to a String is infallible.
             let _written = writeln!(text, "  {faint}{label:<8}{faint:#} {}", printable(&value));
         }
         let _written = writeln!(text, "\n{bold}Connect a client{bold:#}\n{}", self.connect_lines());
@@ -146,7 +146,7 @@ impl Greeting<'_> {
         }
     }
 
-    /// A command line of ours that can be copied as it stands.
+    /// A command line of ours that can be copied.
     fn command(&self, rest: &str) -> String {
         let ours = std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned());
         let ours: Vec<String> = ours.map(|word| quoted(&word)).collect();
@@ -154,14 +154,14 @@ impl Greeting<'_> {
     }
 }
 
-/// What to say of a version with which every task would fail.
+/// The warning about a version with which every task would fail.
 fn too_old(wanted: Option<[u32; 2]>) -> String {
     wanted.map_or(String::new(), |[major, minor]| {
         format!(": too old, update it to {major}.{minor} or later, or use --engine demo")
     })
 }
 
-/// What is said when it stops.
+/// Printed when the server stops.
 pub(super) fn stopping(home: &Home) -> &'static str {
     match home {
         Home::Here { .. } => "stopping the server and its agents",
@@ -169,7 +169,7 @@ pub(super) fn stopping(home: &Home) -> &'static str {
     }
 }
 
-/// As a shell takes it for one word.
+/// Quotes text as one word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! What people and programs read when a server is up.
+//! The greeting for people and programs.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What `up` says once it serves: what it found, how to connect, what to try; and the demo agents.
+//! The greeting of `up`: what was found, how to connect, what to try; and the demo agents.
 
 mod demo;
 mod greeting;
@@ -15,10 +15,10 @@ use super::server_file::ServerFile;
 use super::{CliError, own_program};
 use greeting::Greeting;
 
-/// Where the agents of this server live.
+/// Where the agents of this server run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Home {
-    /// On this machine, run by this engine.
+    /// On this machine, with this engine.
     Here {
         engine: String,
         program: EngineProgram,
@@ -31,24 +31,24 @@ pub enum Home {
 /// How the engine is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineProgram {
-    /// It is a part of this binary; a CLI that could be used instead, if there is one.
+    /// Built into this program; a usable CLI as the alternative, if there is one.
     Own { instead: Option<&'static str> },
-    /// With the oldest version of it that will do, where this one is older.
+    /// With the minimum version, if the found version is older.
     Found { program: PathBuf, version: Option<String>, wanted: Option<[u32; 2]> },
     /// A program that is not on the PATH.
     Missing(String),
-    /// Set up by templates: nothing to look for.
+    /// Configured by templates: nothing to look for.
     Custom,
 }
 
-/// Shall the fleet be filled with demo agents?
+/// Whether the fleet is filled with demo agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demo {
     Wanted,
     Unwanted,
 }
 
-/// What is to be told once the server is up.
+/// Inputs of the greeting.
 #[derive(Debug)]
 pub struct News {
     pub home: Home,
@@ -57,13 +57,12 @@ pub struct News {
     pub find_program: fn(&str) -> Option<PathBuf>,
 }
 
-/// Tells whoever reads along that the server is up, and later that it stops. What goes wrong here is told and
-/// stops nothing.
+/// Prints that the server is up, and later that it stops. Failures are printed and stop nothing.
 pub async fn greet(globals: Globals, news: News, server: ServerFile, stop: CancellationToken) {
     let screen = Screen::of_process(globals.json);
     stop.run_until_cancelled(welcome(&globals, &news, server, &screen)).await;
     stop.cancelled().await;
-    // Agents may take a while to end, and a terminal that says nothing looks stuck.
+    // Agents may take a while to end, and a silent terminal looks stuck.
     screen.hint(greeting::stopping(&news.home));
 }
 
