@@ -1,4 +1,4 @@
-//! Gathers a call's arguments from path, query, body and header into the input its tool takes.
+//! Merges a call's path, query, body and headers into the input of its tool.
 
 use axum::RequestExt;
 use axum::body::Bytes;
@@ -15,11 +15,11 @@ use crate::view::json;
 use crate::view::request::parse;
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
-/// A query is text; these arguments are not, wherever they occur.
+/// Query values are text; these arguments are of other types wherever they occur.
 const NUMBERS: [&str; 6] = ["page", "page_size", "wait_seconds", "after", "offset", "limit"];
 const BOOLEANS: [&str; 5] = ["all", "escalate", "include_ended", "include_runs", "keep_work"];
 
-/// The input of one tool, read the same way as its arguments over MCP.
+/// The input of one tool, parsed like its arguments over MCP.
 #[derive(Debug)]
 pub(super) struct Arguments<T>(pub(super) T);
 
@@ -50,7 +50,7 @@ async fn path_arguments(request: &mut Request) -> Result<Map<String, Value>, Pro
     Ok(params.iter().map(|(name, value)| (named(name), Value::from(value))).collect())
 }
 
-/// POST sends its arguments in the body, the others in the query; each refuses what it would not look at.
+/// POST sends its arguments in the body, other methods in the query; each refuses the other source.
 async fn sent_arguments<S: Send + Sync>(request: Request, state: &S) -> Result<Map<String, Value>, Problem> {
     let is_post = request.method() == Method::POST;
     let query = query_arguments(request.uri().query().unwrap_or_default())?;
@@ -113,7 +113,7 @@ fn query_value(name: &str, text: &str) -> Result<Value, Error> {
     Ok(Value::from(text))
 }
 
-/// A read may be repeated without a key, so there it means nothing.
+/// Reads are repeatable without a key, so it is ignored there.
 fn request_key(request: &Request) -> Result<Option<String>, Error> {
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a request with a dead token asked for: read for its row in the audit trail, and for nothing else.
+//! Reads what a request with a dead token asked for, only for its row in the audit trail.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::app::tokens::Attempt;
 use crate::view::request::MAX_BODY_BYTES;
 
 const MCP: &str = "/mcp";
-/// Whoever is turned away anyhow does not keep us waiting for what it wanted.
+/// A refused request must not occupy the server while its body arrives.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// No method or tool is called by a longer word.
+/// No method or tool has a longer name.
 const LONGEST_WORD: usize = 40;
 
 pub(super) async fn attempt_of(request: Request) -> Attempt {
@@ -37,7 +37,7 @@ async fn rest_attempt(mut request: Request) -> Attempt {
     Attempt { surface: Surface::Rest, action, target: named.and_then(|(_, value)| repeatable(value)) }
 }
 
-/// The route's tool; a route that has none, or is none, by its template.
+/// The tool of the route; otherwise the route's template.
 fn route_of(request: &Request) -> String {
     let template = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
     let plain = || format!("{} {template}", method_word(request.method()));

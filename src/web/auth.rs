@@ -1,4 +1,4 @@
-//! Lets in whoever holds a token: the credential becomes a principal before any handler runs.
+//! Authenticates requests: the credential becomes a principal before any handler runs.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -15,7 +15,7 @@ use crate::domain::access::Principal;
 use crate::domain::role::RoleKind;
 use crate::serve::{Held, MOST_OF_AGENT, MOST_OF_MANAGING_AGENT, OpenRequest, OpenRequests};
 
-/// They say nothing but ok or the failing part, to those who watch the process from outside.
+/// Routes without authentication; they show only ok or the failing part, for monitoring.
 const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
 
 pub(super) async fn authenticate(
@@ -38,7 +38,7 @@ pub(super) async fn authenticate(
     }
 }
 
-/// An agent must not keep people and other agents out by taking every connection. People are not counted.
+/// An agent must not lock out people and other agents by holding all connections. People are not counted.
 fn begin(all: &OpenRequests, principal: &Principal) -> Result<Option<OpenRequest>, Problem> {
     let most = match (principal.agent, principal.kind) {
         (None, _) => return Ok(None),
@@ -48,7 +48,7 @@ fn begin(all: &OpenRequests, principal: &Principal) -> Result<Option<OpenRequest
     all.begin(principal.signature(), most).map(Some).ok_or_else(|| Problem::too_many_open(most))
 }
 
-/// Strangers leave no row: anyone could write as many as they like. The metrics count them.
+/// Unknown tokens leave no audit row, since anyone could fill the disk so. The metrics count them.
 async fn turn_away(fleet: &Fleet, refused: &Refused, request: Request) -> Problem {
     if refused.is_known() {
         fleet.refusal_record(refused, attempt_of(request).await).await;

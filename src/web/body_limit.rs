@@ -1,4 +1,4 @@
-//! Bounds what a request may carry, before anything reads it.
+//! Bounds request bodies before anything reads them.
 
 use axum::RequestExt;
 use axum::extract::Request;
@@ -10,7 +10,7 @@ use axum::response::Response;
 use super::problem::Problem;
 use crate::view::request::MAX_BODY_BYTES;
 
-/// Refuses at once what announces itself as too large; what grows too large is cut while it is read.
+/// Refuses a body whose declared size is too large at once; a growing body is cut at the limit.
 pub(super) async fn limit(request: Request, next: Next) -> Result<Response, Problem> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let is_too_large = announced.is_some_and(|n| n.parse().is_ok_and(|n: u64| n > MAX_BODY_BYTES as u64));

@@ -1,4 +1,4 @@
-//! Hands a handler the caller that the guard let in.
+//! Extracts the authenticated caller for a handler.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,7 +12,7 @@ use crate::domain::directory::{HEADER, heard};
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Response;
 
-    /// A request without a principal did not pass the guard: nobody is let in by omission.
+    /// Fails without a principal, so that a route outside of the guard refuses everything.
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
         match parts.extensions.get::<Principal>().cloned() {
             Some(principal) => {

@@ -1,4 +1,4 @@
-//! The one place where a request's credential is read: a bearer token, or the session cookie of the web page.
+//! The only place that reads a request's credential: a bearer token, or the session cookie of the web page.
 
 use axum::extract::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE};

@@ -1,4 +1,4 @@
-//! Tells whoever watches the process whether it lives and whether it can work.
+//! Liveness and readiness of the process, for monitoring.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,4 +1,5 @@
-//! Reads the messages of MCP before the protocol does, so that both surfaces refuse the same bodies with the same words.
+//! Parses MCP messages before the protocol's library, so that both surfaces refuse the same bodies with the same
+//! errors.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -25,7 +26,7 @@ pub(super) async fn check(request: Request, next: Next) -> Result<Response, Prob
     json::read(&bytes)?;
     let is_json = parts.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(JSON));
     let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
-    // That is how the protocol's library refuses JSON that is no message of its own.
+    // The protocol's library refuses JSON that is no valid message in this way.
     if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         return Err(Error::invalid("body", "the body is not one JSON-RPC message").into());
     }

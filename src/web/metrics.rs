@@ -1,4 +1,4 @@
-//! The fleet and its HTTP traffic in numbers, as Prometheus text.
+//! Metrics of the fleet and its HTTP traffic, as Prometheus text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,10 +39,10 @@ const DURATION: &str = "fleet_http_request_duration_seconds";
 
 /// Upper bounds in seconds; waits end within 45.
 const DURATION_BUCKETS: [f64; 9] = [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
-/// Durations pile up one by one until someone sums them; without a scraper that is us, this often.
+/// The recorder buffers durations until they are summed; without a scraper we sum them this often.
 const CALLS_BETWEEN_SUMS: u64 = 1_000;
 
-/// The numbers of one server. They are its own, not the process's, so servers in one process do not mix.
+/// The metrics of one server, not of the process, so that several servers in one process do not mix.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -82,7 +82,7 @@ async fn metrics(
 
 impl Metrics {
     pub fn new() -> Self {
-        // Only an empty list of buckets is refused, and ours is not.
+        // Only an empty list of buckets is refused, and ours is not empty.
         let builder = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS).unwrap_or_default();
         let recorder = builder.build_recorder();
         metrics::with_local_recorder(&recorder, describe);
@@ -134,7 +134,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// A recorder never forgets a label, so each scrape has one of its own for those that come and go with agents.
+/// A recorder keeps labels for ever, so each scrape has its own for the labels of agents.
 fn agents_text(usage: &[(AgentName, UsageTotal)]) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {

@@ -1,6 +1,6 @@
-//! The HTTP surface: REST, events, health and metrics, and the guard in front of everything served.
+//! The HTTP surface: REST, events, health and metrics, and the guard around everything served.
 //!
-//! A handler is parse (`arguments`), one call to `app`, render; whatever fails becomes a `problem::Problem`.
+//! A handler is parse (`arguments`), one call to `app`, render; any failure becomes a `problem::Problem`.
 
 mod api;
 mod arguments;
@@ -34,17 +34,17 @@ pub use crate::serve::Access;
 pub use metrics::Metrics;
 pub use openapi::openapi;
 
-/// What the handlers work with; clones share it.
+/// The state of the handlers; clones share it.
 #[derive(Debug, Clone, FromRef)]
 pub struct WebState {
     pub fleet: Fleet,
     pub access: Access,
-    /// Ends event streams, and is called by `shut_down`.
+    /// Ends event streams; canceled by `shut_down`.
     pub shutdown: CancellationToken,
     /// Awaited at shutdown.
     pub tasks: TaskTracker,
     pub metrics: Metrics,
-    /// Those of agents.
+    /// The open requests of agents.
     pub open_requests: OpenRequests,
     pub version: &'static str,
 }
@@ -59,10 +59,10 @@ pub fn router(state: WebState) -> Router {
         .with_state(state)
 }
 
-/// Puts in front of every route, unknown ones too, what none may do without.
+/// Wraps every route, including unknown ones, in the mandatory layers.
 ///
-/// From the outside in: observation, panics caught, Host and Origin, a task of its own, the token, the size of the body,
-/// the JSON of a message.
+/// From the outside in: observation, panics, Host and Origin, a task per request, authentication, the body limit,
+/// MCP messages.
 pub fn guard(router: Router, state: &WebState) -> Router {
     router
         .layer(from_fn(mcp_body::check))

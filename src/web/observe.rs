@@ -1,4 +1,4 @@
-//! Gives every request its id, its span and its place in the metrics.
+//! Gives every request an id, a span and an entry in the metrics.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::metrics::{HttpCall, Metrics};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Names the route by its template: neither spans nor metrics carry what callers put into an address.
+/// Names the route by its template: paths of callers appear neither in spans nor in metrics.
 pub(super) async fn observe(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let id = Uuid::now_v7().to_string();
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
@@ -30,7 +30,7 @@ pub(super) async fn observe(State(metrics): State<Metrics>, request: Request, ne
     response
 }
 
-/// Made-up methods share one word, so that a caller cannot make the metrics grow.
+/// Unknown methods share one label, so that a caller cannot grow the metrics.
 pub(super) fn method_word(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

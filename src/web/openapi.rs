@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the routes, and what it tells the routes in turn: their tools' names.
+//! Generates the OpenAPI document from the routes, and finds a route's tool in it.
 
 use std::sync::LazyLock;
 
@@ -45,12 +45,12 @@ const FAILURES: [Failure; 12] = [
     ),
     Failure(504, "Timeout", "Coder took too long."),
 ];
-/// What a call that changes nothing can fail with.
+/// The failures of calls that change nothing.
 const FAILURES_OF_READS: [u16; 6] = [400, 401, 403, 404, 500, 503];
 
-/// An argument of the tools that in REST stands in the path, and so neither in a body nor in a query.
+/// An argument of tools that REST has in the path, and so neither in a body nor in a query.
 const AGENT_NAME: &str = "agent_name";
-/// Such an argument, too; as a parameter it is only ever the path's.
+/// Such an argument as well, only ever a path parameter.
 const OPERATION_ID: &str = "operation_id";
 
 struct Failure(u16, &'static str, &'static str);
@@ -70,7 +70,7 @@ struct Foundation;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| json!(openapi()));
 
-/// The whole document; it needs no running server.
+/// The whole document; requires no running server.
 pub fn openapi() -> OpenApi {
     let (_router, mut document) = super::routes().split_for_parts();
     let components = document.components.get_or_insert_default();
@@ -84,13 +84,13 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-/// The document as it is sent.
+/// The serialized document.
 pub(super) fn document() -> &'static Value {
     &DOCUMENT
 }
 
-/// Routes are added to this. What it says of itself is ours to say: left to the macro, it would change with the
-/// package's own fields.
+/// The base document for the routes. Its metadata is set here: the macro's defaults would follow the package's
+/// fields.
 pub(super) fn start<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     let mut foundation = Foundation::openapi();
     foundation.info = Info::new("fleet-mcp", "1");
@@ -98,7 +98,7 @@ pub(super) fn start<S: Clone + Send + Sync + 'static>() -> OpenApiRouter<S> {
     OpenApiRouter::with_openapi(foundation)
 }
 
-/// Says in a failure which tool it was: the name of the operation that the route serves.
+/// Adds the tool's name to a failure: that of the route's operation.
 pub(super) async fn name_tool(request: Request, next: Next) -> HttpResponse {
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let tool = path.and_then(|path| tool_of(&path, request.method()));
@@ -114,7 +114,7 @@ pub(super) fn tool_of(path: &str, method: &Method) -> Option<&'static str> {
     operation["operationId"].as_str()
 }
 
-/// The operations of a path; we serve these three methods.
+/// The operations of a path; we use these three methods.
 fn operations(item: &mut PathItem) -> impl Iterator<Item = (HttpMethod, &mut Operation)> {
     let served = [
         (HttpMethod::Get, item.get.as_mut()),
@@ -146,7 +146,7 @@ fn add_shared(components: &mut Components) {
     }
 }
 
-/// An operation that is open to all cannot fail in the ways of the others.
+/// A public operation lacks the authentication failures.
 fn add_failures(operation: &mut Operation, method: &HttpMethod) {
     if operation.security.is_some() {
         return;

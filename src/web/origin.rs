@@ -1,4 +1,4 @@
-//! Refuses requests that a foreign web page or a rebound name brought here.
+//! Refuses requests from foreign web pages and with rebound host names.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;

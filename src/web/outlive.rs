@@ -1,4 +1,4 @@
-//! Carries calls that change something to their end, also when the client does not stay for the answer.
+//! Runs changing calls to their end, even if the client disconnects.
 
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -9,8 +9,8 @@ use tracing::Instrument;
 
 use super::problem;
 
-/// The server drops a request whose connection is gone. Dropped between its effect and its row in the audit trail, a
-/// call would have happened without a trace, so it is a task of its own, awaited at shutdown.
+/// The server drops the request of a closed connection. A call that is dropped between its effect and its audit row
+/// would leave no trace, so it runs in its own task, awaited at shutdown.
 pub(super) async fn outlive(State(tasks): State<TaskTracker>, request: Request, next: Next) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;

@@ -1,4 +1,4 @@
-//! The one place where a failure becomes an HTTP status and the error body of the contract.
+//! The only place that maps a failure to an HTTP status and the contract's error body.
 
 use std::any::Any;
 
@@ -17,14 +17,14 @@ use crate::domain::token::Refusal;
 use crate::view::error::ErrorBody;
 use crate::view::json::JsonError;
 
-/// Seconds after which Coder is worth another try.
+/// Seconds after which Coder may be available again.
 const CODER_RETRY_SECONDS: &str = "5";
-/// Coder counts requests by the minute.
+/// Coder counts requests per minute.
 const LIMIT_RETRY_SECONDS: &str = "60";
-/// A request of the caller's own has to end.
+/// One of the caller's own requests must end first.
 const OPEN_RETRY_SECONDS: &str = "1";
 
-/// A failure ready to be sent. Its tool is named by the layer that knows the route.
+/// A failure ready to be sent. The layer that knows the route adds the tool's name.
 #[derive(Debug, Clone)]
 pub(super) struct Problem(Box<Parts>);
 
@@ -54,7 +54,7 @@ pub(super) enum AuthFault {
 }
 
 impl Problem {
-    /// A request that cannot be read, with the status HTTP has for it.
+    /// An unreadable request, with its HTTP status.
     pub(super) fn unreadable(status: StatusCode, field: &str, message: impl Into<String>) -> Self {
         Self::of(status, &Error::invalid(field, message))
     }
@@ -71,7 +71,7 @@ impl Problem {
         Self(Box::new(Parts { status: StatusCode::UNAUTHORIZED, header, body }))
     }
 
-    /// A Host or Origin that is not on the list.
+    /// A Host or Origin that is not allowed.
     pub(super) fn foreign(header: &str, message: String) -> Self {
         let body = ErrorBody {
             code: Code::Forbidden.as_str().to_owned(),
@@ -95,7 +95,7 @@ impl Problem {
         Self::plain(StatusCode::FORBIDDEN, body)
     }
 
-    /// An agent has as many requests open as it may have.
+    /// The agent has reached its limit of open requests.
     pub(super) fn too_many_open(most: usize) -> Self {
         let body = ErrorBody {
             code: Code::RateLimited.as_str().to_owned(),
@@ -152,7 +152,7 @@ impl From<AuthFault> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// The problem itself goes along, so that an outer layer can say it again with the tool's name.
+    /// The problem is attached to the response, so that an outer layer can add the tool's name.
     fn into_response(self) -> Response {
         let parts = &self.0;
         let mut response = (parts.status, Json(&parts.body)).into_response();
@@ -194,7 +194,7 @@ impl AuthFault {
     }
 }
 
-/// Answers what no route serves.
+/// The response for unknown paths.
 pub(super) async fn no_route(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
     let body = ErrorBody {
         code: Code::NotFound.as_str().to_owned(),
@@ -205,13 +205,13 @@ pub(super) async fn no_route(method: Method, OriginalUri(uri): OriginalUri) -> P
     Problem::plain(StatusCode::NOT_FOUND, body)
 }
 
-/// Answers a route that is asked with a method it does not serve.
+/// The response for a known path with an unsupported method.
 pub(super) async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
     let message = format!("{} does not take {method}", uri.path());
     Problem::unreadable(StatusCode::METHOD_NOT_ALLOWED, "method", message)
 }
 
-/// Answers for a handler that panicked; the process's panic hook has told the reason.
+/// The response for a handler that panicked; the panic hook has logged the reason.
 pub(super) fn panicked(_panic: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request's handler panicked");
     let body = ErrorBody {

@@ -1,4 +1,4 @@
-//! Every failure of a use case has its status, and says when to come again where that is known.
+//! Every failure of a use case has its status, and a retry time where it is known.
 
 use super::*;
 use crate::domain::access::Denial;

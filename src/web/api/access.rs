@@ -1,4 +1,4 @@
-//! Tokens and the audit trail.
+//! Routes for tokens and the audit trail.
 
 use axum::Json;
 use axum::extract::State;

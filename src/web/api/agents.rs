@@ -1,4 +1,4 @@
-//! Agents: list, create, show, delete, their history and metadata, and waiting for them.
+//! Routes for agents: list, create, show, delete, history, metadata, and waiting.
 
 use axum::Json;
 use axum::extract::State;

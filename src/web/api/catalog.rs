@@ -1,4 +1,4 @@
-//! Roles and projects an agent can be made of.
+//! Routes for roles and projects.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Changes of agents as they happen, over server-sent events.
+//! Changes of agents as server-sent events.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ use crate::web::arguments::Arguments;
 use crate::web::problem::Problem;
 
 const LAST_EVENT_ID: &str = "Last-Event-ID";
-/// Often enough for proxies that cut quiet connections.
+/// Often enough for proxies that close quiet connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> OpenApiRouter<WebState> {
@@ -59,7 +59,7 @@ async fn events(
     let end = async move {
         tokio::select! {
             () = state.shutdown.cancelled_owned() => {}
-            // The client comes again and is told then why it is not let in.
+            // The client reconnects and then gets the reason why its token is refused.
             _ = state.fleet.token_lapse(&caller.principal) => {}
         }
     };
@@ -74,10 +74,10 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Error> {
         .ok_or_else(|| Error::invalid(LAST_EVENT_ID, "Last-Event-ID is not the id of an event of ours"))
 }
 
-/// One client's place in the changes.
+/// One client's position in the stream of changes.
 ///
-/// Nothing is queued for a client while it is slow: it reads what is newest when it is ready for more, and the
-/// numbers of the changes make sure that nothing is left out.
+/// Nothing is queued for a slow client: it reads the newest state when it is ready, and revisions make sure that no
+/// change is missed.
 struct Feed {
     fleet: Fleet,
     principal: Principal,
@@ -94,15 +94,16 @@ impl Feed {
         let seen = match after {
             None => newest,
             Some(after) if after <= newest => after,
-            // Not a number of ours, perhaps of a store that is gone: such a client has seen nothing.
+            // Not one of our revisions, perhaps of another store: such a client has seen nothing.
             Some(_) => 0,
         };
-        // An event without data is shown to nobody, but a client that is cut before the first change resumes here.
+        // An event without data is not delivered, but a client that is disconnected before the first change resumes
+        // here.
         let ready = VecDeque::from([Event::default().id(seen.to_string())]);
         Self { fleet, principal, changes, seen, ready }
     }
 
-    /// The next event; none when the client is to come again, with a token that is let in.
+    /// The next event; none if the client must reconnect with a valid token.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -124,7 +125,7 @@ impl Feed {
     fn take(&mut self, changed: &[Changed]) {
         for change in changed {
             let event = Event::default().event("agent").id(change.revision.to_string());
-            // A row is plain text and numbers, which JSON can always say.
+            // A row consists of text and numbers, so serializing is infallible.
             self.ready.extend(event.json_data(ChangedAgent::from(change)).ok());
             self.seen = self.seen.max(change.revision);
         }

@@ -1,4 +1,4 @@
-//! Starting, stopping and restarting an agent.
+//! Routes that start, stop and restart an agent.
 
 use axum::Json;
 use axum::extract::State;

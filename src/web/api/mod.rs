@@ -1,4 +1,4 @@
-//! `/api/v1`: one route a tool, named as the tool.
+//! `/api/v1`: one route per tool, with the tool's name.
 
 mod access;
 mod agents;

@@ -1,4 +1,4 @@
-//! Operations: what is under way, and the end of what should not be.
+//! Routes that list running operations and cancel them.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Rescued work: what there is, and the bundles themselves.
+//! Routes for rescues and their bundles.
 
 use axum::Json;
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! The fleet as a whole and the server itself: status, doctor, stop, and this very interface.
+//! Routes for the fleet and the server: status, doctor, shutdown, and the OpenAPI document.
 
 use axum::Json;
 use axum::extract::State;

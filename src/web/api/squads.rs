@@ -1,4 +1,4 @@
-//! Squads: their roles, starting one, and what came of it.
+//! Routes for squads: roles, start, and status.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::web::WebState;
 use crate::web::arguments::Arguments;
 use crate::web::problem::Problem;
 
-/// How much of each output one answer carries at most, and how long the whole answer may be.
+/// The most of each output per response, and the limit on a whole response.
 const STREAM_BYTES: u64 = 256 << 10;
 const ANSWER_CHARS: usize = 8 << 20;
-/// Longer than any squad; the settings may keep callers waiting for less.
+/// Longer than any squad; the settings may allow less.
 const NO_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 pub(super) fn routes() -> OpenApiRouter<WebState> {

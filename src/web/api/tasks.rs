@@ -1,4 +1,4 @@
-//! Tasks of an agent, its log, and the reports agents make about themselves.
+//! Routes for tasks, logs, and agents' reports.
 
 use axum::Json;
 use axum::extract::State;
