@@ -1,4 +1,4 @@
-//! One tool call: the fleet, who calls, and the way to tell a patient client that we are still waiting.
+//! One tool call: the fleet, the caller, and progress notifications.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::app::Fleet;
 use crate::app::caller::Caller;
 
-/// Often enough to show life, rarely enough not to fill anybody's log.
+/// Often enough to show progress, rarely enough not to flood logs.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Call {
     progress: Option<Progress>,
 }
 
-/// Where progress goes, if the client asked for it.
+/// The target of progress notifications, if the client asked for them.
 #[derive(Debug)]
 struct Progress {
     peer: Peer<RoleServer>,
@@ -34,9 +34,9 @@ impl Call {
         Self { fleet, caller, progress }
     }
 
-    /// Runs work that may take up to `limit`, telling the client now and then how long it has been.
+    /// Runs work that may take up to `limit`, and notifies the client of the elapsed time.
     ///
-    /// The work runs to its end whatever becomes of the client.
+    /// The work runs to its end even if the client disconnects.
     pub(super) async fn reporting<T>(&self, limit: Duration, work: impl Future<Output = T>) -> T {
         let Some(progress) = self.progress.as_ref().filter(|_| !limit.is_zero()) else {
             return work.await;
@@ -55,7 +55,7 @@ impl Call {
 }
 
 impl Call {
-    /// Tells the client how far its work has come, if it wants to know; each time it must be farther.
+    /// Notifies the client of progress, if it asked for that; the value must grow with each call.
     pub(super) async fn tell(&self, done: f64, total: f64, message: &str) {
         if let Some(progress) = &self.progress {
             let told = ProgressNotificationParam::new(progress.token.clone(), done);

@@ -1,11 +1,11 @@
-//! Turns an app error into a tool result that the model reads, since clients hide protocol errors from it.
+//! Maps an app error to a tool result that the model reads, since clients hide protocol errors from it.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::app::error::{Code, Error};
 use crate::view::error::ErrorBody;
 
-/// The in-band answer: the error body as text alone. Clients check structured content against the tool's
+/// The in-band error: the error body as text only. Clients validate structured content against the tool's
 /// `outputSchema`, which describes results, and would replace our error by their own.
 pub(super) fn answer(error: &Error, tool: &str) -> CallToolResult {
     if error.code() == Code::Internal {

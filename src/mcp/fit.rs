@@ -1,4 +1,4 @@
-//! Keeps answers within what clients show whole: repeats go first, then long texts are cut evenly.
+//! Keeps results within the size that clients show in full: repeats are dropped first, then long texts are cut.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -8,34 +8,34 @@ use serde_json::{Value, json};
 use super::schema;
 use crate::app::error::Error;
 
-/// Characters of JSON an answer may have.
+/// The limit on a result, in characters of JSON.
 pub(super) const ANSWER_CHARS: usize = 24_000;
-/// The same for answers that are lists.
+/// The limit on results that are lists.
 pub(super) const LIST_CHARS: usize = 40_000;
-/// Room for `truncated` and `next`.
+/// Reserved for `truncated` and `next`.
 pub(super) const MARGIN: usize = 500;
 /// Lengths tried for long texts, longest first.
 const LIMITS: [usize; 10] = [16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 30];
-/// Rounds of leaving things out.
+/// Rounds of omitting parts.
 const ROUNDS: usize = 3;
 const OFFSET: &str = "text_offset";
 
-/// An answer that knows which of its parts may be long.
+/// A result that declares which of its parts may be long.
 pub(super) trait Fit: Serialize + JsonSchema {
     const BUDGET: usize = ANSWER_CHARS;
-    /// May the caller read on with `text_offset`?
+    /// Whether the caller can continue with `text_offset`.
     const READS_ON: bool = false;
 
     /// Every text that may be long.
     fn texts(&mut self) -> Vec<&mut String>;
 
-    /// Shortens what the answer tells a second time.
+    /// Shortens what the result repeats.
     fn drop_repeats(&mut self) {}
 
-    /// The last resort, in rounds: leaves out what another tool tells, the least important first.
+    /// The last resort, in rounds: omits what another tool shows, the least important first.
     fn drop_extras(&mut self, _round: usize) {}
 
-    /// The agent whose `show_agent` has the whole texts.
+    /// The agent whose `show_agent` has the full texts.
     fn agent_name(&self) -> Option<&str> {
         None
     }
@@ -55,7 +55,7 @@ struct Fitted<T> {
     next: Option<Value>,
 }
 
-/// How much of an answer is left.
+/// How much of a result is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Whole,
@@ -64,7 +64,7 @@ enum Kept {
     TextsUpTo(usize),
 }
 
-/// The answer's texts from `offset` on, as short as it has to be.
+/// The result with its texts from `offset` on, shortened as needed.
 pub(super) fn fitted<T: Fit>(mut answer: T, arguments: JsonObject, offset: usize) -> Value {
     skip(&mut answer, offset);
     let kept = shorten(&mut answer);
@@ -73,7 +73,7 @@ pub(super) fn fitted<T: Fit>(mut answer: T, arguments: JsonObject, offset: usize
         Kept::TextsUpTo(limit) => next_arguments(&answer, arguments, offset.saturating_add(limit)),
     };
     let fitted = Fitted { answer, truncated: kept != Kept::Whole, next };
-    // Answers have text keys only, so this cannot fail.
+    // Results have only string keys, so serializing is infallible.
     serde_json::to_value(fitted).unwrap_or_default()
 }
 
@@ -81,7 +81,7 @@ pub(super) fn output_schema<T: Fit>() -> std::sync::Arc<JsonObject> {
     schema::output::<Fitted<T>>()
 }
 
-/// The schema of the arguments, with the one that reads on where the answer knows it.
+/// The schema of the arguments, with `text_offset` if the result supports it.
 pub(super) fn input_schema<I: JsonSchema, T: Fit>() -> JsonObject {
     let mut schema = schema::input::<I>();
     if T::READS_ON
@@ -94,7 +94,7 @@ pub(super) fn input_schema<I: JsonSchema, T: Fit>() -> JsonObject {
     schema
 }
 
-/// Takes the argument that reads on out of the arguments.
+/// Removes `text_offset` from the arguments.
 pub(super) fn take_offset<T: Fit>(arguments: &mut JsonObject) -> Result<usize, Error> {
     let Some(value) = arguments.remove(OFFSET).filter(|_| T::READS_ON) else { return Ok(0) };
     let offset = value.as_u64().and_then(|offset| usize::try_from(offset).ok());

@@ -1,4 +1,4 @@
-//! What the server tells a client about itself: the part of its caller, by the names of the caller's own tools.
+//! The server's instructions for a client: those for its caller, with the caller's own tool names.
 
 use rmcp::model::Tool;
 
@@ -13,14 +13,14 @@ const CODING: &str = include_str!("instructions/coding.md");
 const REVIEW: &str = include_str!("instructions/review.md");
 const PLANNING: &str = include_str!("instructions/planning.md");
 const READING: &str = include_str!("instructions/reading.md");
-/// How a fleet is led.
+/// For callers that manage a fleet.
 const LEADING: &str = include_str!("instructions/leading.md");
-/// What an agent does about itself.
+/// For agents, about their own work.
 const WORKING: &str = include_str!("instructions/working.md");
 /// How to read results.
 const RESULTS: &str = include_str!("instructions/results.md");
 
-/// The instructions for this caller. A line that names a tool the caller is not offered is left out.
+/// The instructions for this caller, without lines that name a tool the caller is not offered.
 pub(super) fn of(principal: &Principal, offered: &[Tool]) -> String {
     let is_offered = |word: &str| offered.iter().any(|tool| tool.name == word);
     let lines = parts(principal).iter().flat_map(|part| part.lines());

@@ -1,7 +1,8 @@
 //! The MCP surface: what a client may see and call, by the principal of each request.
 //!
-//! `source` is where tools come from, `tools` the table of our own, `transport` serves it over HTTP, `bridge` carries stdio to that HTTP.
-//! Nothing here decides or remembers anything: a request stands alone, and `app` does the work.
+//! `source` is the interface of tool sources, `tools` the table of our own, `transport` serves them over HTTP,
+//! `bridge` connects stdio to that HTTP. Nothing here decides or keeps state: each request stands alone, and `app`
+//! does the work.
 
 pub mod bridge;
 mod call;
@@ -38,14 +39,14 @@ use tools::{BuiltIn, Toolsets};
 
 pub const SERVER_NAME: &str = CLIENT_SERVER;
 
-/// A tool name nobody has is repeated to the caller, but not at any length.
+/// Unknown tool names are repeated to the caller, up to this length.
 const SHOWN_NAME_CHARS: usize = 80;
 
-/// Answers one client; it holds no state of its own, so every request may get a fresh one.
+/// Serves one client; it holds no state of its own, so every request may get a new one.
 #[derive(Debug, Clone)]
 pub struct FleetServer {
     fleet: Fleet,
-    /// Where two have a tool of one name, the first one's is called.
+    /// If two sources have a tool of the same name, the first one's is called.
     sources: Vec<Arc<dyn ToolSource>>,
 }
 
@@ -103,7 +104,7 @@ impl ServerHandler for FleetServer {
         Ok(self.negotiate_initialize(&request)?.with_instructions(instructions))
     }
 
-    /// Clients keep it for this caller alone, since the instructions depend on the caller.
+    /// Clients cache it for this caller only, since the instructions depend on the caller.
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let instructions = self.instructions(&context).await?;
         let versions = self.supported_protocol_versions().into_owned();
@@ -116,7 +117,7 @@ impl ServerHandler for FleetServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = self.offered(principal_of(&context)?).await;
-        // The list depends on who asks, so nobody in between may keep it for others.
+        // The list depends on the caller, so no intermediary may cache it for others.
         Ok(ListToolsResult::with_all_items(tools).with_cache_scope(CacheScope::Private).with_ttl_ms(0))
     }
 
@@ -129,7 +130,7 @@ impl ServerHandler for FleetServer {
         Ok(self.answer(&request.name, arguments, &context).await?.into())
     }
 
-    /// A call whose arguments are not even an object arrives here, since it is no well-formed `tools/call`.
+    /// A call whose arguments are not an object arrives here, since it is no well-formed `tools/call`.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -140,14 +141,14 @@ impl ServerHandler for FleetServer {
         let Some(name) = named.filter(|_| request.method == "tools/call") else {
             return Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "method not found", None));
         };
-        // Refused as no object, whatever they are: nothing of a malformed call is carried out.
+        // Refused as not an object: no part of a malformed call is executed.
         let arguments = Value::Null;
         let result = serde_json::to_value(self.answer(name, arguments, &context).await?);
         result.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }
 
-/// Who calls: put into the HTTP request by the layer that checked its token. There is no default.
+/// The caller: put into the HTTP request by the layer that checked its token. There is no default.
 fn principal_of(context: &RequestContext<RoleServer>) -> Result<&Principal, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     parts
@@ -155,7 +156,7 @@ fn principal_of(context: &RequestContext<RoleServer>) -> Result<&Principal, Erro
         .ok_or_else(|| ErrorData::internal_error("the request was not authenticated", None))
 }
 
-/// Where the client says it is.
+/// The client's working directory, as the client reports it.
 fn directory_of(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     let headers = &context.extensions.get::<Parts>()?.headers;
     headers.get(HEADER).map(|value| heard(value.as_bytes()))

@@ -8,17 +8,17 @@ use schemars::transform::{RecursiveTransform, ReplaceBoolSchemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-/// What a tool takes.
+/// The schema of a tool's arguments.
 pub(super) fn input<T: JsonSchema>() -> JsonObject {
     plain::<T>(Contract::Deserialize)
 }
 
-/// What a tool answers.
+/// The schema of a tool's results.
 pub(super) fn output<T: JsonSchema>() -> Arc<JsonObject> {
     Arc::new(plain::<T>(Contract::Serialize))
 }
 
-/// No references, no boolean schemas, no number formats: some client stumbles over each of them.
+/// No references, no boolean schemas, no number formats: each of them breaks some client.
 fn plain<T: JsonSchema>(contract: Contract) -> JsonObject {
     let mut settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -40,7 +40,7 @@ fn plain<T: JsonSchema>(contract: Contract) -> JsonObject {
     object
 }
 
-/// The same schema for whoever does not know this property.
+/// The same schema without this property.
 pub(super) fn without(property: &str, schema: &JsonObject) -> JsonObject {
     let mut schema = Value::Object(schema.clone());
     forget(property, &mut schema);
@@ -63,7 +63,7 @@ fn forget(property: &str, schema: &mut Value) {
     }
 }
 
-/// `int64` and the like are no formats of JSON Schema, and strict clients warn about them.
+/// `int64` and the like are no JSON Schema formats, and strict clients warn about them.
 fn without_number_format(schema: &mut Schema) {
     let is_number = schema.get("format").and_then(Value::as_str).is_some_and(|format| {
         format.starts_with("int") || format.starts_with("uint") || matches!(format, "float" | "double")

@@ -1,4 +1,4 @@
-//! Where tools come from: a source lists the tools that a caller is offered and answers calls of them.
+//! Tool sources: each lists the tools that a caller is offered and answers calls of them.
 
 use std::fmt::Debug;
 
@@ -11,10 +11,10 @@ use crate::domain::access::Principal;
 
 /// Tools that are listed and called by name. The fleet's own are [`super::tools::BuiltIn`].
 pub(super) trait ToolSource: Debug + Send + Sync {
-    /// The tools that this principal is offered, as clients see them.
+    /// The tools offered to this principal, as clients see them.
     fn list<'a>(&'a self, principal: &'a Principal) -> BoxFuture<'a, Vec<Tool>>;
 
-    /// The result of a call, good or bad, for the model to read; none where the source has no tool of this name.
+    /// The result of a call, also of a failed one, for the model to read; none if the source has no such tool.
     fn call<'a>(
         &'a self,
         name: &'a str,

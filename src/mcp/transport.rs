@@ -1,7 +1,7 @@
 //! The MCP endpoint over streamable HTTP, for both protocol eras.
 //!
-//! Both are served without sessions: a request stands alone, so its own token alone decides who calls, a
-//! restart breaks no client, and nothing has to be remembered for one that went away.
+//! Both are served without sessions: each request stands alone, so its own token alone identifies the caller, a
+//! restart breaks no client, and no state is kept for clients that went away.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub type McpService = StreamableHttpService<FleetServer, NeverSessionManager>;
 
 #[derive(Debug, Clone)]
 pub struct TransportOptions {
-    /// Ends the answers under way.
+    /// Ends responses in flight.
     pub shutdown: CancellationToken,
     pub toolsets: Toolsets,
 }
@@ -32,7 +32,7 @@ pub fn service(fleet: Fleet, options: TransportOptions) -> McpService {
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(options.shutdown)
-        // The guard around it has checked both, by the rule of the whole server.
+        // The guard around it has checked both, by the server's own rule.
         .disable_allowed_hosts()
         .disable_allowed_origins();
     StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config)

@@ -1,4 +1,4 @@
-//! One message on its way: posted to the endpoint, its answer's messages handed on as they come.
+//! Forwards one message: posts it to the endpoint and relays the messages of the response as they arrive.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::domain::text::cut;
 use crate::domain::url::is_loopback;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A server that vanished without a word is noticed by this; answers themselves may take their time.
+/// Detects a server that disappeared silently; responses themselves may take long.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 /// How long a call waits for a server that is being restarted.
 const RESTART_LIMIT: Duration = Duration::from_secs(20);
@@ -28,7 +28,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const SHOWN_BODY_CHARS: usize = 200;
 const NO_CONNECTIONS: usize = 0;
 
-/// The server and what was agreed with it.
+/// The server and the negotiated protocol version.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     http: reqwest::Client,
@@ -45,8 +45,8 @@ impl Endpoint {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(TCP_KEEPALIVE);
-        // On this machine a connection costs nothing, and a fresh one tells a server that fell from one that did not
-        // answer: what was never sent may be sent again.
+        // On loopback a new connection is cheap and distinguishes a crashed server from an unresponsive one: an
+        // unsent request may be sent again.
         let builder = if is_loopback(&options.url) {
             builder.no_proxy().pool_max_idle_per_host(NO_CONNECTIONS)
         } else {
@@ -63,7 +63,7 @@ impl Endpoint {
         })
     }
 
-    /// Posts a message and hands on what comes back; a request always gets exactly one answer.
+    /// Posts a message and relays the response; a request always gets exactly one response.
     pub(super) async fn carry(&self, message: Value, answers: &Sender<String>) {
         let is_request = message.get("method").is_some();
         let id = message.get("id").filter(|_| is_request).cloned();
@@ -79,7 +79,7 @@ impl Endpoint {
         }
     }
 
-    /// Posts to the server where it is; while it is restarted, nothing has been sent and a later try is safe.
+    /// Posts to the server's current URL; during a restart nothing has been sent, so a retry is safe.
     async fn deliver(&self, message: &Value) -> Result<Response, reqwest::Error> {
         let deadline = Instant::now() + RESTART_LIMIT;
         loop {
@@ -115,7 +115,7 @@ impl Endpoint {
         request.headers(headers::of(message, negotiated.as_deref())).json(message).send().await
     }
 
-    /// Hands on the messages of an answer; returns our own answer if the request did not get one.
+    /// Relays the messages of a response; returns an error of our own if the request did not get one.
     async fn relay(&self, response: Response, id: Option<&Value>, answers: &Sender<String>) -> Option<Value> {
         let status = response.status();
         if is_event_stream(&response) {
@@ -156,7 +156,7 @@ impl Endpoint {
         id.map(refusal::lost)
     }
 
-    /// The older era agrees on its version once, in the answer to `initialize`.
+    /// The older era negotiates its version once, in the response to `initialize`.
     fn note_version(&self, message: &Value) {
         if let Some(version) = message["result"]["protocolVersion"].as_str() {
             let mut negotiated = self.negotiated.write().unwrap_or_else(PoisonError::into_inner);

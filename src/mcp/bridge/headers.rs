@@ -1,4 +1,4 @@
-//! The headers a message needs beside its body, by the protocol version it speaks.
+//! The HTTP headers of a message, by its protocol version.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -6,15 +6,15 @@ use serde_json::Value;
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// From this version on, method and name are told in headers too; versions are dates and compare as text.
+/// From this version on, headers repeat method and name; versions are dates and compare as text.
 const NAMED_IN_HEADERS: &str = "2026-07-28";
 
-/// The headers of a message; `negotiated` is what an earlier `initialize` agreed on.
+/// The headers of a message; `negotiated` is the version from an earlier `initialize`.
 pub(super) fn of(message: &Value, negotiated: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let method = message["method"].as_str().unwrap_or_default();
     let own = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
-    // An `initialize` offers a version in its body; a header would claim it is settled.
+    // An `initialize` offers a version in its body; a header would claim that it is settled.
     let version = own.or(negotiated.filter(|_| method != "initialize"));
     let Some(version) = version else { return headers };
     insert(&mut headers, VERSION, version);
@@ -27,7 +27,7 @@ pub(super) fn of(message: &Value, negotiated: Option<&str>) -> HeaderMap {
     headers
 }
 
-/// What a call is about, where the protocol wants it told.
+/// The name of the called tool, prompt or resource, where the protocol requires it.
 fn name_of<'a>(method: &str, params: &'a Value) -> Option<&'a str> {
     let key = match method {
         "tools/call" | "prompts/get" => "name",
@@ -37,7 +37,7 @@ fn name_of<'a>(method: &str, params: &'a Value) -> Option<&'a str> {
     params[key].as_str()
 }
 
-/// A value no header can carry is left out: the server then says what it misses.
+/// A value that no header can carry is omitted: the server then reports what is missing.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

@@ -1,11 +1,11 @@
-//! Lines of bounded length in, whole lines out.
+//! Reads lines of bounded length and writes whole lines.
 
 use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-/// As much as the server takes in one request.
+/// The server's limit on one request.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) async fn next(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<
     Ok(Line::Text(line))
 }
 
-/// Writes each message as one line, at once, until there are no more.
+/// Writes each message as one line, at once, until the channel closes.
 pub(super) async fn write_all(
     mut messages: mpsc::Receiver<String>,
     mut output: impl AsyncWrite + Unpin,

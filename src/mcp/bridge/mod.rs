@@ -1,7 +1,8 @@
-//! The stdio bridge: carries a client's JSON-RPC lines to the HTTP endpoint and the answers back.
+//! The stdio bridge: forwards a client's JSON-RPC lines to the HTTP endpoint and relays the responses.
 //!
-//! It knows nothing of tools. A line in becomes a POST, every message of its answer a line out; what it adds
-//! are the credential, the client's directory, the headers of the protocol era, and an error when the server cannot be reached.
+//! It knows nothing of tools. Each input line becomes a POST, each message of the response an output line; the
+//! bridge adds the credential, the client's directory, the headers of the protocol era, and an error if the server
+//! is unreachable.
 
 mod forward;
 mod headers;
@@ -25,7 +26,7 @@ use crate::view::json;
 use forward::Endpoint;
 use lines::Line;
 
-/// Answers that may wait for a slow reader of our output.
+/// Messages that may wait for a slow reader of our output.
 const OUTPUT_QUEUE: usize = 64;
 const CANCELLED: &str = "notifications/cancelled";
 
@@ -34,24 +35,24 @@ pub struct BridgeOptions {
     /// The endpoint, such as `http://127.0.0.1:3001/mcp`.
     pub url: Url,
     pub token: SecretString,
-    /// Where the client works.
+    /// The client's working directory.
     pub directory: PathBuf,
-    /// Asked when nobody answers there any more.
+    /// Asked for the server's location when the endpoint does not answer.
     pub locator: Arc<dyn Locator>,
 }
 
-/// Knows where the server is now.
+/// Locates the current server.
 pub trait Locator: fmt::Debug + Send + Sync {
     fn whereabouts(&self) -> Whereabouts;
 
-    /// What to do where there is none.
+    /// Advice for users if there is no server.
     fn remedy(&self) -> String;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whereabouts {
     At(Url),
-    /// It starts or stops; a moment later there is more to say.
+    /// It is starting or stopping; a later call returns more.
     OnItsWay,
     Nowhere,
 }
@@ -71,7 +72,7 @@ pub async fn bridge(options: BridgeOptions) -> Result<(), BridgeError> {
     bridge_between(options, tokio::io::stdin(), tokio::io::stdout()).await
 }
 
-/// The same between any two ends.
+/// The same between any input and output.
 pub async fn bridge_between(
     options: BridgeOptions,
     input: impl AsyncRead + Unpin,
@@ -81,16 +82,16 @@ pub async fn bridge_between(
     let endpoint = Arc::new(Endpoint::new(options).map_err(BridgeError::Setup)?);
     let session = Session { endpoint, answers, calls: JoinSet::new(), cancels: HashMap::new() };
     let written = async { lines::write_all(queue, output).await.map_err(BridgeError::Write) };
-    // The queue ends when the session has dropped its last sender, so both end together or at the first error.
+    // The queue closes when the session has dropped its last sender, so both end together or at the first error.
     tokio::try_join!(session.run(input), written).map(|((), ())| ())
 }
 
-/// One client and its calls under way.
+/// One client and its calls in flight.
 struct Session {
     endpoint: Arc<Endpoint>,
     answers: mpsc::Sender<String>,
     calls: JoinSet<()>,
-    /// By the request's id, for the client to take back.
+    /// By the request's id, so that the client can cancel.
     cancels: HashMap<String, AbortHandle>,
 }
 
@@ -104,7 +105,7 @@ impl Session {
                 Line::Text(text) => self.take(&text).await,
             }
         }
-        // What was asked before the end is still answered.
+        // Requests that arrived before the end are still answered.
         drop(self.answers);
         while self.calls.join_next().await.is_some() {}
         Ok(())
@@ -133,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Hanging up is what takes a call back: the server sees it in every era, and no answer follows.
+    /// Closing the connection cancels a call: the server detects it in every era, and no response follows.
     fn cancel_if_asked(&mut self, message: &Value) {
         if message["method"] != CANCELLED {
             return;

@@ -1,23 +1,23 @@
-//! The bridge's own answers, when the server could give none: each names one thing to do next.
+//! The bridge's own error responses; each names one next action.
 
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::view::json::JsonError;
 
-/// Why there is no answer of the server's.
+/// Why the server did not respond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     NotJson,
     NotAMessage,
     /// The same call may succeed later.
     Away,
-    /// It will not, unless something is corrected.
+    /// The call cannot succeed unless something is corrected.
     Refused,
 }
 
 impl Cause {
-    /// JSON-RPC's own codes, and the first one it leaves to implementations.
+    /// JSON-RPC's own codes, and the first one for implementations.
     fn code(self) -> i64 {
         match self {
             Self::NotJson => -32700,
@@ -27,7 +27,7 @@ impl Cause {
     }
 }
 
-/// A request that is refused for its form is still answered under its id, so that its caller does not wait.
+/// A malformed request still gets a response under its id, so that its caller does not wait.
 pub(super) fn unreadable(line: &[u8], error: &JsonError) -> Value {
     let (cause, next) = match error {
         JsonError::Syntax(_) => (Cause::NotJson, "Send one JSON-RPC message a line."),
@@ -55,13 +55,13 @@ pub(super) fn too_long() -> Value {
     of(&Value::Null, Cause::NotAMessage, "the line is longer than 1 MiB", "Send a shorter message.")
 }
 
-/// Nothing reached the server.
+/// The request never reached the server.
 pub(super) fn unreachable(id: &Value, url: &Url, remedy: &str) -> Value {
     let message = format!("the fleet server at {url} cannot be reached");
     of(id, Cause::Away, &message, remedy)
 }
 
-/// The server may have done it or not.
+/// The call may or may not have taken effect.
 pub(super) fn lost(id: &Value) -> Value {
     let next = "Call list_agents to see what was done, then repeat the call with the same request_key.";
     of(id, Cause::Away, "the connection to the fleet server was lost before its answer came", next)
@@ -72,13 +72,13 @@ pub(super) fn unauthenticated(id: &Value) -> Value {
     of(id, Cause::Refused, "the fleet server does not accept this token", next)
 }
 
-/// An HTTP answer that holds no message.
+/// An HTTP response without a message.
 pub(super) fn unexpected(id: &Value, status: u16, body: &str) -> Value {
     let message = format!("the fleet server answered with status {status}: {body}");
     of(id, Cause::Refused, &message, "Run 'fleet-mcp doctor' and follow what it says.")
 }
 
-/// Models often see nothing but the message, so it ends with the next action.
+/// Models often see only the message, so it ends with the next action.
 fn of(id: &Value, cause: Cause, message: &str, next_action: &str) -> Value {
     let data = json!({ "next_action": next_action, "retryable": cause == Cause::Away });
     let message = format!("{message}. {next_action}");

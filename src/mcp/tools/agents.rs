@@ -1,4 +1,4 @@
-//! The tools that make, show, change, await and remove agents.
+//! The tools that create, show, change, await and delete agents.
 
 use super::{About, Effect, Entry};
 use crate::app::agents::Waited;
@@ -13,7 +13,7 @@ use crate::view::request::{
     WaitInput,
 };
 
-/// Changes one answer carries; the cursor brings the others with the next call.
+/// Changes per result; with the cursor, the next call returns the others.
 const MAX_CHANGES: usize = 40;
 
 pub(super) fn tools() -> Vec<Entry> {
@@ -156,7 +156,7 @@ async fn set_agent_metadata(call: Call, input: SetMetadataInput) -> Result<Metad
     Ok(MetadataSet { agent_name: state.agent.name.to_string(), metadata: metadata_of(&state) })
 }
 
-/// Keeps the first rows and moves the cursor back to just before the first change left out. Rows without a change are
+/// Keeps the first rows and moves the cursor to just before the first omitted change. Rows without a change are
 /// those of named agents, all of which fit.
 fn first_of(mut waited: Waited, most: usize) -> Waited {
     let later = waited.changed.split_off(waited.changed.len().min(most));

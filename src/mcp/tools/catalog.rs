@@ -1,4 +1,4 @@
-//! The tools that show which roles and projects agents can have.
+//! The tools that list roles and projects.
 
 use super::{About, Effect, Entry};
 use crate::app::error::Error;

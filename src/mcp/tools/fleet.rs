@@ -1,4 +1,4 @@
-//! The tool that shows the whole fleet in one look.
+//! The tool that shows an overview of the fleet.
 
 use super::{About, Effect, Entry};
 use crate::app::error::Error;

@@ -1,4 +1,4 @@
-//! The tool that shows what an agent was told and what it reported.
+//! The tool that shows an agent's tasks and reports.
 
 use super::{About, Effect, Entry};
 use crate::app::error::Error;

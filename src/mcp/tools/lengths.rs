@@ -1,4 +1,4 @@
-//! Which parts of each answer may be long, and what goes first when it is too long.
+//! Declares which parts of each result may be long, and what is dropped first from a result that is too long.
 
 use crate::domain::metadata::AGENT_SPEC;
 use crate::domain::text::cut;
@@ -14,13 +14,13 @@ use crate::view::operation::{OperationCanceled, OperationList};
 use crate::view::squad::{SquadMember, SquadResult, SquadRoles, SquadStatus};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask, TaskSummary};
 
-/// What is left of a text that the answer tells in full elsewhere.
+/// How much is kept of a text that the result contains in full elsewhere.
 const REPEAT_CHARS: usize = 120;
-/// Addresses and values longer than this are no help in a list.
+/// Longer addresses and values are useless in a list.
 const LISTED_VALUE_CHARS: usize = 200;
 const MAX_NOTICES: usize = 80;
 const MAX_METADATA: usize = 100;
-/// More than this of what a caller gave for itself is not told back where room is short.
+/// Longer values that the caller itself set are omitted if space is short.
 const METADATA_CHARS: usize = 2_000;
 
 impl Fit for AgentShown {
@@ -106,7 +106,7 @@ impl Fit for TaskHistory {
         texts.flatten().collect()
     }
 
-    /// How a task came to its state is told again by its outcome.
+    /// The outcome repeats how a task came to its state.
     fn drop_repeats(&mut self) {
         self.tasks.iter_mut().for_each(|row| row.states.clear());
     }
@@ -142,13 +142,13 @@ impl Fit for SquadRoles {
     }
 }
 
-/// What members wrote is cut to length before, where it is known how to read on.
+/// Members' outputs are cut before this, where the offset to continue is known.
 impl Fit for SquadResult {
     fn texts(&mut self) -> Vec<&mut String> {
         self.members.iter_mut().flat_map(texts_of_member).collect()
     }
 
-    /// Callers know what they gave.
+    /// Callers know their own inputs.
     fn drop_repeats(&mut self) {
         drop_long_metadata(&mut self.metadata);
     }
@@ -248,7 +248,7 @@ fn texts_of_detail(agent: &mut AgentDetail) -> Vec<&mut String> {
     texts
 }
 
-/// The spec stays; the metadata that repeats it becomes a hint.
+/// The spec stays; the metadata that repeats it is replaced by a hint.
 fn drop_repeats_of_detail(agent: &mut AgentDetail) {
     if let Some(text) = agent.metadata.get_mut(AGENT_SPEC) {
         *text = cut(text, REPEAT_CHARS);
@@ -276,7 +276,7 @@ fn texts_of_row(row: &mut AgentRow) -> Vec<&mut String> {
     texts
 }
 
-/// Tasks first, then the state of the pull request, its address last: that is what a list is read for.
+/// Drops tasks first, then the state of the pull request, its address last: lists are read for that.
 fn drop_extras_of_row(row: &mut AgentRow, round: usize) {
     match round {
         0 => row.last_task = None,
@@ -297,7 +297,7 @@ fn texts_of_member(member: &mut SquadMember) -> impl Iterator<Item = &mut String
     std::iter::once(&mut member.cwd).chain(&mut member.reason)
 }
 
-/// Why it failed also stands where its complaints would; what it wrote can be read by pages.
+/// The failure reason repeats the error output; the output can be read in pages.
 fn drop_extras_of_member(member: &mut SquadMember, round: usize) {
     match round {
         0 => member.reason = None,

@@ -1,4 +1,4 @@
-//! The table of tools: what each is called, says of itself, takes, does and answers.
+//! The table of tools: name, description, arguments, handler and result of each.
 
 mod agents;
 mod catalog;
@@ -37,10 +37,10 @@ static TOOLS: LazyLock<Vec<(Toolset, Entry)>> = LazyLock::new(|| {
     fleet.chain(squads::tools().into_iter().map(|entry| (Toolset::Squads, entry))).collect()
 });
 
-/// What a conversation is called in arguments and answers.
+/// The name of conversations in arguments and results.
 const CHAT: &str = "chatId";
 
-/// Tools that are switched on and off together.
+/// Tools that are enabled and disabled together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toolset {
     Fleet,
@@ -50,7 +50,7 @@ pub enum Toolset {
     Router,
 }
 
-/// The toolsets a server offers.
+/// The enabled toolsets of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolsets(Vec<Toolset>);
 
@@ -58,14 +58,14 @@ pub struct Toolsets(Vec<Toolset>);
 #[error("'{0}' is not a toolset; there are: fleet, squads, spawner, reviews, router")]
 pub struct UnknownToolset(String);
 
-/// The fleet's own tools, as far as they are switched on.
+/// The enabled tools of the fleet's own.
 #[derive(Debug)]
 pub(super) struct BuiltIn {
     fleet: Fleet,
     toolsets: Toolsets,
 }
 
-/// What a tool says of itself.
+/// The description of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct About {
     action: Action,
@@ -74,17 +74,17 @@ pub(super) struct About {
     effect: Effect,
 }
 
-/// What a call does to the fleet; clients decide by it which calls they let pass unasked.
+/// The effect of a call; clients decide by it which calls require approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
-    /// Adds something each time.
+    /// Adds something with each call.
     Adds,
-    /// Brings about a state, and nothing more when repeated.
+    /// Sets a state; idempotent.
     Sets,
-    /// Ends work or data, and nothing more when repeated.
+    /// Ends work or data; idempotent.
     Ends,
-    /// Ends work each time.
+    /// Ends work with each call.
     Interrupts,
 }
 
@@ -116,7 +116,7 @@ impl Toolsets {
         Self(Toolset::ALL.to_vec())
     }
 
-    /// The toolsets named; naming none means all.
+    /// The named toolsets; an empty list means all.
     pub fn parse(words: &[String]) -> Result<Self, UnknownToolset> {
         if words.is_empty() {
             return Ok(Self::all());
@@ -133,7 +133,7 @@ impl Toolsets {
     }
 }
 
-/// Is this the name of a tool of ours, switched on or not?
+/// Whether this is one of our tools, enabled or not.
 pub(super) fn is_tool(name: &str) -> bool {
     TOOLS.iter().any(|(_, entry)| entry.tool.name == name)
 }
@@ -187,7 +187,7 @@ impl Entry {
         Self { action: about.action, tool, run: Box::new(run) }
     }
 
-    /// The tool as clients see it: where members remember nothing, nothing speaks of conversations.
+    /// The tool as clients see it: for stateless members, nothing mentions conversations.
     fn shown(&self, mode: StateMode) -> Tool {
         match (self.action, mode) {
             (Action::SquadRun | Action::SquadStatus, StateMode::Stateless) => {
@@ -201,7 +201,7 @@ impl Entry {
         }
     }
 
-    /// The result of a call, good or bad, for the model to read.
+    /// The result of a call, also of a failed one, for the model to read.
     async fn answer(&self, call: Call, arguments: Value) -> CallToolResult {
         match self.result(call, arguments).await {
             Ok(value) => CallToolResult::structured(value),
@@ -209,7 +209,7 @@ impl Entry {
         }
     }
 
-    /// Whoever may not use the tool at all learns that, and nothing about its arguments.
+    /// A caller without the right to use the tool learns only that, and nothing about its arguments.
     async fn result(&self, call: Call, arguments: Value) -> Result<Value, Error> {
         let Value::Object(arguments) = arguments else {
             return Err(Error::invalid("arguments", "arguments is not an object"));
@@ -229,7 +229,7 @@ impl Effect {
             Self::Ends => (false, true, true),
             Self::Interrupts => (false, true, false),
         };
-        // The fleet is a closed world, whatever its agents reach.
+        // The fleet is a closed world, whatever its agents can reach.
         let annotations = ToolAnnotations::with_title(title).read_only(read_only).destructive(destructive);
         annotations.idempotent(idempotent).open_world(false)
     }

@@ -1,4 +1,4 @@
-//! The tools that show what is under way and end what should not be.
+//! The tools that list running operations and cancel them.
 
 use super::{About, Effect, Entry};
 use crate::app::error::Error;

@@ -1,4 +1,4 @@
-//! The tools for squads: which roles there are, members at work, and what came of them.
+//! The tools for squads: roles, running members, and their results.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::mcp::fit::{ANSWER_CHARS, MARGIN};
 use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
 use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
 
-/// What an answer about members may have in all.
+/// The limit on results about members.
 const CHARS: usize = ANSWER_CHARS - MARGIN;
-/// A page of an output leaves room for what is said about it.
+/// A page of an output leaves room for its description.
 const PAGE_CHARS: usize = CHARS - 500;
-/// Often enough to show life, rarely enough not to fill anybody's log.
+/// Often enough to show progress, rarely enough not to flood logs.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
-/// After so many messages without news the next end is shown as half reached.
+/// After this many notifications without news, progress is shown halfway to the next end.
 const QUIET_HALFWAY: f64 = 20.0;
 
 pub(super) fn tools() -> Vec<Entry> {
@@ -86,7 +86,7 @@ async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus
     }
 }
 
-/// The first word to the client carries the id, so that one who leaves can come back.
+/// The first notification carries the id, so that a disconnected client can continue.
 async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
     let deadline = call.fleet.squad_longest_wait().map(|limit| Instant::now() + limit);
     let mut seen = call.fleet.squad_progress(&call.caller, id).await?;
@@ -104,7 +104,8 @@ async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
     }
 }
 
-/// Progress has to grow with every message, also while nobody ends: it nears the next end and reaches it with that.
+/// Progress must grow with every notification, even while no member ends: it approaches the next end and reaches it
+/// with that.
 fn shown(seen: SquadProgress, n_quiet: u32) -> f64 {
     let n_quiet = f64::from(n_quiet);
     seen.n_ended as f64 + n_quiet / (n_quiet + QUIET_HALFWAY)

@@ -1,4 +1,4 @@
-//! The tools that give work to agents, end it, show what was said, and let agents report.
+//! The tools that start and cancel tasks, show conversations, and let agents report.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::view::log::LogPage;
 use crate::view::request::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask};
 
-/// A cancel takes at most so long; the client is told that we are at it.
+/// The longest duration of a cancel; the client is notified meanwhile.
 const CANCEL_LIMIT: Duration = Duration::from_secs(40);
 
 pub(super) fn tools() -> Vec<Entry> {
