@@ -1,4 +1,4 @@
-//! Agents: who exists and existed, under which name and workspace.
+//! Agents: live and deleted, by name, workspace and id.
 
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, Row};
@@ -34,7 +34,7 @@ impl Store {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
-    /// Whoever had the name last: the live agent, or else the one deleted last.
+    /// The agent that had the name last: the live one, else the one deleted last.
     pub async fn agent_newest_by_name(&self, name_key: &str) -> Result<Option<Agent>, StoreError> {
         let query = sqlx::query_as(select_agents!(
             "WHERE a.name_key = $1 \
@@ -53,7 +53,7 @@ impl Store {
         Ok(query.fetch_all(&self.read).await?)
     }
 
-    /// Deleted agents, the one deleted last first.
+    /// Deleted agents, latest deletion first.
     pub async fn agents_deleted(&self, page: PageRequest) -> Result<Page<Agent>, StoreError> {
         let mut read = self.read.begin().await?;
         let total: i64 = sqlx::query_scalar("SELECT count(*) FROM agents WHERE deleted_at IS NOT NULL")
@@ -75,7 +75,7 @@ impl Store {
         Ok(query.bind(revision).fetch_all(&self.read).await?)
     }
 
-    /// A new agent with its intent and its first task: all of it or nothing.
+    /// Creates an agent with its operation and first task in one transaction.
     pub async fn agent_create(
         &self,
         agent: &Agent,
@@ -97,7 +97,7 @@ impl Store {
         Ok(Accepted::New)
     }
 
-    /// Takes in a workspace that was there before us.
+    /// Adopts a workspace that existed before this fleet.
     pub async fn agent_adopt(&self, agent: &Agent) -> Result<Agent, StoreError> {
         let mut tx = self.begin().await?;
         insert(&mut tx, agent).await?;
@@ -117,7 +117,7 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
-    /// Follows a workspace that was renamed outside.
+    /// Follows a rename of the workspace outside of the fleet.
     pub async fn agent_rename(&self, id: AgentId, name: &AgentName) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
         let agent = by_id(&mut tx, id).await?;
@@ -137,7 +137,7 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
-    /// Marks it deleted, which frees the name; safe to repeat.
+    /// Marks the agent deleted, which frees the name; safe to repeat.
     pub async fn agent_delete(&self, id: AgentId, at: DateTime<Utc>) -> Result<Sighting, StoreError> {
         let mut tx = self.begin().await?;
         let agent = by_id(&mut tx, id).await?;
@@ -151,7 +151,7 @@ impl Store {
         Ok(sighting)
     }
 
-    /// Forgets an agent that never had a workspace, with everything that hangs on it; safe to repeat.
+    /// Removes an agent that never had a workspace, with all its rows; safe to repeat.
     pub async fn agent_discard(&self, id: AgentId) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
         let workspace: Option<Option<uuid::Uuid>> =

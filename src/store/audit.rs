@@ -1,4 +1,4 @@
-//! The audit trail: who asked for what and how it was answered; rows are only ever added.
+//! The audit trail: who called what, and the result; rows are only ever added.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::domain::page::{Page, PageRequest};
 use crate::domain::role::RoleKind;
 use crate::domain::word_enum::word_enum;
 
-/// One call as the trail keeps it.
+/// One call in the trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
     pub at: DateTime<Utc>,
     pub principal_kind: RoleKind,
     pub principal: String,
     pub token_id: Option<TokenId>,
-    /// The way the call came in, such as mcp or rest.
+    /// The interface of the call, such as mcp or rest.
     pub surface: String,
     pub action: String,
     pub target: Option<String>,
     pub outcome: AuditOutcome,
-    /// The error's code, when there was one.
+    /// The error's code, if there was one.
     pub code: Option<String>,
     /// Why it was denied.
     pub reason: Option<String>,
@@ -63,8 +63,8 @@ impl Store {
         Ok(())
     }
 
-    /// Adds the rows of operations whose server was killed right after it had accepted them. What was accepted for a
-    /// task or a squad goes by the name of that tool and hangs on its row.
+    /// Adds the missing rows of operations that were accepted right before a kill. An operation of a task or a
+    /// squad is named by that tool and belongs to its row.
     pub async fn audit_complete(&self) -> Result<u64, StoreError> {
         let insert = sqlx::query(
             "INSERT INTO audit (at, principal_kind, principal, surface, action, target, outcome, operation_id, reason) \

@@ -1,4 +1,4 @@
-//! Copies of the database: whole or not there, readable by the owner only, on disk before we go on.
+//! Copies of the database: atomic, readable by the owner only, and synced.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -11,14 +11,14 @@ use super::db::{DbPool, copy_into};
 use super::error::StoreError;
 use crate::files::{Draft, Durability};
 
-/// Copies what is committed at this moment to a file that must not exist yet.
+/// Copies the committed content to a file that must not exist yet.
 pub(crate) async fn copy(pool: &DbPool, to: &Path) -> Result<(), StoreError> {
     let mut draft = start(to).map_err(|source| failed("start backup", to, source))?;
     copy_into(pool, &draft.path_beside(to)).await?;
     draft.place(Durability::Synced).map_err(|source| failed("finish backup", to, source))
 }
 
-/// Where the copy before a migration goes; the names sort by age.
+/// The path of the copy before a migration; the names sort by age.
 pub(crate) fn path_for(backups: &Path, schema: i64, now: DateTime<Utc>) -> PathBuf {
     backups.join(format!("fleet-{}-schema-{schema}.db", now.format("%Y%m%dT%H%M%S%6fZ")))
 }
@@ -28,7 +28,7 @@ pub(crate) fn newest(backups: &Path) -> Option<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "db")).max()
 }
 
-/// The file is made before SQLite fills it, so that its mode is right from the first byte.
+/// The file is created before SQLite fills it, so that its mode is right from the first byte.
 fn start(to: &Path) -> io::Result<Draft> {
     if to.try_exists()? {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists));

@@ -1,7 +1,7 @@
-//! The one file that knows which database this is: its types, how it is opened and checked, and its own SQL.
+//! The only file that depends on the database product: its types, opening, checks, and its specific SQL.
 //!
-//! All other SQL of the store is portable. What only SQLite understands is here: pragmas, `VACUUM INTO`,
-//! `sqlite_schema`, `BEGIN IMMEDIATE`; beside it only the schema itself (`migrations/`) and tests of query plans.
+//! All other SQL of the store is portable. SQLite-specific are: pragmas, `VACUUM INTO`, `sqlite_schema`, `BEGIN
+//! IMMEDIATE`; elsewhere only the schema (`migrations/`) and tests of query plans.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -27,24 +27,24 @@ pub(super) type DbRow = SqliteRow;
 
 /// Begins a transaction that takes the write lock at once.
 pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
-/// The error code of a full disk; the transaction is undone by then.
+/// The error code of a full disk; the transaction is already rolled back.
 pub(super) const DISK_FULL: &str = "13";
 const LARGEST_CHECKED_AT_OPEN: u64 = 64 * 1024 * 1024;
-/// Older ones can lose a write when a checkpoint meets a restart of the log.
+/// Older versions can lose a write when a checkpoint coincides with a restart of the log.
 const OLDEST_SQLITE: (u32, u32, u32) = (3, 51, 3);
 const OLDEST_SQLITE_TEXT: &str = "3.51.3";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const READERS: u32 = 4;
 const OWNER_ONLY: u32 = 0o600;
 
-/// Was there a database before us?
+/// Whether a database existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Nothing,
     Database,
 }
 
-/// Makes the file if it is missing; its log files get their mode from it.
+/// Creates the file if it is missing; the log files inherit its mode.
 pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
     let file = OpenOptions::new()
         .create(true)
@@ -62,7 +62,7 @@ pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
     Ok(found)
 }
 
-/// The files of a database. SQLite follows links before it names its logs.
+/// The files of a database. SQLite resolves links before it names its logs.
 pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (log, index) = (with_suffix(&path, "-wal"), with_suffix(&path, "-shm"));
@@ -79,7 +79,7 @@ pub(crate) async fn check_version() -> Result<(), StoreError> {
     Err(StoreError::SqliteTooOld { found, needed: OLDEST_SQLITE_TEXT })
 }
 
-/// The one connection that writes, so that our own writers never find the database locked.
+/// The only writing connection, so that our own writers never find the database locked.
 pub(crate) async fn open_writer(path: &Path) -> Result<DbPool, sqlx::Error> {
     let options = base_options(path)
         .journal_mode(SqliteJournalMode::Wal)
@@ -93,8 +93,8 @@ pub(crate) async fn open_readers(path: &Path) -> Result<DbPool, sqlx::Error> {
     pool(READERS).connect_with(base_options(path).read_only(true)).await
 }
 
-/// Refuses a damaged database before anything is written to it. The check reads the whole file, so a large one
-/// is left to `doctor`: a start must not take minutes.
+/// Refuses a damaged database before anything is written to it. The check reads the whole file, so that large ones
+/// are left to `doctor`: a start must not take minutes.
 pub(crate) async fn check_health(writer: &DbPool, options: &StoreOptions) -> Result<(), StoreError> {
     let is_large = std::fs::metadata(&options.path).is_ok_and(|file| file.len() > LARGEST_CHECKED_AT_OPEN);
     if is_large {
@@ -110,7 +110,7 @@ pub(crate) async fn check_health(writer: &DbPool, options: &StoreOptions) -> Res
     }
 }
 
-/// Tells damage from other failures, and what to do about it.
+/// Distinguishes damage from other failures, with its remedy.
 pub(crate) fn refuse_damage(error: sqlx::Error, options: &StoreOptions) -> StoreError {
     // SQLITE_CORRUPT and SQLITE_NOTADB; the low byte is the primary code.
     let is_damage = error
@@ -120,7 +120,7 @@ pub(crate) fn refuse_damage(error: sqlx::Error, options: &StoreOptions) -> Store
     if is_damage { corrupt(error.to_string(), options) } else { StoreError::Database(error) }
 }
 
-/// Everything SQLite itself can find wrong; empty when all is well.
+/// All problems that SQLite itself finds; empty if there are none.
 pub(crate) async fn findings(connection: &mut DbConnection) -> Result<Vec<String>, sqlx::Error> {
     let mut findings: Vec<String> =
         sqlx::query_scalar("PRAGMA integrity_check").fetch_all(&mut *connection).await?;
@@ -132,7 +132,7 @@ pub(crate) async fn findings(connection: &mut DbConnection) -> Result<Vec<String
     Ok(findings)
 }
 
-/// Refuses an empty file where a database was: what it held is lost, and a new one in its place would hide that.
+/// Refuses an empty file in place of a database: its content is lost, and a new database would hide that.
 pub(crate) fn refuse_emptied(options: &StoreOptions) -> Result<(), StoreError> {
     let path = options.path.clone();
     if fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
@@ -144,13 +144,13 @@ pub(crate) fn refuse_emptied(options: &StoreOptions) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The log beside a damaged file would be played into the copy that replaces it, so it has to go first.
+/// The log beside a damaged file would be applied to its replacement, so it must be removed first.
 fn corrupt(problem: String, options: &StoreOptions) -> StoreError {
     let advice = backup_advice(options).unwrap_or_else(|none| none);
     StoreError::Corrupt { path: options.path.clone(), problem, advice }
 }
 
-/// How to go back to the newest backup, or that there is none.
+/// How to restore the newest backup, or that there is none.
 fn backup_advice(options: &StoreOptions) -> Result<String, String> {
     let path = options.path.display();
     match backup::newest(&options.backups) {
@@ -177,8 +177,8 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT)
 }
 
-/// A local file does not go away: connections are neither tested before use nor replaced with age. All are opened at
-/// the start, so that a directory above the file can be renamed while the server runs.
+/// A local file does not disappear: connections are neither tested before use nor replaced with age. All are opened
+/// at the start, so that a directory above the file can be renamed while the server runs.
 fn pool(size: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(size)

@@ -1,4 +1,4 @@
-//! What can go wrong in the store, told apart as far as a caller can act on it.
+//! Errors of the store, distinguished as far as a caller can act on them.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum StoreError {
     #[error("migrate {path}; {backup}")]
     Migrate {
         path: PathBuf,
-        /// Where the state before the migration can be found, in words.
+        /// Where the state before the migration is kept, in words.
         backup: String,
         source: sqlx::migrate::MigrateError,
     },

@@ -1,4 +1,4 @@
-//! Finds rows that contradict an invariant: bounded queries over the newest rows, for `doctor`.
+//! Finds rows that violate an invariant: bounded queries over the newest rows, for `doctor`.
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
@@ -10,16 +10,15 @@ use super::error::StoreError;
 use super::row::micros;
 use crate::domain::invariant::Invariant;
 
-/// Rows changed after `settled` may be in the middle of a change; work that has not moved since `stale` stands still.
+/// Rows changed after `settled` may be in the middle of a change; work without progress since `stale` is stuck.
 #[derive(Debug, Clone, Copy)]
 pub struct Ages {
     pub settled: DateTime<Utc>,
     pub stale: DateTime<Utc>,
 }
 
-/// One way to contradict an invariant. The query gives what is wrong by its id or name; `$1` is the settled time, `$2`
-/// the stale one. `COALESCE(id, id)` keeps the
-/// database from walking a whole index for the sake of its order.
+/// One violation of an invariant. The query returns ids or names of violating rows; `$1` is the settled time, `$2`
+/// the stale one. `COALESCE(id, id)` keeps the database from walking a whole index for its order.
 struct Rule {
     what: &'static str,
     problem: &'static str,
@@ -27,7 +26,7 @@ struct Rule {
 }
 
 impl Store {
-    /// What contradicts the invariant, in sentences; at most five of each kind.
+    /// The violations of an invariant, in sentences; at most five of each kind.
     pub async fn contradictions(&self, invariant: Invariant, ages: Ages) -> Result<Vec<String>, StoreError> {
         let mut found = Vec::new();
         for rule in rules(invariant) {
@@ -53,13 +52,13 @@ fn rules(invariant: Invariant) -> &'static [Rule] {
         Invariant::LegalTransitions => LEGAL_TRANSITIONS,
         Invariant::Audited => AUDITED,
         Invariant::DeniedWithoutEffect => DENIED_WITHOUT_EFFECT,
-        // Not to be told by rows: budgets are in files, secrets are bytes, and integrity has a check of its own.
+        // Rows cannot show these: budgets are in files, secrets are bytes, and integrity has its own check.
         Invariant::WithinBudget | Invariant::NoSecrets | Invariant::Integrity => &[],
     }
 }
 
 const NOTHING_LOST: &[Rule] = &[
-    // A create that failed at once is forgotten with its agent, and its second row says so.
+    // A create that failed at once is removed with its agent, and its second row says so.
     Rule {
         what: "operation",
         problem: "was accepted and is not recorded",
@@ -139,7 +138,7 @@ const NO_ORPHANS: &[Rule] = &[Rule {
 }];
 
 const NO_ZOMBIE_WORK: &[Rule] = &[
-    // A stop parks what our runner works on; the task stays `working` until the next start goes on with it.
+    // A stop parks the task of a runner; the task stays `working` until the next start resumes it.
     Rule {
         what: "task",
         problem: "is being worked on in a workspace that is stopped",

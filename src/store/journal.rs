@@ -1,4 +1,4 @@
-//! The journal: every task and report of an agent once, paged as fast from a million rows as from a thousand.
+//! The journal: every task and report of an agent once, paged equally fast at a million rows and at a thousand.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ macro_rules! select_entries {
 }
 
 impl Store {
-    /// Adds the reports that are not known yet, each with the task it belongs to; gives how many were new.
+    /// Adds unknown reports, each with its task; returns how many were new.
     pub async fn journal_add(&self, entries: &[HistoryEntry]) -> Result<u64, StoreError> {
         let mut tx = self.begin().await?;
         let mut new = Vec::new();
@@ -60,7 +60,7 @@ impl Store {
     }
 }
 
-/// Inserts in the caller's transaction and keeps the counts of the days true.
+/// Inserts in the caller's transaction and updates the counts of the days.
 pub(super) async fn insert(
     connection: &mut DbConnection,
     entries: &[HistoryEntry],
@@ -87,7 +87,7 @@ pub(super) async fn insert(
     Ok(count(added.values().sum()))
 }
 
-/// Where the kept counts differ from the entries, in sentences.
+/// Differences between the stored counts and the entries, in sentences.
 pub(super) async fn count_findings(connection: &mut DbConnection) -> Result<Vec<String>, sqlx::Error> {
     let agents: Vec<Uuid> = sqlx::query_scalar(
         "SELECT DISTINCT agent_id FROM (SELECT agent_id, kind, day, entries FROM journal_days UNION ALL \
@@ -152,7 +152,7 @@ async fn days(
     query.fetch_all(connection).await
 }
 
-/// Finds the ids in an index that holds all it needs, and only then reads the entries themselves.
+/// Finds the ids in a covering index first, and then reads only those entries.
 macro_rules! window_sql {
     ($edge:literal, $order:literal, $kind:literal) => {
         select_entries!(concat!(

@@ -1,17 +1,17 @@
-//! Finds where a page of the journal lies, so that reading it skips a part of one day at most.
+//! Locates a page of the journal, so that reading it skips at most a part of one day.
 
 use crate::domain::page::PageRequest;
 
 pub(super) const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// How many entries a day has.
+/// The number of entries of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Day {
     pub(super) number: i64,
     pub(super) entries: u64,
 }
 
-/// Which rows make up a page: so many from that edge of a day on, after skipping some.
+/// The rows of a page: this many from that edge of a day, after an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) from: Edge,
@@ -19,7 +19,7 @@ pub(super) struct Window {
     pub(super) take: i64,
 }
 
-/// Where to start, and in which direction to go.
+/// The starting point and the direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     /// Before this instant, towards older entries.
@@ -50,7 +50,7 @@ impl Window {
     }
 }
 
-/// The day that holds the entry at this place, and how many entries of that day are newer.
+/// The day that contains the entry at this position, and how many entries of that day are newer.
 fn holding(place: u64, days: &[Day]) -> Option<(Day, u64)> {
     let mut left = place;
     for day in days {

@@ -1,4 +1,4 @@
-//! Logs: the newest part of each agent's conversation, kept over restarts and deletion.
+//! Logs: the newest part of each agent's conversation, kept across restarts and deletion.
 
 use sqlx::{FromRow, Row};
 
@@ -10,11 +10,11 @@ use crate::domain::id::AgentId;
 use crate::domain::log::{LogEntry, LogKind};
 use crate::domain::page::{Page, PageRequest};
 
-/// Older messages of an agent are forgotten.
+/// Older messages of an agent are removed.
 const KEPT: i64 = 1_000;
 
 impl Store {
-    /// Takes in messages; one that has grown replaces what was known of it.
+    /// Adds messages; a message that has grown replaces its earlier version.
     pub async fn log_add(&self, agent: AgentId, entries: &[LogEntry]) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
         if let Some(former) = begun_anew(&mut tx, agent, entries).await? {
@@ -66,8 +66,8 @@ impl Store {
     }
 }
 
-/// The conversation of which these messages are not the continuation: whoever lost it counts from the beginning again.
-/// What the agent was told never changes its time, so that one look at those messages tells.
+/// The stored conversation, if these messages do not continue it: an agent that lost its conversation starts
+/// numbering again. Messages to an agent never change their time, so comparing those is enough.
 async fn begun_anew(
     connection: &mut DbConnection,
     agent: AgentId,
@@ -92,7 +92,7 @@ async fn begun_anew(
     Ok(None)
 }
 
-/// Gives a conversation that is over a number that nobody else uses.
+/// Renumbers an ended conversation with an unused number.
 async fn set_aside(
     connection: &mut DbConnection,
     agent: AgentId,

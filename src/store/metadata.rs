@@ -1,4 +1,4 @@
-//! Metadata set through us, beside what Coder reports.
+//! Metadata set through the fleet, in addition to what Coder reports.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::domain::id::AgentId;
 use crate::domain::metadata::{Dated, MOST_BYTES, MOST_KEYS, Metadata, MetadataKey, is_value};
 
 impl Store {
-    /// Sets a value, within the bounds; one that says nothing takes its key away.
+    /// Sets a value, within the bounds; an empty one removes its key.
     pub async fn metadata_set(
         &self,
         agent: AgentId,
@@ -65,7 +65,7 @@ impl Store {
         Ok(rows.into_iter().map(|entry| (entry.key, entry.dated)).collect())
     }
 
-    /// The metadata of every live agent that has any.
+    /// The metadata of every live agent with any.
     pub async fn metadata_live(&self) -> Result<Vec<(AgentId, Metadata)>, StoreError> {
         let rows: Vec<Entry> = sqlx::query_as(
             "SELECT m.agent_id, m.key, m.value, m.changed_at FROM metadata m JOIN agents a ON a.id = m.agent_id \

@@ -1,4 +1,4 @@
-//! Brings a database to our schema: refuses a newer one, copies an existing one first, never stops halfway.
+//! Migrates a database to our schema: refuses a newer one, copies an existing one first, never stops halfway.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::backup;
 use super::db::{DbPool, has_table};
 use super::error::StoreError;
 
-/// One step of the schema; it is never changed once released.
+/// One step of the schema, immutable once released.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
     pub(crate) version: i64,
@@ -38,7 +38,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 16, name: "word numbers", sql: include_str!("migrations/0016_word_numbers.sql") },
 ];
 
-/// Applies what is missing, each step in one transaction.
+/// Applies the missing steps, each in one transaction.
 pub(crate) async fn migrate(
     writer: &DbPool,
     steps: &[Step],
@@ -65,7 +65,7 @@ async fn backup_first(writer: &DbPool, current: i64, options: &StoreOptions) -> 
     Ok(format!("the state before it is in {}", to.display()))
 }
 
-/// The newest step applied; 0 for a database without any.
+/// The newest applied step; 0 for a database without any.
 async fn current_version(writer: &DbPool) -> Result<i64, StoreError> {
     if !has_table(writer, "_sqlx_migrations").await? {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! All SQL: what Coder forgets or never knew, kept so that nothing acknowledged is lost.
+//! All SQL: data that Coder does not keep, stored so that nothing acknowledged is lost.
 
 mod agents;
 mod audit;
@@ -55,7 +55,7 @@ use migrate::Step;
 use raw_files::RawFiles;
 use reserve::Reserve;
 
-/// Where the database and its copies are.
+/// The paths of the database and its copies.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     pub path: PathBuf,
@@ -74,28 +74,28 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens or makes the database; a damaged or newer one is refused with its rows untouched.
+    /// Opens or creates the database; a damaged or newer one is refused without changing its rows.
     pub async fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         Self::open_at(options, migrate::STEPS).await
     }
 
-    /// For a data directory that is known to have been used: an empty file there is what is left of a database.
+    /// For a data directory in previous use: an empty file there is a lost database.
     pub fn refuse_emptied(options: &StoreOptions) -> Result<(), StoreError> {
         db::refuse_emptied(options)
     }
 
-    /// Ends when running statements have ended and the log is merged into the file.
+    /// Returns once running statements have ended and the log is merged into the file.
     pub async fn close(&self) {
         self.read.close().await;
         self.write.close().await;
     }
 
-    /// Does the database still answer?
+    /// Whether the database still responds.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.revision().await.map(drop)
     }
 
-    /// What is wrong with the database, in sentences; empty when all is well.
+    /// Problems of the database, in sentences; empty if there are none.
     pub async fn integrity(&self) -> Result<Vec<String>, StoreError> {
         let mut connection = self.read.acquire().await?;
         let mut findings = db::findings(&mut connection).await?;
@@ -103,7 +103,7 @@ impl Store {
         Ok(findings)
     }
 
-    /// The bytes of the database and of its log. The log's index holds none of what is stored.
+    /// The bytes of the database and of its log. The log's index contains no stored data.
     pub fn raw_files(&self) -> io::Result<Vec<(PathBuf, RawFile)>> {
         let [database, log, _index] = files_of(&self.path);
         let mut files = Vec::new();
@@ -138,10 +138,11 @@ impl Store {
         Ok(Self { read, write, reserve, path: options.path.as_path().into(), raw: Arc::default() })
     }
 
-    /// For transactions that read before they write: the lock is taken at once, so what was read stays true.
+    /// For transactions that read before they write: the lock is taken at once, so that what was read stays valid.
     async fn begin(&self) -> Result<DbTransaction, StoreError> {
         match self.write.begin_with(BEGIN).await {
-            // SQLite undid a transaction by itself, as it does on a full disk, and the connection counts on.
+            // SQLite rolled a transaction back by itself, as on a full disk, while the connection still counts it
+            // as open.
             Err(sqlx::Error::InvalidSavePointStatement) => {
                 self.write.acquire().await?.close().await?;
                 Ok(self.write.begin_with(BEGIN).await?)

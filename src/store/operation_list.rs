@@ -1,4 +1,4 @@
-//! Operations with the agents they are about, for people and managers to look through.
+//! Operations with their agents, for listings.
 
 use sqlx::{FromRow, Row};
 
@@ -8,10 +8,10 @@ use super::error::StoreError;
 use crate::domain::id::OperationId;
 use crate::domain::operation::Operation;
 
-/// Ended operations that a list goes back.
+/// How many ended operations a listing covers.
 const ENDED: i64 = 1_000;
 
-/// An operation, and what decides who may see it.
+/// An operation, with the data that decides who may see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedOperation {
     pub operation: Operation,
@@ -19,7 +19,7 @@ pub struct ListedOperation {
     pub project: String,
     pub role: String,
     pub created_by: Option<String>,
-    /// What holds it up at present; the store itself does not know that.
+    /// What it is waiting for; set by the caller, since the store does not know.
     pub awaited: Option<String>,
 }
 
@@ -36,7 +36,7 @@ macro_rules! select_listed {
 }
 
 impl Store {
-    /// What has not ended, of one agent or of all, newest first.
+    /// Open operations of one agent or of all, newest first.
     pub async fn operations_listed_open(
         &self,
         name_key: Option<&str>,
@@ -47,7 +47,7 @@ impl Store {
         Ok(query.bind(name_key).fetch_all(&self.read).await?)
     }
 
-    /// What has ended, of one agent or of all, newest first, as far as anyone pages through.
+    /// Ended operations of one agent or of all, newest first, up to a limit.
     pub async fn operations_listed_ended(
         &self,
         name_key: Option<&str>,

@@ -1,4 +1,4 @@
-//! Operations: durable intents in the order they were accepted, and how far each has come.
+//! Operations: durable intents in the order they were accepted, with their progress.
 
 use chrono::{DateTime, Utc};
 use sqlx::{FromRow, Row};
@@ -18,11 +18,11 @@ use crate::domain::operation::{
 pub enum OperationEnd {
     Done,
     Failed(Failure),
-    /// With what it left behind.
+    /// With a note about what it left behind.
     Canceled(String),
 }
 
-/// The code of what a canceled operation left behind.
+/// The code of a canceled operation's note.
 const CANCELED: &str = "CANCELED";
 
 macro_rules! select_operations {
@@ -35,17 +35,17 @@ macro_rules! select_operations {
     };
 }
 
-/// Was the request new?
+/// Whether the request was new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
     New,
-    /// The operation that the same key made before, or the delete that is under way.
+    /// The operation that the same key created before, or the delete in progress.
     Repeated(Operation),
 }
 
 impl Store {
-    /// Accepts an intent, or finds the one accepted before with the same request key. Once the delete of an agent is
-    /// accepted nothing else is: it could neither be carried out before the delete nor after it.
+    /// Accepts an intent, or finds the one accepted before with the same request key. After the delete of an agent
+    /// nothing else is accepted: it could be carried out neither before nor after the delete.
     pub async fn operation_accept(
         &self,
         operation: &Operation,
@@ -69,13 +69,13 @@ impl Store {
         Ok(by_id(&mut connection, id).await?)
     }
 
-    /// What an earlier request with this key was accepted as.
+    /// The operation that an earlier request with this key created.
     pub async fn operation_by_key(&self, key: Option<&RequestKey>) -> Result<Option<Operation>, StoreError> {
         let mut connection = self.read.acquire().await?;
         by_key(&mut connection, key).await
     }
 
-    /// What has not ended, in the order accepted.
+    /// Open operations, in the order accepted.
     pub async fn operations_open(&self) -> Result<Vec<Operation>, StoreError> {
         let query = sqlx::query_as(select_operations!("WHERE ended_at IS NULL ORDER BY sequence"));
         Ok(query.fetch_all(&self.read).await?)
@@ -87,7 +87,7 @@ impl Store {
         Ok(query.bind(agent.0).bind(limit).fetch_all(&self.read).await?)
     }
 
-    /// Records how far an operation has come, before or after an outside effect.
+    /// Records the progress of an operation, before or after an outside effect.
     pub async fn operation_progress(
         &self,
         id: OperationId,
@@ -129,7 +129,7 @@ impl Store {
         .execute(&mut *tx)
         .await?;
         let operation = by_id(&mut tx, id).await?.ok_or(StoreError::Missing("operation"))?;
-        // Nothing of the agent may have changed, but readers of changes are told.
+        // The agent itself may be unchanged, but watchers of changes must be notified.
         if ended.rows_affected() == 1 && matches!(end, OperationEnd::Canceled(_)) {
             sightings::touch(&mut tx, operation.agent_id()).await?;
         }
@@ -137,7 +137,7 @@ impl Store {
         Ok(ended.rows_affected() == 1)
     }
 
-    /// Records that someone wants an operation to end; the first who asked is remembered.
+    /// Records a request to cancel an operation; the first requester is kept.
     pub async fn operation_cancel(
         &self,
         id: OperationId,
@@ -161,8 +161,8 @@ impl Store {
         Ok(operation)
     }
 
-    /// Cancels what waits and runs before that delete of the same agent, in the name of the caller that asked for the
-    /// delete unless another one canceled it earlier; gives the ids in the order accepted.
+    /// Cancels the earlier operations of the agent that is being deleted, in the name of the delete's caller unless
+    /// another caller canceled them before; returns the ids in the order accepted.
     pub async fn operations_cancel_before(
         &self,
         delete: OperationId,
@@ -202,7 +202,7 @@ impl OperationEnd {
         }
     }
 
-    /// Code and message of what is told about it later.
+    /// Code and message to be reported later.
     fn failure(&self) -> Option<(&str, &str)> {
         match self {
             Self::Failed(failure) => Some((&failure.code, &failure.message)),
@@ -229,7 +229,7 @@ pub(super) async fn by_id(
     sqlx::query_as(select_operations!("WHERE id = $1")).bind(id.0).fetch_optional(connection).await
 }
 
-/// The delete of that agent that is under way and is to reach its end.
+/// The agent's open delete that is not canceled.
 pub(super) async fn open_delete(
     connection: &mut DbConnection,
     agent: AgentId,

@@ -1,4 +1,4 @@
-//! Provisions: what was last written into each agent's workspace, so that it is written once a start.
+//! Provisions: what was last written into each agent's workspace, so that it is written once per start.
 
 use sqlx::{FromRow, Row};
 
@@ -10,7 +10,7 @@ use crate::domain::id::AgentId;
 use crate::domain::provision::{Callback, Provision};
 
 impl Store {
-    /// Records what an agent has now, in place of what it had.
+    /// Records an agent's provision; replaces the previous one.
     pub async fn provision_set(&self, provision: &Provision) -> Result<(), StoreError> {
         sqlx::query(
             "INSERT INTO provisions (agent_id, generation, url, callback, token_expires_at, at) \
@@ -29,7 +29,7 @@ impl Store {
         Ok(())
     }
 
-    /// What the agents that are not deleted have.
+    /// The provisions of agents that are not deleted.
     pub async fn provisions_live(&self) -> Result<Vec<Provision>, StoreError> {
         let query = sqlx::query_as(
             "SELECT p.agent_id, p.generation, p.url, p.callback, p.token_expires_at, p.at FROM provisions p \

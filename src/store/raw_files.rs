@@ -1,4 +1,4 @@
-//! The bytes of the database's files, read beside SQLite without taking its locks away.
+//! Reads the bytes of the database's files beside SQLite, without releasing its locks.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Descriptors stay open for as long as the store. A process that closes any descriptor of a file loses all its POSIX
-/// locks on that file, SQLite's among them; another process would then take the database for its own.
+/// Descriptors stay open for the lifetime of the store. A process that closes any descriptor of a file loses all
+/// its POSIX locks on that file, including SQLite's; another process could then lock the database.
 #[derive(Debug, Default)]
 pub(super) struct RawFiles(Mutex<Vec<Arc<File>>>);
 
-/// A file from its beginning; several can read at once.
+/// Reads a file from its beginning; several readers can be active at once.
 #[derive(Debug)]
 pub struct RawFile {
     file: Arc<File>,

@@ -1,4 +1,4 @@
-//! Finds the task that a report belongs to: reports come from Coder, which knows nothing of tasks.
+//! Finds the task of a report: reports come from Coder, which does not know tasks.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::Row;
@@ -10,15 +10,16 @@ use crate::domain::id::TaskId;
 use crate::domain::text::one_line;
 use crate::domain::words::AppState;
 
-/// The last report of a task may come so much later than its end; runners try that long without news in between.
+/// How much later than its end the last report of a task may arrive; runners retry that long without other news.
 const REPORT_DELAY: TimeDelta = TimeDelta::seconds(30);
-/// A runner holds a report back for a moment, and the next task may be told meanwhile.
+/// A runner delays a report for a moment, and the next task may be delivered meanwhile.
 const HELD_BACK: TimeDelta = TimeDelta::seconds(2);
-/// Where a runner cuts a report off.
+/// Runners end a truncated report with this.
 const CUT: char = '…';
 
-/// The two that were told last before a time and had not ended long ago; what runs beside the agent is not its own work.
-/// A workspace starts with its spec, so that nobody tells it; all else is told before the agent can know of it.
+/// The two tasks delivered last before a time that had not ended long before; what runs beside the agent is
+/// excluded. A workspace starts with its spec, so the spec has no delivery; all other tasks are delivered before
+/// the agent knows of them.
 macro_rules! working_at {
     () => {
         concat!(
@@ -31,14 +32,14 @@ macro_rules! working_at {
     };
 }
 
-/// A task that a report may be of.
+/// A task that a report may belong to.
 struct Candidate {
     task: TaskId,
     told_at: DateTime<Utc>,
     outcome: Option<String>,
 }
 
-/// The task that the agent was at when it reported, if it was at one.
+/// The task that the agent was working on when it reported, if any.
 pub(super) async fn task_of(
     connection: &mut DbConnection,
     report: &HistoryEntry,
@@ -53,7 +54,7 @@ pub(super) async fn task_of(
     Ok(owner(&candidates, report))
 }
 
-/// The newest one, unless the report says how the one before ended.
+/// The newest one, unless the report is about the end of the previous one.
 fn owner(candidates: &[Candidate], report: &HistoryEntry) -> Option<TaskId> {
     let newest = candidates.first()?;
     let is_just_told = report.created_at - newest.told_at < HELD_BACK;

@@ -1,4 +1,4 @@
-//! Request keys: a repeated request finds what the first one made instead of making another.
+//! Idempotency keys: a repeated request finds what the first one created.
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
@@ -9,7 +9,7 @@ use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 
-/// A caller's own name for a request; the fingerprint tells whether its arguments are the same.
+/// A caller's idempotency key; the fingerprint tells whether its arguments are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     pub principal: String,
@@ -19,14 +19,14 @@ pub struct RequestKey {
 }
 
 impl Store {
-    /// Forgets keys used before this time; gives how many.
+    /// Removes keys used before this time; returns how many.
     pub async fn request_keys_prune(&self, before: DateTime<Utc>) -> Result<u64, StoreError> {
         let prune = sqlx::query("DELETE FROM request_keys WHERE created_at < $1").bind(micros(before));
         Ok(prune.execute(&self.write).await?.rows_affected())
     }
 }
 
-/// The id of what was made with this key before; none for a request without a key.
+/// The id of what was created with this key; none for a request without a key.
 pub(super) async fn find(
     connection: &mut DbConnection,
     key: Option<&RequestKey>,
@@ -47,7 +47,7 @@ pub(super) async fn find(
     Ok(Some(row.id("made_id", |id| id)?))
 }
 
-/// Takes the place of a key whose work is gone, which `find` gave to nobody.
+/// Replaces a key whose result is gone and which `find` therefore ignored.
 pub(super) async fn remember(
     connection: &mut DbConnection,
     key: Option<&RequestKey>,

@@ -1,4 +1,4 @@
-//! Rescues: what became of the work of deleted agents, from the acceptance of the delete on.
+//! Rescues: the work of deleted agents, from the acceptance of the delete on.
 
 use sqlx::{FromRow, Row};
 
@@ -24,8 +24,8 @@ macro_rules! select_rescues {
 }
 
 impl Store {
-    /// Accepts a delete together with the rescue that goes before it: both or neither. While a delete of the agent is
-    /// under way, that one counts, with what it was asked to keep.
+    /// Accepts a delete together with its rescue, in one transaction. If a delete of the agent is in progress, that
+    /// one is returned, with its own choice of what to keep.
     pub async fn delete_accept(
         &self,
         operation: &Operation,
@@ -55,7 +55,7 @@ impl Store {
         Ok(query.fetch_optional(&self.read).await?)
     }
 
-    /// Those whose ids lie between these two, both of them too; the newest first, up to a limit.
+    /// The rescues whose ids are in this range, inclusive; the newest first, up to a limit.
     pub async fn rescues_between(
         &self,
         (first, last): (RescueId, RescueId),
@@ -67,7 +67,7 @@ impl Store {
         Ok(query.bind(first.0).bind(last.0).bind(i64::from(limit)).fetch_all(&self.read).await?)
     }
 
-    /// The newest one of agents of this name, in any spelling: the newest with saved work, if there is one.
+    /// The newest rescue of agents of this name, case-insensitive: the newest with saved work, if there is one.
     pub async fn rescue_of_name(&self, name: &AgentName) -> Result<Option<Rescue>, StoreError> {
         let query = sqlx::query_as(select_rescues!(
             "WHERE lower(agent_name) = lower($1) \
@@ -76,7 +76,7 @@ impl Store {
         Ok(query.bind(name.as_str()).fetch_optional(&self.read).await?)
     }
 
-    /// The rescue that goes before this delete.
+    /// The rescue that precedes this delete.
     pub async fn rescue_of(&self, delete: OperationId) -> Result<Option<Rescue>, StoreError> {
         let query = sqlx::query_as(select_rescues!("WHERE operation_id = $1")).bind(delete.0);
         Ok(query.fetch_optional(&self.read).await?)
@@ -94,8 +94,8 @@ impl Store {
         Ok(Page { items, total_count: count(total), request: page })
     }
 
-    /// Records how far a rescue has come, with the line of history that tells its end. One that is over stays as
-    /// it is; then the answer is false.
+    /// Records the progress of a rescue, with a history entry for its end. An ended rescue is unchanged; then the
+    /// result is false.
     pub async fn rescue_move(
         &self,
         id: RescueId,
@@ -116,7 +116,7 @@ impl Store {
     }
 }
 
-/// Ends the rescues of an agent's deletes that were canceled for a later one, which has a rescue of its own.
+/// Ends the rescues of an agent's canceled deletes, in favour of a later delete with its own rescue.
 pub(super) async fn overtake(connection: &mut DbConnection, agent: AgentId) -> Result<(), sqlx::Error> {
     let update = sqlx::query(
         "UPDATE rescues SET state = $1, since = $2, file = $3, bytes = $4, commit_id = $5, note = $6 \

@@ -1,7 +1,7 @@
-//! Space kept back beside the database: a full disk refuses new work, and what ends work can still be recorded.
+//! Reserved disk space: a full disk refuses new work, while calls that end work can still be recorded.
 //!
-//! It is a file that holds nothing. A call that ends something removes it when the disk is full, which leaves room
-//! for the rows of many such calls; until there is space for it again, nothing new is accepted.
+//! The reserve is an empty file of fixed size. A call that ends work removes it if the disk is full, which leaves
+//! room for many such rows; nothing new is accepted until the reserve exists again.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -14,9 +14,9 @@ use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use super::Store;
 use super::error::StoreError;
 
-/// Enough for the log of the database to grow until it is written back and begun anew, twice.
+/// Enough for the database's log to grow until it is checkpointed and restarted, twice.
 const BYTES: u64 = 8 << 20;
-/// A disk with less room than this is full; making the reserve leaves at least as much.
+/// A disk with less room than this counts as full; the reserve leaves at least as much free.
 const SPARE: u64 = 4 << 20;
 
 #[derive(Debug)]
@@ -28,14 +28,14 @@ pub(super) struct Reserve {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Held,
-    /// Given away, or never had: there is no room for it.
+    /// Released, or never created: there is no room for it.
     Gone,
-    /// This file system keeps nothing back, so only the database itself says when it is full.
+    /// This file system cannot allocate space, so only the database itself reports a full disk.
     Unsupported,
 }
 
 impl Store {
-    /// New work waits until what ends work has its reserve again.
+    /// Refuses new work until the reserve exists again.
     pub fn room_for_new_work(&self) -> Result<(), StoreError> {
         match self.reserve.keep() {
             State::Held | State::Unsupported => Ok(()),
@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    /// Gives the reserve to what ends work, if the disk has no room otherwise.
+    /// Releases the reserve for calls that end work, if the disk is full.
     pub fn room_for_endings(&self) {
         self.reserve.give();
     }
@@ -58,7 +58,7 @@ impl Reserve {
         reserve
     }
 
-    /// Makes sure of it where there is room.
+    /// Creates the reserve if there is room.
     fn keep(&self) -> State {
         let mut state = self.state();
         if *state == State::Gone {
@@ -106,7 +106,7 @@ impl Reserve {
         }
     }
 
-    /// What we may still write, in bytes.
+    /// The space available to us, in bytes.
     fn free(&self) -> io::Result<u64> {
         let disk = statvfs(self.file.parent().unwrap_or(Path::new("/")))?;
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))

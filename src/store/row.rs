@@ -1,4 +1,4 @@
-//! How domain values are read from columns: times, words and ids.
+//! Reads domain values from columns: times, keywords and ids.
 
 use chrono::{DateTime, SubsecRound, Utc};
 use sqlx::{Error, Row};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::db::DbRow;
 
-/// Typed access to one row; a value that is not what the domain wrote is an error, never a default.
+/// Typed access to one row; a value that the domain cannot have written is an error, never a default.
 pub(crate) trait Columns {
     fn time(&self, column: &str) -> Result<DateTime<Utc>, Error>;
     fn time_if_any(&self, column: &str) -> Result<Option<DateTime<Utc>>, Error>;
@@ -46,7 +46,7 @@ impl Columns for DbRow {
     }
 }
 
-/// How a time is stored. Finer parts are cut off, as Postgres would.
+/// The stored form of a time. Finer parts are truncated, as in Postgres.
 pub(crate) fn micros(at: DateTime<Utc>) -> i64 {
     at.timestamp_micros()
 }
@@ -65,7 +65,7 @@ pub(crate) fn unreadable(column: &str, value: impl std::fmt::Display) -> Error {
     Error::ColumnDecode { index: column.to_owned(), source: format!("unexpected value '{value}'").into() }
 }
 
-/// A count as the domain has it; none of ours is ever negative.
+/// A count; stored counts are never negative.
 pub(crate) fn count(entries: i64) -> u64 {
     u64::try_from(entries).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What runs wrote: the beginning of each stream, added piece by piece and read by pages.
+//! The output of runs: the beginning of each stream, appended in chunks and read in pages.
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
@@ -12,15 +12,15 @@ use super::runs::signed;
 use crate::domain::id::RunId;
 use crate::domain::run::{KEPT_OUTPUT, RunChunk, RunOutput, RunStream};
 
-/// Longer pieces are cut, so that a page never reads far beyond its bounds.
+/// Longer chunks are split, so that a page never reads far beyond its bounds.
 const PIECE: usize = 64 << 10;
 const REMOVED_AT_ONCE: i64 = 5;
 
 impl Store {
-    /// Adds what came next of a run's streams, and how far that brings it, in one transaction: a restart goes on
-    /// exactly there. Pieces that are known already change nothing; of an ended run nothing is added.
+    /// Appends chunks of a run's streams and their end offsets in one transaction, so that a restart continues
+    /// exactly there. Known chunks change nothing; ended runs get no more output.
     pub async fn run_append(&self, id: RunId, chunks: &[RunChunk]) -> Result<(), StoreError> {
-        // It can be long, and would use up what is kept back for shorter things; it is still in the workspace.
+        // It can be long and would use up the reserve; the output is still in the workspace.
         self.room_for_new_work()?;
         let mut tx = self.begin().await?;
         for chunk in chunks {
@@ -31,7 +31,7 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
-    /// Both streams were at least this long; the part that nobody kept only counts.
+    /// Records the length of both streams, including output that was not kept.
     pub async fn run_written(&self, id: RunId, stdout: u64, stderr: u64) -> Result<(), StoreError> {
         let update = sqlx::query(
             "UPDATE runs SET stdout = MAX(stdout, $1), stderr = MAX(stderr, $2) WHERE id = $3 AND ended_at IS NULL",
@@ -75,8 +75,8 @@ impl Store {
         Ok(RunOutput { offset, bytes, kept, written, removed_at })
     }
 
-    /// Removes what runs wrote that ended before this time, of a few of them at once: an output is long, and others
-    /// want to write too. Gives how many those were.
+    /// Removes the output of runs that ended before this time, a few runs per call: outputs are long, and other
+    /// writers wait. Returns the number of runs.
     pub async fn run_outputs_prune(
         &self,
         ended_before: DateTime<Utc>,
@@ -101,7 +101,7 @@ impl Store {
     }
 }
 
-/// Moves the mark of the stream to the end of the chunk; false when the chunk is not what comes next.
+/// Moves the stream's end offset to the end of the chunk; false if the chunk does not continue the stream.
 async fn advance(tx: &mut DbConnection, id: RunId, chunk: &RunChunk) -> Result<bool, StoreError> {
     let update = sqlx::query(match chunk.stream {
         RunStream::Stdout => "UPDATE runs SET stdout = $1 WHERE id = $2 AND stdout = $3 AND ended_at IS NULL",
@@ -112,7 +112,7 @@ async fn advance(tx: &mut DbConnection, id: RunId, chunk: &RunChunk) -> Result<b
     Ok(update.execute(tx).await?.rows_affected() == 1)
 }
 
-/// Keeps the part of the chunk for which there is room.
+/// Stores the part of the chunk that fits.
 async fn insert(tx: &mut DbConnection, id: RunId, chunk: &RunChunk) -> Result<(), StoreError> {
     let room = usize::try_from(KEPT_OUTPUT.saturating_sub(chunk.offset)).unwrap_or(usize::MAX);
     let kept = chunk.bytes.get(..room).unwrap_or(&chunk.bytes);

@@ -1,4 +1,4 @@
-//! Runs: the intent before the first effect, how far each has come, and its end, which never changes.
+//! Runs: recorded before the first effect, with their progress and an end that never changes.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ macro_rules! select_runs {
 }
 
 impl Store {
-    /// Records what is to be run, before anything of it happens.
+    /// Records a run before it has any effect.
     pub async fn run_accept(&self, run: &Run) -> Result<(), StoreError> {
         let (word, code, reason) = columns_of(&run.state);
         let insert = sqlx::query(
@@ -57,7 +57,7 @@ impl Store {
         Ok(query.bind(id.0).fetch_optional(&self.read).await?)
     }
 
-    /// What has not ended, or still lies in its workspace, oldest first.
+    /// Runs that have not ended or still have files in their workspace, oldest first.
     pub async fn runs_open(&self) -> Result<Vec<Run>, StoreError> {
         let query = sqlx::query_as(select_runs!("WHERE is_cleared = 0 ORDER BY created_at, id"));
         Ok(query.fetch_all(&self.read).await?)
@@ -70,7 +70,7 @@ impl Store {
         Ok(())
     }
 
-    /// Records that it is to be ended. False when it has ended already; the first to ask counts.
+    /// Records a request to end it. False if it has ended already; the first request is kept.
     pub async fn run_ask_cancel(&self, id: RunId, at: DateTime<Utc>) -> Result<bool, StoreError> {
         let update = sqlx::query(
             "UPDATE runs SET cancel_asked_at = COALESCE(cancel_asked_at, $1) WHERE id = $2 AND ended_at IS NULL",
@@ -93,7 +93,7 @@ impl Store {
         Ok(update.execute(&self.write).await?.rows_affected() == 1)
     }
 
-    /// The workspace holds nothing of it any more. Only of an ended run.
+    /// The workspace has no files of it any more. Only for ended runs.
     pub async fn run_cleared(&self, id: RunId) -> Result<(), StoreError> {
         let update = sqlx::query("UPDATE runs SET is_cleared = 1 WHERE id = $1 AND ended_at IS NOT NULL");
         update.bind(id.0).execute(&self.write).await?;
@@ -111,7 +111,7 @@ const FAILED: &str = "failed";
 const UNSTARTED: &str = "unstarted";
 const LOST: &str = "lost";
 
-/// The three columns of a state: word, code, reason.
+/// The three columns of a state: keyword, code, reason.
 fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>) {
     match state {
         RunState::Accepted => (ACCEPTED, None, None),
@@ -141,7 +141,7 @@ fn state_of(row: &DbRow) -> Result<RunState, sqlx::Error> {
     })
 }
 
-/// No stream of ours comes near the end of this type.
+/// Streams are far shorter than the limit of this type.
 pub(super) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }

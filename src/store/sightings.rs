@@ -1,4 +1,4 @@
-//! Sightings: the last thing seen of each agent, and the revision that counts visible changes.
+//! Sightings: the last observation of each agent, and the revision that counts visible changes.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use crate::domain::id::AgentId;
 use crate::domain::operation::OperationKind;
 use crate::domain::status::Verdict;
 
-/// What one look at Coder said of an agent.
+/// One observation of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub verdict: Verdict,
     pub generation: i64,
-    /// None when it was not Coder that showed it: then the time of the last look stays.
+    /// None if it was not observed at Coder: then the time of the last observation stays.
     pub observed_at: Option<DateTime<Utc>>,
 }
 
@@ -29,13 +29,13 @@ impl Store {
         Ok(sqlx::query_scalar("SELECT value FROM fleet_revision").fetch_one(&self.read).await?)
     }
 
-    /// Records one look. Only a visible change gives a new revision; a deleted agent stays as it is.
+    /// Records one observation. Only a visible change gets a new revision; a deleted agent is unchanged.
     pub async fn agent_sight(&self, id: AgentId, seen: &Seen) -> Result<Sighting, StoreError> {
         let sighted = self.agents_sight(&[(id, seen.clone())]).await?;
         sighted.into_iter().next().map(|(_, sighting)| sighting).ok_or(StoreError::Missing("agent"))
     }
 
-    /// Records one look at many agents in one transaction; agents that are not there are left out.
+    /// Records observations of many agents in one transaction; unknown agents are skipped.
     pub async fn agents_sight(
         &self,
         looks: &[(AgentId, Seen)],
@@ -59,7 +59,7 @@ impl Store {
     }
 }
 
-/// The first sighting of a new agent, as its maker describes it but with a revision of ours.
+/// The first sighting of a new agent, with a new revision.
 pub(super) async fn insert(connection: &mut DbConnection, agent: &Agent) -> Result<(), sqlx::Error> {
     let sighting = &agent.sighting;
     let revision = next_revision(connection).await?;
@@ -81,7 +81,7 @@ pub(super) async fn insert(connection: &mut DbConnection, agent: &Agent) -> Resu
     .map(drop)
 }
 
-/// A visible change that no look at Coder brought.
+/// A visible change that was not observed at Coder.
 pub(super) async fn change(
     connection: &mut DbConnection,
     (id, last): (AgentId, &Sighting),
@@ -100,7 +100,7 @@ pub(super) async fn change(
     Ok(changed)
 }
 
-/// A new revision for a change outside of the sighting, such as another name.
+/// A new revision for a change outside of the sighting, such as a rename.
 pub(super) async fn touch(connection: &mut DbConnection, id: AgentId) -> Result<(), sqlx::Error> {
     let revision = next_revision(connection).await?;
     sqlx::query("UPDATE sightings SET previous_status = status, revision = $1 WHERE agent_id = $2")
@@ -137,14 +137,14 @@ async fn look(
         return Ok(observed);
     }
     let at = seen.observed_at.unwrap_or_else(Utc::now);
-    // Coder saying that the workspace is gone is a deletion like any other.
+    // A workspace that Coder reports as deleted deletes its agent.
     if seen.verdict.status == AgentStatus::Deleted {
         agents::mark_deleted(connection, id, at).await?;
     }
     change(connection, (id, &observed), &seen.verdict, at).await
 }
 
-/// Once its delete is accepted, an agent is what the delete says, whatever Coder still shows of it.
+/// Once its delete is accepted, an agent's status follows the delete, whatever Coder still shows.
 pub(super) async fn is_being_deleted(
     connection: &mut DbConnection,
     id: AgentId,
@@ -198,7 +198,7 @@ async fn by_agent(connection: &mut DbConnection, id: AgentId) -> Result<Option<S
     .await
 }
 
-/// The next revision; never given out twice, not even when the agent that got it goes away.
+/// The next revision; never reused, even if its agent is removed.
 async fn next_revision(connection: &mut DbConnection) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar("UPDATE fleet_revision SET value = value + 1 RETURNING value")
         .fetch_one(connection)

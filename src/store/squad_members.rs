@@ -1,4 +1,4 @@
-//! Members of squads and the conversations they leave: written step by step, ended once.
+//! Members of squads and their conversations: written step by step, ended once.
 
 use chrono::{DateTime, Utc};
 use sqlx::Row;
@@ -11,7 +11,7 @@ use crate::domain::id::{AgentId, RunId, SquadId, TaskId};
 use crate::domain::squad::{Chat, Member, MemberChat, MemberEnd, MemberStatus, MemberSummary};
 
 impl Store {
-    /// Records where the member works and which process does it, before that begins.
+    /// Records a member's directory and process before the process begins.
     pub async fn member_begin(&self, member: &Member) -> Result<(), StoreError> {
         let update = sqlx::query(
             "UPDATE squad_members SET cwd = $1, chat_id = $2, run_id = $3, status = $4, began_at = $5, engine = $6 \
@@ -30,8 +30,8 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a member, with the conversation it leaves; a new one that it does not leave is not its own any more. False
-    /// if it had ended already.
+    /// Ends a member and saves its conversation; a new conversation that it does not keep is detached. False if the
+    /// member had ended already.
     pub async fn member_end(
         &self,
         id: TaskId,
@@ -54,14 +54,14 @@ impl Store {
         Ok(is_new)
     }
 
-    /// Records where a member would have worked that did not begin.
+    /// Records the intended directory of a member that did not begin.
     pub async fn member_note_cwd(&self, id: TaskId, cwd: Option<&str>) -> Result<(), StoreError> {
         let update = sqlx::query("UPDATE squad_members SET cwd = $1 WHERE id = $2 AND ended_at IS NULL");
         update.bind(cwd).bind(id.0).execute(&self.write).await?;
         Ok(())
     }
 
-    /// Processes of members in this agent's workspace that somebody wants ended.
+    /// Processes of members in this agent's workspace that are to be ended.
     pub async fn member_runs_unwanted(&self, agent: AgentId) -> Result<Vec<RunId>, StoreError> {
         let rows = sqlx::query(
             "SELECT m.run_id FROM squad_members m JOIN task_deliveries d ON d.task_id = m.id \
@@ -130,7 +130,7 @@ pub(super) async fn of(connection: &mut DbConnection, squad: SquadId) -> Result<
     Ok(rows.iter().map(member).collect::<Result<_, _>>()?)
 }
 
-/// Does a member that goes on use this conversation?
+/// Whether an unfinished member uses this conversation.
 pub(super) async fn chat_is_in_use(connection: &mut DbConnection, id: &str) -> Result<bool, StoreError> {
     let row = sqlx::query("SELECT 1 FROM squad_members WHERE chat_id = $1 AND ended_at IS NULL LIMIT 1");
     Ok(row.bind(id).fetch_optional(connection).await?.is_some())

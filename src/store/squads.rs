@@ -1,4 +1,4 @@
-//! Squads: accepted whole with the tasks of their members, found by who asked, over when all members are.
+//! Squads: accepted atomically with the tasks of their members, found by requester, ended with their last member.
 
 use std::time::Duration;
 
@@ -22,17 +22,17 @@ macro_rules! select_squads {
     };
 }
 
-/// Was the squad new?
+/// Whether the squad was new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SquadAccepted {
     New,
-    /// The squad that the same key made before.
+    /// The squad that the same key created before.
     Repeated(SquadId),
 }
 
 impl Store {
     /// Accepts a squad with the tasks of its members, or finds the one accepted before with the same request key. A
-    /// member whose conversation another one has in hand is accepted as one that is over.
+    /// member whose conversation is in use is accepted as ended.
     pub async fn squad_accept(
         &self,
         squad: &Squad,
@@ -56,7 +56,7 @@ impl Store {
         Ok(SquadAccepted::New)
     }
 
-    /// The squad that the same key made before.
+    /// The squad that the same key created before.
     pub async fn squad_of_key(&self, key: Option<&RequestKey>) -> Result<Option<SquadId>, StoreError> {
         let mut connection = self.read.acquire().await?;
         by_key(&mut connection, key).await
@@ -71,14 +71,14 @@ impl Store {
         }
     }
 
-    /// Those that go on, oldest first.
+    /// Open squads, oldest first.
     pub async fn squads_open(&self) -> Result<Vec<SquadId>, StoreError> {
         let rows = sqlx::query("SELECT id FROM squads WHERE ended_at IS NULL ORDER BY created_at, id");
         let rows = rows.fetch_all(&self.read).await?;
         Ok(rows.iter().map(|row| row.id("id", SquadId)).collect::<Result<_, _>>()?)
     }
 
-    /// Who asked for a squad, and how far that has come.
+    /// The requester of a squad, and its progress.
     pub async fn squad_progress(&self, id: SquadId) -> Result<Option<(String, SquadProgress)>, StoreError> {
         let row = sqlx::query(
             "SELECT principal, (SELECT count(*) FROM squad_members WHERE squad_id = $1) AS n_members, \
@@ -117,7 +117,7 @@ impl Store {
         Ok(squads)
     }
 
-    /// Closes a squad all of whose members have ended; false while one goes on.
+    /// Closes a squad if all of its members have ended; false otherwise.
     pub async fn squad_close(&self, id: SquadId, at: DateTime<Utc>) -> Result<bool, StoreError> {
         let update = sqlx::query(
             "UPDATE squads SET ended_at = $1 WHERE id = $2 AND ended_at IS NULL AND NOT EXISTS \
@@ -127,7 +127,8 @@ impl Store {
     }
 }
 
-/// Looked at where the squad is written, so that of many who ask at once one gets the conversation.
+/// Checked in the transaction that writes the squad, so that only one of several concurrent requests gets the
+/// conversation.
 async fn refused_for_its_chat(
     connection: &mut DbConnection,
     squad: &Squad,

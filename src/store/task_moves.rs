@@ -1,4 +1,4 @@
-//! Moves of tasks: every change of state is legal, dated and explained, and an ended task never reopens.
+//! Transitions of tasks: every change of state is legal, dated and explained, and an ended task never reopens.
 
 use std::collections::HashMap;
 
@@ -14,38 +14,38 @@ use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Cancel, CancelCause, Claim, Task, TaskMove, TaskState, Verified};
 use crate::domain::task_plan::{ending, why};
 
-/// Which tasks a cancel is about.
+/// The target of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The one in hand, else the next in the queue. One that is being ended for a later task does not count.
+    /// The current task, else the next in the queue, without tasks that are ended for a later one.
     Current,
     All,
 }
 
-/// What a cancel did at once, and what is left to be interrupted.
+/// The immediate effect of a cancel, and what remains to be interrupted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CancelTaken {
-    /// Waiting tasks that will not be done.
+    /// Waiting tasks that will not start.
     pub ended: Vec<TaskId>,
-    /// The one the agent may be working on.
+    /// The task that the agent may be working on.
     pub in_hand: Option<TaskId>,
 }
 
-/// What a report says beside its line in the history.
+/// The meaning of a report beyond its history entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning<'a> {
-    /// How the task in hand went.
+    /// The outcome of the current task.
     Claim(TaskId, &'a Claim),
-    /// That the task goes on, whatever was claimed of it before.
+    /// The task continues, whatever was claimed before.
     GoesOn(TaskId),
-    /// How the agent is, which has no task in hand.
+    /// The state of an agent without a current task.
     Word,
     Nothing,
 }
 
 impl Store {
-    /// Records a task as it is now, and the states it went through with their reasons. False if the record has
-    /// ended meanwhile or is further on.
+    /// Saves a task and the states it went through with their reasons. False if the stored task has ended meanwhile
+    /// or is ahead.
     pub async fn task_save(
         &self,
         task: &Task,
@@ -67,7 +67,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Records a wish to cancel; what has not begun ends here.
+    /// Records a request to cancel; tasks that have not begun end here.
     pub async fn tasks_cancel(
         &self,
         agent: AgentId,
@@ -100,8 +100,8 @@ impl Store {
         Ok(taken)
     }
 
-    /// Adds a report with what it means. Only a task that the agent is working on can be claimed: if it ended before
-    /// the report arrived, the report is about the agent itself. The entry comes back as it was added.
+    /// Adds a report with its meaning. Only a task that the agent is working on can be claimed: if it ended before
+    /// the report arrived, the report is about the agent itself. Returns the entry as added.
     pub async fn report_add(
         &self,
         report: &HistoryEntry,
@@ -124,7 +124,7 @@ impl Store {
         Ok(report)
     }
 
-    /// What could be seen of these tasks' work, for those where anything was.
+    /// The verified facts about these tasks' work, where there are any.
     pub async fn tasks_verified(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Verified>, StoreError> {
         let mut read = self.read.begin().await?;
         let mut found = HashMap::new();
@@ -140,7 +140,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The states these tasks were in, oldest first.
+    /// The past states of these tasks, oldest first.
     pub async fn task_moves(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Vec<TaskMove>>, StoreError> {
         let mut read = self.read.begin().await?;
         let mut found = HashMap::new();
@@ -164,7 +164,7 @@ impl Store {
     }
 }
 
-/// False when the agent is not working on the task.
+/// False if the agent is not working on the task.
 async fn claim_as(
     connection: &mut DbConnection,
     task: TaskId,
@@ -184,7 +184,7 @@ async fn claim_as(
     Ok(claimed.rows_affected() == 1)
 }
 
-/// Ends what an agent that is no more was to do.
+/// Ends the open tasks of a deleted agent.
 pub(super) async fn end_all(
     connection: &mut DbConnection,
     agent: AgentId,
@@ -196,7 +196,7 @@ pub(super) async fn end_all(
     Ok(())
 }
 
-/// The first wish counts with its cause, so that its deadlines hold; a later one may only allow more.
+/// The first request is kept with its cause, so that its deadlines hold; a later one may only permit more.
 pub(super) async fn ask_to_cancel(
     connection: &mut DbConnection,
     task: TaskId,
@@ -220,7 +220,7 @@ pub(super) async fn ask_to_cancel(
     .map(drop)
 }
 
-/// Ends a task that the agent never had.
+/// Ends a task that was never delivered.
 pub(super) async fn end_waiting(
     connection: &mut DbConnection,
     task: Task,

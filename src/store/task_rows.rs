@@ -1,4 +1,4 @@
-//! How a task is written to and read from its two rows: its line in the journal and its delivery.
+//! Maps a task to its two rows: its journal entry and its delivery.
 
 use chrono::TimeDelta;
 use sqlx::{FromRow, Row};
@@ -11,7 +11,7 @@ use crate::domain::task::{
     Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskOrigin, TaskWork, Verified,
 };
 
-/// A query for whole tasks; `j` is the line of the journal, `d` the delivery.
+/// A query for whole tasks; `j` is the journal entry, `d` the delivery.
 macro_rules! select_tasks {
     ($rest:expr) => {
         concat!(
@@ -31,7 +31,7 @@ const UNSENT: &str = "unsent";
 const SENDING: &str = "sending";
 const TAKEN: &str = "taken";
 
-/// A new task's delivery; its line in the journal is there already.
+/// Inserts a new task's delivery; its journal entry exists already.
 pub(super) async fn insert(
     connection: &mut DbConnection,
     id: TaskId,
@@ -56,8 +56,8 @@ pub(super) async fn insert(
     .map(drop)
 }
 
-/// Writes what the one who delivers may change: neither a cancel nor a claim, which others write meanwhile. A claim
-/// goes with its attempt.
+/// Writes only the columns that the delivering worker may change, without cancel and claim, which others write
+/// meanwhile. A claim belongs to its attempt.
 pub(super) async fn update(
     connection: &mut DbConnection,
     id: TaskId,

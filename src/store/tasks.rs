@@ -1,4 +1,4 @@
-//! Tasks: accepted once, found by agent, and which of them count now.
+//! Tasks: accepted once, found by agent, and which of them are current.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Cancel, CancelCause, SeenTasks, Task, TaskMove, TaskOrigin, TaskState, Word};
 use crate::domain::task_order::{Admission, admit, place};
 
-/// The tasks of an agent that its status speaks of.
+/// The tasks that determine an agent's status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LatestTasks {
-    /// The one in hand, else the next in the queue.
+    /// The current task, else the next in the queue.
     pub open: Option<Task>,
-    /// One that a process of its own does beside the agent.
+    /// A task that a separate process carries out beside the agent.
     pub running: Option<Task>,
-    /// The one that ended last.
+    /// The task that ended last.
     pub last: Option<Task>,
-    /// What the agent said of itself since any of them moved.
+    /// The agent's report about itself since the last transition of a task.
     pub word: Option<Word>,
-    /// Grows with every move of any of the agent's tasks.
+    /// Grows with every transition of any of the agent's tasks.
     pub version: i64,
 }
 
-/// Orders reads of an agent's tasks: by the last move, then by what the agent said after it.
+/// Orders reads of an agent's tasks: by the last transition, then by a later report of the agent.
 pub type TasksStamp = (i64, Option<i64>);
 
 impl LatestTasks {
@@ -49,7 +49,7 @@ pub struct TaskAccepted {
 }
 
 impl LatestTasks {
-    /// What the agent said of itself counts only in the start it said it in.
+    /// An agent's report about itself is valid only in the start it was made in.
     pub fn seen(&self, generation: i64) -> SeenTasks<'_> {
         SeenTasks {
             open: self.open.as_ref(),
@@ -60,8 +60,8 @@ impl LatestTasks {
     }
 }
 
-/// Only tasks are ever open. Naming the kind as well would lead SQLite to an index over all tasks. The order is that of
-/// `domain::task_order::place`.
+/// Only tasks are ever open. Naming the kind as well would make SQLite use an index over all tasks. The order is
+/// that of `domain::task_order::place`.
 macro_rules! next_open {
     ($agent:literal) => {
         concat!(
@@ -93,7 +93,7 @@ macro_rules! last_ended {
     };
 }
 
-/// The entry that such a query picks for each live agent.
+/// The entry that such a query selects for each live agent.
 macro_rules! of_each_live_agent {
     ($pick:expr) => {
         select_tasks!(concat!("JOIN agents a ON j.id = (", $pick, ") WHERE a.deleted_at IS NULL"))
@@ -101,8 +101,8 @@ macro_rules! of_each_live_agent {
 }
 
 impl Store {
-    /// Accepts a task, or finds the one accepted before with the same request key. Decided inside the transaction, so
-    /// that of two callers at once one is first.
+    /// Accepts a task, or finds the one accepted before with the same request key. Decided in the transaction, so
+    /// that concurrent requests are ordered.
     pub async fn task_accept(
         &self,
         task: &Task,
@@ -133,7 +133,7 @@ impl Store {
         Ok(TaskAccepted { task, n_before: admitted.n_before, n_interrupted })
     }
 
-    /// The task that the same key made before.
+    /// The task that the same key created before.
     pub async fn task_of_key(&self, key: Option<&RequestKey>) -> Result<Option<TaskAccepted>, StoreError> {
         let mut read = self.read.begin().await?;
         by_key(&mut read, key).await
@@ -144,7 +144,7 @@ impl Store {
         Ok(by_id(&mut connection, id).await?)
     }
 
-    /// The task that the agent was made with.
+    /// The task that the agent was created with.
     pub async fn task_spec_of(&self, agent: AgentId) -> Result<Option<Task>, StoreError> {
         let spec = sqlx::query_as(select_tasks!(
             "WHERE j.agent_id = $1 AND j.kind = 'task' AND d.origin = 'spec' ORDER BY j.created_at, j.id LIMIT 1"
@@ -152,7 +152,7 @@ impl Store {
         Ok(spec.bind(agent.0).fetch_optional(&self.read).await?)
     }
 
-    /// Tasks that wait for live agents, the oldest first; what runs beside an agent waits for nobody.
+    /// Tasks that wait for live agents, the oldest first; tasks beside an agent wait for nothing.
     pub async fn tasks_queued(&self, limit: u32) -> Result<Vec<Task>, StoreError> {
         let tasks = sqlx::query_as(select_tasks!(
             "JOIN agents a ON a.id = j.agent_id WHERE a.deleted_at IS NULL AND j.ended_at IS NULL \
@@ -178,7 +178,7 @@ impl Store {
         Ok(LatestTasks { open, running, last, word, version: version.unwrap_or(0) })
     }
 
-    /// The same for every live agent that has a task, in five queries however many there are.
+    /// The same for every live agent with a task, in five queries regardless of their number.
     pub async fn tasks_latest(&self) -> Result<Vec<(AgentId, LatestTasks)>, StoreError> {
         let mut read = self.read.begin().await?;
         let open: Vec<Task> =
@@ -214,7 +214,7 @@ impl Store {
     }
 }
 
-/// A new task with its delivery and its first state.
+/// Inserts a task with its delivery and first state.
 pub(super) async fn insert(connection: &mut DbConnection, task: &Task) -> Result<(), StoreError> {
     journal::insert(connection, std::slice::from_ref(&task.entry)).await?;
     task_rows::insert(connection, task.id, &task.work).await?;
@@ -232,7 +232,7 @@ pub(super) async fn by_id(connection: &mut DbConnection, id: TaskId) -> Result<O
     sqlx::query_as(select_tasks!("WHERE j.id = $1")).bind(id.0).fetch_optional(connection).await
 }
 
-/// What has not ended, in the order in which it is done; what runs beside the agent comes last.
+/// Open tasks, in their order of execution; those beside the agent come last.
 pub(super) async fn open_of(connection: &mut DbConnection, agent: AgentId) -> Result<Vec<Task>, sqlx::Error> {
     sqlx::query_as(select_tasks!(
         "WHERE j.agent_id = $1 AND j.ended_at IS NULL ORDER BY CASE WHEN d.origin = 'run' THEN 2 \
@@ -243,7 +243,7 @@ pub(super) async fn open_of(connection: &mut DbConnection, agent: AgentId) -> Re
     .await
 }
 
-/// An agent may be deleted between the caller's look at it and the acceptance.
+/// An agent may be deleted between the caller's read and the acceptance.
 async fn require_live(connection: &mut DbConnection, agent: AgentId) -> Result<(), StoreError> {
     let live = sqlx::query("SELECT 1 FROM agents WHERE id = $1 AND deleted_at IS NULL").bind(agent.0);
     live.fetch_optional(connection).await?.map(drop).ok_or(StoreError::Missing("agent"))
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::store::StoreOptions;
 
-    /// The last column of each line of a query plan is its sentence.
+    /// The last column of each line of a query plan is its description.
     async fn plan(store: &Store, sql: &'static str) -> String {
         let rows = sqlx::query(sql).bind(AgentId::fresh().0).fetch_all(&store.read).await.unwrap();
         rows.iter().map(|row| row.get::<String, _>(3)).collect::<Vec<_>>().join("; ")

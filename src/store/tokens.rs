@@ -1,4 +1,4 @@
-//! Tokens: known by their hash only, and dead with the token they hang under.
+//! Tokens: stored as hashes, and revoked with their parent token.
 
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
@@ -12,19 +12,19 @@ use crate::domain::access::AllowedProjects;
 use crate::domain::id::{AgentId, TokenId};
 use crate::domain::role::RoleKind;
 
-/// What a token stands for; the secret itself is never stored.
+/// The rights of a token; the secret itself is never stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
     pub id: TokenId,
     pub kind: RoleKind,
     pub name: String,
     pub role: Option<String>,
-    /// Set when it is an agent's own token.
+    /// Set for an agent's own token.
     pub agent: Option<AgentId>,
-    /// Of an agent's token: the start it was made for. It is dead with the next stop.
+    /// For an agent's token: the start it was made for. It becomes invalid with the next stop.
     pub generation: Option<i64>,
     pub projects: AllowedProjects,
-    /// The token whose holder made this one.
+    /// The token whose holder created this one.
     pub parent: Option<TokenId>,
     pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
@@ -42,7 +42,7 @@ macro_rules! select_tokens {
 }
 
 impl Store {
-    /// Keeps a new token. A parent revoked in the meantime refuses it, so that no child outlives its parent.
+    /// Stores a new token; refuses it if its parent was revoked meanwhile, so that no child outlives its parent.
     pub async fn token_insert(&self, token: &TokenRecord, hash: &[u8; 32]) -> Result<(), StoreError> {
         let inserted = sqlx::query(
             "INSERT INTO tokens (id, hash, kind, name, role, agent_id, projects, parent, created_at, expires_at, \
@@ -66,7 +66,7 @@ impl Store {
         if inserted.rows_affected() == 0 { Err(StoreError::ParentRevoked) } else { Ok(()) }
     }
 
-    /// The token with this hash, also one that expired or was revoked: the caller says why it is refused.
+    /// The token with this hash, also if it expired or was revoked: the caller gives the reason.
     pub async fn token_by_hash(&self, hash: &[u8; 32]) -> Result<Option<TokenRecord>, StoreError> {
         let query = sqlx::query_as(select_tokens!("WHERE hash = $1")).bind(hash.as_slice());
         Ok(query.fetch_optional(&self.read).await?)
@@ -82,14 +82,14 @@ impl Store {
         Ok(sqlx::query_as(select_tokens!("ORDER BY created_at, id")).fetch_all(&self.read).await?)
     }
 
-    /// The token that was made last for this agent.
+    /// The newest token of this agent.
     pub async fn token_newest_of(&self, agent: AgentId) -> Result<Option<TokenRecord>, StoreError> {
         let query =
             sqlx::query_as(select_tokens!("WHERE agent_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1"));
         Ok(query.bind(agent.0).fetch_optional(&self.read).await?)
     }
 
-    /// Forgets tokens of agents that expired before this time, unless others hang under them.
+    /// Removes expired tokens of agents without child tokens.
     pub async fn tokens_prune(&self, expired_before: DateTime<Utc>) -> Result<u64, StoreError> {
         let prune = sqlx::query(
             "DELETE FROM tokens WHERE agent_id IS NOT NULL AND expires_at < $1 \
@@ -98,7 +98,7 @@ impl Store {
         Ok(prune.bind(micros(expired_before)).execute(&self.write).await?.rows_affected())
     }
 
-    /// Revokes a token and all under it; gives how many were still valid, and nothing if there is no such token.
+    /// Revokes a token and its descendants; returns how many were still valid, none if there is no such token.
     pub async fn token_revoke(&self, id: TokenId, at: DateTime<Utc>) -> Result<Option<u64>, StoreError> {
         let revoked = sqlx::query(
             "WITH RECURSIVE branch (id) AS (SELECT id FROM tokens WHERE id = $1 \

@@ -1,4 +1,4 @@
-//! What agents have used: counters that only grow, and what each day added to them.
+//! The usage of agents: counters that only grow, and what each day added.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{FromRow, Row};
@@ -12,11 +12,11 @@ use super::runs::signed;
 use crate::domain::id::AgentId;
 use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, Step, UsageTotal};
 
-/// The first figure of the record of an agent older than this belongs to the day of its creation: when it was used is
-/// unknown. A run is counted when it ends.
+/// If an agent's record is older than this, its first figure counts for the day of its creation, since the actual
+/// days are unknown. A run is counted when it ends.
 const KNOWN_FROM_THE_START: TimeDelta = TimeDelta::hours(24);
 
-/// A figure that one of an agent's counters was told.
+/// A reported figure of one of an agent's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageTold {
     pub agent: AgentId,
@@ -25,12 +25,12 @@ pub struct UsageTold {
     pub mark: Mark,
 }
 
-/// What came of figures.
+/// The effect of reported figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageCounted {
-    /// The new totals of those agents that have any.
+    /// The new totals of agents with changes.
     pub changed: Vec<(AgentId, UsageTotal)>,
-    /// Agents that told what cannot be true.
+    /// Agents whose figures are implausible.
     pub rejected: Vec<AgentId>,
 }
 
@@ -48,7 +48,7 @@ macro_rules! select_totals {
 }
 
 impl Store {
-    /// Counts figures; one that was counted before adds nothing. A counter of an agent that is unknown is left out.
+    /// Counts figures; known figures add nothing. Counters of unknown agents are ignored.
     pub async fn usage_count(
         &self,
         told: &[UsageTold],
@@ -69,7 +69,7 @@ impl Store {
         Ok(counted)
     }
 
-    /// Notes a run that reported no usage, once; the agent's new total if that is news.
+    /// Records a run without reported usage, once; returns the agent's new total if it was new.
     pub async fn usage_unknown(
         &self,
         (agent, source): (AgentId, &str),
@@ -95,7 +95,7 @@ impl Store {
         Ok(total_of(&mut connection, agent).await?)
     }
 
-    /// The totals of every live agent that has any.
+    /// The totals of every live agent with usage.
     pub async fn usage_live(&self) -> Result<Vec<(AgentId, UsageTotal)>, StoreError> {
         let rows: Vec<DbRow> = sqlx::query(select_totals!(
             "d.agent_id,",
@@ -115,7 +115,7 @@ impl Store {
         Ok(totals)
     }
 
-    /// What all agents used on the UTC day of this moment, those deleted since included.
+    /// The usage of all agents on the UTC day of this moment, including deleted ones.
     pub async fn usage_on(&self, at: DateTime<Utc>) -> Result<UsageTotal, StoreError> {
         let parts: Vec<Part> = sqlx::query_as(select_totals!("", "WHERE d.day = $1 GROUP BY d.spender"))
             .bind(day_of(micros(at)))
@@ -125,7 +125,7 @@ impl Store {
     }
 }
 
-/// None when the agent is unknown.
+/// None if the agent is unknown.
 async fn count_one(
     connection: &mut DbConnection,
     told: &UsageTold,
@@ -215,7 +215,7 @@ async fn day_total(connection: &mut DbConnection, agent: AgentId, day: i64) -> R
     Ok(sum(&parts).all)
 }
 
-/// A spender's part of a total.
+/// The share of one spender in a total.
 struct Part {
     spender: Spender,
     figures: Figures,

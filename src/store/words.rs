@@ -1,4 +1,4 @@
-//! What agents say of themselves while they have no task in hand.
+//! Reports of agents about themselves while they have no current task.
 
 use sqlx::{FromRow, Row};
 
@@ -9,7 +9,7 @@ use crate::domain::id::AgentId;
 use crate::domain::task::Word;
 use crate::domain::words::AppState;
 
-/// Words from after the last move of the agent's tasks. What others run in its workspace answers no question.
+/// Reports from after the last transition of the agent's tasks, without those of other processes in its workspace.
 macro_rules! select_words {
     ($rest:literal) => {
         concat!(
@@ -38,7 +38,7 @@ pub(super) async fn of_live(
     Ok(found.into_iter().map(|OfAgent(agent, word)| (agent, word)))
 }
 
-/// Keeps the newest word only.
+/// Keeps only the newest report.
 pub(super) async fn keep(connection: &mut DbConnection, report: &HistoryEntry) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO agent_words (agent_id, state, text, is_question, generation, sequence, at, number) \
