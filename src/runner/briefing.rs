@@ -1,4 +1,5 @@
-//! What the control plane leaves for an agent: who it is, how it reaches the fleet, and since when.
+//! Reads what the control plane provisions for an agent: its role, its access to the fleet, and the start it is
+//! for.
 
 use std::io;
 use std::path::Path;
@@ -15,17 +16,17 @@ use crate::domain::provision::{MCP_FILE, ROLE_FILE, TOKEN_FILE};
 use crate::engine::{FleetAccess, RolePrompt};
 use crate::files::regular;
 
-/// The role as the control plane wrote it; before that, as the workspace was made with it.
+/// The role as provisioned; before that, as set when the workspace was created.
 const ROLES: [&str; 2] = [ROLE_FILE, "system_prompt"];
 const CONFIG_TOML: &str = "config.toml";
-/// Written last: with this generation in it, everything else is there.
+/// Written last: if it has this generation, all other files are complete.
 const PROVISIONED: &str = "provisioned.json";
-/// The role's name, as the workspace was made with it.
+/// The role's name, as set when the workspace was created.
 const ROLE_NAME: &str = "metadata/fleet_mcp_role";
 const REVIEWER: &str = "reviewer";
-/// Left by the first runner of a start that was not told its number.
+/// Written by the first runner of a start without a number.
 const START: &str = "start";
-/// So much sooner than the runner the control plane may come: both wait for the same workspace to be up.
+/// How much earlier than the runner the control plane may write: both wait for the same workspace.
 const HEAD_START: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -34,13 +35,13 @@ struct Provisioned {
     generation: u64,
 }
 
-/// Which start of the workspace this is: what was left for an earlier one is of no use, since its token is dead.
+/// The start of the workspace: files of an earlier start are useless, since their token is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
     Numbered(u64),
-    /// Nobody told its number, as on a real Coder, which numbers builds but tells no workspace.
+    /// The number is unknown, as on a real Coder, which numbers builds but does not pass the number on.
     Since(SystemTime),
-    /// Nothing tells one start from another: what is there counts.
+    /// Starts cannot be distinguished: existing files count.
     Any,
 }
 
@@ -54,7 +55,7 @@ impl Start {
     }
 }
 
-/// When the first runner of this start came; Coder gives a workspace another token at each start.
+/// The time of this start's first runner; Coder gives a workspace another token at each start.
 fn since(directory: &Path, token: &SecretString) -> io::Result<SystemTime> {
     let (path, mark) = (directory.join(START), Sha256::digest(token.expose_secret().as_bytes()));
     let mark: String = mark.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -64,18 +65,18 @@ fn since(directory: &Path, token: &SecretString) -> io::Result<SystemTime> {
     std::fs::metadata(&path)?.modified()
 }
 
-/// Waits until all is there for this start of the workspace, but no longer than this.
+/// Waits until the files of this start are complete, up to a limit.
 pub(super) async fn wait(directory: &Path, start: Start, patience: Duration) {
     let arrival = async {
         while !is_complete(directory, start) {
             tokio::time::sleep(PAUSE).await;
         }
     };
-    // Whether it came in time is seen by whoever reads it next.
+    // Whether they came in time is checked by the next reader.
     let _late = tokio::time::timeout(patience, arrival).await;
 }
 
-/// How to reach the fleet; none while only files of an earlier start are there, whose token is dead.
+/// The access to the fleet; none while only files of an earlier start exist, whose token is dead.
 pub(super) fn fleet(directory: &Path, start: Start) -> Option<FleetAccess> {
     if !is_complete(directory, start) {
         return None;

@@ -1,4 +1,4 @@
-//! Reads what the agent may use in all, as it was told.
+//! Reads the total budget of the agent.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::files::regular;
 
 const FILE: &str = "budget.json";
 
-/// The budget as it is now: it may be raised at any time. One that cannot be read is never taken for none.
+/// The current budget, which may be raised at any time. An unreadable file is never taken for an unlimited budget.
 pub(super) fn read(directory: &Path) -> Result<Budget, BudgetError> {
     let text = match regular::text(&directory.join(FILE)) {
         Ok(text) => text,

@@ -1,6 +1,6 @@
-//! The engine of this runner, found when it is first needed and kept from then on.
+//! The engine of this runner, resolved when it is first needed and then kept.
 //!
-//! It may be installed after the runner has started, so that not finding it is never final.
+//! The engine may be installed after the runner has started, so a failure to find it is never final.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Chosen {
         Self { word, site, found: Arc::default() }
     }
 
-    /// The word of the engine that was found; before that, the one that was asked for.
+    /// The resolved engine; before that, the requested one.
     pub(crate) fn word(&self) -> EngineWord {
         self.found.get().map_or(self.word, |engine| engine.word())
     }

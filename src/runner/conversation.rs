@@ -1,7 +1,7 @@
-//! The conversation: turns in the order they were accepted, each run once, rebuilt from the journal.
+//! The conversation: turns in the order accepted, each run once, restored from the journal.
 //!
-//! Every turn is two messages, the user's (number 2n) and the agent's answer to it (2n + 1), so that numbers tell
-//! the order of the conversation even while later turns already wait.
+//! Every turn has two messages, the user's (number 2n) and the agent's answer (2n + 1), so that numbers reflect the
+//! order even while later turns are queued.
 
 use chrono::{DateTime, Utc};
 
@@ -42,23 +42,23 @@ pub(super) enum Progress {
 
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// What came before the turns that are kept.
+    /// Summary of the turns that were removed.
     pub(super) forgotten: Forgotten,
     pub(super) turns: Vec<Turn>,
-    /// Tasks that were canceled before they came, oldest first.
+    /// Tasks that were canceled before they arrived, oldest first.
     pub(super) withdrawn: Vec<(TaskKey, DateTime<Utc>)>,
     pub(super) session: Option<Session>,
-    /// The commit that the agent started from; none where there was no repository before the first turn.
+    /// The commit that the agent started from; none if there was no repository before the first turn.
     pub(super) base: Option<String>,
 }
 
-/// What the conversation knows of a task.
+/// The state of a task in the conversation.
 #[derive(Debug)]
 pub(super) enum Known<'a> {
     Turn(usize, &'a Turn),
-    /// It was here once, and has ended.
+    /// It ended, and its turn was removed.
     Forgotten,
-    /// It was canceled before it came, at this time.
+    /// It was canceled before it arrived, at this time.
     Withdrawn(DateTime<Utc>),
     Never,
 }
@@ -70,7 +70,7 @@ impl Conversation {
         conversation
     }
 
-    /// Takes in a fact that is already in the journal. One about a turn that is not there says nothing.
+    /// Applies a fact that is already in the journal. Facts about unknown turns are ignored.
     pub(super) fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::Forgotten(forgotten) => self.forgotten = forgotten,
@@ -97,14 +97,14 @@ impl Conversation {
         }
     }
 
-    /// Adds to what the agent is saying in the turn under way.
+    /// Appends to the agent's answer in the running turn.
     pub(super) fn hear(&mut self, turn: usize, said: &str) {
         if let Some(Turn { progress: Progress::Working { text, .. }, .. }) = self.turn_mut(turn) {
             text.push(said);
         }
     }
 
-    /// The turn under way has used so much by now.
+    /// Sets the usage of the running turn so far.
     pub(super) fn spend(&mut self, turn: usize, used: Usage, session: Count) {
         if let Some(Turn { progress: Progress::Working { usage, .. }, .. }) = self.turn_mut(turn) {
             *usage = used;
@@ -121,13 +121,13 @@ impl Conversation {
         self.turns.iter().enumerate().map(|(index, turn)| (self.forgotten.n_turns + index, turn))
     }
 
-    /// A turn has begun, now or before.
+    /// Whether a turn has ever begun.
     pub(super) fn has_begun(&self) -> bool {
         let is_queued = |turn: &Turn| matches!(turn.progress, Progress::Queued);
         self.forgotten.n_turns > 0 || !self.turns.iter().all(is_queued)
     }
 
-    /// Everything accepted has ended.
+    /// Whether every accepted turn has ended.
     pub(super) fn is_stable(&self) -> bool {
         self.turns.iter().all(Turn::is_ended)
     }
@@ -150,21 +150,21 @@ impl Conversation {
         self.numbered().filter(|(_, turn)| matches!(turn.progress, Progress::Queued))
     }
 
-    /// What all turns have used, also the one under way.
+    /// The usage of all turns, including the running one.
     pub(super) fn usage(&self) -> Usage {
         let mut total = self.forgotten.usage;
         self.turns.iter().for_each(|turn| total += turn.usage());
         total
     }
 
-    /// The same for others to read, with the turns that reported none.
+    /// The same for publication, with the number of turns without reported usage.
     pub(super) fn usage_record(&self) -> UsageRecord {
         let n_unknown = self.turns.iter().filter(|turn| turn.is_unknown()).count();
         let unknown_runs = self.forgotten.unknown_runs.saturating_add(n_unknown as u64);
         UsageRecord { usage: self.usage(), unknown_runs }
     }
 
-    /// An engine that keeps no count tells zero.
+    /// An engine without a count reports zero.
     fn count(&mut self, spent: Count) {
         if let Some(session) = &mut self.session
             && spent.is_as_new_as(&session.spent)
@@ -185,13 +185,13 @@ impl Conversation {
 }
 
 impl Turn {
-    /// What the workspace started with has a name of its own.
+    /// The initial prompt has a reserved name.
     pub(super) fn is_named(&self, task_id: &TaskKey) -> bool {
         let is_prompt = self.source == Source::Prompt && task_id.is_prompt();
         is_prompt || self.task_id.as_ref() == Some(task_id)
     }
 
-    /// When the agent began to answer; before that, when it was asked.
+    /// When the agent began to answer; before that, when the message arrived.
     pub(super) fn since(&self) -> DateTime<Utc> {
         match self.progress {
             Progress::Queued => self.accepted_at,
@@ -203,7 +203,7 @@ impl Turn {
         matches!(self.progress, Progress::Ended { .. })
     }
 
-    /// Did an engine run for it and report no usage?
+    /// Whether an engine ran for it and reported no usage.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self.progress, Progress::Ended { is_unknown: true, .. })
     }

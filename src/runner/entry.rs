@@ -1,4 +1,4 @@
-//! The facts of a conversation, as the journal keeps them.
+//! The facts of a conversation, as recorded in the journal.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use crate::domain::app::PROMPT_KEY;
 use crate::domain::question;
 use crate::engine::{Count, End, FailureKind, Usage};
 
-/// One fact. Turns are numbered from the first one there ever was.
+/// One fact. Turns are numbered from the very first one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub(super) enum Entry {
-    /// What stands for the turns before all others, which are not kept any more.
+    /// The summary of removed turns.
     Forgotten(Forgotten),
-    /// The engine's own memory of the conversation from here on.
+    /// The engine's session from here on.
     Session(Session),
     /// The commit of the repository before the first turn began.
     Base {
@@ -25,11 +25,11 @@ pub(super) enum Entry {
         source: Source,
         task_id: Option<TaskKey>,
         content: String,
-        /// It goes on with what the engine's session knows.
+        /// It continues the engine's session.
         #[serde(default)]
         is_continued: bool,
     },
-    /// This task was canceled before it came; it is not taken any more.
+    /// This task was canceled before it arrived and is refused from now on.
     Withdrawn {
         at: DateTime<Utc>,
         task_id: TaskKey,
@@ -40,7 +40,7 @@ pub(super) enum Entry {
         run: Uuid,
         generation: u64,
     },
-    /// What a run has used so far, in case its end is never recorded.
+    /// The usage of a run so far, in case its end is never recorded.
     Spent {
         turn: usize,
         usage: Usage,
@@ -60,7 +60,7 @@ pub(super) enum Entry {
     },
 }
 
-/// What has to be known of turns whose words are gone.
+/// Data kept of removed turns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Forgotten {
     pub(super) n_turns: usize,
@@ -68,28 +68,28 @@ pub(super) struct Forgotten {
     pub(super) usage: Usage,
     #[serde(default)]
     pub(super) unknown_runs: u64,
-    /// Their tasks, newest last: giving one of them again still changes nothing.
+    /// Their tasks, newest last: a repeated delivery of one of them changes nothing.
     pub(super) tasks: Vec<TaskKey>,
 }
 
-/// By which a later run of the same engine goes on with the conversation.
+/// Identifies the conversation for later runs of the same engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Session {
     pub(super) engine: String,
     pub(super) id: String,
-    /// What the engine has counted for it.
+    /// The engine's own count for the session.
     pub(super) spent: Count,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Source {
-    /// The workspace's own first message.
+    /// The workspace's initial prompt.
     Prompt,
     User,
 }
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -102,19 +102,19 @@ pub(super) enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Interruption {
-    /// Somebody asked for it.
+    /// By request.
     Request,
-    /// The runner was stopped, and the engine has no session to go on in.
+    /// The runner was stopped, and the engine has no session to resume.
     Stop,
-    /// The runner was stopped, and the engine's session can go on.
+    /// The runner was stopped, and the engine's session can be resumed.
     Park,
     /// The runner was stopped before the engine had the message.
     Unbegun,
-    /// The runner vanished while the run was under way.
+    /// The runner disappeared while the run was in progress.
     Crash,
 }
 
-/// Whoever gives a task names it, so that giving it again changes nothing.
+/// The idempotency key of a task: a repeated delivery changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct TaskKey(String);
@@ -130,7 +130,7 @@ impl TaskKey {
         self.0.len()
     }
 
-    /// Does it name what the workspace started with?
+    /// Whether it names the initial prompt.
     pub(super) fn is_prompt(&self) -> bool {
         self.0 == PROMPT_KEY
     }

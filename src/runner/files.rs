@@ -1,4 +1,4 @@
-//! The files a runner shares with its workspace: the prompt it finds, and the metadata it leaves, one a key.
+//! Files that a runner shares with its workspace: the initial prompt, and metadata, one file per key.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -14,10 +14,10 @@ use crate::files::{Durability, regular};
 use crate::git::state::GitState;
 
 const METADATA: &str = "metadata";
-/// The file that holds the workspace's first message.
+/// The file with the workspace's first message.
 const PROMPT: &str = "prompt";
 
-/// Makes the directories a runner writes to.
+/// Creates the directories that a runner writes to.
 pub(super) fn prepare(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory.join(METADATA))
 }
@@ -31,7 +31,7 @@ pub(super) fn prompt(directory: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Tells what a run left behind. Metadata that cannot be written never holds up the work.
+/// Publishes metadata after a run. A failed write never holds up the work.
 pub(super) fn leave_metadata(directory: &Path, git: Option<&GitState>, usage: UsageRecord) {
     let mut values = vec![(USAGE, json!(usage).to_string())];
     if let Some(git) = git {

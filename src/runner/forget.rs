@@ -1,4 +1,4 @@
-//! Keeps a conversation within bounds: old turns are folded into what has to be known of them.
+//! Keeps a conversation within bounds: old turns are folded into a summary.
 
 use uuid::Uuid;
 
@@ -6,7 +6,7 @@ use super::conversation::{Conversation, Progress, Turn};
 use super::entry::{Entry, Forgotten, Source, TaskKey};
 use crate::engine::Count;
 
-/// How much of a conversation is kept.
+/// Limits on a kept conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub(super) n_turns: usize,
@@ -16,11 +16,11 @@ pub(super) struct Bounds {
 
 pub(super) const BOUNDS: Bounds = Bounds { n_turns: 1_000, n_bytes: 4 * 1024 * 1024, n_tasks: 10_000 };
 
-/// Of older ones it is only known that they are not to be taken.
+/// The number of remembered withdrawals.
 const MOST_WITHDRAWN: usize = 256;
 
 impl Conversation {
-    /// Folds the oldest turns that have ended, as many as are too many. The newest one always stays.
+    /// Folds the oldest ended turns beyond the limits. The newest turn always stays.
     pub(super) fn forget(&mut self, bounds: Bounds) {
         let mut n_bytes: usize = self.turns.iter().map(Turn::n_bytes).sum();
         let mut n_turns = self.turns.len();
@@ -41,7 +41,7 @@ impl Conversation {
         self.forgotten.tasks.drain(..n_surplus);
     }
 
-    /// The shortest journal that tells the same.
+    /// The shortest journal with the same content.
     pub(super) fn entries(&self) -> Vec<Entry> {
         let mut entries = vec![Entry::Forgotten(self.forgotten.clone())];
         entries.extend(self.session.clone().map(Entry::Session));
@@ -140,7 +140,7 @@ mod tests {
         Conversation::replay(entries)
     }
 
-    /// What must survive any forgetting.
+    /// The data that must survive any folding.
     fn known(conversation: &Conversation, n_accepted: usize) -> impl PartialEq + std::fmt::Debug {
         let tasks: Vec<bool> = (0..n_accepted)
             .filter_map(|number| TaskKey::parse(format!("task-{number}")))

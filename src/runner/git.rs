@@ -1,4 +1,4 @@
-//! Asks git about the workspace: where its repository is, and how it stands.
+//! Reads the state of the workspace's repository.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use crate::domain::bundle::is_object_id;
 use crate::git::state::GitState;
 use crate::git::{self, GitError, Repository};
 
-/// A repository that takes longer is read after the next run. A FIFO in it would hold git for ever.
+/// A slower repository is read after the next run. A FIFO in it would block git for ever.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Looks at the repository of a directory, whose work began at this commit; none where there is none to look at.
+/// The state of the repository of a directory in which work began at this commit; none without a readable one.
 pub(super) async fn look(directory: &Path, base: Option<&str>) -> Option<GitState> {
     in_time(GitState::read(directory, base)).await
 }
 
-/// Where git keeps things; none where there is no repository.
+/// The location of the repository; none if there is none.
 pub(super) async fn repository(directory: &Path) -> Option<Repository> {
     in_time(Repository::of(directory)).await.flatten()
 }
 
-/// The commit that is checked out; none where there is none.
+/// The checked-out commit, if any.
 pub(super) async fn head(directory: &Path) -> Option<String> {
     let head = ask(directory, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
     Some(head).filter(|head| is_object_id(head))
 }
 
-/// The branch that is checked out, in full; none where there is none.
+/// The full name of the checked-out branch, if any.
 pub(super) async fn branch(directory: &Path) -> Option<String> {
     ask(directory, &["symbolic-ref", "--quiet", "HEAD"]).await
 }

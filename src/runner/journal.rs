@@ -1,4 +1,5 @@
-//! The journal: facts on disk before anybody is told, one JSON object a line, kept over restarts and kills.
+//! The journal: facts are on disk before they are acknowledged, one JSON object per line, across restarts and
+//! kills.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, SeekFrom, Write};
@@ -13,11 +14,11 @@ use super::entry::Entry;
 use crate::files::{Draft, Durability, regular};
 
 pub(super) const FILE: &str = "journal.jsonl";
-/// Where the last thing is kept that was found in the journal's place and cannot be one.
+/// Holds the last file that was found in the journal's place and cannot be a journal.
 const BAD: &str = "journal.jsonl.bad";
-/// A journal that is longer says much that is not needed any more.
+/// A longer journal contains much that is obsolete.
 const LONG: u64 = 8 * 1024 * 1024;
-/// Even with everything that may wait at once, none of ours gets as long as this.
+/// Longer than any journal of ours, even with the longest possible queue.
 const LONGEST: u64 = 256 * 1024 * 1024;
 
 #[derive(Debug, Error)]
@@ -41,7 +42,7 @@ pub enum JournalError {
     Write(#[source] io::Error),
 }
 
-/// The open journal; nobody else can have it meanwhile.
+/// The open journal, locked for other processes.
 #[derive(Debug)]
 pub(super) struct Journal {
     directory: PathBuf,
@@ -50,13 +51,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens or begins the journal of a directory, and reads what it holds.
+    /// Opens or creates the journal of a directory, and reads its content.
     pub(super) async fn open(directory: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
         let path = directory.join(FILE);
         let failed = |source| JournalError::Read { path: path.clone(), source };
         let file = own(directory)?;
         let mut bytes = regular::bytes(&file, LONGEST).map_err(failed)?;
-        // A line that was never finished was never promised to anybody.
+        // An incomplete line was never acknowledged.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(whole);
         let entries = read(&path, &bytes)?;
@@ -67,7 +68,7 @@ impl Journal {
         Ok((journal, entries))
     }
 
-    /// Writes a fact down for good. After a failure nothing of it is left.
+    /// Appends a fact durably. After a failure no part of it remains.
     pub(super) async fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
         let mut line =
             serde_json::to_vec(entry).map_err(|error| JournalError::Write(io::Error::other(error)))?;
@@ -90,7 +91,7 @@ impl Journal {
         self.length > LONG
     }
 
-    /// Puts a journal of these facts in the place of the old one, in one step. After a failure the old one stays.
+    /// Replaces the journal by one with these facts, atomically. After a failure the old one stays.
     pub(super) async fn replace(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
         let mut lines = Vec::new();
         for entry in entries {
@@ -109,7 +110,7 @@ impl Journal {
     async fn write(&mut self, line: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.length)).await?;
         self.file.write_all(line).await?;
-        // Writing goes on in the background, and only a flush tells whether it worked.
+        // Writes continue in the background, and only a flush reports their result.
         self.file.flush().await?;
         self.file.sync_data().await
     }
@@ -120,8 +121,8 @@ impl Journal {
     }
 }
 
-/// Puts a journal of these lines in place, locked before another runner can find it. Once it is there it is the one to
-/// write to, also where a loss of power could still undo that.
+/// Puts a journal with these lines in place, locked before another runner can find it. Once in place it is the one
+/// to write to, even if a loss of power could still revert that.
 fn place(directory: &Path, lines: &[u8]) -> io::Result<(File, io::Result<()>)> {
     let mut draft = Draft::beside(&directory.join(FILE))?;
     let file = draft.file().try_clone()?;
@@ -133,8 +134,8 @@ fn place(directory: &Path, lines: &[u8]) -> io::Result<(File, io::Result<()>)> {
     }
 }
 
-/// The journal of a directory, locked. The agent may have put something else in its place, which would fail every
-/// start: that is put aside, and a new journal begins.
+/// Opens and locks the journal of a directory. Something else in its place, put there by the agent, would fail
+/// every start: it is moved aside, and a new journal begins.
 fn own(directory: &Path) -> Result<File, JournalError> {
     let path = directory.join(FILE);
     let failed = |source| JournalError::Read { path: path.clone(), source };
@@ -152,14 +153,14 @@ fn own(directory: &Path) -> Result<File, JournalError> {
 fn lock(path: &Path) -> Result<File, JournalError> {
     let failed = |source| JournalError::Read { path: path.to_owned(), source };
     let file = open(path).map_err(failed)?;
-    // The lock goes with the open file, also when we are killed; engines do not inherit it.
+    // The kernel releases the lock with the open file, also after a kill; engines do not inherit it.
     let held = || JournalError::Held { path: path.to_owned() };
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| held())?;
-    // The runner that has the journal may have put a shorter one in its place, which is not the one we locked.
+    // The runner that holds the journal may have replaced it by a shorter one, which is not the one we locked.
     if is_same(&file, path).map_err(failed)? { Ok(file) } else { Err(held()) }
 }
 
-/// Is something there that is no regular file, and no link to one?
+/// Whether there is something other than a regular file or a link to one.
 fn is_irregular(path: &Path) -> bool {
     match path.metadata() {
         Ok(found) => !found.is_file(),
@@ -175,7 +176,7 @@ fn put_aside(directory: &Path, reason: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what is there, of whatever kind.
+/// Removes a file of any kind.
 fn clear(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
@@ -261,7 +262,7 @@ mod tests {
     async fn what_cannot_be_a_journal_is_put_aside_once_and_a_new_one_begins() {
         let directory = tempfile::tempdir().unwrap();
         let (path, bad) = (directory.path().join(FILE), directory.path().join(BAD));
-        // Something else is where a bad journal is kept.
+        // Something else is in the place for bad journals.
         std::fs::create_dir_all(bad.join("full")).unwrap();
         let kinds: [(&str, &dyn Fn()); 5] = [
             ("fifo", &|| rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap()),

@@ -1,4 +1,4 @@
-//! Where a runner listens: a private socket, its own or inherited, or a port of the loopback address.
+//! The listener of a runner: a private socket, its own or inherited, or a loopback port.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use super::options::Listen;
 use super::peer::OwnPeers;
 use crate::serve::{self, Limits};
 
-/// A place to listen that is ours.
+/// A bound listener.
 #[derive(Debug)]
 pub(super) enum Bound {
     Socket { listener: OwnPeers, path: PathBuf },
@@ -38,7 +38,7 @@ impl Bound {
         }
     }
 
-    /// Answers until told to close, and takes a socket of its own away at the end.
+    /// Serves until told to close, and removes its own socket at the end.
     pub(super) async fn serve(self, router: Router, closing: CancellationToken) {
         let limits = Limits::of_process();
         match self {
@@ -60,8 +60,8 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// Takes its place in one step: a socket that a dead runner left is replaced, and no client ever sees ours with
-/// other rights than the final ones. That no living runner has it is known by the journal's lock.
+/// Put in place by one rename: a dead runner's socket is replaced, and clients never see ours with other
+/// permissions. The journal's lock excludes a living runner.
 fn socket(path: &Path) -> io::Result<Bound> {
     let fresh = path.with_extension("new");
     match std::fs::remove_file(&fresh) {
@@ -74,7 +74,7 @@ fn socket(path: &Path) -> io::Result<Bound> {
     Ok(Bound::Socket { listener: OwnPeers::of(listener)?, path: path.to_owned() })
 }
 
-/// The socket leaves standard input at once, where every child would find it.
+/// The socket is moved away from standard input at once, where every child would inherit it.
 fn inherited() -> io::Result<Bound> {
     let stdin = rustix::stdio::stdin();
     if FileType::from_raw_mode(fstat(stdin)?.st_mode) != FileType::Socket {

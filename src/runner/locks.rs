@@ -1,4 +1,4 @@
-//! Frees the repository from locks that git left behind when a run was killed.
+//! Removes git's locks from the repository after a run was killed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -10,11 +10,11 @@ use crate::git::Repository;
 use crate::git::lock::Lock;
 use crate::process::runs_in;
 
-/// The clock of files runs behind ours by less than this.
+/// The clock of file systems lags ours by less than this.
 const CLOCKS_DIFFER: Duration = Duration::from_millis(100);
 
-/// Removes the locks that a run begun at this time has left in the repository of a directory. No process of the
-/// run may be alive any more. A lock that another process may hold is left alone.
+/// Removes the locks that a run begun at this time has left in the repository of a directory. All processes of the
+/// run must have ended. Locks that another process may hold are kept.
 pub(super) async fn free(directory: &Path, since: DateTime<Utc>) {
     let Some(checkout) = Checkout::of(directory).await else { return };
     let since = SystemTime::from(since) - CLOCKS_DIFFER;
@@ -24,7 +24,7 @@ pub(super) async fn free(directory: &Path, since: DateTime<Utc>) {
     }
 }
 
-/// A working directory and the parts of its repository in which only git commands of that directory take locks.
+/// A working directory and the parts of its repository in which only its own git commands take locks.
 struct Checkout {
     directory: PathBuf,
     repository: Repository,
@@ -46,7 +46,7 @@ impl Checkout {
         locks.iter().filter(|lock| lock.remove()).map(|lock| lock.path().to_owned()).collect()
     }
 
-    /// A branch is checked out in one directory only, so its lock is that directory's as well.
+    /// A branch is checked out in one directory only, so its lock belongs to that directory.
     fn locks(&self) -> Vec<Lock> {
         let Repository { git_directory, common_directory } = &self.repository;
         let mut locks = locks_in(git_directory);
@@ -58,8 +58,8 @@ impl Checkout {
         locks
     }
 
-    /// Does a git that lives work here? It may hold a lock without having the file open. True also where no process can
-    /// be looked at.
+    /// Whether a running git works here. It may hold a lock without having the file open. Also true if processes
+    /// cannot be inspected.
     fn is_in_use(&self) -> bool {
         runs_in("git", &[&self.directory, &self.repository.git_directory]).unwrap_or(true)
     }

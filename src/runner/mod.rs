@@ -1,7 +1,7 @@
-//! The in-workspace agent: speaks AgentAPI, runs the engine once for each message, and tells Coder how it goes.
+//! The in-workspace agent: serves AgentAPI, runs the engine once per message, and reports to Coder.
 //!
-//! One worker owns the conversation and its journal; the HTTP side reads a copy that the worker publishes and
-//! hands it commands; reports to Coder go out beside both and hold nobody up.
+//! One worker owns the conversation and its journal; the HTTP side reads a copy that the worker publishes and sends
+//! it commands; reports to Coder are sent beside both and delay neither.
 
 mod briefing;
 mod budget;
@@ -44,12 +44,12 @@ use worker::Worker;
 
 use crate::process::StopSignals;
 
-/// Requests that wait for the worker; more wait in their connections.
+/// Requests queued for the worker; further ones wait in their connections.
 const INBOX: usize = 64;
-/// Connections that stay open hold a stop up no longer than this.
+/// How long open connections may delay a stop.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Why a runner could not start or go on.
+/// Why a runner could not start or continue.
 #[derive(Debug, Error)]
 pub enum RunnerError {
     #[error("cannot use the agent directory {}", path.display())]
@@ -72,7 +72,7 @@ pub enum RunnerError {
     Signals(#[source] io::Error),
 }
 
-/// Serves until SIGTERM, Ctrl-C or a hang-up, then ends what runs and records it.
+/// Serves until SIGTERM, Ctrl-C or a hangup, then ends the current run and records that.
 pub async fn run(options: Options) -> Result<(), RunnerError> {
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     stop_on_signals(&stop, &tasks)?;
@@ -86,7 +86,7 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
     let (commands, inbox) = mpsc::channel(INBOX);
     let api = Api::new(&options, watched, commands);
     let reporting = tasks.spawn(reports.send_until(stop.clone()));
-    // What was left behind is settled before the first answer: nobody sees a half-read conversation.
+    // State of an earlier runner is settled first, so that no client sees a partly restored conversation.
     let (start, has_waited) = (Start::of(&options), false);
     let mut worker = Worker { options, journal, state, reporter, stop: stop.clone(), start, has_waited };
     worker.settle().await;

@@ -1,12 +1,12 @@
-//! What a repository tells its agents, read by us for an engine that is kept from the repository's settings.
+//! Reads a repository's notes for agents, for engines that must not read the repository's settings.
 
 use std::io::Read;
 use std::path::Path;
 
-/// Longer notes are cut; they would only push the task out of sight.
+/// Longer notes are truncated, so that they do not displace the task.
 const MAX_NOTES: u64 = 64 * 1024;
 
-/// The notes, unless they are a way out of the repository.
+/// The notes, unless the path leads out of the repository.
 pub(super) fn read(directory: &Path, name: &str) -> Option<String> {
     let path = directory.join(name).canonicalize().ok()?;
     let root = directory.canonicalize().ok()?;

@@ -1,4 +1,4 @@
-//! What a runner is told by its environment, checked.
+//! The options of a runner, read from its environment and validated.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,44 +16,44 @@ use crate::engine::{self, UnknownEngine};
 const LISTENER: &str = "FLEET_AGENT_LISTENER";
 const STDIN: &str = "stdin";
 const DEFAULT_SLUG: &str = "ccw";
-/// For an engine that is interrupted; when its workspace is being stopped it gets less.
+/// For an interrupted engine; a stop of the workspace allows less.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 /// Provisioning takes a second or two after a workspace is ready.
 const BRIEFING_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Everything a runner needs to know.
+/// Options of a runner.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where it keeps its journal and metadata, and finds its prompt.
+    /// The directory of its journal, metadata and prompt.
     pub directory: PathBuf,
-    /// Where the engine works.
+    /// The engine's working directory.
     pub work_directory: PathBuf,
     pub listen: Listen,
     pub engine: Chosen,
-    /// None for the engine's own choice.
+    /// None for the engine's default.
     pub model: Option<String>,
-    /// The number of the build that started this workspace; 0 where nobody says.
+    /// The number of the build that started this workspace; 0 if unknown.
     pub generation: u64,
     pub workspace: Option<String>,
-    /// The commit that the agent started from; none where it is not told.
+    /// The commit that the agent started from, if known.
     pub base: Option<String>,
     pub coder: Option<CoderOptions>,
     pub ladder: Ladder,
-    /// How long the first run waits to be told how to reach the fleet.
+    /// How long the first run waits for provisioning.
     pub briefing_patience: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     Socket(PathBuf),
-    /// On the socket that the embedded Coder has bound and given us as standard input.
+    /// On the socket that the embedded Coder has bound and passed as standard input.
     Inherited,
     /// On the loopback address.
     Port(u16),
 }
 
-/// Where to report to, and as whom.
+/// The Coder server for reports, and the token.
 #[derive(Debug, Clone)]
 pub struct CoderOptions {
     pub url: Url,
@@ -61,7 +61,7 @@ pub struct CoderOptions {
     pub app_slug: String,
 }
 
-/// How long an engine that is asked to end may take over it: after INT, and after TERM. Then it is killed.
+/// The grace after INT and after TERM. Then the engine is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ladder {
     pub interrupt: Duration,
@@ -87,7 +87,7 @@ pub enum OptionsError {
 }
 
 impl Options {
-    /// `variable` gives a variable of the environment, so that tests have their own.
+    /// `variable` reads the environment, so that tests can pass their own.
     pub fn read(port: Option<u16>, variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let engine = variable("FLEET_ENGINE").ok_or(OptionsError::NoEngine)?;
@@ -139,7 +139,7 @@ fn listen(port: Option<u16>, variable: &impl Fn(&str) -> Option<String>) -> Resu
     port.map(Listen::Port).or(inherited).or_else(socket).ok_or(OptionsError::NoListen)
 }
 
-/// Without address or token there is nobody to report to, as when it runs outside a workspace.
+/// Without address or token there is no server to report to, as outside a workspace.
 fn coder(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<CoderOptions>, OptionsError> {
     let (Some(url), Some(token)) = (variable("CODER_AGENT_URL"), variable("CODER_AGENT_TOKEN")) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Takes connections of the runner's own user only and, where processes have numbers of their own, none of theirs.
+//! Accepts only connections of the runner's own user and, with a PID namespace, only from outside of it.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use axum::serve::Listener;
 use tokio::net::unix::{SocketAddr, UCred};
 use tokio::net::{UnixListener, UnixStream};
 
-/// A listener that drops connections of anyone but the Coder.
+/// A listener that drops all connections but the Coder's.
 #[derive(Debug)]
 pub(super) struct OwnPeers {
     listener: UnixListener,
@@ -17,8 +17,8 @@ pub(super) struct OwnPeers {
 
 impl OwnPeers {
     pub(super) fn of(listener: UnixListener) -> io::Result<Self> {
-        // The kernel keeps with a socket which process made it listen: one outside our PID namespace has no
-        // number here. Then the Coder is outside, and whatever has a number belongs to the agent.
+        // The kernel records which process listened on a socket: a process outside our PID namespace has no pid
+        // here. Then the Coder is outside, and any peer with a pid belongs to the agent.
         let descriptor = listener.as_fd().try_clone_to_owned()?;
         let maker = UnixStream::from_std(descriptor.into())?.peer_cred()?;
         let user = rustix::process::getuid().as_raw();
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a connection of this process gets in.
+    /// Whether a connection of this process is accepted.
     async fn is_admitted(change: impl FnOnce(&mut OwnPeers)) -> bool {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");

@@ -1,4 +1,4 @@
-//! Tells Coder what the agent does: only the newest news, never faster than Coder likes, never in anybody's way.
+//! Reports the agent's status to Coder: only the newest, rate-limited, without delaying the work.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::coder::{self, Client, ClientOptions, CoderError, ErrorKind, RetryPoli
 use crate::domain::words::AppState;
 use crate::domain::{question, text};
 
-/// Coder refuses more, and counts bytes.
+/// Coder refuses longer messages, and counts bytes.
 const MAX_MESSAGE: usize = 160;
-/// All agents of one machine share one budget of 512 a minute.
+/// All agents of one machine share one limit of 512 per minute.
 const GAP: Duration = Duration::from_millis(500);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// We try again ourselves, because by then there may be newer news.
+/// The retry is done here, since a newer report may exist by then.
 const ONCE: RetryPolicy =
     RetryPolicy { attempts: NonZeroU32::MIN, base_delay: Duration::ZERO, max_delay: Duration::ZERO };
 const REQUESTS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(480).unwrap();
 
-/// What the agent is doing now.
+/// The agent's current status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     state: AppState,
     message: String,
 }
 
-/// The end where news comes in; it never waits.
+/// The sending side, which never waits.
 #[derive(Debug)]
 pub(super) struct Reporter(watch::Sender<Option<Report>>);
 
-/// The end where news goes out.
+/// The receiving side.
 #[derive(Debug)]
 pub(super) struct Reports {
     news: watch::Receiver<Option<Report>>,
@@ -66,7 +66,7 @@ impl Report {
         Self::new(AppState::Working, message)
     }
 
-    /// A question is told as idle: Coder has no word for it, and the agent does wait.
+    /// A question is reported as idle: Coder has no state for it, and the agent does wait.
     pub(super) fn of(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Complete { text } => Self::new(AppState::Complete, text),
@@ -80,7 +80,7 @@ impl Report {
         }
     }
 
-    /// Says first what people should know about how it was done.
+    /// Prepends a note about how the work was done.
     pub(super) fn noting(self, note: Option<&str>) -> Self {
         match note {
             Some(note) => Self::new(self.state, &format!("{note} {}", self.message)),
@@ -100,7 +100,7 @@ impl Reporter {
 }
 
 impl Reports {
-    /// Sends the newest report whenever there is one, until no more can come and the last is out.
+    /// Sends the newest report until the sender is gone and the last report is sent.
     pub(super) async fn send_until(mut self, stop: CancellationToken) {
         let Some((client, coder)) = self.coder.take() else { return };
         while self.news.changed().await.is_ok() {
@@ -112,7 +112,7 @@ impl Reports {
         }
     }
 
-    /// Tries until the newest report is out, or until Coder says that it never will be.
+    /// Retries until the newest report is sent, or until Coder refuses it permanently.
     async fn send_newest(&mut self, client: &Client, coder: &CoderOptions) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -139,13 +139,13 @@ impl Reports {
     }
 }
 
-/// Refused for what it says, not for how often we ask.
+/// Refused because of its content, not because of a rate limit.
 fn is_final(error: &CoderError) -> bool {
     let is_limited = matches!(error.kind(), ErrorKind::RateLimited { .. });
     error.outcome() == coder::Outcome::Refused && !is_limited
 }
 
-/// Cuts to a number of bytes, at a character boundary, and marks the cut.
+/// Truncates to a number of bytes, at a character boundary, and marks the cut.
 fn cut_bytes(text: &str, max_bytes: usize) -> String {
     const MARK: &str = "…";
     if text.len() <= max_bytes {

@@ -1,4 +1,4 @@
-//! What the worker publishes, and the messages that AgentAPI shows of it.
+//! The state that the worker publishes, and its messages in AgentAPI.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -9,11 +9,11 @@ use crate::git::state::GitState;
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) conversation: Conversation,
-    /// As seen after the last run; none where there is no repository.
+    /// As of the last run; none without a repository.
     pub(super) git: Option<GitState>,
 }
 
-/// One message of the conversation; the number tells its place.
+/// One message of the conversation; its number is its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Message {
     pub(super) id: usize,
@@ -30,7 +30,7 @@ pub(super) enum Role {
 }
 
 impl State {
-    /// The conversation so far. A turn that waits for others is not part of it yet.
+    /// The messages so far. A queued turn is not included.
     pub(super) fn messages(&self) -> Vec<Message> {
         let n_begun = self.conversation.turns.iter().take_while(|turn| turn.is_ended()).count() + 1;
         let begun = self.conversation.numbered().take(n_begun);

@@ -1,4 +1,4 @@
-//! `GET /events`: first all that is needed to know the conversation, then whatever changes in it.
+//! `GET /events`: first the whole conversation, then its changes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use crate::runner::conversation::Progress;
 use crate::runner::entry::Outcome;
 use crate::runner::state::{Message, State};
 
-/// An answer that grows is sent whole each time; more often than this would only be noise.
+/// A growing answer is sent whole each time; more often than this is useless.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn follow(Shared(api): Shared<Api>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -28,19 +28,19 @@ struct News {
     data: Value,
 }
 
-/// What a listener has been told so far.
+/// What a listener has received so far.
 #[derive(Debug, Default)]
 struct Told {
     messages: BTreeMap<usize, Message>,
     status: Option<Status>,
-    /// Failures are told as they happen; those from before are part of the conversation only.
+    /// Failures are sent as they happen; earlier ones are only part of the conversation.
     n_failed: Option<usize>,
 }
 
 fn news(api: Api) -> impl Stream<Item = News> {
     let batches = stream::unfold((api, Told::default()), async |(mut api, mut told)| {
         if told.status.is_some() {
-            // The worker takes the state with it when it ends, and with that this stream ends too.
+            // The worker drops its end of the channel when it ends, which also ends this stream.
             tokio::time::sleep(PAUSE).await;
             api.state.changed().await.ok()?;
         }

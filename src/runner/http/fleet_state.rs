@@ -1,4 +1,4 @@
-//! `GET /fleet/state`: everything the runner knows, for a control plane that missed events.
+//! `GET /fleet/state`: the complete state, for a control plane that missed events.
 
 use axum::Json;
 use axum::extract::{Query, State as Shared};
@@ -13,12 +13,12 @@ use crate::runner::conversation::{Known, Progress, Turn};
 use crate::runner::entry::{Interruption, Outcome, Source, TaskKey};
 use crate::runner::state::State;
 
-/// Grows only when a field changes its meaning; new fields may come at any time.
+/// Incremented only when a field changes its meaning; new fields may be added at any time.
 const VERSION: u32 = 1;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Wanted {
-    /// Asks about this task only.
+    /// Selects only this task.
     task: Option<String>,
 }
 
@@ -76,7 +76,7 @@ fn budget(api: &Api, usage: &Usage) -> Value {
     }
 }
 
-/// Null for a task that never came here.
+/// Null for an unknown task.
 fn task_of(state: &State, task: String) -> Value {
     let known = TaskKey::parse(task).map(|task| match state.conversation.task(&task) {
         Known::Turn(number, turn) => turn_of(number, turn),
@@ -87,7 +87,7 @@ fn task_of(state: &State, task: String) -> Value {
     known.unwrap_or_default()
 }
 
-/// A task that was canceled before it came is over like one that was interrupted.
+/// A withdrawn task is reported like an interrupted one.
 fn withdrawn_of(task_id: &TaskKey, at: DateTime<Utc>) -> Value {
     let outcome = Outcome::Interrupted { by: Interruption::Request };
     json!({

@@ -1,4 +1,4 @@
-//! `POST /message`: a task for the agent, or keystrokes for what runs.
+//! `POST /message`: a task for the agent, or keystrokes for the current run.
 
 use axum::Json;
 use axum::extract::State as Shared;
@@ -14,7 +14,7 @@ use crate::runner::entry::TaskKey;
 use crate::runner::worker::{Command, Refusal, Submitted};
 
 const MAX_CONTENT: usize = 256 * 1024;
-/// Escape and Ctrl-C, by which people stop what runs in a terminal.
+/// Escape and Ctrl-C, the keys that stop a program in a terminal.
 const INTERRUPTING: [char; 2] = ['\u{1b}', '\u{3}'];
 
 pub(super) async fn post(
@@ -25,7 +25,7 @@ pub(super) async fn post(
     match Request::parse(&body)? {
         Request::User(message) => submit(&api, message).await?,
         Request::Command(command) => api.commands.send(command).await.map_err(|_| stopping())?,
-        // There is no terminal that other keystrokes could reach.
+        // Other keystrokes have no effect without a terminal.
         Request::Keystrokes => {}
     }
     Ok(Json(json!({ "ok": true })))
@@ -49,7 +49,7 @@ fn problem(refusal: &Refusal) -> Problem {
         Refusal::Budget(BudgetError::UsedUp(_)) => {
             Problem::new(StatusCode::PAYMENT_REQUIRED, refusal.to_string())
         }
-        // Sent again it would be refused again, until the file is repaired.
+        // A retry would be refused too, until the file is repaired.
         Refusal::Budget(BudgetError::Unreadable(_)) => {
             Problem::new(StatusCode::CONFLICT, refusal.to_string())
         }
@@ -97,7 +97,7 @@ impl Request {
     }
 }
 
-/// Escape ends what runs. With `cancel` it ends the named task wherever it is, also while it waits.
+/// Escape ends the current run. With `cancel` it ends the named task in any state, including while it waits.
 fn interruption(fields: &Map<String, Value>, task_id: Option<TaskKey>) -> Result<Command, Problem> {
     match (flag(fields, "cancel")?, task_id) {
         (false, task_id) => Ok(Command::Interrupt { task_id }),
@@ -119,7 +119,7 @@ fn known_only(fields: &Map<String, Value>) -> Result<(), Problem> {
     }
 }
 
-/// A field that is true, or absent, which means false.
+/// A boolean field; false if absent.
 fn flag(fields: &Map<String, Value>, name: &str) -> Result<bool, Problem> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(false),
@@ -128,7 +128,7 @@ fn flag(fields: &Map<String, Value>, name: &str) -> Result<bool, Problem> {
     }
 }
 
-/// A field that is text, or absent; null counts as absent.
+/// A text field, or none; null counts as absent.
 fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Problem> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),

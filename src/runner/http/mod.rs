@@ -1,4 +1,4 @@
-//! AgentAPI over HTTP: status, messages, events, and the whole state for those who know us.
+//! AgentAPI over HTTP: status, messages and events, plus the complete state for the fleet.
 
 mod events;
 mod fleet_state;
@@ -22,10 +22,10 @@ use super::worker::Command;
 use problem::Problem;
 
 const MAX_BODY: usize = 1024 * 1024;
-/// AgentAPI knows `pty` and `acp`; keystrokes have a meaning here, as with a terminal.
+/// AgentAPI defines `pty` and `acp`; keystrokes work here as in a terminal.
 const TRANSPORT: &str = "pty";
 
-/// What every handler may use.
+/// The state of the handlers.
 #[derive(Debug, Clone)]
 pub(super) struct Api {
     state: watch::Receiver<State>,

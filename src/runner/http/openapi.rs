@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: what can be asked of a runner, in the form that clients of AgentAPI read.
+//! `GET /openapi.json`: the interface of a runner, for clients of AgentAPI.
 
 use axum::http::header;
 use axum::response::IntoResponse;

@@ -8,7 +8,7 @@ use axum::response::Response;
 use super::problem::Problem;
 use crate::serve::Access;
 
-/// The Host says nothing here: Coder's proxy passes on the name by which it was reached itself.
+/// Host is not checked: Coder's proxy passes on its own host name.
 pub(super) async fn check(request: Request, next: Next) -> Result<Response, Problem> {
     match Access::default().check_origin(request.headers()) {
         Ok(()) => Ok(next.run(request).await),

@@ -1,4 +1,4 @@
-//! Errors as AgentAPI tells them: problem documents with details.
+//! Errors in AgentAPI's format: problem documents with details.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -19,14 +19,14 @@ impl Problem {
         Self { status, detail: detail.into(), errors: Vec::new() }
     }
 
-    /// The message could not be sent, for this reason.
+    /// The message could not be sent, with the reason.
     pub(super) fn not_sent(reason: &str) -> Self {
         let mut problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unexpected error occurred");
         problem.errors.push(json!({ "message": format!("failed to send message: {reason}") }));
         problem
     }
 
-    /// One value of the body is not what it should be.
+    /// One value of the body is invalid.
     pub(super) fn invalid(error: Value) -> Self {
         let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "validation failed");
         problem.errors.push(error);

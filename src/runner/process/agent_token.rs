@@ -1,14 +1,14 @@
-//! Who may have the token by which Coder knows the workspace: git, where it gets its keys from Coder, and else nobody.
+//! Decides whether an engine gets the workspace's Coder token: only if git gets its credentials from Coder.
 
 use std::path::Path;
 
 const TOKEN: &str = "CODER_AGENT_TOKEN";
-/// By these a Coder workspace lets git ask Coder's own program, which in turn needs the token.
+/// With these a Coder workspace makes git call Coder's own program, which requires the token.
 const ASKING: [&str; 2] = ["GIT_SSH_COMMAND", "GIT_ASKPASS"];
 const CODERS_PROGRAM: &str = "coder";
 
-/// The variable to take from an engine: without it git could neither fetch nor push on a real Coder, where every
-/// process of the workspace has it anyway.
+/// The variable to remove from an engine's environment. With Coder's git helper it stays: git could otherwise
+/// neither fetch nor push, and on a real Coder every process of the workspace has it anyway.
 pub(super) fn unless_git_asks_coder() -> Option<&'static str> {
     let is_asked =
         ASKING.iter().filter_map(|name| std::env::var(name).ok()).any(|command| is_coders(&command));

@@ -1,7 +1,7 @@
-//! Ends every process of a run, wherever it went.
+//! Ends every process of a run, wherever it moved.
 //!
-//! A process group or session is not enough: engines start children in sessions of their own. The marker is inherited by
-//! all of them; a process that clears its environment is known by its parent.
+//! A process group or session is not enough: engines start children in sessions of their own. All inherit the
+//! marker; a process that clears its environment is found by its parent.
 
 use std::time::Duration;
 
@@ -11,15 +11,14 @@ use crate::process::{EndLimits, Marker, ProcessId, end_from_top};
 /// The variable that every process of a run carries.
 pub(super) const MARKER: &str = "FLEET_RUN";
 
-/// What cannot be killed in this time is stuck in the kernel. Two looks fit in, also when each of them waits for a process
-/// that lets no other process read it. A stop of the workspace waits for two of these.
+/// A process that survives this long is stuck in the kernel. Two looks fit in, even if each is delayed by a process
+/// that blocks readers. A stop of the workspace allows two of these.
 const KILL_LIMIT: Duration = Duration::from_millis(2500);
 
-/// Ends every process of the run, also those that appear meanwhile, and returns when none is left.
+/// Ends every process of the run, including new ones, and returns once none is left.
 ///
-/// First they are asked, because a process that is killed cleans nothing up: git would leave its locks behind, and the
-/// next run could not commit. The engine goes before its commands, whose end it would take for an answer and ask its
-/// model what to do next.
+/// TERM comes first, since a killed process cleans nothing up: git would leave locks, and the next run could not
+/// commit. The engine ends before its commands: it would take their death for a result and call its model again.
 pub(crate) async fn end(run: RunId, engine: Option<ProcessId>, grace: Duration) {
     let marker = Marker { key: MARKER.to_owned(), value: run.to_string() };
     let limits = EndLimits { term: grace, kill: KILL_LIMIT };

@@ -1,4 +1,4 @@
-//! Listens to one engine process: its lines, the file beside it, and what it uses up.
+//! Reads one engine process: its output, its side file, and its usage.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::engine::budget::Budget;
 use crate::engine::{Event, Reader, Spent, Usage};
 
 const CHUNK: usize = 64 * 1024;
-/// How often to look into the file beside the output.
+/// The poll interval of the side file.
 const GLANCE: Duration = Duration::from_millis(500);
 
-/// What others are told of it.
+/// An event of an engine process.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Heard {
-    /// With a line break at its end.
+    /// Ends with a line break.
     Text(String),
     /// The engine's process runs.
     Started,
@@ -30,7 +30,7 @@ pub(crate) enum Heard {
 pub(super) struct Hearing<H> {
     pub(super) reader: Box<dyn Reader>,
     pub(super) spent: Spent,
-    /// Called off once the run has used up what it may use.
+    /// Canceled once the run has used up its budget.
     pub(super) over: CancellationToken,
     budget: Budget,
     side: Side,
@@ -72,7 +72,7 @@ impl<H: FnMut(Heard)> Hearing<H> {
         self.glance().await;
     }
 
-    /// Texts that come together are told together, so that a flood is not told line by line.
+    /// Texts that arrive together are passed on together, so that a flood does not cause one event per line.
     fn hear(&mut self, lines: impl FnOnce(&mut dyn FnMut(&str))) {
         let mut events = Vec::new();
         lines(&mut |line| events.extend(self.reader.line(line)));

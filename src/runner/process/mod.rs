@@ -1,4 +1,4 @@
-//! One engine process from its start to the end of its last descendant.
+//! Runs one engine process, from its start to the end of its last descendant.
 
 mod agent_token;
 pub(crate) mod descendants;
@@ -32,45 +32,45 @@ use note::Note;
 pub(crate) use output::Transcript;
 pub(crate) use side::recall;
 
-/// The runner's own business, which no engine needs to know.
+/// The runner's own variables, which engines do not get.
 const PRIVATE: [&str; 4] =
     ["CODER_SESSION_TOKEN", "FLEET_AGENT_LISTENER", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
 const MAX_STDERR: usize = 8 * 1024;
-/// Each rung of the ladder takes this long at most while the workspace is being stopped: whoever stops it kills us
-/// soon after, and how the run ended has to be written down before.
+/// The longest time per step while the workspace is being stopped: we are killed soon after, and the end of the run
+/// must be recorded before.
 const HURRY: Duration = Duration::from_secs(1);
-/// Once all processes are gone their pipes are closed; one that escaped us does not hold up the rest.
+/// Once all processes are gone their pipes are closed; a process that escaped does not hold up the rest.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// What to run.
+/// A run to start.
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {
-    /// Where the runner keeps what is its own.
+    /// The runner's own directory.
     pub(crate) directory: &'a Path,
     pub(crate) engine: &'a dyn Engine,
     pub(crate) request: Request,
     pub(crate) run: RunId,
     pub(crate) ladder: Ladder,
-    /// The workspace is being stopped, which leaves little time.
+    /// Canceled when the workspace is being stopped, which leaves little time.
     pub(crate) stop: &'a CancellationToken,
-    /// What this run may use.
+    /// The budget of this run.
     pub(crate) budget: Budget,
 }
 
 impl Launch<'_> {
-    /// How long to wait on one rung of the ladder.
+    /// The time limit of one step of the termination.
     fn patience(&self, usual: Duration) -> Duration {
         if self.stop.is_cancelled() { usual.min(HURRY) } else { usual }
     }
 
-    /// Returns when a rung has taken long enough for a workspace that is being stopped.
+    /// Returns when a step has used the time that a stop of the workspace allows.
     async fn hurried(&self) {
         self.stop.cancelled().await;
         tokio::time::sleep(HURRY).await;
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Finished {
     pub(crate) finish: Finish,
@@ -80,14 +80,14 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Of a run whose engine was started.
+    /// For a run whose engine was started.
     pub(crate) fn of(engine: EngineWord, finish: Finish, spent: Spent) -> Self {
         let did_nothing = engine.is_free() || finish == Finish::Told(End::SessionLost);
         let is_unknown = !did_nothing && spent.run == Usage::default();
         Self { finish, spent, is_unknown }
     }
 
-    /// Of a run whose engine did nothing.
+    /// For a run whose engine did nothing.
     pub(crate) fn unspent(finish: Finish, session: Count) -> Self {
         Self { finish, spent: Spent { run: Usage::default(), session }, is_unknown: false }
     }
@@ -97,16 +97,16 @@ impl Finished {
 pub(crate) enum Finish {
     Told(End),
     Interrupted,
-    /// Stopped in the middle, because it used up what it may use.
+    /// Stopped because it used up its budget.
     OverBudget,
 }
 
-/// Says that this runner is here and that no engine runs.
+/// Records that this runner is alive and that no engine runs.
 pub(crate) fn introduce(directory: &Path) {
     drop(Note::of(directory, None));
 }
 
-/// Runs the engine and hands on what it says. When this returns, no process of the run is left.
+/// Runs the engine and passes on its events. When this returns, no process of the run is left.
 pub(crate) async fn run(
     mut launch: Launch<'_>,
     interrupt: &CancellationToken,
@@ -129,7 +129,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Makes the conversation, for engines that want that first; tells its id.
+/// Creates the session, for engines that require that first; returns its id.
 async fn open(launch: &Launch<'_>, interrupt: &CancellationToken) -> Result<Option<String>, Finish> {
     let unfit =
         |unfit: crate::engine::Unfit| Finish::Told(failed(FailureKind::EngineError, unfit.to_string()));
@@ -183,30 +183,30 @@ async fn talk(
     Finished::of(launch.engine.word(), finish, spent)
 }
 
-/// How the process came to its end.
+/// How the process ended.
 enum Stopped {
     Ended(io::Result<ExitStatus>),
     Interrupted,
     OverBudget,
 }
 
-/// Waits for the process while talking to it, and then only a moment longer for its last words.
+/// Waits for the process while reading its output, and then only briefly for the rest.
 async fn with_talk(ended: impl Future<Output = Stopped>, talk: impl Future) -> Stopped {
     tokio::pin!(ended, talk);
     tokio::select! {
         _ = &mut talk => ended.await,
         stopped = &mut ended => {
-            // Running out of time here only means that somebody holds the pipe who does not belong to the run.
+            // A timeout here only means that a process outside of the run holds the pipe.
             let _drained = tokio::time::timeout(DRAIN, talk).await;
             stopped
         }
     }
 }
 
-/// An engine that was started.
+/// A started engine.
 struct EngineProcess {
     child: Child,
-    /// Leads a group of its own. Unknown only where the process table cannot be read.
+    /// The leader of its own process group. Unknown only if the process table cannot be read.
     id: Option<ProcessId>,
 }
 
@@ -223,13 +223,13 @@ fn spawn(launch: &Launch<'_>, invocation: &Invocation) -> io::Result<EngineProce
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     restore_for_children()?;
-    // A group of its own, so that Ctrl-C at the runner's terminal reaches the engine by our ladder only.
+    // Its own group, so that Ctrl-C at the runner's terminal reaches the engine only through the termination steps.
     let child = command.process_group(0).kill_on_drop(true).spawn()?;
     let id = child.id().and_then(|pid| ProcessId::of(pid).ok());
     Ok(EngineProcess { child, id })
 }
 
-/// Waits for the engine's end, bringing it about when asked to, and leaves nothing of the run behind.
+/// Waits for the engine's end, terminates it when requested, and leaves no process of the run.
 async fn ended(
     process: &mut EngineProcess,
     launch: &Launch<'_>,
@@ -249,11 +249,11 @@ async fn ended(
     stopped
 }
 
-/// Asks, then insists, then forces.
+/// Terminates in steps: INT, TERM, KILL.
 async fn climb(process: &mut EngineProcess, launch: &Launch<'_>) {
     let EngineProcess { child, id } = process;
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
-        // It has not been waited for, so the number is still its own.
+        // It is not reaped yet, so the pid is still its own.
         let _gone = kill_process(pid, Signal::INT);
     }
     tokio::select! {
@@ -262,13 +262,13 @@ async fn climb(process: &mut EngineProcess, launch: &Launch<'_>) {
         () = launch.hurried() => {}
     }
     descendants::end(launch.run, *id, launch.patience(launch.ladder.terminate)).await;
-    // Should it have hidden from us, it is still our child.
+    // Even a hidden process is still our child.
     if let Err(error) = child.kill().await {
         tracing::warn!(%error, run.id = %launch.run, "the engine cannot be killed");
     }
 }
 
-/// An engine need not read all of its message; whether it did shows in what it does.
+/// An engine need not read all of its message; its output shows whether it did.
 async fn feed(stdin: Option<ChildStdin>, message: &str) {
     if let Some(mut stdin) = stdin {
         let _unread = stdin.write_all(message.as_bytes()).await;

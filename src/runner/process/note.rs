@@ -1,15 +1,15 @@
-//! Leaves word which process is the engine, for whoever has to end it when this runner does not listen.
+//! Records which process is the engine, for a cancel that has to end it past an unresponsive runner.
 //!
-//! One line: the engine's number and start time, or two dashes, then our own. A number alone could belong to another
-//! process by the time it is read. Whoever ends the engine adds a line that names it, so that we do not take its end
-//! for a failure.
+//! One line: the engine's pid and start time, or two dashes, then our own. A pid alone could belong to another
+//! process by the time it is read. A cancel that ends the engine appends a line that names it, so that the runner
+//! does not take its end for a failure.
 
 use std::path::{Path, PathBuf};
 
 use crate::files::{self, Durability, regular};
 use crate::process::ProcessId;
 
-/// Read, and added to, by `src/app/agent_app/end.sh`.
+/// Read and appended to by `src/app/agent_app/end.sh`.
 const FILE: &str = "engine.pid";
 
 /// The note in an agent's directory. It names the engine until this is dropped.
@@ -26,13 +26,13 @@ impl Note {
         note
     }
 
-    /// Has somebody ended this engine past us?
+    /// Whether a cancel has ended this engine past the runner.
     pub(super) fn is_ended_by_others(&self) -> bool {
         let lines = regular::text(&self.directory.join(FILE)).unwrap_or_default();
         lines.lines().skip(1).any(|line| line == self.engine)
     }
 
-    /// Without the note a cancel has one step less; that holds up nothing.
+    /// Without the note a cancel has one step less; a failure delays nothing.
     fn leave(&self, engine: &str) {
         let line = format!("{engine} {}\n", identity(std::process::id()));
         let written = files::replace(&self.directory.join(FILE), line.as_bytes(), Durability::Cached);

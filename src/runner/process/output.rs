@@ -1,18 +1,18 @@
-//! Keeps what engines print within bounds: lines of limited length, and the end of a long text.
+//! Bounds the output of engines: lines of limited length, and the end of a long text.
 
-/// A longer line is cut; what is left of it is dropped.
+/// The rest of a longer line is dropped.
 const MAX_LINE: usize = 1024 * 1024;
-/// So much of an answer is kept.
+/// How much of an answer is kept.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// Cuts a stream of bytes into lines, of which it never holds more than one.
+/// Splits a byte stream into lines and buffers at most one of them.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     partial: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes in more bytes and gives every line that is now whole.
+    /// Adds bytes and passes on every completed line.
     pub(super) fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str)) {
         let mut pieces = bytes.split(|byte| *byte == b'\n');
         let mut piece = pieces.next().unwrap_or_default();
@@ -25,7 +25,7 @@ impl Lines {
         self.keep(piece);
     }
 
-    /// The last line, if it did not end as one.
+    /// The last line, if it lacks a line break.
     pub(super) fn finish(self, each: &mut dyn FnMut(&str)) {
         if !self.partial.is_empty() {
             each(&String::from_utf8_lossy(&self.partial));
@@ -38,7 +38,7 @@ impl Lines {
     }
 }
 
-/// The end of what an engine said, one paragraph a line, and how much came before it.
+/// The end of an engine's answer, one paragraph per line, and how much preceded it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Transcript {
     kept: String,
@@ -48,13 +48,13 @@ pub(crate) struct Transcript {
 impl Transcript {
     pub(crate) fn push(&mut self, text: &str) {
         self.kept.push_str(text);
-        // Only now and then, so that a flood is not moved about byte by byte.
+        // Only now and then, since dropping moves the rest.
         if self.kept.len() > 2 * MAX_TEXT {
             self.drop_front();
         }
     }
 
-    /// What people see: without the line break at the end, and saying what is left out.
+    /// The text for people: without the final line break, and with a note about what is omitted.
     pub(crate) fn text(&self) -> String {
         let mut whole = self.clone();
         whole.drop_front();

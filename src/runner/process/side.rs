@@ -1,4 +1,4 @@
-//! Follows the file in which an engine tells more than it prints.
+//! Follows the side file in which an engine reports more than it prints.
 
 use std::fs::OpenOptions;
 use std::io::SeekFrom;
@@ -14,7 +14,7 @@ const CHUNK: usize = 64 * 1024;
 /// Year, month, day, file.
 const MAX_DEPTH: usize = 4;
 
-/// Where the file is, once it is found, and how far it has been read.
+/// The file, once found, and the offset read so far.
 #[derive(Debug, Default)]
 pub(super) struct Side {
     path: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Gives every line that is new. A file that is not there yet, or gone, has none.
+    /// Passes on every new line. A missing file has none.
     pub(super) async fn read(&mut self, wanted: &SideFile, mut each: impl FnMut(&str)) {
         if self.path.is_none() {
             let wanted = wanted.clone();
@@ -45,7 +45,7 @@ impl Side {
     }
 }
 
-/// What the file of an earlier run tells last about what it used.
+/// The last usage in the side file of an earlier run.
 pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<Spent> {
     let file = reader.side_file()?;
     let mut last = None;
@@ -61,7 +61,7 @@ pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<Spent> {
     last
 }
 
-/// Newest names first: that is where the file of a run under way will be.
+/// Newest names first: the file of a running engine is there.
 fn find(folder: &Path, ending: &str, depth: usize) -> Option<PathBuf> {
     let mut entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.file_name()));

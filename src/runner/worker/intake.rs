@@ -1,4 +1,4 @@
-//! What the worker is asked for from outside: messages to take, runs to end.
+//! Handles commands to the worker: messages to accept, runs to end.
 
 use std::time::Duration;
 
@@ -17,26 +17,26 @@ use crate::runner::conversation::{Known, Progress};
 use crate::runner::entry::{Entry, Interruption, Outcome, Source, TaskKey};
 use crate::runner::journal::JournalError;
 
-/// So much may wait; whoever has more keeps it until there is room.
+/// Limits on the queue; clients with further messages retry later.
 const MAX_WAITING: usize = 256;
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
-/// An engine that has not said by then that it has its message is interrupted all the same.
+/// An engine that has not confirmed its message by then is interrupted anyway.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
-/// An engine that cannot say so has its message after this time.
+/// An engine that cannot confirm has its message after this time.
 const OPENING: Duration = Duration::from_secs(2);
 
-/// What the HTTP side asks for.
+/// A command of the HTTP side.
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit {
         message: Submitted,
         answer: oneshot::Sender<Result<(), Refusal>>,
     },
-    /// Ends the run under way, or only if it is this task's.
+    /// Ends the current run, or only if it belongs to this task.
     Interrupt {
         task_id: Option<TaskKey>,
     },
-    /// Ends this task, also while it still waits for its turn or has not come yet.
+    /// Ends this task, also if it is queued or has not arrived yet.
     Cancel {
         task_id: TaskKey,
     },
@@ -47,20 +47,20 @@ pub(crate) enum Command {
 pub(crate) struct Submitted {
     pub(crate) content: String,
     pub(crate) task_id: Option<TaskKey>,
-    /// It goes on with what the engine's session knows.
+    /// It continues the engine's session.
     pub(crate) is_continued: bool,
 }
 
-/// The run under way, as far as it can be interrupted.
+/// The current run, as far as interruptions need it.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) turn: usize,
     pub(super) interrupt: CancellationToken,
-    /// Has the engine said that it has the message?
+    /// Whether the engine has confirmed the message.
     pub(super) has_message: bool,
     /// When its process was started.
     started: Option<Instant>,
-    /// When an interruption that waits for that has waited long enough.
+    /// The deadline of an interruption that waits for the confirmation.
     pub(super) held_until: Option<Instant>,
     pub(super) published: Published,
 }
@@ -77,7 +77,7 @@ impl Running {
         }
     }
 
-    /// What the workspace started with is delivered before it is interrupted: later messages build on it.
+    /// The initial prompt is delivered before it is interrupted: later messages build on it.
     fn interrupt_prompt(&mut self) {
         if self.has_message {
             self.interrupt.cancel();
@@ -87,7 +87,7 @@ impl Running {
         }
     }
 
-    /// An engine that names no session has its message as soon as it had time to open its conversation.
+    /// An engine without sessions has its message once it had time to open its conversation.
     pub(super) fn started(&mut self) {
         let now = Instant::now();
         self.started = Some(now);
@@ -101,7 +101,7 @@ impl Running {
         }
     }
 
-    /// Returns when an interruption has waited long enough for its message to be delivered.
+    /// Returns at the deadline of a waiting interruption.
     pub(super) async fn held(&self) {
         match self.held_until {
             Some(until) if !self.interrupt.is_cancelled() => tokio::time::sleep_until(until).await,
@@ -110,7 +110,7 @@ impl Running {
     }
 }
 
-/// Why a message is not taken.
+/// Why a message is refused.
 #[derive(Debug, Error)]
 pub(crate) enum Refusal {
     #[error("message can only be sent when the agent is waiting for user input")]
@@ -129,7 +129,7 @@ impl Worker {
     pub(super) async fn obey(&mut self, command: Command, running: Option<&mut Running>) {
         match command {
             Command::Submit { message, answer } => {
-                // Whoever asked may be gone; the message is kept all the same.
+                // The client may be gone; the message is kept anyway.
                 let _gone = answer.send(self.submit(message).await);
             }
             Command::Interrupt { task_id: None } => {
@@ -155,9 +155,9 @@ impl Worker {
         }
     }
 
-    /// Ends a task that never began, or that has not come. Without a record of it the task stays as it is.
+    /// Ends a task that never began or has not arrived. If that cannot be recorded, the task is unchanged.
     async fn withdraw(&mut self, task_id: TaskKey) {
-        // What the workspace starts with begins before anything can be asked for.
+        // The initial prompt begins before any command can arrive.
         if task_id.is_prompt() {
             return;
         }
@@ -184,7 +184,7 @@ impl Worker {
         }
     }
 
-    /// Takes a message: once for each task, on disk before it is promised, and only a task waits for its turn.
+    /// Accepts a message: once per task, on disk before the acknowledgement; only tasks are queued.
     async fn submit(&mut self, message: Submitted) -> Result<(), Refusal> {
         let Submitted { task_id, content, .. } = &message;
         if self.stop.is_cancelled() {

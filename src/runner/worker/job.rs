@@ -1,4 +1,4 @@
-//! One run with all that goes before it: the engine, its briefing, and a conversation it still knows.
+//! One run with its preparation: the engine, its provisioning, and its session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,30 +19,30 @@ use crate::runner::{briefing, git, notes};
 const WITHOUT_FLEET: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
 const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begins a new one]";
 
-/// All a run needs, taken before it begins, so that the worker is free to listen to others meanwhile.
+/// The inputs of a run, copied before it begins, so that the worker can handle commands meanwhile.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) options: Options,
     pub(super) message: String,
-    /// It goes on with what the engine's session knows, and never begins anew.
+    /// It continues the engine's session and never starts a new one.
     pub(super) is_continued: bool,
     pub(super) run: RunId,
     pub(super) session: Option<Session>,
-    /// What is left for this run.
+    /// The remaining budget.
     pub(super) budget: Budget,
-    /// Whose briefing counts, and how long to wait for it.
+    /// The start whose provisioning applies, and how long to wait for it.
     pub(super) start: Start,
     pub(super) patience: Duration,
     /// The workspace is being stopped.
     pub(super) stop: CancellationToken,
 }
 
-/// What came of it, and what people should know about how it was done.
+/// The result, and a note for people about how it was done.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) finished: Finished,
     pub(super) note: Option<&'static str>,
-    /// Was the engine started at all?
+    /// Whether the engine was started.
     pub(super) is_begun: bool,
 }
 
@@ -63,7 +63,7 @@ impl Job {
         loop {
             let is_resumed = matches!(request.session, engine::Session::Resume { .. });
             let finished = process::run(self.launch(&*engine, request.clone()), interrupt, &mut heard).await;
-            // It did nothing yet, so that nothing is done or paid twice.
+            // A lost session means that the engine did nothing, so nothing is done or paid twice.
             if finished.finish != Finish::Told(End::SessionLost) || !is_resumed {
                 return Done { finished, note, is_begun: true };
             }
@@ -106,7 +106,7 @@ impl Job {
         Ok((engine, request))
     }
 
-    /// Another engine than last time does not know the conversation.
+    /// Another engine than in the last run does not have the session.
     fn session_for(&self, word: EngineWord) -> engine::Session {
         match &self.session {
             Some(session) if session.engine == word.word() => {
@@ -134,7 +134,7 @@ impl Job {
     }
 }
 
-/// A task that was cut short does not begin anew, since part of it is done and paid for.
+/// An interrupted task does not start over, since part of it is done and paid for.
 fn unknown() -> End {
     let text = "interrupted: the engine no longer knows the conversation in which it was working; it is not run again";
     End::Failed { kind: FailureKind::EngineError, text: text.to_owned() }

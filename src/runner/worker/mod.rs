@@ -1,4 +1,4 @@
-//! The one loop that owns the conversation: takes messages, runs them one after another, records how they end.
+//! The loop that owns the conversation: accepts messages, runs them one after another, records their ends.
 
 mod intake;
 mod job;
@@ -29,9 +29,9 @@ use intake::Running;
 pub(crate) use intake::{Command, Refusal, Submitted};
 use job::{Done, Job};
 
-/// So much later than the engine we may learn that the workspace is being stopped.
+/// How much later than the engine we may learn that the workspace is being stopped.
 const STOP_NEWS: Duration = Duration::from_millis(500);
-/// How long to wait for a disk that takes no more before trying again.
+/// The pause before a retry on a full disk.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -41,14 +41,14 @@ pub(super) struct Worker {
     pub(super) state: watch::Sender<State>,
     pub(super) reporter: Reporter,
     pub(super) stop: CancellationToken,
-    /// Which start of the workspace this is.
+    /// The start of the workspace.
     pub(super) start: Start,
-    /// Only the first run waits for the briefing.
+    /// Only the first run waits for the provisioning.
     pub(super) has_waited: bool,
 }
 
 impl Worker {
-    /// Comes to terms with what an earlier runner left: a run cut short, and a prompt not yet taken.
+    /// Settles the state of an earlier runner: an interrupted run, and an unaccepted prompt.
     pub(super) async fn settle(&mut self) {
         if let Some((turn, run, spent)) = self.cut_short() {
             let unknown_engine = None;
@@ -64,10 +64,10 @@ impl Worker {
         self.look_around().await;
     }
 
-    /// Works until it is asked to stop. What is still queued then waits for the next runner.
+    /// Works until it is asked to stop. Queued turns then wait for the next runner.
     pub(super) async fn work(mut self, mut inbox: mpsc::Receiver<Command>) {
         while !self.stop.is_cancelled() {
-            // Whoever asked while a turn was being concluded meant that one, and never the next.
+            // A command that arrived while a turn was being concluded is about that turn, never about the next.
             while let Ok(command) = inbox.try_recv() {
                 self.obey(command, None).await;
             }
@@ -97,7 +97,7 @@ impl Worker {
         let mut under_way = Running::of(turn);
         let (interrupt, state) = (under_way.interrupt.clone(), self.state.clone());
         let (news, mut heard) = mpsc::unbounded_channel();
-        // Words are shown at once; what has to be written down goes to the loop below.
+        // Text is shown at once; facts to be recorded go to the loop below.
         let tell = |said: Heard| match said {
             Heard::Text(text) => state.send_modify(|state| state.conversation.hear(turn, &text)),
             other => news.send(other).unwrap_or_default(),
@@ -118,13 +118,13 @@ impl Worker {
             self.note(&mut under_way, said).await;
         }
         let done = self.unless_stopped(done).await;
-        // A wait that an interruption cut short is repeated by the next run.
+        // A wait that was interrupted is repeated by the next run.
         self.has_waited |= done.is_begun;
         let by = self.interruption(&done, under_way.has_message);
         self.conclude(turn, done, by).await;
     }
 
-    /// Whether the next runner can go on with a run that is interrupted now. An engine that has not yet named its
+    /// Whether the next runner can resume a run that is interrupted now. An engine that has not yet named its
     /// session has done nothing.
     fn interruption(&self, done: &Done, has_message: bool) -> Interruption {
         let has_session = self.state.borrow().conversation.session.is_some();
@@ -138,8 +138,8 @@ impl Worker {
         }
     }
 
-    /// A stop of the workspace ends all its processes at once, and the engine may fall before we hear of it: that is
-    /// no failure of the engine.
+    /// A stop of the workspace ends all its processes at once, and the engine may end before we learn of the stop:
+    /// that is no failure of the engine.
     async fn unless_stopped(&self, done: Done) -> Done {
         let is_crash =
             matches!(done.finished.finish, Finish::Told(End::Failed { kind: FailureKind::Crashed, .. }));
@@ -166,7 +166,7 @@ impl Worker {
         Ok(budget.less(&used))
     }
 
-    /// Ends a turn that was accepted when there was still something left to spend.
+    /// Ends a turn that was accepted before the budget was used up.
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
         let text = format!("not run: {error}");
@@ -176,7 +176,7 @@ impl Worker {
         self.conclude(turn, done, Interruption::Request).await;
     }
 
-    /// Writes down that the turn is begun, because from here on it must never begin again.
+    /// Records that the turn has begun, because from here on it must never begin again.
     async fn begin(&mut self, turn: usize, run: RunId) -> Result<String, JournalError> {
         self.note_base().await;
         let generation = self.options.generation;
@@ -189,7 +189,7 @@ impl Worker {
         Ok(message)
     }
 
-    /// Takes in what a run tells beside its words.
+    /// Handles the events of a run other than text.
     async fn note(&mut self, running: &mut Running, said: Heard) {
         let turn = running.turn;
         match said {
@@ -201,7 +201,7 @@ impl Worker {
                 running.delivered();
             }
             Heard::Spent(Spent { run, session }) => {
-                // Written down each time: a kill must not make spent money look unspent.
+                // Recorded each time: a kill must not make spent money look unspent.
                 self.jot(&Entry::Spent { turn, usage: run, session }).await;
                 self.state.send_modify(|state| state.conversation.spend(turn, run, session));
                 running.published.outdated(Instant::now());
@@ -209,7 +209,7 @@ impl Worker {
         }
     }
 
-    /// Shows what was used by now, also by the turn under way: its end may never be seen.
+    /// Publishes the usage so far, including the running turn: its end may never be seen.
     fn publish(&self, running: &mut Running) {
         running.published.renewed(Instant::now());
         let used = self.state.borrow().conversation.usage_record();
@@ -241,10 +241,10 @@ impl Worker {
         }
     }
 
-    /// Records the end of a turn, looks at what it left, and only then shows both together.
+    /// Records the end of a turn, reads the repository, and then publishes both together.
     async fn conclude(&mut self, turn: usize, done: Done, by: Interruption) {
         if let Some(began) = self.began(turn) {
-            // Before the record: a runner that is killed in between does this again.
+            // Before the record: a runner that is killed in between repeats this.
             locks::free(&self.options.work_directory, began).await;
         }
         let Finished { finish, spent, is_unknown } = done.finished;
@@ -258,7 +258,7 @@ impl Worker {
             session: spent.session,
             is_unknown,
         };
-        // Without it the next runner takes the run for one that was cut short, which is nearest to the truth.
+        // Without the record the next runner treats the run as interrupted, which is closest to the truth.
         let _unrecorded = self.record(&ended).await;
         let looked = if self.stop.is_cancelled() { None } else { self.look().await };
         self.state.send_modify(|state| {
@@ -270,7 +270,7 @@ impl Worker {
         self.state.send_modify(|state| {
             state.conversation.apply(ended);
             state.conversation.forget(BOUNDS);
-            // What was seen before this turn tells nothing of it.
+            // An earlier state says nothing about this turn.
             state.git = looked;
         });
         self.reporter.report(Report::of(&outcome).noting(done.note));
@@ -281,7 +281,7 @@ impl Worker {
         self.state.borrow().conversation.turn(turn).map(Turn::since)
     }
 
-    /// What the agent said, and of an interruption that it was one.
+    /// The agent's answer, with a note if it was interrupted.
     fn answer(&self, turn: usize, outcome: &Outcome) -> String {
         let said = match self.state.borrow().conversation.turn(turn).map(|turn| &turn.progress) {
             Some(Progress::Working { text, .. }) => text.text(),
@@ -297,7 +297,7 @@ impl Worker {
         }
     }
 
-    /// What a run that was cut short has used: its engine may have gone on for a while, and have kept a record.
+    /// The usage of an interrupted run: its engine may have continued for a while and recorded it.
     async fn recalled(&self, turn: usize, known: Spent) -> Spent {
         let session = self.state.borrow().conversation.session.clone();
         let (Some(session), Some(since)) = (session, self.began(turn)) else { return known };
@@ -312,8 +312,8 @@ impl Worker {
         }
     }
 
-    /// Where the workspace does not say what the agent started from, that is what the repository holds before the first
-    /// turn. A startup script may still change it until then.
+    /// If the workspace does not name the start commit, it is the repository's commit before the first turn. A
+    /// startup script may still change it until then.
     async fn note_base(&mut self) {
         let known = {
             let conversation = &self.state.borrow().conversation;
@@ -350,7 +350,7 @@ impl Worker {
         self.shorten().await;
     }
 
-    /// A journal that says much that is forgotten is written anew.
+    /// Rewrites a journal with many obsolete facts.
     async fn shorten(&mut self) {
         if !self.journal.is_long() {
             return;
@@ -361,7 +361,7 @@ impl Worker {
         }
     }
 
-    /// Writes down what has to be known before going on, waiting for a full disk as long as we may.
+    /// Records a fact that must be durable before continuing; waits for space on a full disk as long as possible.
     async fn record(&mut self, entry: &Entry) -> Result<(), JournalError> {
         loop {
             let Err(error) = self.journal.append(entry).await else { return Ok(()) };
@@ -373,7 +373,7 @@ impl Worker {
         }
     }
 
-    /// Writes down what is good to know, but holds nothing up.
+    /// Records a fact that is useful but holds nothing up.
     async fn jot(&mut self, entry: &Entry) {
         if let Err(error) = self.journal.append(entry).await {
             tracing::warn!(%error, "the journal cannot be written");

@@ -1,10 +1,11 @@
-//! When to publish what the turn under way has used: soon, but not as often as an engine reports it.
+//! Decides when to publish the usage of the running turn: soon, but not as often as an engine reports it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// An engine may report its usage thousands of times in a turn, and the embedded Coder reads the file twice a second.
+/// An engine may report its usage thousands of times per turn, and the embedded Coder reads the file twice per
+/// second.
 const PERIOD: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Notes figures that are not published yet.
+    /// Records that there are unpublished figures.
     pub(super) fn outdated(&mut self, now: Instant) {
         let next = self.last.map_or(now, |last| now.max(last + PERIOD));
         self.due_at.get_or_insert(next);
@@ -24,7 +25,7 @@ impl Published {
         *self = Self { last: Some(now), due_at: None };
     }
 
-    /// Returns when there is something to publish.
+    /// Returns when something must be published.
     pub(super) async fn due(&self) {
         match self.due_at {
             Some(due_at) => tokio::time::sleep_until(due_at).await,
