@@ -1,14 +1,14 @@
-//! Who may do what: one function decides, from the credential alone.
+//! Access rights: one function decides, from the credential alone.
 
 use super::id::{AgentId, TokenId};
 use super::name::name_key;
 use super::role::RoleKind;
 
-/// Who calls. It comes from the connection's credential, never from an argument.
+/// The caller. It comes from the connection's credential, never from an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     pub kind: RoleKind,
-    /// How the audit trail and histories name it.
+    /// The name in the audit trail and in histories.
     pub name: String,
     pub role: Option<String>,
     pub token_id: Option<TokenId>,
@@ -23,7 +23,7 @@ pub enum AllowedProjects {
     Only(Vec<String>),
 }
 
-/// Everything a caller can ask for; a tool, its route and its command share one action.
+/// Every action of a caller; a tool, its route and its command share one action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     AgentList,
@@ -56,17 +56,17 @@ pub enum Action {
     ServerStop,
 }
 
-/// What it is asked for.
+/// The target of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
     Fleet,
-    /// An agent to be made in this project with a role of this kind.
+    /// A new agent in this project with a role of this kind.
     NewAgent {
         project: &'a str,
         kind: RoleKind,
     },
     Agent(AgentTarget<'a>),
-    /// A name that no agent has: the caller learns that only where it may look.
+    /// An unknown agent name: the caller learns that it is unknown only if it may look.
     Absent,
 }
 
@@ -92,9 +92,9 @@ pub enum Denial {
 }
 
 impl Principal {
-    /// How agents, squads and request keys remember who asked for them. An agent signs with its id, which all its
-    /// tokens share; a person with the id of the token. Names can be chosen, given away and used again, so that two
-    /// bearers of one name must not get hold of each other's work.
+    /// Identifies the requester of agents, squads and request keys. An agent's signature is its id, shared by all
+    /// its tokens; a person's is the id of the token. Names can be chosen, given away and reused, so two callers of
+    /// one name must not access each other's work.
     pub fn signature(&self) -> String {
         match (self.agent, self.token_id) {
             (Some(agent), _) => agent_signature(agent),
@@ -103,14 +103,14 @@ impl Principal {
         }
     }
 
-    /// May it say which directory its work is about? People who drive the fleet may; an agent works where it was
-    /// put, and what it says of itself must not lead it elsewhere.
+    /// Whether it may name the directory of its work. People who manage the fleet may; an agent works where it was
+    /// placed, and its own claims must not lead it elsewhere.
     pub fn may_bring_directory(&self) -> bool {
         self.agent.is_none() && matches!(self.kind, RoleKind::Operator | RoleKind::Manager)
     }
 
-    /// The column of the rights table that applies. What operators may belongs to people, so an agent of that
-    /// kind has a manager's rights.
+    /// The column of the rights table. Operator rights are reserved for people, so an agent of that kind has a
+    /// manager's rights.
     fn rights(&self) -> RoleKind {
         match (self.kind, self.agent) {
             (RoleKind::Operator, Some(_)) => RoleKind::Manager,
@@ -127,12 +127,12 @@ pub fn agent_signature(agent: AgentId) -> String {
     format!("{AGENT_SIGNATURE}{agent}")
 }
 
-/// The agent that signed; none if it was a person.
+/// The agent that signed; none for a person.
 pub fn signing_agent(signature: &str) -> Option<AgentId> {
     signature.strip_prefix(AGENT_SIGNATURE)?.parse().ok().map(AgentId)
 }
 
-/// The one decision. Pure, total, and walked by a test over kinds, actions and targets.
+/// The access decision. Pure and total; a test covers all kinds, actions and targets.
 pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> Result<(), Denial> {
     match action.class() {
         Class::Read => Ok(()),
@@ -153,33 +153,33 @@ pub fn authorize(principal: &Principal, action: Action, target: Target<'_>) -> R
     }
 }
 
-/// What an action wants of a disk that is full.
+/// What an action requires of a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoomNeeded {
-    /// It writes little or nothing, and tries.
+    /// Nothing: it writes little or nothing, and is attempted.
     None,
-    /// It ends something, and is to go ahead.
+    /// It ends work and must succeed.
     Ending,
-    /// It begins something, and is refused before any effect.
+    /// It begins work and is refused before any effect.
     Beginning,
 }
 
-/// Groups of actions that follow the same rule.
+/// Groups of actions with the same rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Everyone may.
+    /// For all callers.
     Read,
     /// Spec, log and results of one agent.
     Detail,
-    /// What is left of agents, for those who manage them.
+    /// Records of deleted agents and the like, for managers.
     Oversight,
     /// Changes to the fleet.
     Fleet,
-    /// Changes to one agent that it may also make to itself.
+    /// Changes to one agent, which the agent may also make to itself.
     Own,
-    /// Engines that work for the caller: managers where they manage, coding agents in their own workspaces.
+    /// Engine runs for the caller: managers in their projects, coding agents in their own workspaces.
     Work,
-    /// What an agent does about itself alone.
+    /// Actions of an agent on itself only.
     Itself,
     /// Tokens, settings, audit: people only.
     People,
@@ -217,7 +217,7 @@ impl Action {
         Self::ServerStop,
     ];
 
-    /// How the audit trail names it: the tool's name.
+    /// The tool's name, also used in the audit trail.
     pub fn name(self) -> &'static str {
         match self {
             Self::AgentList => "list_agents",
@@ -258,7 +258,7 @@ impl Action {
             Self::AgentCreate | Self::AgentStart | Self::AgentRestart => RoomNeeded::Beginning,
             Self::TaskStart | Self::SquadRun => RoomNeeded::Beginning,
             Self::AgentMetadataSet | Self::StatusReport => RoomNeeded::Beginning,
-            // A token may have to be revoked.
+            // Revoking a token must work on a full disk.
             Self::TokenManage => RoomNeeded::None,
             Self::AgentList | Self::AgentShow | Self::AgentHistory | Self::AgentLog => RoomNeeded::None,
             Self::AgentWait | Self::SquadRoleList | Self::SquadStatus => RoomNeeded::None,
@@ -268,7 +268,7 @@ impl Action {
         }
     }
 
-    /// May this kind of principal ever succeed with it? Decides what a tool list shows.
+    /// Whether this kind of principal can ever succeed with it. Decides which tools are listed.
     pub fn is_offered_to(self, principal: &Principal) -> bool {
         match self.class() {
             Class::Read | Class::Detail => true,

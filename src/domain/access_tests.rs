@@ -38,7 +38,7 @@ fn verdicts(caller: &Principal, action: Action) -> String {
                 created_by: own,
             }),
         ),
-        // Made by a person who has the caller's name.
+        // Created by a person with the caller's name.
         ("namesake", agent(OTHER, "setup", Some("caller"))),
         ("new", Target::NewAgent { project: "setup", kind: RoleKind::Coding }),
         ("absent", Target::Absent),

@@ -53,14 +53,14 @@ pub struct Sighting {
     pub attention: Attention,
     /// Number of the newest start build; 0 before the first.
     pub generation: i64,
-    /// When Coder last showed it to us; none if it never did.
+    /// When Coder last reported it; none if it never did.
     pub observed_at: Option<DateTime<Utc>>,
     /// Grows with every visible change of any agent: the cursor of waits and events.
     pub revision: i64,
 }
 
 word_enum! {
-    /// What an agent is doing, in one word.
+    /// An agent's status.
     AgentStatus {
         Pending = "pending",
         Starting = "starting",
@@ -90,12 +90,12 @@ word_enum! {
 }
 
 impl AgentStatus {
-    /// Can it take work right now?
+    /// Whether it can take work now.
     pub fn is_ready(self) -> bool {
         matches!(self, Self::Busy | Self::Idle)
     }
 
-    /// Will it change by itself, so that waiting makes sense?
+    /// Whether it will change by itself, so that waiting makes sense.
     pub fn is_moving(self) -> bool {
         matches!(self, Self::Pending | Self::Starting | Self::Stopping | Self::Canceling | Self::Deleting)
     }

@@ -1,20 +1,20 @@
-//! What an agent's app shows of its conversation, in the terms of our rules.
+//! The state of an agent's app, in terms of our rules.
 
 use chrono::{DateTime, Utc};
 
-/// By this name our runner knows the message that its workspace started with, which has no task id.
+/// The runner's name for the workspace's initial prompt, which has no task id.
 pub const PROMPT_KEY: &str = "prompt";
 
-/// One look at an agent's app.
+/// One observation of an agent's app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppSeen {
-    /// Nobody looked, because the workspace is not up.
+    /// Not requested, since the workspace is not running.
     Unasked,
-    /// The workspace has no app that could speak AgentAPI.
+    /// The workspace has no AgentAPI app.
     Absent,
-    /// It has one, which answers and does not speak it.
+    /// An app answers that does not speak AgentAPI.
     Foreign,
-    /// It is there and does not answer.
+    /// It exists and does not answer.
     Silent {
         reason: String,
     },
@@ -27,7 +27,7 @@ pub enum AppSeen {
 pub struct RunnerSeen {
     pub is_stable: bool,
     pub turns: Vec<TurnSeen>,
-    /// Older turns of which it no longer shows anything.
+    /// The number of older turns that it no longer reports.
     pub n_forgotten: usize,
     pub git: Option<GitSeen>,
     pub messages: Vec<MessageSeen>,
@@ -35,9 +35,9 @@ pub struct RunnerSeen {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnSeen {
-    /// The task it was given as; none for messages of people.
+    /// The task of the message; none for messages of people.
     pub key: Option<String>,
-    /// It is what the workspace was started with.
+    /// It is the workspace's initial prompt.
     pub is_prompt: bool,
     pub accepted_at: DateTime<Utc>,
     pub state: TurnState,
@@ -61,19 +61,19 @@ pub enum TurnEnd {
     Failed {
         text: String,
     },
-    /// Somebody asked for it.
+    /// By request.
     Interrupted,
-    /// The workspace stopped, and the engine has no session to go on in.
+    /// The workspace stopped, and the engine has no session to resume.
     Stopped,
-    /// The workspace stopped, and the engine's session can go on.
+    /// The workspace stopped, and the engine's session can be resumed.
     Parked,
-    /// The runner vanished in the middle.
+    /// The runner disappeared during the turn.
     Crashed,
-    /// Certainly nothing of it ever ran.
+    /// Certainly no part of it ever ran.
     Unbegun,
-    /// It was long ago, and the runner no longer knows how.
+    /// It is too old: the runner no longer knows how it ended.
     Forgotten,
-    /// A word of a newer runner.
+    /// A keyword of a newer runner.
     Unknown {
         word: String,
     },
@@ -100,7 +100,7 @@ pub enum Speaker {
     Agent,
 }
 
-/// The repository of the workspace as the runner saw it after its last turn.
+/// The repository of the workspace as of the runner's last turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSeen {
     pub head: Option<String>,
@@ -109,7 +109,7 @@ pub struct GitSeen {
 }
 
 impl AppSeen {
-    /// Is it certain that there is nobody to talk to?
+    /// Whether there is certainly no agent to talk to.
     pub fn has_no_agent(&self) -> bool {
         match self {
             Self::Absent | Self::Foreign => true,
@@ -117,7 +117,7 @@ impl AppSeen {
         }
     }
 
-    /// Does it wait for input? None when it cannot be told.
+    /// Whether it waits for input. None if that is unknown.
     pub fn is_stable(&self) -> Option<bool> {
         match self {
             Self::Unasked | Self::Absent | Self::Foreign | Self::Silent { .. } => None,
@@ -136,7 +136,7 @@ impl AppSeen {
 }
 
 impl TurnSeen {
-    /// By which the runner interrupts it; messages of people have no name.
+    /// The name by which the runner interrupts it; messages of people have no name.
     pub fn name(&self) -> Option<&str> {
         self.key.as_deref().or(self.is_prompt.then_some(PROMPT_KEY))
     }

@@ -1,6 +1,6 @@
 //! Budgets: how much an agent may spend, and how a role narrows what the settings allow.
 
-/// What an agent may spend; none means no bound.
+/// The spending limits of an agent; none means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Budget {
     pub max_cost: Option<Usd>,
@@ -12,7 +12,7 @@ pub struct Budget {
 pub struct Usd(u64);
 
 const MICROS: f64 = 1_000_000.0;
-/// Far above any budget, far below what a float can still tell apart.
+/// Far above any budget, and within the exact range of a float.
 const MOST: f64 = 1_000_000.0;
 
 impl Usd {
@@ -36,7 +36,7 @@ impl Usd {
 }
 
 impl Budget {
-    /// The smaller of each bound: a role narrows, it never widens.
+    /// The smaller of each limit: a role narrows limits and never widens them.
     pub fn narrowed_by(self, other: Self) -> Self {
         Self {
             max_cost: smaller(self.max_cost, other.max_cost),

@@ -1,21 +1,21 @@
-//! The head of a git bundle: the commits it builds on, and the commits it holds, each with its name.
+//! The header of a git bundle: the commits it requires, and the named commits it contains.
 
 use std::io::{self, BufRead};
 
-/// The head of a bundle with more branches than anything restores is far smaller.
+/// The header of a bundle with more branches than are ever restored is far smaller.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The commits that a repository must have before it can take the bundle.
+    /// The commits that a repository must have before it can use the bundle.
     pub needs: Vec<String>,
     /// Commit and name.
     pub heads: Vec<(String, String)>,
 }
 
 impl Header {
-    /// Lines up to an empty one: the version, what it builds on, and the commits it holds. Subjects of commits and names
-    /// of branches are any bytes; in those that are not UTF-8 the others are replaced.
+    /// Lines up to an empty one: the version, the required commits, and the contained ones. Commit subjects and
+    /// branch names are arbitrary bytes; invalid UTF-8 is replaced.
     pub fn read(bundle: impl BufRead) -> io::Result<Self> {
         let mut header = Self::default();
         for line in bundle.take(LONGEST).split(b'\n') {
@@ -41,7 +41,7 @@ impl Header {
     }
 }
 
-/// A whole name of a git object, which git cannot take for anything else.
+/// Whether this is a full object id, which git cannot take for anything else.
 pub fn is_object_id(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -1,26 +1,26 @@
-//! Time as the rules see it: a jump of the wall clock makes nothing older or younger, and no age is negative.
+//! The clock of the rules: a jump of the wall clock changes no age, and no age is negative.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::limits::Limits;
 
-/// A smaller difference between the two clocks is no jump.
+/// A smaller difference between the two clocks is not a jump.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(2);
-/// Older jumps concern nothing that is still timed.
+/// Older jumps no longer affect any running deadline.
 const MOST_JUMPS: usize = 32;
 
-/// The wall clock, with the jumps that were seen of it.
+/// The wall clock with its observed jumps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
     now: DateTime<Utc>,
-    /// What the clock showed between the jumps, the oldest first; that one has no beginning.
+    /// The periods between jumps, the oldest first; the oldest has no beginning.
     before: Vec<Stretch>,
-    /// Since the last jump.
+    /// The time of the last jump.
     began: DateTime<Utc>,
     limits: Limits,
 }
 
-/// The wall clock ran from one reading to another without a jump.
+/// A period of the wall clock without a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stretch {
     from: DateTime<Utc>,
@@ -41,26 +41,26 @@ impl Clock {
         &self.limits
     }
 
-    /// What people call now.
+    /// The current wall-clock time.
     pub fn now(&self) -> DateTime<Utc> {
         self.now
     }
 
-    /// Takes the next reading of the wall clock, and how much time really passed since the one before.
+    /// Adds a reading of the wall clock, with the time that really passed since the previous one.
     pub fn read(&mut self, now: DateTime<Utc>, passed: TimeDelta) {
         let by = now - self.now - passed;
         if by.abs() > TOLERANCE {
             self.before.push(Stretch { from: self.began, to: self.now });
             self.before.drain(..self.before.len().saturating_sub(MOST_JUMPS));
             self.before[0].from = DateTime::<Utc>::MIN_UTC;
-            // Stamps taken between the jump and this reading belong to the new stretch.
+            // Timestamps between the jump and this reading belong to the new period.
             self.began = now - passed;
         }
         self.now = now;
     }
 
-    /// How much time has passed since then. After a backward jump the clock shows times that it has shown before: such a
-    /// stamp counts as the later of the two, which expires nothing early.
+    /// The time passed since then. After a backward jump the clock repeats times: such a timestamp counts as the
+    /// later occurrence, which expires nothing early.
     pub fn since(&self, then: DateTime<Utc>) -> TimeDelta {
         let current = Stretch { from: self.began, to: self.now };
         let (mut later, mut at_least) = (TimeDelta::zero(), TimeDelta::zero());
@@ -152,7 +152,7 @@ mod tests {
                 passed += step;
                 clock.read(at(wall), TimeDelta::seconds(step));
                 for (then, then_passed) in &marks {
-                    // Each small difference within the tolerance may add up.
+                    // Small differences within the tolerance may add up.
                     let slack = TOLERANCE * i32::try_from(marks.len()).unwrap();
                     prop_assert!(clock.since(*then) >= TimeDelta::zero());
                     let is_plain = marks.windows(2).all(|pair| pair[0].0 <= pair[1].0) && at(wall) >= marks[marks.len() - 1].0;

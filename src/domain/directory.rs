@@ -1,4 +1,4 @@
-//! How a program tells the server of its own machine in which directory it was called.
+//! Encodes the caller's working directory in requests to the server of the same machine.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,13 +9,13 @@ use url::Url;
 /// The header of a request that names the caller's directory.
 pub const HEADER: &str = "fleet-directory";
 
-/// A header's value for this path: a file URL, since paths may hold what no header can.
+/// The header's value for this path: a file URL, since paths may contain characters that headers cannot.
 pub fn told(path: &Path) -> String {
-    // Where there is no path to tell, as in a directory that was removed, the server shall say so.
+    // Without a usable path, as in a removed directory, the server reports the error.
     Url::from_file_path(path).map(String::from).unwrap_or_default()
 }
 
-/// The path that a header means: a file URL, or the path itself as people write it.
+/// The path in a header: a file URL, or a plain path.
 pub fn heard(value: &[u8]) -> PathBuf {
     let url = std::str::from_utf8(value).ok().and_then(|text| Url::parse(text).ok());
     let of_url = url.filter(|url| url.scheme() == "file").and_then(|url| url.to_file_path().ok());

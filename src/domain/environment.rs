@@ -1,10 +1,10 @@
-//! Which variables a process that works for others may inherit: an allow-list, so that nothing of ours slips through.
+//! The variables that a workspace's processes may inherit: an allow-list, so that none of our own leak.
 
-/// By this variable the server tells a workspace's processes the commit that the agent started from.
+/// Tells a workspace's processes the commit that the agent started from.
 pub const BASE: &str = "FLEET_BASE";
 
-/// What people expect of a shell, what agent CLIs and git need, and the marks by which our processes are found. A
-/// name that ends with a star stands for all that begin so.
+/// Variables of a usual shell, of agent CLIs and git, and the markers of our processes. A final star matches any
+/// suffix.
 pub const ALLOWED: [&str; 41] = [
     "PATH",
     "HOME",
@@ -17,7 +17,7 @@ pub const ALLOWED: [&str; 41] = [
     "TMPDIR",
     "PWD",
     "SSH_AUTH_SOCK",
-    // How to get out of a closed network, and whom to trust there.
+    // Proxies and certificates of closed networks.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -38,13 +38,13 @@ pub const ALLOWED: [&str; 41] = [
     "CLAUDE_*",
     "CODEX_*",
     "CURSOR_*",
-    // Claude Code by way of a cloud.
+    // Claude Code through a cloud provider.
     "AWS_*",
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GOOGLE_CLOUD_PROJECT",
     "CLOUD_ML_REGION",
     "VERTEX_REGION_*",
-    // How a workspace knows its Coder, and its git the way to its forge.
+    // The workspace's Coder, and git's credentials.
     "CODER_WORKSPACE_*",
     "CODER_AGENT_*",
     "GIT_*",
@@ -52,7 +52,7 @@ pub const ALLOWED: [&str; 41] = [
     "FLEET_WORKSPACE",
 ];
 
-/// Leads the processes of a workspace to the agent's own files, and tells from outside which workspace they are of.
+/// Names the agent's own directory for its processes, and identifies their workspace from outside.
 pub const DIRECTORY_VARIABLE: &str = "FLEET_AGENT_DIR";
 
 pub fn is_allowed(name: &str) -> bool {

@@ -1,36 +1,36 @@
-//! Where agents live: on a Coder deployment of its own, or on this machine beside the server that made them.
+//! Where agents run: on a Coder deployment, or on this machine beside the server.
 
-/// What a server must know of its Coder to tell people the truth about their agents.
+/// What a server must know of its Coder to inform people correctly about their agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosting {
-    /// Agents go on whatever becomes of the server.
+    /// Agents continue independent of the server.
     Deployment,
     /// Agents are processes of this machine's user, and stop with the server.
     Embedded(Isolation),
 }
 
-/// What the machine of embedded agents shows that its records do not, in sentences.
+/// Findings about the machine of embedded agents that contradict the records, in sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostFindings {
-    /// Directories of no workspace.
+    /// Directories without a workspace.
     pub leftovers: Vec<String>,
-    /// Processes of no running workspace.
+    /// Processes without a running workspace.
     pub strays: Vec<String>,
     /// Running workspaces without their process.
     pub lost: Vec<String>,
 }
 
-/// What keeps agents on this machine from acting as its user.
+/// How agents on this machine are kept from acting as its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Isolation {
-    /// They see nothing of the fleet's data but their own workspace, and no process but those of it.
+    /// They see only their own workspace of the fleet's data, and only its processes.
     Enforced,
-    /// They see nothing of the fleet's data either, but this machine lets us have no PID namespaces: they can signal
-    /// every process of the user, and one that hides where it comes from outlives its workspace.
+    /// They see only their own workspace of the fleet's data, but PID namespaces are unavailable: they can signal
+    /// every process of the user, and a process that hides its origin outlives its workspace.
     SharedProcesses { reason: String },
-    /// This machine does not let us; they can read whatever the user can, the operator's token included.
+    /// Unavailable on this machine: agents can read whatever the user can, including the operator's token.
     Absent { reason: String },
-    /// They were isolated better before than they can be now: none starts until they can be again, or until the
-    /// operator allows less.
+    /// The isolation is weaker than before: no agent starts until it is restored, or until the operator permits
+    /// less.
     Withheld { reason: String },
 }

@@ -11,7 +11,7 @@ macro_rules! ids {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// A new id, ordered by time of making.
+            /// A new id, ordered by time of creation.
             pub fn fresh() -> Self {
                 Self(Uuid::now_v7())
             }
@@ -31,7 +31,7 @@ ids! {
     /// Coder's id of a workspace.
     WorkspaceId,
     OperationId,
-    /// Work of a deleted agent that was saved, or that it was tried to save.
+    /// The rescue of a deleted agent's work, also if it failed.
     RescueId,
     /// One process of an engine.
     RunId,

@@ -1,6 +1,6 @@
 //! The invariants that hold under every fault; `doctor` has one check for each.
 
-/// What must always be true of a fleet.
+/// A statement that must always hold for a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invariant {
     NothingLost,
@@ -29,7 +29,7 @@ impl Invariant {
         Self::DeniedWithoutEffect,
     ];
 
-    /// The name of its check; programs rely on it.
+    /// The name of its check; part of the contract.
     pub fn name(self) -> &'static str {
         match self {
             Self::NothingLost => "invariant.i1",
@@ -45,7 +45,7 @@ impl Invariant {
         }
     }
 
-    /// What is true while it holds.
+    /// The statement of the invariant.
     pub fn statement(self) -> &'static str {
         match self {
             Self::NothingLost => "accepted work is recorded and moves on",
@@ -61,7 +61,7 @@ impl Invariant {
         }
     }
 
-    /// The one thing to do when it does not hold.
+    /// Advice for a violation.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::NothingLost => {

@@ -1,46 +1,45 @@
-//! How long agents, workspaces and Coder may take before the fleet goes on without them.
+//! Time limits on agents, workspaces and Coder.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
-/// Every rule takes its durations from this one value, which comes with the clock. Tests of what happens when a
-/// duration is over use a shorter one.
+/// Every rule takes its durations from this value, which comes with the clock. Tests of expiry use shorter ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A create that was sent and shows nothing may still be under way for this long.
+    /// A create that was sent and shows no effect may still be in flight for this long.
     pub send: TimeDelta,
     /// After the stop of a restart Coder queues the start by itself; the fleet waits this long for it.
     pub restart_grace: TimeDelta,
-    /// An agent's work is saved within this time or not at all: a delete never waits longer.
+    /// The limit for saving an agent's work: a delete never waits longer.
     pub rescue: TimeDelta,
     /// A build without a connected workspace agent after this time has failed.
     pub connect: TimeDelta,
     /// A shorter disconnection keeps the last status.
     pub disconnected: TimeDelta,
-    /// An app without an answer for this long is unreachable.
+    /// An app without a response for this long is unreachable.
     pub silence: TimeDelta,
     /// One request to an agent's app.
     pub app_request: Duration,
     /// One message to an agent's app, which may have to type it.
     pub app_message: Duration,
-    /// One request to the app of an agent that is to stop: without an answer the next step is tried.
+    /// One request to the app of an agent that is to stop: without a response the next step follows.
     pub app_interrupt: Duration,
     /// An agent that starts with a spec shows it within this time; otherwise the spec is sent.
     pub spec_grace: TimeDelta,
     /// A text that was sent to an AgentAPI and is not in its conversation after this time is lost.
     pub read_back: TimeDelta,
-    /// After its claim an agent may go on for this long.
+    /// An agent may continue for this long after its claim.
     pub claim_grace: TimeDelta,
-    /// An interrupted turn ends within this time; the runner's own signals are part of it.
+    /// An interrupted turn ends within this time, including the runner's own signals.
     pub interrupt: TimeDelta,
     /// Signals to an engine, until its runner reports the end.
     pub signal: TimeDelta,
     /// The command that sends these signals.
     pub signal_command: Duration,
-    /// The answer to a cancel waits this long for the end of the task.
+    /// How long the response to a cancel waits for the end of the task.
     pub cancel_answer: Duration,
-    /// An interrupted agent reports its rest within this time.
+    /// An interrupted agent reports that it is idle within this time.
     pub rest: Duration,
 }
 
@@ -61,12 +60,12 @@ impl Limits {
         interrupt: TimeDelta::seconds(10),
         signal: TimeDelta::seconds(10),
         signal_command: Duration::from_secs(8),
-        // The interruption, the signals and a stop of the workspace fit in.
+        // Long enough for the interruption, the signals and a stop of the workspace.
         cancel_answer: Duration::from_secs(42),
         rest: Duration::from_secs(10),
     };
 
-    /// Every duration shortened alike, so that their order stays.
+    /// Every duration shortened alike, so that their order is kept.
     pub fn divided_by(self, divisor: u8) -> Self {
         Self {
             send: self.send / i32::from(divisor),

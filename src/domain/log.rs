@@ -1,4 +1,4 @@
-//! The log of an agent: its conversation, message by message, kept for when the agent cannot be asked.
+//! The log of an agent: its conversation, message by message, kept for when the agent is unreachable.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use super::app::{MessageSeen, Speaker};
 use super::text::cut;
 use super::word_enum::word_enum;
 
-/// Longer messages are kept up to here.
+/// Longer messages are truncated to this length.
 pub const MAX_CHARS: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEntry {
-    /// Which conversation: one that survives restarts is 0, else the generation it began with. One that was lost and
-    /// begun anew is kept under a negative number.
+    /// The conversation: 0 if it survives restarts, else the generation it began with. A lost and restarted
+    /// conversation is kept under a negative number.
     pub conversation: i64,
-    /// Its place in the conversation.
+    /// Its position in the conversation.
     pub number: i64,
     pub kind: LogKind,
     pub content: String,
@@ -25,9 +25,9 @@ pub struct LogEntry {
 
 word_enum! {
     LogKind {
-        /// What the agent was told.
+        /// A message to the agent.
         Input = "input",
-        /// What it answered.
+        /// The agent's answer.
         Output = "output",
     }
 }

@@ -1,4 +1,4 @@
-//! Agent metadata: which keys are ours, which values count, and which source wins.
+//! Agent metadata: which keys are ours, which values are valid, and which source takes precedence.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ pub const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 pub const PULL_REQUEST_URL: &str = "fleet_mcp_pull_request_url";
 pub const PULL_REQUEST_STATUS: &str = "fleet_mcp_pull_request_status";
 pub const PULL_REQUEST_CHECK_STATUS: &str = "fleet_mcp_pull_request_check_status";
-/// What the creator of an agent has to know about its start; only a template says it.
+/// Notes for the creator of an agent about its start; only a template sets it.
 pub const START_NOTE: &str = "fleet_mcp_start_note";
-/// What the agent has used so far: tokens and money.
+/// The agent's usage so far: tokens and costs.
 pub const USAGE: &str = "fleet_mcp_usage";
 
-/// Keys every list call asks Coder for.
+/// Keys that every list call requests from Coder.
 pub const LISTED: [&str; 10] = [
     AGENT_SPEC,
     "fleet_mcp_agent_name",
@@ -29,13 +29,13 @@ pub const LISTED: [&str; 10] = [
     USAGE,
 ];
 
-/// Of these, what rows of lists show.
+/// The keys that rows of lists show.
 const IN_ROWS: [&str; 3] = [PULL_REQUEST_URL, PULL_REQUEST_STATUS, PULL_REQUEST_CHECK_STATUS];
-/// Templates put their metadata in order by numbers in front of the keys.
+/// Templates order their metadata by numeric prefixes of the keys.
 const MOST_NUMBERED: u32 = 20;
 
 const MAX_KEY: usize = 80;
-/// What an agent may have at most: so many keys, and so many bytes of keys and values together.
+/// Limits per agent: the number of keys, and the bytes of keys and values together.
 pub const MOST_KEYS: usize = 100;
 pub const MOST_BYTES: usize = 64 * 1024;
 const MAX_VALUE: usize = MOST_BYTES;
@@ -50,7 +50,7 @@ pub enum MetadataError {
     Value,
 }
 
-/// A key a caller may set.
+/// A key that a caller may set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MetadataKey(String);
 
@@ -74,7 +74,7 @@ pub fn check_value(value: &str) -> Result<(), MetadataError> {
     if value.len() > MAX_VALUE { Err(MetadataError::Value) } else { Ok(()) }
 }
 
-/// One value of one key and when it came to be that value.
+/// A value and the time of its last change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dated {
     pub value: String,
@@ -83,7 +83,7 @@ pub struct Dated {
 
 pub type Metadata = BTreeMap<String, Dated>;
 
-/// The full key for what a template calls it: `fleet_mcp_x`, `8_x` or `x`; none for what is not ours.
+/// The full key for a template's key `fleet_mcp_x`, `8_x` or `x`; none for foreign keys.
 pub fn canonical_key(key: &str) -> Option<String> {
     let lower = key.to_ascii_lowercase();
     if lower.starts_with(PREFIX) {
@@ -97,7 +97,7 @@ pub fn canonical_key(key: &str) -> Option<String> {
     LISTED.contains(&full.as_str()).then_some(full)
 }
 
-/// All names by which a list can ask for its keys: Coder knows no patterns.
+/// All names under which a list can request its keys: Coder has no patterns.
 pub fn listed_names() -> Vec<String> {
     let bare = |key: &&'static str| key.strip_prefix(PREFIX);
     let numbered = (0..MOST_NUMBERED)
@@ -106,7 +106,7 @@ pub fn listed_names() -> Vec<String> {
     plain.map(str::to_owned).chain(numbered).collect()
 }
 
-/// Templates print nothing, or `n/a`, for a value they do not have yet.
+/// Templates print nothing, or `n/a`, for a missing value.
 pub fn is_value(text: &str) -> bool {
     let text = text.trim();
     !text.is_empty() && !text.eq_ignore_ascii_case("n/a")
@@ -124,8 +124,8 @@ pub fn merge(sources: impl IntoIterator<Item = Metadata>) -> Metadata {
     merged
 }
 
-/// What fits into the bounds: the preferred keys first, then the others by name, so that the same ones stay at every
-/// look. The few keys that the fleet itself reads need no room.
+/// The metadata within the bounds: preferred keys first, then others by name, so that repeated reads keep the same
+/// ones. The few keys that the fleet itself reads are exempt.
 pub fn bounded(metadata: Metadata, is_preferred: impl Fn(&str) -> bool) -> Metadata {
     let (mut kept, others): (Metadata, Metadata) =
         metadata.into_iter().partition(|(key, _)| LISTED.contains(&key.as_str()));
@@ -142,7 +142,7 @@ pub fn bounded(metadata: Metadata, is_preferred: impl Fn(&str) -> bool) -> Metad
     kept
 }
 
-/// Values just read, dated: one that was known keeps its date, a new one counts from now.
+/// Dates values that were just read: an unchanged value keeps its date, a new one gets the current time.
 pub fn date(known: &Metadata, read: BTreeMap<String, String>, now: DateTime<Utc>) -> Metadata {
     let dated = |(key, value): (String, String)| match known.get(&key) {
         Some(old) if old.value == value => (key, old.clone()),

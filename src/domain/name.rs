@@ -1,4 +1,4 @@
-//! Agent names: what Coder accepts as a workspace name, compared without case, or a generated one.
+//! Agent names: valid Coder workspace names, compared case-insensitively, or generated ones.
 
 use std::fmt;
 use std::path::Path;
@@ -7,18 +7,18 @@ use names::{Generator, Name};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// The longest name a person may give; Coder's own limit.
+/// The longest name that a caller may give; Coder's own limit.
 pub const MAX_GIVEN: usize = 32;
-/// The longest name we generate, so that tables stay narrow.
+/// The longest generated name, so that tables stay narrow.
 pub const MAX_GENERATED: usize = 20;
 
-/// How the workspaces are called that squads and spawns run in.
+/// The prefix of workspaces for squads and spawns.
 const RUNS_PREFIX: &str = "runs-";
 const RESERVED: [&str; 2] = ["new", "create"];
 const PLAIN_TRIES: usize = 64;
 const NUMBERED_TRIES: usize = 256;
 
-/// A valid agent name in the spelling it was given.
+/// A valid agent name in its original spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentName(String);
 
@@ -48,7 +48,7 @@ impl AgentName {
         Ok(Self(text.to_owned()))
     }
 
-    /// A memorable name that `is_taken` does not know: plain first, then numbered, then one that cannot collide.
+    /// A memorable free name: plain first, then numbered, then one that cannot collide.
     pub fn generate(is_taken: impl Fn(&AgentName) -> bool) -> Self {
         let plain = Generator::with_naming(Name::Plain).take(PLAIN_TRIES);
         let numbered = Generator::with_naming(Name::Numbered).take(NUMBERED_TRIES);
@@ -60,14 +60,14 @@ impl AgentName {
             .unwrap_or_else(|| Self(format!("agent-{}", short_random())))
     }
 
-    /// The name of the workspace that a directory lies in, below the directory of all workspaces. A process can put
-    /// anything into its environment, so that only a name counts that a workspace can have.
+    /// The workspace name of a directory below the directory of all workspaces. A process can put anything into its
+    /// environment, so only valid workspace names are accepted.
     pub fn of_directory(workspaces: &Path, directory: &str) -> Option<Self> {
         let name = Path::new(directory).strip_prefix(workspaces).ok()?.components().next()?;
         Self::parse(name.as_os_str().to_str()?).ok()
     }
 
-    /// The name of the workspace in which work of a project runs that belongs to no agent.
+    /// The name of the workspace for runs of a project without an agent.
     pub fn of_runs(project: &str) -> Self {
         let parts = project.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
         let mut name = format!("{RUNS_PREFIX}{}", parts.collect::<Vec<_>>().join("-"));
@@ -75,7 +75,7 @@ impl AgentName {
         Self(name.trim_end_matches('-').to_owned())
     }
 
-    /// The same for one of several directories: always the same name for the same directory.
+    /// The same for one of several directories; deterministic per directory.
     pub fn of_runs_in(project: &str, directory: &str) -> Self {
         let digest = Sha256::digest(directory);
         let mark: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -84,7 +84,7 @@ impl AgentName {
         Self(format!("{}-{mark}", name.trim_end_matches('-')))
     }
 
-    /// Does such work run there? Nobody may give an agent a name like that.
+    /// Whether it is a workspace for runs. Callers may not give agents such names.
     pub fn is_of_runs(&self) -> bool {
         self.key().starts_with(RUNS_PREFIX)
     }
@@ -105,7 +105,7 @@ impl fmt::Display for AgentName {
     }
 }
 
-/// Look-ups of agents, projects and roles ignore case and outer blanks.
+/// Lookups of agents, projects and roles ignore case and surrounding blanks.
 pub fn name_key(text: &str) -> String {
     text.trim().to_lowercase()
 }

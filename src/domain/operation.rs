@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::id::{AgentId, OperationId};
 use super::word_enum::word_enum;
 
-/// An intent and how far it has come.
+/// An intent and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     pub id: OperationId,
@@ -15,17 +15,17 @@ pub struct Operation {
     pub kind: OperationKind,
     pub state: OperationState,
     pub progress: Progress,
-    /// Name of the principal that asked for it.
+    /// Name of the requesting principal.
     pub principal: String,
-    /// Why it failed, or what it left when it was canceled.
+    /// Why it failed, or what it left behind when it was canceled.
     pub failure: Option<Failure>,
-    /// Someone wants it to end without its result.
+    /// A request to end it without its result.
     pub cancel: Option<CancelRequest>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
 }
 
-/// What an operation acts on. Whatever it is belongs to one agent, whose operations run one after another.
+/// The target of an operation. Each belongs to one agent, whose operations run one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     Agent(AgentId),
@@ -42,7 +42,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Pending: accepted, nothing done yet. Canceled: overtaken by a delete, or ended on request.
+    /// Pending: accepted, not begun. Canceled: superseded by a delete, or ended on request.
     OperationState {
         Pending = "pending",
         Running = "running",
@@ -66,12 +66,12 @@ pub enum Progress {
     /// Coder acted: this build is ours and must be followed to its end.
     Following {
         build: i64,
-        /// When we first saw that build's end, for a restart that waits for the next one.
+        /// When that build's end was first seen, for a restart that waits for the next build.
         ended_at: Option<DateTime<Utc>>,
     },
 }
 
-/// Who asked for the end of an operation, and when.
+/// Who requested the end of an operation, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CancelRequest {
     pub by: String,
@@ -95,7 +95,7 @@ impl OperationState {
 }
 
 impl Subject {
-    /// The agent that it is or belongs to.
+    /// The agent itself, or the agent that the subject belongs to.
     pub fn agent_id(self) -> AgentId {
         match self {
             Self::Agent(id) => id,
@@ -110,7 +110,7 @@ impl From<AgentId> for Subject {
 }
 
 impl Operation {
-    /// The agent in whose line it waits.
+    /// The agent in whose queue it waits.
     pub fn agent_id(&self) -> AgentId {
         self.subject.agent_id()
     }

@@ -9,7 +9,7 @@ pub struct PageRequest {
     size: u32,
 }
 
-/// One page of a list and where it stands in the whole.
+/// One page of a list and its position in the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,
@@ -49,7 +49,7 @@ impl PageRequest {
         u64::from(self.page - 1) * u64::from(self.size)
     }
 
-    /// The page of a list that is wholly in memory.
+    /// The page of a list that is completely in memory.
     pub fn of<T: Clone>(self, all: &[T]) -> Page<T> {
         let offset = usize::try_from(self.offset()).unwrap_or(usize::MAX);
         let items = all.iter().skip(offset).take(self.size as usize).cloned().collect();
@@ -66,7 +66,7 @@ impl<T> Page<T> {
         u64::from(self.request.page) < self.total_pages()
     }
 
-    /// Is there a page before this one? Past the end there is, when the list has any page at all.
+    /// Whether there is a page before this one. Past the end there is, if the list has any page at all.
     pub fn has_previous(&self) -> bool {
         self.request.page > 1 && self.total_pages() > 0
     }

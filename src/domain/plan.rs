@@ -1,7 +1,7 @@
-//! The next step of an operation, decided from what was recorded and what Coder shows now.
+//! The next step of an operation, decided from its record and Coder's current state.
 //!
-//! The planner holds no memory of its own: killed at any point and asked again, it goes on from the record.
-//! A request whose answer was lost is recognised by the build number it started from, so it is never sent twice.
+//! The planner is stateless: killed at any point and called again, it continues from the record. A request whose
+//! response was lost is recognised by the build number it started from, so it is never sent twice.
 
 use chrono::{DateTime, Utc};
 
@@ -11,7 +11,7 @@ use super::rescue::RescueOutcome;
 use super::status::Fitness;
 use super::words::{JobStatus, Transition};
 
-/// What Coder shows of the operation's workspace.
+/// Coder's state of the operation's workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// There is none, or it is deleted.
@@ -28,13 +28,13 @@ pub struct BuildState {
     pub transition: Transition,
     pub job: JobStatus,
     pub error: Option<String>,
-    /// Coder made it by itself, so it overtakes no operation.
+    /// Coder made it by itself, so it supersedes no operation.
     pub is_automatic: bool,
     /// Of the workspace agents, once a start has succeeded.
     pub fitness: Fitness,
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Record the intent with this base build, then send the request.
@@ -50,15 +50,15 @@ pub enum Step {
     NoteEnd {
         build: i64,
     },
-    /// Save the agent's work until then, and look again.
+    /// Save the agent's work until this deadline, and look again.
     Rescue {
         until: DateTime<Utc>,
     },
-    /// Ask Coder to cancel the build that is in the way, then look again.
+    /// Ask Coder to cancel the blocking build, then look again.
     CancelBuild,
-    /// Our own build runs: nothing to do until it ends.
+    /// Our own build runs: wait for its end.
     Watch,
-    /// Nothing of ours runs: nothing to do until Coder shows something else.
+    /// No build of ours runs: wait for a change at Coder.
     Wait,
     Finish,
     Fail(Cause),
@@ -71,7 +71,7 @@ pub enum Request {
     Create,
     Start,
     Stop,
-    /// One stop build after which Coder starts by itself.
+    /// One stop build after which Coder queues the start.
     StopThenStart,
     Delete,
 }
@@ -79,29 +79,29 @@ pub enum Request {
 /// What a canceled operation leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// Coder was asked for nothing, or shows nothing of it.
+    /// No request was sent, or it had no effect.
     Nothing,
     /// Its build was canceled.
     CanceledBuild,
-    /// Its build had failed by then.
+    /// Its build had already failed.
     FailedBuild,
     /// Only the stop of a restart was carried out.
     Stopped,
-    /// A build of someone else came after its own.
+    /// Another build followed its own.
     OtherBuild,
     Gone,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The name is taken by something that is not ours.
+    /// The name belongs to a workspace that is not ours.
     NameTaken,
     WorkspaceGone,
     BuildFailed(Option<String>),
     BuildCanceled,
     /// Another build, not ours, came in between.
     Overtaken,
-    /// A delete that is not this operation's is under way.
+    /// A delete that is not this operation's is in progress.
     BeingDeleted,
 }
 
@@ -115,8 +115,8 @@ pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, clock: &Clock)
     }
 }
 
-/// Saves the agent's work before the build that ends it. The time for it runs from the first try, so that neither
-/// a workspace that hangs nor a restart of ours holds a delete up.
+/// Saves the agent's work before the build that ends it. The time limit runs from the first attempt, so that
+/// neither an unresponsive workspace nor a restart of ours delays a delete.
 pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, clock: &Clock) -> Step {
     let is_delete = matches!(step, Step::Send { request: Request::Delete, .. });
     let limit = clock.limits().rescue;
@@ -129,8 +129,8 @@ pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, clock: &Clock) -
     }
 }
 
-/// A delete build ends every other operation: once it has succeeded the workspace is gone, whatever else Coder still
-/// answers about it, and while it runs nothing else may be built. A delete that failed leaves a workspace to work with.
+/// A delete build ends every other operation: once it has succeeded the workspace is gone, whatever else Coder
+/// still reports, and while it runs nothing else may be built. A failed delete leaves a usable workspace.
 fn ended_by_delete(newest: &BuildState) -> Option<Step> {
     match (&newest.transition, &newest.job) {
         (Transition::Delete, JobStatus::Succeeded) => Some(Step::Fail(Cause::WorkspaceGone)),
@@ -159,7 +159,7 @@ fn plan_create(progress: Progress, seen: &Seen) -> Step {
     }
 }
 
-/// The state a start or a stop is after.
+/// The target state of a start or a stop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Running,
@@ -190,7 +190,7 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -
     let is_wanted = newest.transition == wanted.transition();
     match progress {
         Progress::Accepted if is_wanted && newest.job == JobStatus::Succeeded => confirm(wanted, newest),
-        // A build that runs is not this operation's; its end shows whether one of its own is needed.
+        // A running build is not this operation's; its end shows whether one of its own is needed.
         Progress::Accepted => send_when_free(wanted.request(), newest),
         Progress::Sending { base_build, .. } if newest.number <= base_build => {
             if is_wanted {
@@ -199,7 +199,7 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -
                 send_when_free(wanted.request(), newest)
             }
         }
-        // A repair begins with a stop; the answer to its request was lost.
+        // A repair begins with a stop; the response to its request was lost.
         Progress::Sending { base_build, .. }
             if wanted == Wanted::Running
                 && newest.transition == Transition::Stop
@@ -221,8 +221,8 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -
     }
 }
 
-/// The newest build led to the wanted state. A start whose agent is broken nevertheless is repaired by a restart; one
-/// whose agent is only out of reach for now shows soon whether it comes back.
+/// The newest build led to the wanted state. A start with a broken agent is repaired by a restart; an agent that is
+/// only unreachable for now will show soon whether it returns.
 fn confirm(wanted: Wanted, newest: &BuildState) -> Step {
     match (wanted, newest.fitness) {
         _ if newest.job != JobStatus::Succeeded => send_when_free(wanted.request(), newest),
@@ -273,7 +273,7 @@ fn restart_after_stop(
 
 fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     let newest = match (seen, progress) {
-        // A create was sent and shows nothing yet: it may still arrive.
+        // A create was sent and shows no effect yet: it may still arrive.
         (Seen::Gone, Progress::Sending { sent_at, base_build: 0 })
             if clock.since(sent_at) < clock.limits().send =>
         {
@@ -301,18 +301,18 @@ fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
     }
 }
 
-/// Coder takes one build at a time: a request goes out once the newest one has ended.
+/// Coder runs one build at a time: a request is sent once the newest one has ended.
 fn send_when_free(request: Request, newest: &BuildState) -> Step {
     if newest.job.is_ended() { Step::Send { request, base_build: newest.number } } else { Step::Wait }
 }
 
-/// A newer build towards the same end is as good as ours: a server that stops ends its agents and starts them
-/// again the next time, before we could see how ours ended.
+/// A newer build with the same target replaces ours: a stopping server ends its agents and starts them again the
+/// next time, before the end of ours was seen.
 fn follow_newest(ours: i64, newest: &BuildState, towards: &Transition) -> Step {
     if newest.number > ours && newest.transition == *towards {
         return Step::Follow { build: newest.number };
     }
-    // What Coder stops by itself in the middle of a start it also starts again.
+    // A start that Coder itself stopped in the middle is also restarted by Coder.
     let is_stopped = newest.transition == Transition::Stop && *towards == Transition::Start;
     if newest.number > ours && is_stopped && newest.is_automatic {
         return Step::Wait;

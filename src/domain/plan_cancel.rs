@@ -1,7 +1,7 @@
-//! The next step of an operation that is to end without its result, decided like any other from record and sight.
+//! The next step of an operation that is to be canceled, decided from its record and Coder's current state.
 //!
-//! A build of ours that runs is canceled; one that has succeeded cannot be taken back, so that the operation is done.
-//! A create is never ended this way: its delete takes away what came of it.
+//! A running build of ours is canceled; one that has succeeded cannot be reverted, so the operation is done. A
+//! create is never canceled this way: its delete removes the result.
 
 use super::operation::{OperationKind, Progress};
 use super::plan::{BuildState, Left, Seen, Step};
@@ -24,7 +24,7 @@ pub fn plan_cancel(kind: OperationKind, progress: Progress, seen: &Seen) -> Step
     }
 }
 
-/// Whose the newest build is.
+/// Whether the newest build is ours.
 enum Own {
     Sent,
     /// Ours was not sent, or did not arrive.
@@ -37,7 +37,7 @@ fn is_own(kind: OperationKind, progress: Progress, newest: &BuildState) -> Own {
         Progress::Accepted => Own::NotYet,
         Progress::Sending { base_build, .. } if newest.number <= base_build => Own::NotYet,
         Progress::Sending { .. } if !newest.is_automatic && leads_to(kind, &newest.transition) => Own::Sent,
-        // Coder itself queues the second build of a restart, and of a start that repairs, right behind the first.
+        // Coder itself queues the second build of a restart, and of a repairing start, right after the first.
         Progress::Following { build, .. }
             if newest.number == build + 1 && is_of_two(kind) && newest.transition == Transition::Start =>
         {

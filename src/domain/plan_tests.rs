@@ -1,4 +1,4 @@
-//! The planner against a model of Coder: crashes, lost answers and lost requests at every point.
+//! The planner against a model of Coder: crashes, lost responses and lost requests at every point.
 
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -6,25 +6,25 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::limits::Limits;
 
-/// A Coder that queues builds as the real one does: one at a time, a stop may bring its own start.
+/// A Coder that queues builds as the real one does: one at a time, a stop may queue a start.
 #[derive(Debug, Clone, Default)]
 struct World {
     builds: Vec<(Transition, JobStatus)>,
     start_follows: bool,
-    /// How many builds there are when the workspace agent is broken.
+    /// The number of builds after which the workspace agent is broken.
     broken: Option<usize>,
     sent: Vec<Request>,
 }
 
-/// What can happen around one step.
+/// A fault around one step.
 #[derive(Debug, Clone, Copy)]
 enum Luck {
     Fine,
     /// The request never arrived.
     RequestLost,
-    /// It arrived, the answer did not.
+    /// The request arrived, the response did not.
     AnswerLost,
-    /// We died after the effect and before recording it.
+    /// Killed after the effect and before recording it.
     Killed,
 }
 
@@ -41,7 +41,7 @@ impl World {
     fn seen(&self) -> Seen {
         match self.builds.last() {
             None => Seen::Gone,
-            // Deleted workspaces are looked at too, and show the build that deleted them.
+            // Deleted workspaces are read too, and show the build that deleted them.
             Some((transition, job)) => Seen::Build(BuildState {
                 number: self.builds.len() as i64,
                 transition: transition.clone(),
@@ -57,7 +57,7 @@ impl World {
         self.builds.last() == Some(&(Transition::Delete, JobStatus::Succeeded))
     }
 
-    /// Coder's side of a request; an active build refuses it, and so does a workspace that is deleted.
+    /// Coder's handling of a request; refused during an active build and for a deleted workspace.
     fn receive(&mut self, request: Request) -> bool {
         let is_active = self.builds.last().is_some_and(|(_, job)| !job.is_ended());
         let is_duplicate_create = request == Request::Create && !self.builds.is_empty();
@@ -76,7 +76,7 @@ impl World {
         true
     }
 
-    /// Time passes: the active build moves on, a queued start appears.
+    /// Time passes: the active build advances, a queued start appears.
     fn tick(&mut self) {
         let n_builds = self.builds.len();
         let Some((transition, job)) = self.builds.last_mut() else { return };
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// What others ask for is none of our requests.
+    /// Builds requested by others are not ours.
     fn receive_of_another(&mut self, request: Request) {
         if self.receive(request) {
             self.sent.pop();
@@ -109,12 +109,12 @@ impl World {
     }
 }
 
-/// Runs an operation to its end under the given luck.
+/// Runs an operation to its end with the given faults.
 fn run(kind: OperationKind, world: &mut World, luck: &[Luck]) -> Step {
     run_from((kind, Progress::Accepted), world, luck, &[])
 }
 
-/// Goes on from a record, while others ask Coder for builds of the same workspace, one a second.
+/// Continues from a record, while others request builds of the same workspace, one per second.
 fn run_from(
     (kind, mut progress): (OperationKind, Progress),
     world: &mut World,
@@ -177,7 +177,7 @@ fn any_request() -> impl Strategy<Value = Request> {
     proptest::sample::select(vec![Request::Start, Request::Stop, Request::StopThenStart, Request::Delete])
 }
 
-/// Any workspace, deleted ones too: only the newest build may still run.
+/// Any workspace, also deleted ones: only the newest build may still run.
 fn any_world() -> impl Strategy<Value = World> {
     let transitions = proptest::sample::select(vec!["start", "stop", "delete"]);
     let jobs = proptest::sample::select(vec!["pending", "running", "succeeded", "failed", "canceled"]);
@@ -216,7 +216,7 @@ proptest! {
         prop_assert_eq!(&doomed.sent, &vec![Request::Delete]);
     }
 
-    /// Whatever was recorded, whatever Coder shows and whatever others do to the workspace meanwhile.
+    /// For any record, any state of Coder and any interference of others.
     #[test]
     fn every_operation_ends_and_none_builds_a_workspace_that_is_deleted(
         (kind, progress) in (any_kind(), any_progress()),
@@ -365,7 +365,7 @@ fn build(number: i64, transition: Transition, job: &str) -> BuildState {
     BuildState { number, transition, job, error: None, is_automatic: false, fitness: Fitness::Well }
 }
 
-/// A server that starts a dead agent again, or goes on after it was killed, takes nothing out of our hands.
+/// A server that restarts a dead agent, or resumes after a kill, supersedes none of our operations.
 #[test]
 fn a_build_that_coder_made_by_itself_overtakes_no_operation() {
     let automatic =
@@ -392,7 +392,7 @@ fn a_start_waits_for_an_agent_that_is_out_of_reach_for_now() {
     assert_eq!(step, Step::Wait);
 }
 
-/// As after a server was stopped with its agents and started again before the end of a build was noted.
+/// As after a server was stopped with its agents and restarted before the end of a build was recorded.
 #[test]
 fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_operation() {
     let newest = |transition: Transition| Seen::Build(build(3, transition, "running"));

@@ -1,4 +1,4 @@
-//! Provisions: what an agent was given at its start, and when it is to be given anew.
+//! Provisions: what an agent got at its start, and when it must be renewed.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::id::AgentId;
 use super::word_enum::word_enum;
 
-/// What clients call this server, in the entry that `connect` writes.
+/// This server's name in client configurations, as written by `connect`.
 pub const CLIENT_SERVER: &str = "fleet";
-/// What an agent's engine calls it. Engines merge their user's servers with those of a run by name, and a user who
-/// connected the same CLI as a client has an entry with the other name.
+/// This server's name for an agent's engine. Engines merge their user's servers with those of a run by name, and a
+/// user who connected the same CLI as a client has an entry with the other name.
 pub const AGENT_SERVER: &str = "fleet_agent";
-/// The agent's token alone, on one line.
+/// The agent's token, on one line.
 pub const TOKEN_FILE: &str = "token";
-/// Who the agent is.
+/// The agent's role prompt.
 pub const ROLE_FILE: &str = "role.md";
-/// How Claude Code reaches the fleet; it holds the token.
+/// Claude Code's MCP configuration; it contains the token.
 pub const MCP_FILE: &str = "mcp.json";
-/// How long an agent's token lives.
+/// The lifetime of an agent's token.
 pub const TOKEN_LIFETIME: TimeDelta = TimeDelta::days(7);
 /// A token with less than this left is replaced, so that an agent may run for weeks.
 pub const RENEW_BEFORE: TimeDelta = TimeDelta::days(3);
-/// An agent that could not reach us is tried again this often: the way to us may have opened.
+/// An agent that could not reach us is provisioned again this often: the network may have changed.
 pub const RETRY_UNREACHABLE: TimeDelta = TimeDelta::minutes(10);
 
-/// What an agent was given.
+/// An agent's provision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provision {
     pub agent_id: AgentId,
-    /// The start it was given at.
+    /// The start it belongs to.
     pub generation: i64,
-    /// The address of ours it was told.
+    /// Our URL as given to the agent.
     pub url: String,
     pub callback: Callback,
     pub token_expires_at: DateTime<Utc>,
@@ -39,8 +39,8 @@ pub struct Provision {
 }
 
 word_enum! {
-    /// How an agent reaches this server, as tried from inside its workspace. Direct: it reached our address.
-    /// Unreachable: it could not. Unknown: it has nothing to try with.
+    /// How an agent reaches this server, as tested from inside its workspace. Direct: it reached our URL.
+    /// Unreachable: it could not. Unknown: it has no tool for the test.
     Callback {
         Direct = "direct",
         Unreachable = "unreachable",
@@ -49,7 +49,7 @@ word_enum! {
 }
 
 impl Provision {
-    /// Is it what an agent of this start, told this address, should have?
+    /// Whether it is current for an agent of this start with this URL.
     pub fn serves(&self, generation: i64, url: &str, now: DateTime<Utc>) -> bool {
         let is_worth_retrying = match self.callback {
             Callback::Unreachable => now - self.at >= RETRY_UNREACHABLE,

@@ -1,10 +1,10 @@
-//! The address of a pull request: which repository it belongs to, and where a git server keeps its head.
+//! The URL of a pull request: its repository, and the ref of its head.
 
 use url::Url;
 
-/// The words before the number in an address, and before it in the name of the ref.
+/// The path segments before the number in a URL, and in the name of the ref.
 const KINDS: [(&str, &str); 3] = [("pull", "pull"), ("pulls", "pull"), ("merge_requests", "merge-requests")];
-/// An owner and a repository come before those words.
+/// An owner and a repository precede those segments.
 const SHORTEST_PATH: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct PullRequest {
 }
 
 impl PullRequest {
-    /// None for an address that no known kind of server gives to a pull request.
+    /// None for a URL that is not a pull request on a known kind of server.
     pub fn parse(text: &str) -> Option<Self> {
         let url = Url::parse(text).ok().filter(is_web)?;
         let parts: Vec<&str> = url.path_segments()?.filter(|part| !part.is_empty()).collect();
@@ -28,19 +28,19 @@ impl PullRequest {
         });
         let (place, folder, number) = found?;
         let repository = parts.get(..place)?.join("/");
-        // GitLab keeps what is no part of the path apart by a hyphen.
+        // GitLab separates the project path by a hyphen.
         let repository = plain_path(repository.strip_suffix("/-").unwrap_or(&repository));
         Some(Self { number, head: format!("refs/{folder}/{number}/head"), url, repository })
     }
 
-    /// Is the repository at this address of a git remote the one that the pull request belongs to?
+    /// Whether the pull request belongs to the repository at this remote.
     pub fn is_of(&self, remote: &str) -> bool {
         let Some((host, path)) = self.place_of(remote) else { return false };
         let is_host = self.url.host_str().is_some_and(|own| own.eq_ignore_ascii_case(&host));
         is_host && plain_path(&path) == self.repository
     }
 
-    /// Host and path of a remote. A web address must name the same port; ssh has ports of its own.
+    /// Host and path of a remote. A web URL must have the same port; ssh has its own ports.
     fn place_of(&self, remote: &str) -> Option<(String, String)> {
         if !remote.contains("://") {
             let (login, path) = remote.split_once(':').filter(|(login, _)| !login.contains('/'))?;
@@ -63,7 +63,7 @@ fn number_of(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number| *number > 0 && text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Servers compare paths without case.
+/// Servers compare paths case-insensitively.
 fn plain_path(path: &str) -> String {
     let path = path.trim_matches('/').to_ascii_lowercase();
     path.strip_suffix(".git").unwrap_or(&path).to_owned()

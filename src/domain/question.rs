@@ -1,25 +1,25 @@
-//! Decides whether an agent's final answer is a question, and how that question is shown.
+//! Decides whether an agent's final answer is a question, and how to show that question.
 
 use super::text::{cut, one_line};
 
-/// Characters of the question that are shown; the outcome of the task has the whole answer.
+/// The shown length of the question; the outcome of the task has the whole answer.
 const MAX_CHARS: usize = 300;
 /// The question marks of Latin, Chinese and Arabic text.
 const MARKS: [char; 3] = ['?', '？', '؟'];
 /// Markdown around a whole line.
 const EMPHASIS: [char; 2] = ['*', '_'];
 
-/// Does the answer end with a question? Engines report a turn that ends so as complete, hence the last line decides.
+/// Whether the answer ends with a question. Engines report such a turn as complete, so the last line decides.
 pub fn is_asked(answer: &str) -> bool {
     last_line(answer).ends_with(MARKS)
 }
 
-/// Why an agent needs input whose turn ended with a question.
+/// The reason for needing input after a turn that ended with a question.
 pub fn reason(answer: &str) -> String {
     format!("ended with a question: {}", tail(&last_line(answer)))
 }
 
-/// The answer within bounds. A cut takes from the middle, so that the question stays.
+/// The answer within bounds. Truncated in the middle, so that the question stays.
 pub fn bounded(answer: &str, max_chars: usize) -> String {
     if answer.chars().count() <= max_chars {
         return answer.to_owned();
@@ -29,13 +29,13 @@ pub fn bounded(answer: &str, max_chars: usize) -> String {
     format!("{}\n{question}", cut(answer, n_left))
 }
 
-/// The last line that shows anything, without the marks of emphasis.
+/// The last visible line, without marks of emphasis.
 fn last_line(answer: &str) -> String {
     let shown = answer.lines().rev().map(|line| one_line(line).trim_matches(EMPHASIS).trim().to_owned());
     shown.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Keeps the end of a long line, since the question stands there.
+/// Keeps the end of a long line, which holds the question.
 fn tail(line: &str) -> String {
     let n_over = line.chars().count().saturating_sub(MAX_CHARS);
     if n_over == 0 {

@@ -1,4 +1,4 @@
-//! Rescues: what became of an agent's unpushed work when the agent was deleted.
+//! Rescues: the unpushed work of deleted agents.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use chrono::{DateTime, Utc};
 use super::id::{AgentId, OperationId, RescueId};
 use super::name::AgentName;
 
-/// Work larger than this stays where it is: it could not be brought out in time.
+/// Larger work is not saved: the transfer would take too long.
 pub const MAX_BYTES: u64 = 200_000_000;
 
-/// One try to save an agent's work; there is one for each delete that keeps work.
+/// One attempt to save an agent's work; each delete that keeps work has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rescue {
     pub id: RescueId,
     /// The delete it belongs to.
     pub operation_id: OperationId,
     pub agent_id: AgentId,
-    /// The agent's name at that time; names are used again.
+    /// The agent's name at that time; names are reused.
     pub agent_name: AgentName,
     pub project: String,
     pub outcome: RescueOutcome,
@@ -26,14 +26,14 @@ pub struct Rescue {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RescueOutcome {
-    /// It is to be tried before the workspace goes.
+    /// To be attempted before the workspace is deleted.
     Wanted,
-    /// It is being tried; a restart of ours does not make the time for it longer.
+    /// In progress; a restart of ours does not extend its time limit.
     Trying {
         since: DateTime<Utc>,
     },
     Saved(SavedWork),
-    /// Everything there was is on a remote.
+    /// Everything was already on a remote.
     Nothing,
     Failed {
         reason: String,
@@ -46,7 +46,7 @@ pub struct SavedWork {
     /// Its name in the directory of rescued work.
     pub file: String,
     pub bytes: u64,
-    /// The commit that holds everything: the uncommitted work too where there was some.
+    /// The commit that contains everything, including uncommitted work.
     pub commit: String,
     /// What could not be saved with it.
     pub note: Option<String>,
@@ -80,7 +80,7 @@ impl RescueOutcome {
     }
 }
 
-/// What is said of it to people, after the agent's name.
+/// The description for people, after the agent's name.
 impl fmt::Display for RescueOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Roles: a persona and the kind of rights that go with it.
+//! Roles: a persona and its access rights.
 
 use super::budget::Budget;
 use super::word_enum::word_enum;
@@ -13,14 +13,14 @@ pub struct Role {
     pub display_name: String,
     pub description: String,
     pub kind: RoleKind,
-    /// Narrows what the settings let an agent of this role spend.
+    /// Narrows the spending limits of the settings for this role.
     pub budget: Budget,
-    /// The persona, given to the agent as its system prompt.
+    /// The persona, used as the agent's system prompt.
     pub prompt: String,
 }
 
 word_enum! {
-    /// What a principal of this role may do; see [`super::access`].
+    /// The rights of a principal with this role; see [`super::access`].
     RoleKind {
         Operator = "operator",
         Manager = "manager",
@@ -30,5 +30,5 @@ word_enum! {
     }
 }
 
-/// The role an agent gets when none is named.
+/// The role of an agent without an explicit one.
 pub const DEFAULT_ROLE: &str = "coder";

@@ -1,11 +1,11 @@
-//! What an agent is asked to do: Markdown text with four well-known sections.
+//! The assignment of an agent: Markdown text with four well-known sections.
 
 use thiserror::Error;
 
-/// The largest spec or task text taken.
+/// The largest accepted spec or task text.
 pub const MAX_BYTES: usize = 256 * 1024;
 
-/// The headings a good spec has; a missing one is a warning, never an error.
+/// The headings of a good spec; a missing one causes a warning, never an error.
 pub const SECTIONS: [&str; 4] = ["Objective", "Context", "Constraints", "Deliverables"];
 
 /// Text that is not blank and not too large: a spec or a task.

@@ -1,4 +1,4 @@
-//! The one function that turns what Coder shows and what we know into an agent's status.
+//! Derives an agent's status from Coder's state and our own records.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use uuid::Uuid;
@@ -8,18 +8,18 @@ use super::clock::Clock;
 use super::text::{cut, one_line};
 use super::words::{AppState, BuildStatus, Connection, Lifecycle};
 
-/// A status is explained in a few words; the task has the rest.
+/// A status is explained in a few words; the task has the details.
 const MAX_REASON: usize = 400;
 
-/// Everything the status depends on.
+/// All inputs of the status.
 #[derive(Debug, Clone)]
 pub struct Observation {
     pub build: Option<BuildSeen>,
     pub agents: Vec<WorkspaceAgentSeen>,
-    /// The newest app status of the workspace, from whatever build.
+    /// The newest app status of the workspace, from any build.
     pub report: Option<ReportSeen>,
     pub task: TaskSeen,
-    /// When its app last said that it waits for input; an older report of work is over.
+    /// When its app last reported that it waits for input; an older report of work is outdated.
     pub resting_at: Option<DateTime<Utc>>,
     /// The project needs no workspace agent at all.
     pub agentless: bool,
@@ -30,9 +30,9 @@ pub struct Observation {
 #[derive(Debug, Clone)]
 pub struct BuildSeen {
     pub status: BuildStatus,
-    /// When the build's job ended, or when it was made.
+    /// When the build's job ended, or when it was created.
     pub since: DateTime<Utc>,
-    /// Coder's own words for a failure.
+    /// Coder's own error message.
     pub error: Option<String>,
 }
 
@@ -46,20 +46,20 @@ pub struct WorkspaceAgentSeen {
 
 #[derive(Debug, Clone)]
 pub struct ReportSeen {
-    /// The workspace agent that reported; one of an older build says nothing about now.
+    /// The workspace agent that reported; an agent of an older build is irrelevant.
     pub agent_id: Uuid,
     pub state: AppState,
     pub message: String,
-    /// A person has to say something before it goes on.
+    /// It needs input from a person before it continues.
     pub needs_answer: bool,
     pub at: DateTime<Utc>,
 }
 
-/// Where our own tasks of this agent stand.
+/// The state of our own tasks of this agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskSeen {
     None,
-    /// The agent is about to be told, and nothing has kept it from that since then.
+    /// A task is about to be delivered, and nothing has prevented that since then.
     Pending {
         since: DateTime<Utc>,
     },
@@ -67,31 +67,31 @@ pub enum TaskSeen {
     Working {
         last_sign: DateTime<Utc>,
     },
-    /// It has none, and said itself that it works on something.
+    /// No task, but it reported that it is working.
     Reported {
         work: String,
         at: DateTime<Utc>,
     },
-    /// It has one, and its app has not answered since then.
+    /// It has a task, and its app has not responded since then.
     Silent {
         since: DateTime<Utc>,
     },
-    /// A usage limit keeps it from going on.
+    /// A usage limit keeps it from continuing.
     Parked {
         until: DateTime<Utc>,
     },
-    /// The last one ended with a question.
+    /// The last task ended with a question.
     Asking {
         question: Option<String>,
     },
-    /// The last one ended badly.
+    /// The last task failed.
     Failed {
         outcome: Option<String>,
     },
 }
 
 impl TaskSeen {
-    /// Does a task wait for the agent, or has one not ended?
+    /// Whether a task is queued or in progress.
     fn is_open(&self) -> bool {
         match self {
             Self::Pending { .. } | Self::Working { .. } | Self::Silent { .. } | Self::Parked { .. } => true,
@@ -100,7 +100,7 @@ impl TaskSeen {
     }
 }
 
-/// A status with the reason for it: unknown is said, never guessed.
+/// A status with its reason; an unknown status is reported as such.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub status: AgentStatus,
@@ -117,7 +117,7 @@ impl Verdict {
         Self { attention, ..self }
     }
 
-    /// Says of an agent that cannot go on what becomes of its tasks.
+    /// Adds to a failed agent's reason what happens to its tasks.
     pub fn note_task(&mut self, task: &TaskSeen) {
         let cannot_go_on = matches!(self.status, AgentStatus::Failed | AgentStatus::Canceled);
         let note = match task {
@@ -133,13 +133,13 @@ impl Verdict {
     }
 }
 
-/// Can the workspace agents of a build that has succeeded work?
+/// Whether the workspace agents of a succeeded build can work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fitness {
     Well,
-    /// Out of reach for now; the next look tells more.
+    /// Unreachable for now; the next look decides.
     Doubtful,
-    /// Only another start helps.
+    /// Requires another start.
     Broken,
 }
 
@@ -149,16 +149,16 @@ pub fn fitness(seen: &Observation) -> Fitness {
     match (status, attention) {
         (AgentStatus::Failed, _) => Fitness::Broken,
         (_, Attention::Unreachable) if is_away => Fitness::Doubtful,
-        // Its workspace is there and its app has been silent for long.
+        // Its workspace runs and its app has been silent for long.
         (_, Attention::Unreachable) => Fitness::Broken,
         (_, _) => Fitness::Well,
     }
 }
 
-/// Total over every combination of words: exactly one status, and it never panics.
+/// Total over every combination of Coder's states: exactly one status, without panics.
 pub fn judge(seen: &Observation) -> Verdict {
     let verdict = judge_build(seen);
-    // It goes on only when it is started again.
+    // It continues only after another start.
     match verdict.status {
         AgentStatus::Failed => verdict.attention(Attention::Unreachable),
         AgentStatus::Canceled if seen.task.is_open() => verdict.attention(Attention::Unreachable),
@@ -250,7 +250,7 @@ fn health_of(agent: &WorkspaceAgentSeen, build: &BuildSeen, clock: &Clock) -> He
     }
 }
 
-/// A disconnection without a time is taken as long: we cannot say since when.
+/// A disconnection without a time counts as long, since its beginning is unknown.
 fn is_long(disconnected_at: Option<DateTime<Utc>>, clock: &Clock) -> bool {
     disconnected_at.is_none_or(|at| clock.since(at) >= clock.limits().disconnected)
 }
@@ -271,7 +271,7 @@ fn startup_of(lifecycle: &Lifecycle, reachable: bool) -> Health {
     }
 }
 
-/// Busy or idle, for a workspace that is up.
+/// Busy or idle, for a running workspace.
 fn work_of(seen: &Observation, reachable: bool) -> Verdict {
     let report = current_report(seen);
     let report_at = report.map(|report| report.at);
@@ -305,7 +305,7 @@ fn work_of(seen: &Observation, reachable: bool) -> Verdict {
     if reachable { verdict } else { verdict.attention(Attention::Unreachable) }
 }
 
-/// A report of work counts until the app itself says that it waits.
+/// A report of work is valid until the app itself reports that it waits.
 fn is_working(seen: &Observation, report: &ReportSeen) -> bool {
     report.state == AppState::Working && seen.resting_at.is_none_or(|at| at < report.at)
 }
@@ -334,12 +334,12 @@ fn parking(until: DateTime<Utc>) -> String {
     format!("a usage limit holds it until {}", moment(until))
 }
 
-/// Text that stays the same from look to look, so that it is no news.
+/// Text that is stable between looks, so that it causes no change.
 fn moment(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The task's own end says more than a report that may be of another one.
+/// The task's own outcome takes precedence over a report that may be about another task.
 fn first_of(outcome: Option<&str>, report: Option<&ReportSeen>, otherwise: &str) -> String {
     let outcome = outcome.map(one_line).filter(|text| !text.is_empty());
     outcome.map_or_else(|| said(report, otherwise), |text| cut(&text, MAX_REASON))
@@ -361,7 +361,7 @@ fn busy(seen: &Observation, reason: String, last_sign: Option<DateTime<Utc>>) ->
     }
 }
 
-/// What keeps the agent from a task may be work that nobody knows of.
+/// The agent may be kept from its task by work outside of the fleet.
 fn pending(seen: &Observation, report: Option<&ReportSeen>, since: DateTime<Utc>) -> Verdict {
     let started = seen.build.as_ref().map(|build| build.since);
     let free_since =

@@ -66,7 +66,7 @@ fn expect(seen: &Observation, status: AgentStatus, reason: &str, attention: Atte
     assert_eq!(verdict(seen), (status, reason.to_owned(), attention), "{seen:?}");
 }
 
-/// A failed agent asks for attention, whatever it failed of.
+/// A failed agent asks for attention, whatever the failure.
 fn asked_by(status: AgentStatus) -> Attention {
     if status == AgentStatus::Failed { Attention::Unreachable } else { Attention::None }
 }

@@ -1,27 +1,27 @@
-//! The order of an agent's tasks: done as they were accepted, one after another, and what a new one does to the others.
+//! The order of an agent's tasks: executed in the order accepted, and the effect of a new task on the others.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::id::TaskId;
 use super::task::{Task, TaskOrigin, TaskState, WhenBusy};
 
-/// More tasks than this never wait for one agent.
+/// The limit on queued tasks per agent.
 const LONGEST_QUEUE: usize = 100;
 
-/// How a new task meets those there are.
+/// How a new task relates to the existing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admission {
     pub when_busy: WhenBusy,
-    /// Is the spec still on its way into a workspace that starts? Then it is no reason to refuse.
+    /// Whether the spec is still being delivered to a starting workspace. Then it is no reason to refuse.
     pub is_starting: bool,
 }
 
-/// What accepting a task does, all of it at once.
+/// The effects of accepting a task, applied atomically.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admitted {
-    /// Later than every task before it, whatever the wall clock does.
+    /// Later than every task before it, independent of the wall clock.
     pub accepted_at: DateTime<Utc>,
-    /// Tasks that the agent never had: they end with the acceptance.
+    /// Tasks that were never delivered: they end with the acceptance.
     pub ended: Vec<TaskId>,
     /// Tasks that the agent has, may have, or must have first: they are interrupted.
     pub interrupted: Vec<TaskId>,
@@ -29,14 +29,14 @@ pub struct Admitted {
     pub n_before: usize,
 }
 
-/// Why a task is not accepted.
+/// Why a task is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     Busy,
     QueueFull,
 }
 
-/// Decides on a new task, given those that have not ended. What runs beside the agent does not count.
+/// Decides on a new task, given the open ones. Tasks beside the agent do not count.
 pub fn admit(created_at: DateTime<Utc>, admission: Admission, open: &[Task]) -> Result<Admitted, Refused> {
     let open: Vec<&Task> = open.iter().filter(|task| task.work.origin != TaskOrigin::Run).collect();
     let n_queued = open.iter().filter(|task| task.state() == TaskState::Queued).count();
@@ -57,7 +57,7 @@ pub fn admit(created_at: DateTime<Utc>, admission: Admission, open: &[Task]) -> 
     }
 }
 
-/// The place of a task among those that have not ended; the first is the one in hand. What has begun stays in hand.
+/// The sort key of an open task; the first is the current one. A task that has begun stays current.
 pub fn place(task: &Task) -> (bool, DateTime<Utc>, TaskId) {
     (task.state() == TaskState::Queued, task.entry.created_at, task.id)
 }
@@ -66,7 +66,7 @@ fn is_in_the_way(task: &Task, admission: Admission) -> bool {
     !admission.is_starting || task.work.origin == TaskOrigin::Given || task.work.attempt > 1
 }
 
-/// The workspace starts with its spec, so that the agent has that one in any case.
+/// The workspace starts with its spec, so the agent gets that one in any case.
 fn may_be_dropped(task: &Task) -> bool {
     task.state() == TaskState::Queued && task.work.origin != TaskOrigin::Spec
 }

@@ -1,6 +1,6 @@
-//! Rules for text that people and models see: cutting to a length, removing what does not print.
+//! Rules for text that people and models read: truncating, and removing unprintable characters.
 
-/// Cuts at a character boundary and marks the cut; text that fits is returned as it is.
+/// Truncates at a character boundary and marks the cut; text that fits is unchanged.
 pub fn cut(text: &str, max_chars: usize) -> String {
     if text.chars().count() <= max_chars {
         return text.to_owned();
@@ -10,8 +10,7 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     cut
 }
 
-/// Removes control characters, escape sequences' lead bytes and characters that are never seen; keeps line breaks
-/// and tabs.
+/// Removes control characters, escape sequences' lead bytes and invisible characters; keeps line breaks and tabs.
 pub fn printable(text: &str) -> String {
     let broken = text.chars().map(|c| if matches!(c, '\u{2028}' | '\u{2029}') { '\n' } else { c });
     broken.filter(|c| is_printable(*c)).collect()
@@ -27,8 +26,8 @@ pub fn is_printable(c: char) -> bool {
     matches!(c, '\n' | '\t') || !(c.is_control() || is_unseen(c))
 }
 
-/// Characters that hide text from people and not from models: those of the category Cf that have no shape of their
-/// own, separators of lines, fillers, and selectors of variants. U+FE0E and U+FE0F stay: emoji need them.
+/// Characters that hide text from people but not from models: those of the category Cf without a visible shape,
+/// line separators, fillers, and variation selectors. U+FE0E and U+FE0F stay: emoji need them.
 fn is_unseen(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! Whether a token still lets its bearer in, and which of its conditions it fails.
+//! Whether a token is valid, and which of its conditions fails.
 
 use chrono::{DateTime, Utc};
 use thiserror::Error;
@@ -6,11 +6,10 @@ use thiserror::Error;
 use super::agent::AgentStatus;
 use super::words::Transition;
 
-/// Of whoever holds a token, and of whatever the audit trail names: enough for any name and any id, and too short
-/// for a token.
+/// Limit on names of tokens and in the audit trail: enough for any name and id, and shorter than a token.
 pub const LONGEST_NAME: usize = 40;
 
-/// What a token's life depends on.
+/// The conditions of a token's validity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenLife {
     pub expires_at: Option<DateTime<Utc>>,
@@ -21,25 +20,25 @@ pub struct TokenLife {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     Person,
-    /// Its token lives with one start of its workspace.
+    /// Its token is valid for one start of its workspace.
     Agent {
         /// The start it was made for; none for tokens from before starts were counted.
         generation: Option<i64>,
-        /// How the agent is now; none if it is gone.
+        /// The agent's current state; none if it is gone.
         standing: Option<Standing>,
     },
 }
 
-/// What is known of an agent at the moment.
+/// The current state of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     pub status: AgentStatus,
     pub generation: i64,
-    /// Of the newest build, where it was seen: a stop that failed has ended the agent all the same.
+    /// The newest build's transition, if observed: a failed stop has ended the agent too.
     pub transition: Option<Transition>,
 }
 
-/// Why a token is refused. Only who holds a token of ours is told more than that it is not known.
+/// Why a token is refused. Only holders of a token of ours get the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
     #[error("the token is unknown, expired or revoked")]
@@ -57,7 +56,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The one thing to do next.
+    /// The next action.
     pub fn next_action(self) -> &'static str {
         match self {
             Self::Unknown | Self::Revoked | Self::Expired | Self::AgentGone => {
@@ -86,7 +85,7 @@ impl TokenLife {
 }
 
 impl Standing {
-    /// Is the agent stopped, or about to be?
+    /// Whether the agent is stopped or stopping.
     pub fn is_stopped(&self) -> bool {
         let is_ending = match &self.transition {
             Some(Transition::Stop | Transition::Delete) => true,
@@ -101,7 +100,7 @@ impl Standing {
             }
     }
 
-    /// The start that a token made now is for: of an agent about to be made, its first.
+    /// The start for which a token made now is valid; for an agent being created, its first.
     pub fn coming_generation(&self) -> i64 {
         self.generation.max(1)
     }

@@ -1,8 +1,8 @@
-//! What an address tells about where its server is.
+//! Classifies URLs by the location of their server.
 
 use url::{Host, Url};
 
-/// Is it this machine? Then no proxy may stand in between.
+/// Whether it is this machine. Then no proxy may be used.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),

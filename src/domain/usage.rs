@@ -1,40 +1,40 @@
-//! What agents have used: figures told from inside workspaces, counted only upwards and within bounds.
+//! The usage of agents: figures from inside workspaces, counted only upwards and within bounds.
 //!
-//! Agents write these figures, so none of them is believed as it stands. A counter keeps the highest figure it was
-//! told; only what exceeds it is added to the day, and what no agent can use in a day is rejected.
+//! Agents write these figures, so none is trusted. A counter keeps the highest reported figure; only the excess is
+//! added to the day, and more than an agent can use in a day is rejected.
 
 use std::fmt;
 
 use super::budget::Usd;
 use super::word_enum::word_enum;
 
-/// One agent uses less than this in a day, cached tokens included.
+/// The most that one agent uses per day, including cached tokens.
 const MOST_TOKENS_A_DAY: u64 = 10_000_000_000;
 const MOST_MICROS_A_DAY: u64 = 10_000 * MICROS;
 const MOST_UNKNOWN_A_DAY: u64 = 100_000;
 const MICROS: u64 = 1_000_000;
-/// The counter of the record that an agent itself keeps.
+/// The counter of the agent's own record.
 pub const OWN_RECORD: &str = "agent";
 
-/// Tokens and money, in millionths of a dollar. A cost that is unknown is none, never zero.
+/// Tokens and costs, in millionths of a dollar. An unknown cost is none, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// All tokens read, cached ones too.
+    /// All input tokens, including cached ones.
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cost_micros: Option<u64>,
-    /// Runs that reported no usage, which the numbers above lack.
+    /// Runs without reported usage, which the figures above lack.
     pub unknown_runs: u64,
 }
 
-/// The highest figures that a counter was told, and the start of the agent that told them.
+/// The highest figures reported to a counter, and the start of the agent that reported them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub generation: i64,
     pub highest: Figures,
 }
 
-/// What a new figure means for its counter.
+/// The effect of a new figure on its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Same,
@@ -47,24 +47,24 @@ pub enum Step {
 }
 
 word_enum! {
-    /// What used it: the agent itself, or a squad's member in its workspace. Only the first has a budget.
+    /// The spender: the agent itself, or a squad's member in its workspace. Only the first has a budget.
     Spender {
         Agent = "agent",
         Member = "member",
     }
 }
 
-/// What was used so far, by one agent or on one day by all.
+/// The usage so far, of one agent, or of all on one day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageTotal {
-    /// By agents themselves.
+    /// Of agents themselves.
     pub own: Figures,
-    /// By agents and by members of squads.
+    /// Of agents and of members of squads.
     pub all: Figures,
 }
 
 impl Figures {
-    /// Figures as they were told. A cost that is no amount is unknown, one beyond all amounts stays beyond all bounds.
+    /// Reported figures. An invalid cost is unknown; an excessive one stays beyond all bounds.
     pub fn told(input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
         let micros = |cost: f64| match Usd::parse(cost) {
             Some(amount) => Some(amount.micros()),
@@ -74,7 +74,7 @@ impl Figures {
         Self { input_tokens, output_tokens, cost_micros: cost_usd.and_then(micros), unknown_runs: 0 }
     }
 
-    /// Of runs that reported no usage only their number is known.
+    /// For runs without reported usage only their number is known.
     pub fn unknown(unknown_runs: u64) -> Self {
         Self { unknown_runs, ..Self::default() }
     }
@@ -129,9 +129,9 @@ impl Figures {
 }
 
 impl Mark {
-    /// The step from what is known to what is told now. A new start of an agent that tells less than before has lost
-    /// its record with its disk and counts from zero; in the same start a lower figure is no news. A figure told
-    /// unchanged leaves the mark to the older start: the values of a stopped start may be shown for a moment longer.
+    /// Compares a reported figure with the known one. A new start of an agent that reports less has lost its record
+    /// with its disk and counts from zero; in the same start a lower figure is ignored. An unchanged figure leaves
+    /// the mark to the older start: the values of a stopped start may be shown for a moment longer.
     pub fn step(known: Option<Self>, told: Self, today: &Figures) -> Step {
         let base = match known {
             Some(known) if told.generation < known.generation => return Step::Same,
@@ -155,7 +155,7 @@ impl Mark {
 }
 
 impl UsageTotal {
-    /// Was anything counted?
+    /// Whether anything was counted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

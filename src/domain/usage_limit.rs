@@ -1,7 +1,7 @@
-//! Usage limits: which words say that an account has used up its share, and until when.
+//! Detects usage limits of accounts in engines' messages, and when they reset.
 //!
-//! Engines tell it in prose. Each row of the table is one way to say so; the time is then read from what follows.
-//! Words without a time are a failure like any other: nobody could say when to go on.
+//! Engines report limits in prose. Each row of the table is one phrasing; the time is then read from the rest. A
+//! message without a time is a plain failure, since the time of a retry is unknown.
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
 
@@ -16,24 +16,24 @@ const PHRASES: [&str; 8] = [
     "limit will reset",
     "quota exceeded",
 ];
-/// A limit that ends later than this is no limit of ours to wait for.
+/// A limit that resets later than this is not waited for.
 const LONGEST: TimeDelta = TimeDelta::days(31);
-/// A notice of a limit says nothing else: it is short, and comes to the point at once.
+/// A notice of a limit is short and contains nothing else.
 const LONGEST_NOTICE: usize = 200;
 const LONGEST_ADDRESS: usize = 24;
-/// Words after which a time of day or a date follows.
+/// Phrases that precede a time of day or a date.
 const AT: [&str; 5] = ["resets at ", "reset at ", "resets ", "try again at ", "until "];
 
-/// What a text says about a usage limit.
+/// The usage limit that a text reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     None,
-    /// It is one, but nothing tells when it ends.
+    /// A limit without a known end.
     Open,
     Until(DateTime<Utc>),
 }
 
-/// The same for an answer of which nobody says that it is a failure: work on limits is told in the same words.
+/// Like `read`, for an answer that is not marked as a failure: work about limits uses the same phrases.
 pub fn read_notice(text: &str, now: DateTime<Utc>) -> Limit {
     let lower = text.trim().to_lowercase();
     let start = PHRASES.iter().filter_map(|phrase| lower.find(phrase)).min();
@@ -81,7 +81,7 @@ fn duration(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     (!total.is_zero()).then(|| now.checked_add_signed(total)).flatten()
 }
 
-/// Numbers and words apart, also where nothing stands between them.
+/// Splits numbers and words, also without a separator.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut last = ' ';
@@ -108,7 +108,7 @@ fn unit(word: &str) -> Option<TimeDelta> {
     }
 }
 
-/// `until 2026-11-16T09:00:00Z`, `resets 3pm (UTC)`, `try again at 9:05 PM`; a time of day without a place is UTC's.
+/// `until 2026-11-16T09:00:00Z`, `resets 3pm (UTC)`, `try again at 9:05 PM`; a time of day without a zone is UTC.
 fn moment(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let after = AT.iter().find_map(|words| text.split_once(words)).map(|(_, after)| after.trim())?;
     let first = after.split([' ', ',', ')']).next()?.trim_end_matches('.');
@@ -125,7 +125,7 @@ fn dated(text: &str) -> Option<DateTime<Utc>> {
     Some(date.and_time(time_of_day(rest)?).and_utc())
 }
 
-/// The words of another zone than UTC would need a calendar of zones: then no time is known.
+/// Other zones than UTC would need a time zone database: then no time is known.
 fn time_of_day(text: &str) -> Option<NaiveTime> {
     if text.split_once('(').is_some_and(|(_, zone)| !zone.starts_with("utc") && !zone.starts_with("gmt")) {
         return None;

@@ -1,4 +1,4 @@
-//! One enum a vocabulary of our own: variants, their words, and the way back.
+//! Macro for enums of our own keywords: variants, their keywords, and parsing.
 
 macro_rules! word_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$told:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -13,7 +13,7 @@ macro_rules! word_enum {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The value of a word, without case; none for a word that is not ours.
+            /// The value of a keyword, case-insensitive; none for an unknown one.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.word().eq_ignore_ascii_case(word.trim()))
             }

@@ -1,6 +1,6 @@
-//! Coder's status words, given meaning; a word we do not know is kept, never guessed.
+//! Coder's states as enums; an unknown one is kept as text, never guessed.
 
-/// One enum a vocabulary: every known word is a variant, anything else is `Unknown(word)`.
+/// One enum per set of states: every known state is a variant, any other is `Unknown(word)`.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? })+) => {$(
         $(#[$doc])*
@@ -11,7 +11,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every word Coder is known to use here.
+            /// Every state that Coder is known to use here.
             pub const KNOWN: &'static [&'static str] = &[$($word),+];
 
             pub fn from_word(word: &str) -> Self {
@@ -53,7 +53,7 @@ words! {
         Delete = "delete",
     }
 
-    /// `status` of a workspace agent: is it connected?
+    /// `status` of a workspace agent: whether it is connected.
     Connection {
         Connecting = "connecting",
         Connected = "connected",
@@ -61,7 +61,7 @@ words! {
         Timeout = "timeout",
     }
 
-    /// `lifecycle_state` of a workspace agent: how far did its startup come?
+    /// `lifecycle_state` of a workspace agent: the progress of its startup.
     Lifecycle {
         Created = "created",
         Starting = "starting",
@@ -74,7 +74,7 @@ words! {
         Off = "off",
     }
 
-    /// `state` of an app status: what the coding agent says of itself.
+    /// `state` of an app status: the coding agent's own report.
     AppState {
         Working = "working",
         Idle = "idle",
@@ -94,7 +94,7 @@ words! {
 }
 
 impl JobStatus {
-    /// Has the job ended, whatever the outcome? An unknown word has not.
+    /// Whether the job has ended, with any outcome. False for an unknown state.
     pub fn is_ended(&self) -> bool {
         matches!(self, Self::Succeeded | Self::Canceled | Self::Failed)
     }
