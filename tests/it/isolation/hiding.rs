@@ -45,7 +45,7 @@ async fn a_store_stays_hidden_after_a_directory_above_it_was_renamed() {
             let seen = up.exec(name, &look).await.stdout;
             assert_eq!(String::from_utf8_lossy(&seen), "looked\n", "{name}");
         }
-        // Outside of the walls there is something to be read.
+        // Outside of the enclosure the files are readable.
         let store = std::fs::read(root.join("moved/store/fleet.db")).unwrap();
         assert!(store.starts_with(b"SQLite format 3"));
     })

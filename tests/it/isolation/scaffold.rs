@@ -1,4 +1,4 @@
-//! What every play relies on: the script runs as the server's user, inside the agent's walls and in its workspace.
+//! The premise of every play: the script runs as the server's user, in the agent's enclosure and workspace.
 
 use crate::harness::{Up, as_each_user};
 

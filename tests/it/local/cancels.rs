@@ -1,4 +1,4 @@
-//! Cancels at every step at which a build can be held: it ends as canceled and leaves nothing that nobody shows.
+//! Cancels at every step at which a build can be held: it ends as canceled and leaves no hidden processes or files.
 
 use serde_json::{Value, json};
 

@@ -87,7 +87,7 @@ async fn an_agent_that_cannot_start_fails_the_build_with_what_it_printed() {
     assert_eq!(failure(&site, TEMPLATE).await, "the agent's process ended before it was ready: no luck");
     site.options.runner.program = "/nowhere/runner".into();
     std::fs::remove_dir_all(site.data_dir()).unwrap();
-    // Behind walls it is the walls' program that finds it missing.
+    // In the enclosure it is the enclosing program that reports it missing.
     let error = failure(&site, TEMPLATE).await;
     let expected = "cannot start /nowhere/runner: No such file or directory (os error 2)";
     assert!(error.ends_with(expected), "{error}");

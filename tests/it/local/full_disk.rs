@@ -21,7 +21,7 @@ struct Small {
 
 const MOUNT: &str = r#"mount -t tmpfs -o size=32m,mode=0700 small "$0" && exec "$@""#;
 
-/// Says so and returns true where nobody may mount.
+/// Prints a note and returns true if mounting is forbidden.
 fn is_skipped() -> bool {
     let tried = std::process::Command::new("unshare")
         .args(["--mount", "mount", "-t", "tmpfs", "small", "/mnt"])

@@ -111,7 +111,7 @@ async fn two_workspaces(site: &LocalSite, local: &RunningLocal) -> Uuid {
     own
 }
 
-/// Says so and returns true where a machine lets nobody have namespaces.
+/// Prints a note and returns true if the machine forbids namespaces.
 pub(super) fn is_skipped(isolation: &Isolation) -> bool {
     match isolation {
         Isolation::Enforced => false,
@@ -140,7 +140,7 @@ async fn a_command_in_a_terminal_sees_its_own_workspace_and_nothing_of_the_fleet
     local.coder.stop().await;
 }
 
-/// The same dump without walls finds all there is: else it would prove nothing.
+/// The same dump without the enclosure finds everything: otherwise the test would prove nothing.
 #[tokio::test]
 async fn without_walls_everything_is_seen_and_the_server_says_so() {
     let mut site = LocalSite::new();
@@ -184,7 +184,7 @@ async fn without_pid_namespaces_the_fleets_data_is_hidden_all_the_same_and_the_s
     assert_eq!(site.processes(), Vec::<u32>::new());
 }
 
-/// An encloser that fails like this while its file `forbidden` is there, unless no walls are asked for.
+/// An enclosing program that fails like this while its file `forbidden` exists, unless it only enters the directory.
 fn forbidden(site: &LocalSite, failure: &str) -> PathBuf {
     let program = env!("CARGO_BIN_EXE_fleet-mcp");
     let (path, file) = (site.directory.path().join("encloser"), site.directory.path().join("forbidden"));
@@ -425,7 +425,7 @@ async fn a_plain_users_agents_are_enclosed_and_end_to_the_last_process() {
     assert!(seen.contains("secret of own") && seen.contains("dumped"), "{seen}");
     assert_eq!(Canaries::of(&site, &server.token).found_in(&seen), Vec::<&str>::new());
     let pid = rustix::process::Pid::from_raw(server.child.id().unwrap().cast_signed()).unwrap();
-    // What cannot be dumped belongs to root, whoever runs it.
+    // The `/proc` files of an undumpable process belong to root.
     let memory = std::fs::metadata(format!("/proc/{}/mem", server.child.id().unwrap())).unwrap();
     assert_eq!(std::os::unix::fs::MetadataExt::uid(&memory), 0);
     for (id, _) in &agents {

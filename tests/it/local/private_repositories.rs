@@ -1,4 +1,4 @@
-//! Repositories whose address carries a token: git signs in with it, and nobody else gets to see it.
+//! Repositories whose address carries a token: git signs in with it, and no message or process shows it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ const TOKEN: &str = "ghp_secret";
 /// The token as a name, with an empty password.
 const SIGNED_IN: &str = "Basic Z2hwX3NlY3JldDo=";
 
-/// A web server with a repository for whoever signs in; it looks at who calls.
+/// A web server with a repository that requires a login; it records the callers.
 #[derive(Clone)]
 struct Forge {
     folder: PathBuf,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{Api, LocalSite, RunningLocal, TEMPLATE, fixture, is_over, kill, project, read};
 use crate::stub::shape::{assert_recorded, assert_same, assert_same_shape};
 
-/// Nobody listens there: git gives up at once.
+/// A port without a listener: git fails at once.
 const REFUSED: &str = "git://127.0.0.1:1/nothing";
 
 pub(super) fn text(value: &Value) -> &str {

@@ -93,7 +93,7 @@ async fn ctrl_c_ends_everything_and_the_next_up_goes_on_where_it_was() {
     assert!(server.wait().await.unwrap().success());
 }
 
-/// Paid engines that nobody looks after are no success.
+/// Agents that keep running paid engines without a server are no success.
 #[tokio::test]
 async fn down_names_the_agents_that_a_killed_server_left_at_work() {
     let program = Program::without_coder();
@@ -138,7 +138,7 @@ async fn a_template_is_an_agents_own_wherever_the_operator_keeps_it() {
     assert!(server.wait().await.unwrap().success());
 }
 
-/// A kind of namespace that some machines let nobody have.
+/// A kind of namespace that some machines forbid.
 #[derive(Clone, Copy)]
 struct Forbidden {
     limit: &'static str,

@@ -23,7 +23,7 @@ use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-/// The app's chunks, given one by one by the test; the test sees when nobody reads them any more.
+/// The app's chunks, sent one by one by the test; the test sees when they are no longer read.
 type Chunks = Arc<Mutex<Option<mpsc::Receiver<&'static str>>>>;
 
 struct Scene {

@@ -1,4 +1,4 @@
-//! Ending all processes of a workspace, however they hide, and nobody else's.
+//! Ending all processes of a workspace, however they hide, and no others.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

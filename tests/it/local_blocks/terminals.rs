@@ -199,8 +199,8 @@ async fn what_is_deaf_to_the_hang_up_outlives_the_command() {
     assert_eq!(scene.workspace.end().await, 1);
 }
 
-/// The shell waits for the move: whoever is on the way when it exits is hung up with the rest, here as on a
-/// real server.
+/// The shell waits for the move: a process that is changing its session when the shell exits is hung up with the
+/// rest, as on a real server.
 #[tokio::test]
 async fn what_moved_to_a_session_of_its_own_outlives_the_command() {
     let scene = Scene::new(IDLE_LIMIT);

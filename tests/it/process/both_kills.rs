@@ -1,5 +1,5 @@
-//! Kill -9 of a server, of the runner in its workspace and of both, with tasks under way: none is lost, none runs
-//! twice, and Ctrl-C leaves nobody behind.
+//! Kill -9 of a server, of the runner in its workspace and of both, with tasks running: none is lost, none runs
+//! twice, and Ctrl-C leaves no process behind.
 
 use std::time::Duration;
 

@@ -94,7 +94,7 @@ impl Dice {
     }
 }
 
-/// A task that a client insists on: the same key until somebody has acknowledged it.
+/// A task that a client retries with the same key until a server has acknowledged it.
 struct Wish {
     agent: &'static str,
     text: String,
