@@ -11,7 +11,7 @@ use super::{Client, CoderError};
 impl Client {
     /// Newest first. Builds other than the newest have lost their agents.
     pub async fn workspace_builds(&self, workspace: Uuid, page: Page) -> Result<Vec<Build>, CoderError> {
-        self.call_list(page.onto(Request::new(&WORKSPACE_BUILDS, &[&workspace]))).await
+        self.call_list(page.apply_to(Request::new(&WORKSPACE_BUILDS, &[&workspace]))).await
     }
 
     /// Coder refuses a second build while one is active, but not a stop of what is stopped.

@@ -109,7 +109,7 @@ impl CoderError {
     }
 
     /// Records whose token the failed call carried.
-    pub(super) fn answered_to(mut self, token: Option<TokenOrigin>) -> Self {
+    pub(super) fn with_token_origin(mut self, token: Option<TokenOrigin>) -> Self {
         if let Self::Answered(answer) = &mut self {
             answer.token_origin = token;
         }

@@ -26,7 +26,7 @@ impl RetryPolicy {
         Fut: Future<Output = Result<T, CoderError>>,
     {
         send.retry(self.backoff())
-            .when(|error| is_repeatable(effect, error) && !self.is_told_to_wait(error))
+            .when(|error| is_repeatable(effect, error) && !self.outlasts_backoff(error))
             .adjust(|error, delay| delay.map(|delay| rate_limit_wait(error).unwrap_or(delay)))
             .notify(|error, delay| tracing::debug!(%error, ?delay, "call to Coder failed, trying again"))
             .await
@@ -34,7 +34,7 @@ impl RetryPolicy {
 
     /// A rate limit that resets after the last possible retry is left to the caller, since waiting here would hold
     /// shared resources.
-    fn is_told_to_wait(self, error: &CoderError) -> bool {
+    fn outlasts_backoff(self, error: &CoderError) -> bool {
         rate_limit_wait(error).is_some_and(|wait| wait > self.max_delay)
     }
 
@@ -113,11 +113,11 @@ mod tests {
     fn a_call_waits_for_a_rate_limit_that_opens_soon_and_for_no_other() {
         let (base_delay, max_delay) = (Duration::from_millis(200), Duration::from_secs(5));
         let policy = RetryPolicy { attempts: NonZeroU32::MIN, base_delay, max_delay };
-        let is_told_to_wait = |status, seconds: &str| {
+        let outlasts_backoff = |status, seconds: &str| {
             let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), seconds.parse().unwrap())]);
-            policy.is_told_to_wait(&answered(status, &headers))
+            policy.outlasts_backoff(&answered(status, &headers))
         };
-        let told = [is_told_to_wait(429, "4"), is_told_to_wait(429, "60"), is_told_to_wait(500, "60")];
+        let told = [outlasts_backoff(429, "4"), outlasts_backoff(429, "60"), outlasts_backoff(500, "60")];
         assert_eq!(told, [false, true, false]);
     }
 }

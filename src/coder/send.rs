@@ -58,7 +58,7 @@ impl Client {
             http.status = field::Empty,
         );
         let sent = self.shared.retry.run(request.effect, send).instrument(span).await;
-        sent.map_err(|error| error.answered_to(self.token_origin(request)))
+        sent.map_err(|error| error.with_token_origin(self.token_origin(request)))
     }
 
     /// One attempt whose response is read to its end, whatever its status.

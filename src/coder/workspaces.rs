@@ -64,13 +64,13 @@ impl Client {
 
     pub async fn workspaces(&self, query: &WorkspaceQuery) -> Result<WorkspacePage, CoderError> {
         let page = Page { limit: query.limit, offset: query.offset };
-        let request = page.onto(Request::new(&WORKSPACES, &[]).query("q", query.terms()));
+        let request = page.apply_to(Request::new(&WORKSPACES, &[]).query("q", query.terms()));
         let page: WirePage = self.call(request).await?;
-        Ok(page.sorted_out())
+        Ok(page.decoded())
     }
 
     pub async fn workspace(&self, workspace: Uuid, deleted: Deleted) -> Result<Workspace, CoderError> {
-        self.call(deleted.onto(Request::new(&WORKSPACE, &[&workspace]))).await
+        self.call(deleted.apply_to(Request::new(&WORKSPACE, &[&workspace]))).await
     }
 
     /// `owner` is a user name or `me`; the workspace's name is case-insensitive.
@@ -80,7 +80,7 @@ impl Client {
         name: &str,
         deleted: Deleted,
     ) -> Result<Workspace, CoderError> {
-        self.call(deleted.onto(Request::new(&WORKSPACE_BY_NAME, &[&owner, &name]))).await
+        self.call(deleted.apply_to(Request::new(&WORKSPACE_BY_NAME, &[&owner, &name]))).await
     }
 }
 
@@ -95,13 +95,13 @@ impl WorkspaceQuery {
 }
 
 impl Page {
-    pub(super) fn onto(self, request: Request) -> Request {
+    pub(super) fn apply_to(self, request: Request) -> Request {
         request.query("limit", self.limit).query("offset", self.offset)
     }
 }
 
 impl Deleted {
-    fn onto(self, request: Request) -> Request {
+    fn apply_to(self, request: Request) -> Request {
         match self {
             Self::Include => request.query("include_deleted", "true"),
             Self::Exclude => request,
@@ -118,7 +118,7 @@ struct WirePage {
 }
 
 impl WirePage {
-    fn sorted_out(self) -> WorkspacePage {
+    fn decoded(self) -> WorkspacePage {
         let mut page = WorkspacePage { workspaces: Vec::new(), undecodable: Vec::new(), count: self.count };
         for value in self.workspaces.unwrap_or_default() {
             match serde_path_to_error::deserialize(&value) {

@@ -25,10 +25,10 @@ pub enum ExecError {
 
 impl ExecError {
     /// Whether a retry may succeed. The run itself continues meanwhile and its output is kept.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Cut { .. } => true,
-            Self::Coder(error) => is_passing(error.kind()),
+            Self::Coder(error) => is_transient(error.kind()),
             Self::Command { .. }
             | Self::Terminal { .. }
             | Self::Refused { .. }
@@ -43,7 +43,7 @@ impl ExecError {
     }
 }
 
-fn is_passing(kind: ErrorKind) -> bool {
+fn is_transient(kind: ErrorKind) -> bool {
     match kind {
         ErrorKind::Unreachable
         | ErrorKind::RateLimited { .. }

@@ -5,8 +5,8 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use uuid::Uuid;
 
+use super::follow_connection::{FollowConnection, RunUpdate};
 use super::frames::fresh_mark;
-use super::link::{Heard, Link};
 use super::outage::Outage;
 use super::script::{Script, Start};
 use super::terminal::Terminal;
@@ -76,13 +76,13 @@ pub(super) struct Follow {
     offsets: Offsets,
     /// Sent with every connection, since any of them may be the first to succeed.
     start: Option<Start>,
-    link: Option<Link>,
+    connection: Option<FollowConnection>,
     outage: Outage,
 }
 
 impl Follow {
     pub(super) fn new(client: Client, address: RunAddress, offsets: Offsets) -> Self {
-        Self { client, address, offsets, start: None, link: None, outage: Outage::none() }
+        Self { client, address, offsets, start: None, connection: None, outage: Outage::none() }
     }
 
     pub(super) fn starting(self, start: Start) -> Self {
@@ -97,7 +97,7 @@ impl Follow {
                     return Ok(event);
                 }
                 Err(error) => {
-                    self.link = None;
+                    self.connection = None;
                     self.outage.wait_after(error).await?;
                 }
             }
@@ -106,20 +106,20 @@ impl Follow {
 
     /// Removes the run, over the connection that reported its end.
     pub(super) async fn remove(mut self) -> Result<(), ExecError> {
-        match self.link.take() {
-            Some(link) => link.remove().await,
+        match self.connection.take() {
+            Some(connection) => connection.remove().await,
             None => Ok(()),
         }
     }
 
     async fn step(&mut self) -> Result<RunEvent, ExecError> {
-        if self.link.is_none() {
-            self.link = Some(self.connect().await?);
+        if self.connection.is_none() {
+            self.connection = Some(self.connect().await?);
         }
-        let Some(link) = &mut self.link else { return Err(ExecError::cut("no connection")) };
-        match link.next().await? {
-            Heard::Output(stream, bytes) => Ok(self.advance(stream, bytes)),
-            Heard::End(end) => Ok(RunEvent::Ended(end)),
+        let Some(connection) = &mut self.connection else { return Err(ExecError::cut("no connection")) };
+        match connection.next().await? {
+            RunUpdate::Output(stream, bytes) => Ok(self.advance(stream, bytes)),
+            RunUpdate::End(end) => Ok(RunEvent::Ended(end)),
         }
     }
 
@@ -133,12 +133,12 @@ impl Follow {
         RunEvent::Output { stream, offset, bytes }
     }
 
-    async fn connect(&mut self) -> Result<Link, ExecError> {
+    async fn connect(&mut self) -> Result<FollowConnection, ExecError> {
         let RunAddress { agent, container, .. } = &self.address;
         let mut terminal = Terminal::open(&self.client, *agent, container.as_deref()).await?;
         let mark = fresh_mark();
         terminal.run(&self.script(&mark)).await?;
-        Ok(Link::new(terminal, &mark))
+        Ok(FollowConnection::new(terminal, &mark))
     }
 
     fn script(&self, mark: &str) -> String {

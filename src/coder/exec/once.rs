@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::follow::Follow;
-use super::script::{Kept, Start};
+use super::script::{Retention, Start};
 use super::{Command, ExecError, Exit, Offsets, Output, OutputStream, RunAddress, RunEnd, RunEvent};
 use crate::coder::Client;
 
@@ -20,7 +20,7 @@ impl Client {
     pub async fn exec(&self, agent: Uuid, command: &Command) -> Result<Output, ExecError> {
         command.check()?;
         let address = RunAddress { agent, run: Uuid::now_v7(), container: command.container.clone() };
-        let start = Start { command: command.clone(), kept: Kept::Once };
+        let start = Start { command: command.clone(), retention: Retention::Once };
         let follow = Follow::new(self.clone(), address, Offsets::default()).starting(start);
         let late = Err(ExecError::cut("the command's end did not come in time"));
         timeout(command.timeout + OVERHEAD, collect(follow, command.output_limit)).await.unwrap_or(late)

@@ -26,7 +26,7 @@ impl Outage {
     /// Waits until the next retry is due, or returns the error if a retry is useless.
     pub(super) async fn wait_after(&mut self, error: ExecError) -> Result<(), ExecError> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        if !error.is_passing() || since.elapsed() > LIMIT {
+        if !error.is_transient() || since.elapsed() > LIMIT {
             return Err(error);
         }
         tracing::debug!(%error, "a workspace is out of reach, trying again");

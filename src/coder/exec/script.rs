@@ -45,12 +45,12 @@ pub(super) struct Script {
 #[derive(Debug, Clone)]
 pub(super) struct Start {
     pub(super) command: Command,
-    pub(super) kept: Kept,
+    pub(super) retention: Retention,
 }
 
 /// How long the result is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum Retention {
     /// Until it is removed.
     Durably,
     /// For one call; removed later if that call never returns.
@@ -61,9 +61,9 @@ impl Start {
     /// How much of each stream is kept at least before the rest is only counted. A single call needs one more byte
     /// to detect truncation. Shells count only in signed numbers.
     fn most(&self) -> Option<i64> {
-        let most = match self.kept {
-            Kept::Durably => self.command.kept_output?,
-            Kept::Once => (self.command.output_limit as u64).saturating_add(1),
+        let most = match self.retention {
+            Retention::Durably => self.command.kept_output?,
+            Retention::Once => (self.command.output_limit as u64).saturating_add(1),
         };
         Some(i64::try_from(most).unwrap_or(i64::MAX))
     }
@@ -78,13 +78,13 @@ impl Script {
 
     /// Starts the command unless the run exists; sets the state.
     pub(super) fn start(mut self, start: &Start) -> Self {
-        let Start { command, kept } = start;
+        let Start { command, retention } = start;
         let seconds = command.timeout.as_secs() + u64::from(command.timeout.subsec_nanos() > 0);
-        let once = if *kept == Kept::Once { "yes" } else { "" };
+        let once = if *retention == Retention::Once { "yes" } else { "" };
         let attempt = format!("try-{}", Uuid::new_v4().simple());
         let most = start.most().map(|bytes| bytes.to_string()).unwrap_or_default();
         self.push(&format!("attempt={attempt}\nlimit={seconds}\ngrace={GRACE}\nonce={once}\nmost={most}\n"));
-        self.push_file("supervise", bare(&format!("{END}{SUPERVISE}")).as_bytes());
+        self.push_file("supervise", without_comments(&format!("{END}{SUPERVISE}")).as_bytes());
         self.push_file("command", command_file(command).as_bytes());
         self.push_file("input", &command.stdin);
         self.push(START);
@@ -136,14 +136,14 @@ impl Script {
     }
 
     /// Prints the lengths of both streams if more was written than is kept.
-    pub(super) fn tell_written(mut self) -> Self {
+    pub(super) fn print_written(mut self) -> Self {
         self.push(WRITTEN);
         self.push("say \"$(written out) $(written err)\"\n");
         self
     }
 
     /// Prints the state.
-    pub(super) fn tell_state(mut self) -> Self {
+    pub(super) fn print_state(mut self) -> Self {
         self.push("say \"$state\"\n");
         self
     }
@@ -153,7 +153,7 @@ impl Script {
     }
 
     fn push(&mut self, part: &str) {
-        self.text.push_str(&bare(part));
+        self.text.push_str(&without_comments(part));
     }
 
     /// A function that prints the file.
@@ -163,14 +163,14 @@ impl Script {
 }
 
 /// A script without its comments and blank lines.
-fn bare(script: &str) -> String {
+fn without_comments(script: &str) -> String {
     let lines = script.lines().filter(|line| !line.trim_start().starts_with('#') && !line.is_empty());
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Unsets every variable except for these and the run's own marker. Lines of a multi-line value that look like a
 /// name are ignored.
-fn forgetting_but(names: &[&str]) -> String {
+fn unset_all_but(names: &[&str]) -> String {
     let kept = names.join("|");
     format!(
         r#"for name in $(export -p | while read -r word rest; do
@@ -195,7 +195,7 @@ fn command_file(command: &Command) -> String {
     let words: Vec<String> = command.argv.iter().map(|argument| word(argument)).collect();
     file.push_str(&format!("set -- $own {}\n", words.join(" ")));
     if let Inherited::Only(names) = command.inherited {
-        file.push_str(&forgetting_but(names));
+        file.push_str(&unset_all_but(names));
     }
     for (name, value) in &command.env {
         file.push_str(&format!("export {name}={}\n", word(value)));
@@ -217,7 +217,7 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let (run, attempt) = (run.path(), run.path().join("try"));
         std::fs::create_dir(&attempt).unwrap();
-        std::fs::write(attempt.join("supervise"), bare(&format!("{END}{SUPERVISE}"))).unwrap();
+        std::fs::write(attempt.join("supervise"), without_comments(&format!("{END}{SUPERVISE}"))).unwrap();
         let late = run.join("late").to_string_lossy().into_owned();
         std::fs::write(attempt.join("command"), command_file(&Command::new(["touch", &late]))).unwrap();
         assert!(Process::new("mkfifo").arg(attempt.join("in")).status().unwrap().success());

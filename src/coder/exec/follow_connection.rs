@@ -15,14 +15,14 @@ const LAST_PAUSE: Duration = Duration::from_millis(500);
 
 /// An event of a run.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum RunUpdate {
     Output(OutputStream, Bytes),
     End(RunEnd),
 }
 
 /// A terminal in which the follow script runs.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct FollowConnection {
     terminal: Terminal,
     frames: Frames,
     section: Section,
@@ -39,7 +39,7 @@ enum Section {
     State,
 }
 
-impl Link {
+impl FollowConnection {
     pub(super) fn new(terminal: Terminal, mark: &str) -> Self {
         Self {
             terminal,
@@ -52,12 +52,12 @@ impl Link {
     }
 
     /// Waits for output or the end; polls as often as needed.
-    pub(super) async fn next(&mut self) -> Result<Heard, ExecError> {
+    pub(super) async fn next(&mut self) -> Result<RunUpdate, ExecError> {
         loop {
             match (self.piece().await?, self.section) {
                 (Piece::Bytes(bytes), Section::Output(stream)) => {
                     self.is_quiet = false;
-                    return Ok(Heard::Output(stream, bytes));
+                    return Ok(RunUpdate::Output(stream, bytes));
                 }
                 (Piece::Bytes(bytes), Section::State) => self.word.extend_from_slice(&bytes),
                 (Piece::Mark, Section::Output(OutputStream::Stdout)) => {
@@ -65,8 +65,8 @@ impl Link {
                 }
                 (Piece::Mark, Section::Output(OutputStream::Stderr)) => self.section = Section::State,
                 (Piece::Mark, Section::State) => {
-                    if let Some(end) = self.answered().await? {
-                        return Ok(Heard::End(end));
+                    if let Some(end) = self.response_end().await? {
+                        return Ok(RunUpdate::End(end));
                     }
                 }
             }
@@ -91,15 +91,15 @@ impl Link {
     }
 
     /// A response is complete: returns the end, or polls again.
-    async fn answered(&mut self) -> Result<Option<RunEnd>, ExecError> {
+    async fn response_end(&mut self) -> Result<Option<RunEnd>, ExecError> {
         match RunState::parse(&std::mem::take(&mut self.word))? {
             RunState::Ended(end) => Ok(Some(end)),
-            RunState::Running => self.ask_again().await.map(|()| None),
+            RunState::Running => self.poll_again().await.map(|()| None),
             RunState::Unknown | RunState::Removed => Err(ExecError::Unknown),
         }
     }
 
-    async fn ask_again(&mut self) -> Result<(), ExecError> {
+    async fn poll_again(&mut self) -> Result<(), ExecError> {
         self.pause = if self.is_quiet { (self.pause * 2).min(LAST_PAUSE) } else { FIRST_PAUSE };
         self.is_quiet = true;
         self.section = Section::Output(OutputStream::Stdout);
