@@ -38,9 +38,9 @@ pub(crate) async fn end_from_top(
     limits: EndLimits,
 ) -> io::Result<usize> {
     let mut termination = Termination::new(ProcessSet::marked_or_led(marker, leader), Signal::TERM);
-    match termination.ask_top(Instant::now() + limits.term).await? {
-        Asked::Nobody => Ok(0),
-        Asked::Some => termination.end(limits).await,
+    match termination.terminate_top(Instant::now() + limits.term).await? {
+        TopProcesses::None => Ok(0),
+        TopProcesses::Some => termination.end(limits).await,
     }
 }
 
@@ -67,25 +67,25 @@ pub(crate) fn child_of(parent: u32) -> io::Result<Option<u32>> {
 
 /// Whether there was any process to signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum TopProcesses {
     Some,
-    Nobody,
+    None,
 }
 
 struct Termination {
     processes: ProcessSet,
-    polite: Signal,
+    first_signal: Signal,
     /// All processes ever found; each counts once.
     found: HashSet<ProcessId>,
 }
 
 impl Termination {
-    fn new(processes: ProcessSet, polite: Signal) -> Self {
-        Self { processes, polite, found: HashSet::new() }
+    fn new(processes: ProcessSet, first_signal: Signal) -> Self {
+        Self { processes, first_signal, found: HashSet::new() }
     }
 
     async fn end(mut self, limits: EndLimits) -> io::Result<usize> {
-        let left = self.ask(Instant::now() + limits.term).await?;
+        let left = self.terminate(Instant::now() + limits.term).await?;
         let (deadline, half) = (Instant::now() + limits.kill, limits.kill / 2);
         let mut left = self.end_namespaces(left, Instant::now() + half).await?;
         // An outside process that does not reap its child inside keeps the whole namespace alive, so the rest gets
@@ -102,21 +102,21 @@ impl Termination {
     }
 
     /// Sends TERM to the processes that none of the others has started, and waits for their end.
-    async fn ask_top(&mut self, deadline: Instant) -> io::Result<Asked> {
+    async fn terminate_top(&mut self, deadline: Instant) -> io::Result<TopProcesses> {
         let members = self.processes.look().await?;
         if members.is_empty() {
-            return Ok(Asked::Nobody);
+            return Ok(TopProcesses::None);
         }
         let top = top_of(&members);
         self.found.extend(&top);
         self.request(&top)?;
         all_exited(&top, deadline).await?;
-        Ok(Asked::Some)
+        Ok(TopProcesses::Some)
     }
 
     fn request(&self, processes: &[ProcessId]) -> io::Result<()> {
         for process in processes {
-            signal(process, self.polite)?;
+            signal(process, self.first_signal)?;
             // A stopped process handles signals only after CONT.
             signal(process, Signal::CONT)?;
         }
@@ -125,7 +125,7 @@ impl Termination {
 
     /// Sends TERM once to each process, including new ones; returns those that remain. Some programs abort at a
     /// second TERM.
-    async fn ask(&mut self, deadline: Instant) -> io::Result<Vec<ProcessId>> {
+    async fn terminate(&mut self, deadline: Instant) -> io::Result<Vec<ProcessId>> {
         loop {
             let (left, fresh) = self.look().await?;
             self.request(&fresh)?;

@@ -26,13 +26,13 @@ fn abort_file(connection: u32) -> String {
 
 /// FUSE connections that these processes have mounted and this process has not.
 fn connections(pids: &[u32]) -> BTreeSet<u32> {
-    let ours = seen_by("self");
-    let theirs = pids.iter().flat_map(|pid| seen_by(&pid.to_string()));
+    let ours = mounted_in("self");
+    let theirs = pids.iter().flat_map(|pid| mounted_in(&pid.to_string()));
     theirs.filter(|connection| !ours.contains(connection)).collect()
 }
 
 /// Empty for a process that is gone.
-fn seen_by(process: &str) -> BTreeSet<u32> {
+fn mounted_in(process: &str) -> BTreeSet<u32> {
     let table = mounts(process).unwrap_or_default();
     String::from_utf8_lossy(&table).lines().filter_map(connection).collect()
 }

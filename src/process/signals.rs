@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// The signals that end or wake a process when another one sends them.
-const ORDERS: [SignalKind; 7] = [
+const HANDLED: [SignalKind; 7] = [
     SignalKind::hangup(),
     SignalKind::interrupt(),
     SignalKind::quit(),
@@ -46,7 +46,7 @@ impl StopSignals {
 
 async fn watch(mut streams: Streams, asked: CancellationToken, awaited: CancellationToken) {
     let first = streams.next().await;
-    tracing::info!("{}", told(first));
+    tracing::info!("{}", stop_message(first));
     asked.cancel();
     // A service manager may send a hangup right after the stop signal: only a repetition of the first counts.
     let repeated = async { while streams.next().await != first {} };
@@ -56,7 +56,7 @@ async fn watch(mut streams: Streams, asked: CancellationToken, awaited: Cancella
     }
 }
 
-fn told(kind: SignalKind) -> &'static str {
+fn stop_message(kind: SignalKind) -> &'static str {
     if kind == SignalKind::interrupt() {
         return "interrupted; stopping";
     }
@@ -96,7 +96,7 @@ impl Streams {
 /// Gives children the default action of every signal above. A program inherits ignored signals, but not handlers:
 /// so each ignored signal gets a handler that does nothing. Requires a tokio runtime.
 pub(crate) fn restore_for_children() -> io::Result<()> {
-    for kind in ORDERS.into_iter().filter(|kind| is_ignored_at_start(*kind)) {
+    for kind in HANDLED.into_iter().filter(|kind| is_ignored_at_start(*kind)) {
         // The handler stays after its stream is dropped.
         drop(signal(kind)?);
     }

@@ -35,7 +35,7 @@ pub(super) struct Table {
     running: HashSet<u32>,
     ended: HashSet<u32>,
     /// Our own session and group, and all our ancestors.
-    spared: HashSet<u32>,
+    excluded: HashSet<u32>,
 }
 
 impl Table {
@@ -49,7 +49,7 @@ impl Table {
         }
         shared.is_being_read = true;
         drop(shared);
-        let turn = Turn;
+        let turn = ReadTurn;
         let table = Arc::new(Self::read(key)?);
         turn.end_with(&table);
         Ok(table)
@@ -91,7 +91,7 @@ impl Table {
     /// Under a foreign leader (a person who exported the marker in a terminal) only the marked processes belong to
     /// it.
     pub(super) fn may_lead(&self, leader: u32, found: &HashSet<u32>) -> bool {
-        !self.spared.contains(&leader) && (found.contains(&leader) || !self.running.contains(&leader))
+        !self.excluded.contains(&leader) && (found.contains(&leader) || !self.running.contains(&leader))
     }
 
     /// The PID namespaces that these processes are in or have made.
@@ -111,14 +111,14 @@ impl Table {
     fn read(key: &str) -> io::Result<Self> {
         let begun_at = Instant::now();
         let Listing { running: all, ended } = Listing::read()?;
-        let above = ourselves_and_above(&all);
+        let above = self_and_ancestors(&all);
         let running = all.iter().map(|stat| stat.pid).collect();
-        let spared = above.iter().flat_map(|stat| [stat.pid, stat.session, stat.group]).collect();
+        let excluded = above.iter().flat_map(|stat| [stat.pid, stat.session, stat.group]).collect();
         let stats: Vec<Stat> = all.into_iter().filter(|stat| !above.contains(stat)).collect();
-        let Sorted { mut marks, inside, made, to_read } = Sorted::of(&stats)?;
+        let Classified { mut marks, inside, made, to_read } = Classified::of(&stats)?;
         marks.extend(reading::marks(to_read, key)?);
         let key = key.to_owned();
-        Ok(Self { begun_at, key, stats, marks, inside, made, running, ended, spared })
+        Ok(Self { begun_at, key, stats, marks, inside, made, running, ended, excluded })
     }
 }
 
@@ -133,15 +133,15 @@ fn shared() -> MutexGuard<'static, Shared> {
 }
 
 /// One caller's turn to read; the lock is free meanwhile.
-struct Turn;
+struct ReadTurn;
 
-impl Turn {
+impl ReadTurn {
     fn end_with(self, table: &Arc<Table>) {
         shared().latest = Some(Arc::clone(table));
     }
 }
 
-impl Drop for Turn {
+impl Drop for ReadTurn {
     fn drop(&mut self) {
         shared().is_being_read = false;
         READ.notify_all();
@@ -150,14 +150,14 @@ impl Drop for Turn {
 
 /// Processes, classified before any environment is read.
 #[derive(Default)]
-struct Sorted {
+struct Classified {
     marks: HashMap<u32, Mark>,
     inside: HashMap<u32, Namespace>,
     made: HashMap<u32, Namespace>,
     to_read: Vec<Stat>,
 }
 
-impl Sorted {
+impl Classified {
     fn of(stats: &[Stat]) -> io::Result<Self> {
         let ours = Namespace::ours();
         let mut sorted = Self::default();
@@ -191,7 +191,7 @@ impl Sorted {
     }
 }
 
-fn ourselves_and_above(all: &[Stat]) -> Vec<Stat> {
+fn self_and_ancestors(all: &[Stat]) -> Vec<Stat> {
     let mut above = Vec::new();
     let mut pid = process::id();
     while let Some(stat) = all.iter().find(|stat| stat.pid == pid) {

@@ -95,7 +95,7 @@ impl Tree {
         unread.map_or(Ok(Vec::new()), Err)
     }
 
-    fn look_once(&mut self) -> io::Result<Seen> {
+    fn look_once(&mut self) -> io::Result<Look> {
         let boot_id = boot_id()?;
         let table = Table::since(Instant::now(), &self.marker.key)?;
         let is_known = |stat: &Stat| self.known.contains(&ProcessId::from_stat(stat, boot_id));
@@ -106,7 +106,7 @@ impl Tree {
         let mut members: Vec<Member> = members.map(|stat| Member::of(stat, boot_id)).collect();
         members.sort_by_key(|member| member.id.pid);
         self.known.extend(members.iter().map(|member| member.id));
-        Ok(Seen { members, unclear: table.unclear(), unread: table.unread() })
+        Ok(Look { members, unclear: table.unclear(), unread: table.unread() })
     }
 
     /// Adds relatives of the processes found so far until there are no more.
@@ -130,7 +130,7 @@ impl Tree {
 }
 
 /// The result of one look at the table.
-struct Seen {
+struct Look {
     members: Vec<Member>,
     /// Ended before they were read, or are just executing another program. Processes that were already unclear in
     /// the previous look are slow to be reaped, have no environment, or let no process read it.
