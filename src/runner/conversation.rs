@@ -54,7 +54,7 @@ pub(super) struct Conversation {
 
 /// The state of a task in the conversation.
 #[derive(Debug)]
-pub(super) enum Known<'a> {
+pub(super) enum TaskLookup<'a> {
     Turn(usize, &'a Turn),
     /// It ended, and its turn was removed.
     Forgotten,
@@ -88,7 +88,7 @@ impl Conversation {
                     Progress::Working { run: RunId(run), generation, since: at, text, usage },
                 );
             }
-            Entry::Spent { turn, usage, session } => self.spend(turn, usage, session),
+            Entry::Spent { turn, usage, session } => self.set_usage(turn, usage, session),
             Entry::Ended { at, turn, outcome, text, usage, session, is_unknown } => {
                 let since = self.turn(turn).map_or(at, Turn::since);
                 self.progress(turn, Progress::Ended { since, at, outcome, text, usage, is_unknown });
@@ -98,14 +98,14 @@ impl Conversation {
     }
 
     /// Appends to the agent's answer in the running turn.
-    pub(super) fn hear(&mut self, turn: usize, said: &str) {
+    pub(super) fn append_answer(&mut self, turn: usize, said: &str) {
         if let Some(Turn { progress: Progress::Working { text, .. }, .. }) = self.turn_mut(turn) {
             text.push(said);
         }
     }
 
     /// Sets the usage of the running turn so far.
-    pub(super) fn spend(&mut self, turn: usize, used: Usage, session: Count) {
+    pub(super) fn set_usage(&mut self, turn: usize, used: Usage, session: Count) {
         if let Some(Turn { progress: Progress::Working { usage, .. }, .. }) = self.turn_mut(turn) {
             *usage = used;
         }
@@ -132,13 +132,13 @@ impl Conversation {
         self.turns.iter().all(Turn::is_ended)
     }
 
-    pub(super) fn task(&self, task_id: &TaskKey) -> Known<'_> {
+    pub(super) fn task(&self, task_id: &TaskKey) -> TaskLookup<'_> {
         let withdrawn = self.withdrawn.iter().find(|(withdrawn, _)| withdrawn == task_id);
         match self.numbered().find(|(_, turn)| turn.is_named(task_id)) {
-            Some((number, turn)) => Known::Turn(number, turn),
-            None if let Some((_, at)) = withdrawn => Known::Withdrawn(*at),
-            None if self.forgotten.tasks.contains(task_id) => Known::Forgotten,
-            None => Known::Never,
+            Some((number, turn)) => TaskLookup::Turn(number, turn),
+            None if let Some((_, at)) = withdrawn => TaskLookup::Withdrawn(*at),
+            None if self.forgotten.tasks.contains(task_id) => TaskLookup::Forgotten,
+            None => TaskLookup::Never,
         }
     }
 

@@ -144,7 +144,7 @@ mod tests {
     fn known(conversation: &Conversation, n_accepted: usize) -> impl PartialEq + std::fmt::Debug {
         let tasks: Vec<bool> = (0..n_accepted)
             .filter_map(|number| TaskKey::parse(format!("task-{number}")))
-            .map(|task| !matches!(conversation.task(&task), crate::runner::conversation::Known::Never))
+            .map(|task| !matches!(conversation.task(&task), crate::runner::conversation::TaskLookup::Never))
             .collect();
         let queued: Vec<usize> = conversation.queued().map(|(number, _)| number).collect();
         let next = conversation.forgotten.n_turns + conversation.turns.len();

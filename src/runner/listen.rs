@@ -19,13 +19,13 @@ use crate::serve::{self, Limits};
 
 /// A bound listener.
 #[derive(Debug)]
-pub(super) enum Bound {
+pub(super) enum BoundListener {
     Socket { listener: OwnPeers, path: PathBuf },
     Inherited(OwnPeers),
     Port(TcpListener),
 }
 
-impl Bound {
+impl BoundListener {
     pub(super) fn open(listen: &Listen) -> Result<Self, RunnerError> {
         let refused = |address: String| |source| RunnerError::Listen { address, source };
         match listen {
@@ -62,7 +62,7 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Put in place by one rename: a dead runner's socket is replaced, and clients never see ours with other
 /// permissions. The journal's lock excludes a living runner.
-fn socket(path: &Path) -> io::Result<Bound> {
+fn socket(path: &Path) -> io::Result<BoundListener> {
     let fresh = path.with_extension("new");
     match std::fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -71,11 +71,11 @@ fn socket(path: &Path) -> io::Result<Bound> {
     let listener = UnixListener::bind(&fresh)?;
     std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(&fresh, path)?;
-    Ok(Bound::Socket { listener: OwnPeers::of(listener)?, path: path.to_owned() })
+    Ok(BoundListener::Socket { listener: OwnPeers::of(listener)?, path: path.to_owned() })
 }
 
 /// The socket is moved away from standard input at once, where every child would inherit it.
-fn inherited() -> io::Result<Bound> {
+fn inherited() -> io::Result<BoundListener> {
     let stdin = rustix::stdio::stdin();
     if FileType::from_raw_mode(fstat(stdin)?.st_mode) != FileType::Socket {
         return Err(io::Error::other("it is not a socket"));
@@ -83,5 +83,5 @@ fn inherited() -> io::Result<Bound> {
     let listener = std::os::unix::net::UnixListener::from(stdin.try_clone_to_owned()?);
     rustix::stdio::dup2_stdin(File::open("/dev/null")?.as_fd())?;
     listener.set_nonblocking(true)?;
-    Ok(Bound::Inherited(OwnPeers::of(UnixListener::from_std(listener)?)?))
+    Ok(BoundListener::Inherited(OwnPeers::of(UnixListener::from_std(listener)?)?))
 }

@@ -3,9 +3,7 @@
 //! One worker owns the conversation and its journal; the HTTP side reads a copy that the worker publishes and sends
 //! it commands; reports to Coder are sent beside both and delay neither.
 
-mod briefing;
 mod budget;
-mod chosen;
 mod conversation;
 mod entry;
 mod files;
@@ -19,7 +17,9 @@ mod notes;
 mod options;
 mod peer;
 mod process;
+mod provisioning;
 mod report;
+mod resolved_engine;
 mod state;
 mod worker;
 
@@ -32,13 +32,13 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use briefing::Start;
-pub use chosen::Chosen;
 use conversation::Conversation;
 use http::Api;
 use journal::{Journal, JournalError};
-use listen::Bound;
-pub use options::{CoderOptions, Ladder, Listen, Options, OptionsError};
+use listen::BoundListener;
+pub use options::{CoderOptions, Listen, Options, OptionsError, TerminationGrace};
+use provisioning::Start;
+pub use resolved_engine::ResolvedEngine;
 use state::State;
 use worker::Worker;
 
@@ -79,9 +79,9 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
     files::prepare(&options.directory)
         .map_err(|source| RunnerError::Directory { path: options.directory.clone(), source })?;
     let (journal, entries) = Journal::open(&options.directory).await?;
-    process::introduce(&options.directory);
+    process::note_idle(&options.directory);
     let (reporter, reports) = report::start(options.coder.as_ref())?;
-    let bound = Bound::open(&options.listen)?;
+    let bound = BoundListener::open(&options.listen)?;
     let (state, watched) = watch::channel(State { conversation: Conversation::replay(entries), git: None });
     let (commands, inbox) = mpsc::channel(INBOX);
     let api = Api::new(&options, watched, commands);

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 use url::Url;
 
-use super::chosen::Chosen;
+use super::resolved_engine::ResolvedEngine;
 use crate::domain::bundle::is_object_id;
 use crate::domain::environment::BASE;
 use crate::engine::installed::Site;
@@ -20,7 +20,7 @@ const DEFAULT_SLUG: &str = "ccw";
 const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 /// Provisioning takes a second or two after a workspace is ready.
-const BRIEFING_PATIENCE: Duration = Duration::from_secs(10);
+const PROVISIONING_LIMIT: Duration = Duration::from_secs(10);
 
 /// Options of a runner.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct Options {
     /// The engine's working directory.
     pub work_directory: PathBuf,
     pub listen: Listen,
-    pub engine: Chosen,
+    pub engine: ResolvedEngine,
     /// None for the engine's default.
     pub model: Option<String>,
     /// The number of the build that started this workspace; 0 if unknown.
@@ -39,9 +39,9 @@ pub struct Options {
     /// The commit that the agent started from, if known.
     pub base: Option<String>,
     pub coder: Option<CoderOptions>,
-    pub ladder: Ladder,
+    pub termination_grace: TerminationGrace,
     /// How long the first run waits for provisioning.
-    pub briefing_patience: Duration,
+    pub provisioning_limit: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct CoderOptions {
 
 /// The grace after INT and after TERM. Then the engine is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ladder {
+pub struct TerminationGrace {
     pub interrupt: Duration,
     pub terminate: Duration,
 }
@@ -96,17 +96,17 @@ impl Options {
             directory: directory(&variable)?,
             work_directory: std::env::current_dir().map_err(OptionsError::WorkDirectory)?,
             listen: listen(port, &variable)?,
-            engine: Chosen::new(engine, site(&variable)?),
+            engine: ResolvedEngine::new(engine, site(&variable)?),
             model: variable("FLEET_MODEL"),
             generation: number("FLEET_GENERATION", &variable)?.unwrap_or_default(),
             workspace: variable("CODER_WORKSPACE_NAME"),
             base: variable(BASE).filter(|base| is_object_id(base)),
             coder: coder(&variable)?,
-            ladder: Ladder {
+            termination_grace: TerminationGrace {
                 interrupt: grace("FLEET_INTERRUPT_MS", &variable)?.unwrap_or(INTERRUPT_GRACE),
                 terminate: grace("FLEET_TERMINATE_MS", &variable)?.unwrap_or(TERMINATE_GRACE),
             },
-            briefing_patience: grace("FLEET_BRIEFING_MS", &variable)?.unwrap_or(BRIEFING_PATIENCE),
+            provisioning_limit: grace("FLEET_BRIEFING_MS", &variable)?.unwrap_or(PROVISIONING_LIMIT),
         })
     }
 }
@@ -186,8 +186,9 @@ mod tests {
         assert_eq!(options.directory, PathBuf::from("/home/ann/.fleet"));
         assert_eq!(options.listen, Listen::Port(3284));
         assert_eq!((options.generation, options.coder.is_none()), (0, true));
-        let ladder = Ladder { interrupt: Duration::from_secs(3), terminate: Duration::from_secs(2) };
-        assert_eq!(options.ladder, ladder);
+        let termination_grace =
+            TerminationGrace { interrupt: Duration::from_secs(3), terminate: Duration::from_secs(2) };
+        assert_eq!(options.termination_grace, termination_grace);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Api, Status};
 use crate::engine::Usage;
 use crate::runner::budget;
-use crate::runner::conversation::{Known, Progress, Turn};
+use crate::runner::conversation::{Progress, TaskLookup, Turn};
 use crate::runner::entry::{Interruption, Outcome, Source, TaskKey};
 use crate::runner::state::State;
 
@@ -17,15 +17,15 @@ use crate::runner::state::State;
 const VERSION: u32 = 1;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct TaskQuery {
     /// Selects only this task.
     task: Option<String>,
 }
 
-pub(super) async fn show(Shared(api): Shared<Api>, Query(wanted): Query<Wanted>) -> Json<Value> {
+pub(super) async fn show(Shared(api): Shared<Api>, Query(query): Query<TaskQuery>) -> Json<Value> {
     let state = api.state.borrow();
     let mut shown = head(&api, &state);
-    let more = match wanted.task {
+    let more = match query.task {
         Some(task) => json!({ "task": task_of(&state, task) }),
         None => whole(&api, &state),
     };
@@ -79,10 +79,10 @@ fn budget(api: &Api, usage: &Usage) -> Value {
 /// Null for an unknown task.
 fn task_of(state: &State, task: String) -> Value {
     let known = TaskKey::parse(task).map(|task| match state.conversation.task(&task) {
-        Known::Turn(number, turn) => turn_of(number, turn),
-        Known::Forgotten => json!({ "task_id": task, "state": "forgotten" }),
-        Known::Withdrawn(at) => withdrawn_of(&task, at),
-        Known::Never => Value::Null,
+        TaskLookup::Turn(number, turn) => turn_of(number, turn),
+        TaskLookup::Forgotten => json!({ "task_id": task, "state": "forgotten" }),
+        TaskLookup::Withdrawn(at) => withdrawn_of(&task, at),
+        TaskLookup::Never => Value::Null,
     });
     known.unwrap_or_default()
 }

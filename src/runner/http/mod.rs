@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
-use super::chosen::Chosen;
 use super::options::Options;
+use super::resolved_engine::ResolvedEngine;
 use super::state::State;
 use super::worker::Command;
 use problem::Problem;
@@ -30,7 +30,7 @@ const TRANSPORT: &str = "pty";
 pub(super) struct Api {
     state: watch::Receiver<State>,
     commands: mpsc::Sender<Command>,
-    engine: Chosen,
+    engine: ResolvedEngine,
     directory: PathBuf,
     generation: u64,
     workspace: Option<String>,

@@ -2,9 +2,9 @@
 
 mod agent_token;
 pub(crate) mod descendants;
-mod hearing;
 mod note;
 mod output;
+mod output_reader;
 mod side;
 
 use std::io;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::options::Ladder;
+use super::options::TerminationGrace;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{
@@ -26,10 +26,10 @@ use crate::engine::{
 use crate::files::regular;
 use crate::process::{ProcessId, restore_for_children};
 use descendants::MARKER;
-pub(crate) use hearing::Heard;
-use hearing::Hearing;
-use note::Note;
+use note::EngineNote;
 pub(crate) use output::Transcript;
+pub(crate) use output_reader::EngineEvent;
+use output_reader::OutputReader;
 pub(crate) use side::recall;
 
 /// The runner's own variables, which engines do not get.
@@ -38,7 +38,7 @@ const PRIVATE: [&str; 4] =
 const MAX_STDERR: usize = 8 * 1024;
 /// The longest time per step while the workspace is being stopped: we are killed soon after, and the end of the run
 /// must be recorded before.
-const HURRY: Duration = Duration::from_secs(1);
+const STOP_STEP_LIMIT: Duration = Duration::from_secs(1);
 /// Once all processes are gone their pipes are closed; a process that escaped does not hold up the rest.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -50,7 +50,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) request: Request,
     pub(crate) run: RunId,
-    pub(crate) ladder: Ladder,
+    pub(crate) termination_grace: TerminationGrace,
     /// Canceled when the workspace is being stopped, which leaves little time.
     pub(crate) stop: &'a CancellationToken,
     /// The budget of this run.
@@ -59,14 +59,14 @@ pub(crate) struct Launch<'a> {
 
 impl Launch<'_> {
     /// The time limit of one step of the termination.
-    fn patience(&self, usual: Duration) -> Duration {
-        if self.stop.is_cancelled() { usual.min(HURRY) } else { usual }
+    fn step_limit(&self, usual: Duration) -> Duration {
+        if self.stop.is_cancelled() { usual.min(STOP_STEP_LIMIT) } else { usual }
     }
 
     /// Returns when a step has used the time that a stop of the workspace allows.
-    async fn hurried(&self) {
+    async fn stop_step_over(&self) {
         self.stop.cancelled().await;
-        tokio::time::sleep(HURRY).await;
+        tokio::time::sleep(STOP_STEP_LIMIT).await;
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Finished {
 impl Finished {
     /// For a run whose engine was started.
     pub(crate) fn of(engine: EngineWord, finish: Finish, spent: Spent) -> Self {
-        let did_nothing = engine.is_free() || finish == Finish::Told(End::SessionLost);
+        let did_nothing = engine.is_free() || finish == Finish::Reported(End::SessionLost);
         let is_unknown = !did_nothing && spent.run == Usage::default();
         Self { finish, spent, is_unknown }
     }
@@ -95,35 +95,35 @@ impl Finished {
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Finish {
-    Told(End),
+    Reported(End),
     Interrupted,
     /// Stopped because it used up its budget.
     OverBudget,
 }
 
 /// Records that this runner is alive and that no engine runs.
-pub(crate) fn introduce(directory: &Path) {
-    drop(Note::of(directory, None));
+pub(crate) fn note_idle(directory: &Path) {
+    drop(EngineNote::of(directory, None));
 }
 
 /// Runs the engine and passes on its events. When this returns, no process of the run is left.
 pub(crate) async fn run(
     mut launch: Launch<'_>,
     interrupt: &CancellationToken,
-    mut heard: impl FnMut(Heard),
+    mut on_event: impl FnMut(EngineEvent),
 ) -> Finished {
     match open(&launch, interrupt).await {
         Ok(None) => {}
         Ok(Some(chat)) => {
-            heard(Heard::Session(chat.clone()));
+            on_event(EngineEvent::Session(chat.clone()));
             launch.request.session = Session::Opened { id: chat };
         }
         Err(finish) => return Finished::unspent(finish, Count::default()),
     }
     match launch.engine.invocation(&launch.request) {
-        Ok(invocation) => talk(&launch, &invocation, interrupt, heard).await,
+        Ok(invocation) => converse(&launch, &invocation, interrupt, on_event).await,
         Err(unfit) => {
-            let finish = Finish::Told(failed(FailureKind::EngineError, unfit.to_string()));
+            let finish = Finish::Reported(failed(FailureKind::EngineError, unfit.to_string()));
             Finished::unspent(finish, launch.request.session.spent())
         }
     }
@@ -132,52 +132,58 @@ pub(crate) async fn run(
 /// Creates the session, for engines that require that first; returns its id.
 async fn open(launch: &Launch<'_>, interrupt: &CancellationToken) -> Result<Option<String>, Finish> {
     let unfit =
-        |unfit: crate::engine::Unfit| Finish::Told(failed(FailureKind::EngineError, unfit.to_string()));
+        |unfit: crate::engine::Unfit| Finish::Reported(failed(FailureKind::EngineError, unfit.to_string()));
     let Some(invocation) = launch.engine.opening(&launch.request).map_err(unfit)? else { return Ok(None) };
-    match talk(launch, &invocation, interrupt, |_| {}).await.finish {
-        Finish::Told(End::Complete { text }) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
-        Finish::Told(End::Complete { .. }) => {
+    match converse(launch, &invocation, interrupt, |_| {}).await.finish {
+        Finish::Reported(End::Complete { text }) if !text.trim().is_empty() => {
+            Ok(Some(text.trim().to_owned()))
+        }
+        Finish::Reported(End::Complete { .. }) => {
             let text = "the engine printed no id for a new conversation".to_owned();
-            Err(Finish::Told(failed(FailureKind::BadOutput, text)))
+            Err(Finish::Reported(failed(FailureKind::BadOutput, text)))
         }
         other => Err(other),
     }
 }
 
-async fn talk(
+async fn converse(
     launch: &Launch<'_>,
     invocation: &Invocation,
     interrupt: &CancellationToken,
-    heard: impl FnMut(Heard),
+    on_event: impl FnMut(EngineEvent),
 ) -> Finished {
-    let mut hearing = Hearing::new(launch, heard);
+    let mut output_reader = OutputReader::new(launch, on_event);
     let mut process = match spawn(launch, invocation) {
         Ok(process) => process,
-        Err(error) => return Finished::unspent(missing(invocation, &error), hearing.spent.session),
+        Err(error) => return Finished::unspent(missing(invocation, &error), output_reader.spent.session),
     };
-    hearing.started();
-    let note = Note::of(launch.directory, process.child.id());
+    output_reader.started();
+    let note = EngineNote::of(launch.directory, process.child.id());
     let mut stderr = Vec::new();
     let stopped = {
         let child = &mut process.child;
         let (stdin, stdout, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let over = hearing.over.clone();
-        let talk = async {
-            tokio::join!(feed(stdin, &invocation.stdin), hearing.listen(stdout), tail(errors, &mut stderr))
+        let over = output_reader.over.clone();
+        let conversation = async {
+            tokio::join!(
+                feed(stdin, &invocation.stdin),
+                output_reader.listen(stdout),
+                tail(errors, &mut stderr)
+            )
         };
-        with_talk(ended(&mut process, launch, interrupt, &over), talk).await
+        with_conversation(ended(&mut process, launch, interrupt, &over), conversation).await
     };
-    let spent = hearing.spent;
+    let spent = output_reader.spent;
     let finish = match stopped {
         Stopped::Interrupted => Finish::Interrupted,
         Stopped::OverBudget => Finish::OverBudget,
         Stopped::Ended(Ok(status)) if !status.success() && note.is_ended_by_others() => Finish::Interrupted,
         Stopped::Ended(Ok(status)) => {
             let stderr = String::from_utf8_lossy(&stderr).into_owned();
-            Finish::Told(hearing.reader.end(&Exit { status, stderr }))
+            Finish::Reported(output_reader.reader.end(&Exit { status, stderr }))
         }
         Stopped::Ended(Err(error)) => {
-            Finish::Told(failed(FailureKind::Crashed, format!("lost the engine: {error}")))
+            Finish::Reported(failed(FailureKind::Crashed, format!("lost the engine: {error}")))
         }
     };
     Finished::of(launch.engine.word(), finish, spent)
@@ -191,13 +197,13 @@ enum Stopped {
 }
 
 /// Waits for the process while reading its output, and then only briefly for the rest.
-async fn with_talk(ended: impl Future<Output = Stopped>, talk: impl Future) -> Stopped {
-    tokio::pin!(ended, talk);
+async fn with_conversation(ended: impl Future<Output = Stopped>, conversation: impl Future) -> Stopped {
+    tokio::pin!(ended, conversation);
     tokio::select! {
-        _ = &mut talk => ended.await,
+        _ = &mut conversation => ended.await,
         stopped = &mut ended => {
             // A timeout here only means that a process outside of the run holds the pipe.
-            let _drained = tokio::time::timeout(DRAIN, talk).await;
+            let _drained = tokio::time::timeout(DRAIN, conversation).await;
             stopped
         }
     }
@@ -243,14 +249,14 @@ async fn ended(
         () = over.cancelled() => Stopped::OverBudget,
     };
     if !matches!(stopped, Stopped::Ended(_)) {
-        climb(process, launch).await;
+        terminate(process, launch).await;
     }
-    descendants::end(launch.run, process.id, launch.patience(launch.ladder.terminate)).await;
+    descendants::end(launch.run, process.id, launch.step_limit(launch.termination_grace.terminate)).await;
     stopped
 }
 
 /// Terminates in steps: INT, TERM, KILL.
-async fn climb(process: &mut EngineProcess, launch: &Launch<'_>) {
+async fn terminate(process: &mut EngineProcess, launch: &Launch<'_>) {
     let EngineProcess { child, id } = process;
     if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
         // It is not reaped yet, so the pid is still its own.
@@ -258,10 +264,10 @@ async fn climb(process: &mut EngineProcess, launch: &Launch<'_>) {
     }
     tokio::select! {
         _ = child.wait() => return,
-        () = tokio::time::sleep(launch.ladder.interrupt) => {}
-        () = launch.hurried() => {}
+        () = tokio::time::sleep(launch.termination_grace.interrupt) => {}
+        () = launch.stop_step_over() => {}
     }
-    descendants::end(launch.run, *id, launch.patience(launch.ladder.terminate)).await;
+    descendants::end(launch.run, *id, launch.step_limit(launch.termination_grace.terminate)).await;
     // Even a hidden process is still our child.
     if let Err(error) = child.kill().await {
         tracing::warn!(%error, run.id = %launch.run, "the engine cannot be killed");
@@ -286,7 +292,7 @@ async fn tail(stderr: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
 
 fn missing(invocation: &Invocation, error: &io::Error) -> Finish {
     let text = format!("cannot start {}: {error}", invocation.program.display());
-    Finish::Told(failed(FailureKind::EngineMissing, text))
+    Finish::Reported(failed(FailureKind::EngineMissing, text))
 }
 
 fn failed(kind: FailureKind, text: String) -> End {

@@ -14,14 +14,14 @@ const FILE: &str = "engine.pid";
 
 /// The note in an agent's directory. It names the engine until this is dropped.
 #[derive(Debug)]
-pub(super) struct Note {
+pub(super) struct EngineNote {
     directory: PathBuf,
     engine: String,
 }
 
-impl Note {
+impl EngineNote {
     pub(super) fn of(directory: &Path, engine: Option<u32>) -> Self {
-        let note = Self { directory: directory.to_owned(), engine: engine.map_or_else(nobody, identity) };
+        let note = Self { directory: directory.to_owned(), engine: engine.map_or_else(no_process, identity) };
         note.leave(&note.engine);
         note
     }
@@ -42,17 +42,17 @@ impl Note {
     }
 }
 
-impl Drop for Note {
+impl Drop for EngineNote {
     fn drop(&mut self) {
-        self.leave(&nobody());
+        self.leave(&no_process());
     }
 }
 
 fn identity(number: u32) -> String {
-    ProcessId::of(number).map_or_else(|_| nobody(), |engine| format!("{number} {}", engine.start_time))
+    ProcessId::of(number).map_or_else(|_| no_process(), |engine| format!("{number} {}", engine.start_time))
 }
 
-fn nobody() -> String {
+fn no_process() -> String {
     "- -".to_owned()
 }
 
@@ -65,7 +65,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let read = || std::fs::read_to_string(directory.path().join(FILE)).unwrap();
         let own = identity(std::process::id());
-        let note = Note::of(directory.path(), Some(std::process::id()));
+        let note = EngineNote::of(directory.path(), Some(std::process::id()));
         assert_eq!(read(), format!("{own} {own}\n"));
         drop(note);
         assert_eq!(read(), format!("- - {own}\n"));
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn only_a_word_on_this_very_engine_tells_that_others_ended_it() {
         let directory = tempfile::tempdir().unwrap();
-        let note = Note::of(directory.path(), Some(std::process::id()));
+        let note = EngineNote::of(directory.path(), Some(std::process::id()));
         let add = |line: &str| {
             let path = directory.path().join(FILE);
             std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + line).unwrap();

@@ -16,13 +16,13 @@ const MAX_DEPTH: usize = 4;
 
 /// The file, once found, and the offset read so far.
 #[derive(Debug, Default)]
-pub(super) struct Side {
+pub(super) struct SideFileReader {
     path: Option<PathBuf>,
     n_read: u64,
     lines: Lines,
 }
 
-impl Side {
+impl SideFileReader {
     /// Passes on every new line. A missing file has none.
     pub(super) async fn read(&mut self, wanted: &SideFile, mut each: impl FnMut(&str)) {
         if self.path.is_none() {
@@ -57,7 +57,7 @@ pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<Spent> {
         let newest = reader.side_line(line).into_iter().filter_map(spent).next_back();
         last = newest.or(last.take());
     };
-    Side::default().read(&file, each).await;
+    SideFileReader::default().read(&file, each).await;
     last
 }
 
@@ -84,7 +84,7 @@ mod tests {
     async fn lines_are_given_once_and_only_when_they_are_whole() {
         let root = tempfile::tempdir().unwrap();
         let wanted = SideFile { root: root.path().to_owned(), ending: "thread-7.jsonl".into() };
-        let (mut side, mut seen) = (Side::default(), Vec::new());
+        let (mut side, mut seen) = (SideFileReader::default(), Vec::new());
         side.read(&wanted, |line| seen.push(line.to_owned())).await;
         let folder = root.path().join("2026/11/16");
         std::fs::create_dir_all(&folder).unwrap();

@@ -13,7 +13,7 @@ use super::published::Published;
 use crate::engine::budget::BudgetError;
 use crate::engine::{Count, Usage};
 use crate::runner::budget;
-use crate::runner::conversation::{Known, Progress};
+use crate::runner::conversation::{Progress, TaskLookup};
 use crate::runner::entry::{Entry, Interruption, Outcome, Source, TaskKey};
 use crate::runner::journal::JournalError;
 
@@ -126,7 +126,7 @@ pub(crate) enum Refusal {
 }
 
 impl Worker {
-    pub(super) async fn obey(&mut self, command: Command, running: Option<&mut Running>) {
+    pub(super) async fn handle(&mut self, command: Command, running: Option<&mut Running>) {
         match command {
             Command::Submit { message, answer } => {
                 // The client may be gone; the message is kept anyway.
@@ -163,13 +163,13 @@ impl Worker {
         }
         let at = Utc::now();
         let over = match self.state.borrow().conversation.task(&task_id) {
-            Known::Turn(turn, waiting) if matches!(waiting.progress, Progress::Queued) => {
+            TaskLookup::Turn(turn, waiting) if matches!(waiting.progress, Progress::Queued) => {
                 let by = Interruption::Request;
                 let (outcome, text) = (Outcome::Interrupted { by }, by.text().to_owned());
                 Some((turn, outcome, text))
             }
-            Known::Turn(..) | Known::Forgotten | Known::Withdrawn(_) => return,
-            Known::Never => None,
+            TaskLookup::Turn(..) | TaskLookup::Forgotten | TaskLookup::Withdrawn(_) => return,
+            TaskLookup::Never => None,
         };
         let entry = match over {
             Some((turn, outcome, text)) => {
@@ -193,7 +193,8 @@ impl Worker {
         {
             let state = self.state.borrow();
             let known = task_id.as_ref().map(|task_id| state.conversation.task(task_id));
-            if matches!(known, Some(Known::Turn(..) | Known::Forgotten | Known::Withdrawn(_))) {
+            if matches!(known, Some(TaskLookup::Turn(..) | TaskLookup::Forgotten | TaskLookup::Withdrawn(_)))
+            {
                 return Ok(());
             }
             if task_id.is_none() && !state.conversation.is_stable() {

@@ -10,11 +10,11 @@ use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request};
 use crate::files::regular;
-use crate::runner::briefing::Start;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
-use crate::runner::process::{self, Finish, Finished, Heard, Launch};
-use crate::runner::{briefing, git, notes};
+use crate::runner::process::{self, EngineEvent, Finish, Finished, Launch};
+use crate::runner::provisioning::Start;
+use crate::runner::{git, notes, provisioning};
 
 const WITHOUT_FLEET: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
 const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begins a new one]";
@@ -32,7 +32,7 @@ pub(super) struct Job {
     pub(super) budget: Budget,
     /// The start whose provisioning applies, and how long to wait for it.
     pub(super) start: Start,
-    pub(super) patience: Duration,
+    pub(super) provisioning_wait: Duration,
     /// The workspace is being stopped.
     pub(super) stop: CancellationToken,
 }
@@ -47,7 +47,11 @@ pub(super) struct Done {
 }
 
 impl Job {
-    pub(super) async fn run(self, interrupt: &CancellationToken, mut heard: impl FnMut(Heard)) -> Done {
+    pub(super) async fn run(
+        self,
+        interrupt: &CancellationToken,
+        mut on_event: impl FnMut(EngineEvent),
+    ) -> Done {
         let prepared = tokio::select! {
             biased;
             () = interrupt.cancelled() => Err(Finish::Interrupted),
@@ -59,18 +63,19 @@ impl Job {
         };
         let is_alone = request.fleet.is_none() && engine.word().calls_tools();
         let note = is_alone.then_some(WITHOUT_FLEET);
-        note.into_iter().for_each(|note| heard(Heard::Text(format!("{note}\n"))));
+        note.into_iter().for_each(|note| on_event(EngineEvent::Text(format!("{note}\n"))));
         loop {
             let is_resumed = matches!(request.session, engine::Session::Resume { .. });
-            let finished = process::run(self.launch(&*engine, request.clone()), interrupt, &mut heard).await;
+            let finished =
+                process::run(self.launch(&*engine, request.clone()), interrupt, &mut on_event).await;
             // A lost session means that the engine did nothing, so nothing is done or paid twice.
-            if finished.finish != Finish::Told(End::SessionLost) || !is_resumed {
+            if finished.finish != Finish::Reported(End::SessionLost) || !is_resumed {
                 return Done { finished, note, is_begun: true };
             }
             if self.is_continued {
-                return Done { finished: self.unspent(Finish::Told(unknown())), note, is_begun: true };
+                return Done { finished: self.unspent(Finish::Reported(unknown())), note, is_begun: true };
             }
-            heard(Heard::Text(format!("{NEW_SESSION}\n")));
+            on_event(EngineEvent::Text(format!("{NEW_SESSION}\n")));
             request.session = engine::Session::Fresh { id: Uuid::new_v4() };
         }
     }
@@ -78,29 +83,29 @@ impl Job {
     async fn prepare(&self) -> Result<(Arc<dyn Engine>, Request), Finish> {
         let missing = |error: engine::installed::Unavailable| {
             let (kind, text) = (FailureKind::EngineMissing, error.to_string());
-            Finish::Told(End::Failed { kind, text })
+            Finish::Reported(End::Failed { kind, text })
         };
         let engine = self.options.engine.get().await.map_err(missing)?;
         let session = self.session_for(engine.word());
         if self.is_continued && !matches!(session, engine::Session::Resume { .. }) {
-            return Err(Finish::Told(unknown()));
+            return Err(Finish::Reported(unknown()));
         }
         let (directory, start) = (&self.options.directory, self.start);
         if engine.word().calls_tools() {
-            briefing::wait(directory, start, self.patience).await;
+            provisioning::wait(directory, start, self.provisioning_wait).await;
         }
         let request = Request {
             message: self.message.clone(),
             session,
-            role: briefing::role(directory),
+            role: provisioning::role(directory),
             notes: engine.notes_file().and_then(|name| notes::read(&self.options.work_directory, name)),
             settings: engine.settings_file().and_then(|path| regular::text(&path).ok()),
             model: self.options.model.clone(),
             directory: self.options.work_directory.clone(),
             repository: git::repository(&self.options.work_directory).await,
-            fleet: briefing::fleet(directory, start),
+            fleet: provisioning::fleet(directory, start),
             max_cost_usd: self.budget.max_cost_usd,
-            is_review: briefing::is_review(directory),
+            is_review: provisioning::is_review(directory),
             is_followed: true,
         };
         Ok((engine, request))
@@ -122,7 +127,7 @@ impl Job {
             engine,
             request,
             run: self.run,
-            ladder: self.options.ladder,
+            termination_grace: self.options.termination_grace,
             stop: &self.stop,
             budget: self.budget,
         }

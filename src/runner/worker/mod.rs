@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::briefing::Start;
 use super::conversation::{Progress, Turn};
 use super::entry::{Entry, Interruption, Outcome, Session, Source};
 use super::forget::BOUNDS;
 use super::journal::{Journal, JournalError};
 use super::options::Options;
-use super::process::{self, Finish, Finished, Heard, descendants};
+use super::process::{self, EngineEvent, Finish, Finished, descendants};
+use super::provisioning::Start;
 use super::report::{Report, Reporter};
 use super::state::State;
 use super::{files, git, locks};
@@ -52,7 +52,7 @@ impl Worker {
     pub(super) async fn settle(&mut self) {
         if let Some((turn, run, spent)) = self.cut_short() {
             let unknown_engine = None;
-            descendants::end(run, unknown_engine, self.options.ladder.terminate).await;
+            descendants::end(run, unknown_engine, self.options.termination_grace.terminate).await;
             let spent = self.recalled(turn, spent).await;
             let finished = Finished::of(self.options.engine.word(), Finish::Interrupted, spent);
             self.conclude(turn, Done { finished, note: None, is_begun: true }, Interruption::Crash).await;
@@ -69,7 +69,7 @@ impl Worker {
         while !self.stop.is_cancelled() {
             // A command that arrived while a turn was being concluded is about that turn, never about the next.
             while let Ok(command) = inbox.try_recv() {
-                self.obey(command, None).await;
+                self.handle(command, None).await;
             }
             let next = self.state.borrow().conversation.queued().map(|(number, _)| number).next();
             if let Some(turn) = next {
@@ -79,7 +79,7 @@ impl Worker {
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 command = inbox.recv() => match command {
-                    Some(command) => self.obey(command, None).await,
+                    Some(command) => self.handle(command, None).await,
                     None => return,
                 },
             }
@@ -96,13 +96,15 @@ impl Worker {
         let job = self.job(turn, message, (run, budget));
         let mut under_way = Running::of(turn);
         let (interrupt, state) = (under_way.interrupt.clone(), self.state.clone());
-        let (news, mut heard) = mpsc::unbounded_channel();
+        let (sender, mut events) = mpsc::unbounded_channel();
         // Text is shown at once; facts to be recorded go to the loop below.
-        let tell = |said: Heard| match said {
-            Heard::Text(text) => state.send_modify(|state| state.conversation.hear(turn, &text)),
-            other => news.send(other).unwrap_or_default(),
+        let emit = |said: EngineEvent| match said {
+            EngineEvent::Text(text) => {
+                state.send_modify(|state| state.conversation.append_answer(turn, &text))
+            }
+            other => sender.send(other).unwrap_or_default(),
         };
-        let running = job.run(&interrupt, tell);
+        let running = job.run(&interrupt, emit);
         tokio::pin!(running);
         let done = loop {
             tokio::select! {
@@ -110,11 +112,11 @@ impl Worker {
                 () = self.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
                 () = under_way.held() => interrupt.cancel(),
                 () = under_way.published.due() => self.publish(&mut under_way),
-                Some(said) = heard.recv() => self.note(&mut under_way, said).await,
-                Some(command) = inbox.recv() => self.obey(command, Some(&mut under_way)).await,
+                Some(said) = events.recv() => self.note(&mut under_way, said).await,
+                Some(command) = inbox.recv() => self.handle(command, Some(&mut under_way)).await,
             }
         };
-        while let Ok(said) = heard.try_recv() {
+        while let Ok(said) = events.try_recv() {
             self.note(&mut under_way, said).await;
         }
         let done = self.unless_stopped(done).await;
@@ -142,7 +144,7 @@ impl Worker {
     /// that is no failure of the engine.
     async fn unless_stopped(&self, done: Done) -> Done {
         let is_crash =
-            matches!(done.finished.finish, Finish::Told(End::Failed { kind: FailureKind::Crashed, .. }));
+            matches!(done.finished.finish, Finish::Reported(End::Failed { kind: FailureKind::Crashed, .. }));
         if !is_crash || tokio::time::timeout(STOP_NEWS, self.stop.cancelled()).await.is_err() {
             return done;
         }
@@ -150,13 +152,14 @@ impl Worker {
     }
 
     fn job(&mut self, turn: usize, message: String, (run, budget): (RunId, Budget)) -> Job {
-        let patience = if self.has_waited { Duration::ZERO } else { self.options.briefing_patience };
+        let provisioning_wait =
+            if self.has_waited { Duration::ZERO } else { self.options.provisioning_limit };
         let (session, is_continued) = {
             let conversation = &self.state.borrow().conversation;
             (conversation.session.clone(), conversation.turn(turn).is_some_and(|turn| turn.is_continued))
         };
         let (options, start, stop) = (self.options.clone(), self.start, self.stop.clone());
-        Job { options, message, is_continued, run, session, budget, start, patience, stop }
+        Job { options, message, is_continued, run, session, budget, start, provisioning_wait, stop }
     }
 
     fn budget_left(&self) -> Result<Budget, BudgetError> {
@@ -170,7 +173,7 @@ impl Worker {
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
         let text = format!("not run: {error}");
-        let finish = Finish::Told(End::Failed { kind: FailureKind::Budget, text });
+        let finish = Finish::Reported(End::Failed { kind: FailureKind::Budget, text });
         let finished = Finished::unspent(finish, session.unwrap_or_default());
         let done = Done { finished, note: None, is_begun: false };
         self.conclude(turn, done, Interruption::Request).await;
@@ -190,20 +193,22 @@ impl Worker {
     }
 
     /// Handles the events of a run other than text.
-    async fn note(&mut self, running: &mut Running, said: Heard) {
+    async fn note(&mut self, running: &mut Running, said: EngineEvent) {
         let turn = running.turn;
         match said {
-            Heard::Text(text) => self.state.send_modify(|state| state.conversation.hear(turn, &text)),
-            Heard::Started if self.options.engine.word().names_session() => {}
-            Heard::Started => running.started(),
-            Heard::Session(id) => {
+            EngineEvent::Text(text) => {
+                self.state.send_modify(|state| state.conversation.append_answer(turn, &text))
+            }
+            EngineEvent::Started if self.options.engine.word().names_session() => {}
+            EngineEvent::Started => running.started(),
+            EngineEvent::Session(id) => {
                 self.remember(id).await;
                 running.delivered();
             }
-            Heard::Spent(Spent { run, session }) => {
+            EngineEvent::Spent(Spent { run, session }) => {
                 // Recorded each time: a kill must not make spent money look unspent.
-                self.jot(&Entry::Spent { turn, usage: run, session }).await;
-                self.state.send_modify(|state| state.conversation.spend(turn, run, session));
+                self.record_if_possible(&Entry::Spent { turn, usage: run, session }).await;
+                self.state.send_modify(|state| state.conversation.set_usage(turn, run, session));
                 running.published.outdated(Instant::now());
             }
         }
@@ -224,7 +229,7 @@ impl Worker {
         });
         if !is_known {
             let entry = Entry::Session(session);
-            self.jot(&entry).await;
+            self.record_if_possible(&entry).await;
             self.state.send_modify(|state| state.conversation.apply(entry));
         }
     }
@@ -262,7 +267,7 @@ impl Worker {
         let _unrecorded = self.record(&ended).await;
         let looked = if self.stop.is_cancelled() { None } else { self.look().await };
         self.state.send_modify(|state| {
-            state.conversation.spend(turn, spent.run, spent.session);
+            state.conversation.set_usage(turn, spent.run, spent.session);
         });
         let mut used = self.state.borrow().conversation.usage_record();
         used.unknown_runs = used.unknown_runs.saturating_add(u64::from(is_unknown));
@@ -325,7 +330,7 @@ impl Worker {
         let Some(commit) = git::head(&self.options.work_directory).await else { return };
         if known.as_ref() != Some(&commit) {
             let entry = Entry::Base { commit };
-            self.jot(&entry).await;
+            self.record_if_possible(&entry).await;
             self.state.send_modify(|state| state.conversation.apply(entry));
         }
     }
@@ -374,7 +379,7 @@ impl Worker {
     }
 
     /// Records a fact that is useful but holds nothing up.
-    async fn jot(&mut self, entry: &Entry) {
+    async fn record_if_possible(&mut self, entry: &Entry) {
         if let Err(error) = self.journal.append(entry).await {
             tracing::warn!(%error, "the journal cannot be written");
         }
@@ -392,7 +397,7 @@ impl Worker {
 
 fn outcome(finish: Finish, by: Interruption) -> Outcome {
     match finish {
-        Finish::Told(end) => Outcome::from(end),
+        Finish::Reported(end) => Outcome::from(end),
         Finish::Interrupted => Outcome::Interrupted { by },
         Finish::OverBudget => Outcome::Failed {
             kind: FailureKind::Budget,

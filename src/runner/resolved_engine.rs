@@ -10,13 +10,13 @@ use crate::engine::installed::{self, Site, Unavailable};
 use crate::engine::{Engine, EngineWord};
 
 #[derive(Debug, Clone)]
-pub struct Chosen {
+pub struct ResolvedEngine {
     word: EngineWord,
     site: Site,
     found: Arc<OnceCell<Arc<dyn Engine>>>,
 }
 
-impl Chosen {
+impl ResolvedEngine {
     pub fn new(word: EngineWord, site: Site) -> Self {
         Self { word, site, found: Arc::default() }
     }

@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::Launch;
 use super::output::Lines;
-use super::side::Side;
+use super::side::SideFileReader;
 use crate::engine::budget::Budget;
 use crate::engine::{Event, Reader, Spent, Usage};
 
 const CHUNK: usize = 64 * 1024;
 /// The poll interval of the side file.
-const GLANCE: Duration = Duration::from_millis(500);
+const SIDE_FILE_POLL: Duration = Duration::from_millis(500);
 
 /// An event of an engine process.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum EngineEvent {
     /// Ends with a line break.
     Text(String),
     /// The engine's process runs.
@@ -27,66 +27,66 @@ pub(crate) enum Heard {
     Spent(Spent),
 }
 
-pub(super) struct Hearing<H> {
+pub(super) struct OutputReader<H> {
     pub(super) reader: Box<dyn Reader>,
     pub(super) spent: Spent,
     /// Canceled once the run has used up its budget.
     pub(super) over: CancellationToken,
     budget: Budget,
-    side: Side,
-    heard: H,
+    side: SideFileReader,
+    on_event: H,
 }
 
-impl<H: FnMut(Heard)> Hearing<H> {
-    pub(super) fn new(launch: &Launch<'_>, heard: H) -> Self {
+impl<H: FnMut(EngineEvent)> OutputReader<H> {
+    pub(super) fn new(launch: &Launch<'_>, on_event: H) -> Self {
         Self {
             reader: launch.engine.reader(&launch.request),
             spent: Spent { run: Usage::default(), session: launch.request.session.spent() },
             over: CancellationToken::new(),
             budget: launch.budget,
-            side: Side::default(),
-            heard,
+            side: SideFileReader::default(),
+            on_event,
         }
     }
 
     pub(super) fn started(&mut self) {
-        (self.heard)(Heard::Started);
+        (self.on_event)(EngineEvent::Started);
     }
 
     pub(super) async fn listen(&mut self, stdout: Option<impl AsyncRead + Unpin>) {
         let Some(mut stdout) = stdout else { return };
         let mut lines = Lines::default();
         let mut chunk = vec![0; CHUNK];
-        let mut glances = tokio::time::interval(GLANCE);
-        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut side_file_polls = tokio::time::interval(SIDE_FILE_POLL);
+        side_file_polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 read = stdout.read(&mut chunk) => match read {
                     Ok(n_read @ 1..) => self.hear(|events| lines.push(&chunk[..n_read], events)),
                     Ok(0) | Err(_) => break,
                 },
-                _ = glances.tick() => self.glance().await,
+                _ = side_file_polls.tick() => self.poll_side_file().await,
             }
         }
         self.hear(|events| lines.finish(events));
-        self.glance().await;
+        self.poll_side_file().await;
     }
 
     /// Texts that arrive together are passed on together, so that a flood does not cause one event per line.
     fn hear(&mut self, lines: impl FnOnce(&mut dyn FnMut(&str))) {
         let mut events = Vec::new();
         lines(&mut |line| events.extend(self.reader.line(line)));
-        self.tell(events);
+        self.emit(events);
     }
 
-    async fn glance(&mut self) {
+    async fn poll_side_file(&mut self) {
         let Some(file) = self.reader.side_file() else { return };
         let mut events = Vec::new();
         self.side.read(&file, |line| events.extend(self.reader.side_line(line))).await;
-        self.tell(events);
+        self.emit(events);
     }
 
-    fn tell(&mut self, events: Vec<Event>) {
+    fn emit(&mut self, events: Vec<Event>) {
         let mut said = String::new();
         for event in events {
             match event {
@@ -94,12 +94,12 @@ impl<H: FnMut(Heard)> Hearing<H> {
                     said.push_str(&text);
                     said.push('\n');
                 }
-                Event::Session(id) => (self.heard)(Heard::Session(id)),
+                Event::Session(id) => (self.on_event)(EngineEvent::Session(id)),
                 Event::Spent(spent) => self.account(spent),
             }
         }
         if !said.is_empty() {
-            (self.heard)(Heard::Text(said));
+            (self.on_event)(EngineEvent::Text(said));
         }
     }
 
@@ -108,7 +108,7 @@ impl<H: FnMut(Heard)> Hearing<H> {
             return;
         }
         self.spent = spent;
-        (self.heard)(Heard::Spent(spent));
+        (self.on_event)(EngineEvent::Spent(spent));
         if self.budget.check(&spent.run).is_err() {
             self.over.cancel();
         }

@@ -66,14 +66,14 @@ fn since(directory: &Path, token: &SecretString) -> io::Result<SystemTime> {
 }
 
 /// Waits until the files of this start are complete, up to a limit.
-pub(super) async fn wait(directory: &Path, start: Start, patience: Duration) {
+pub(super) async fn wait(directory: &Path, start: Start, provisioning_wait: Duration) {
     let arrival = async {
         while !is_complete(directory, start) {
             tokio::time::sleep(PAUSE).await;
         }
     };
     // Whether they came in time is checked by the next reader.
-    let _late = tokio::time::timeout(patience, arrival).await;
+    let _late = tokio::time::timeout(provisioning_wait, arrival).await;
 }
 
 /// The access to the fleet; none while only files of an earlier start exist, whose token is dead.
