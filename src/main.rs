@@ -15,7 +15,7 @@ use fleet_mcp::cli::{
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::installed::{self, Introduction};
 use fleet_mcp::engine::{self, EngineWord, demo, found};
-use fleet_mcp::local::enclosure::{self, Order, Place, Processes, Terminals};
+use fleet_mcp::local::enclosure::{self, DirectoryLocation, EncloseRequest, ProcessScope, Terminals};
 use fleet_mcp::runner::{self, Options};
 use fleet_mcp::telemetry::Secrets;
 use fleet_mcp::{telemetry, web};
@@ -54,8 +54,8 @@ fn enclose(arguments: EncloseArgs) -> ExitCode {
     let ended = match (arguments.init, arguments.lead_terminal) {
         (Some(tether), _) => enclosure::init(tether, &arguments.command),
         (None, true) => enclosure::lead_terminal(&arguments.command),
-        (None, false) => match order(arguments) {
-            Ok(order) => enclosure::enter(&order),
+        (None, false) => match request(arguments) {
+            Ok(request) => enclosure::enter(&request),
             Err(error) => return report(&error),
         },
     };
@@ -69,21 +69,22 @@ fn enclose(arguments: EncloseArgs) -> ExitCode {
     }
 }
 
-fn order(arguments: EncloseArgs) -> anyhow::Result<Order> {
+fn request(arguments: EncloseArgs) -> anyhow::Result<EncloseRequest> {
     let processes = processes(&arguments)?;
     let EncloseArgs { hide, keep, read_only, pin, own_terminals, directory, command, .. } = arguments;
     let terminals = if own_terminals { Terminals::Own } else { Terminals::Shared };
-    let hide: Option<Vec<Place>> = hide.iter().map(|word| Place::from_word(word)).collect();
+    let hide: Option<Vec<DirectoryLocation>> =
+        hide.iter().map(|word| DirectoryLocation::from_argument(word)).collect();
     let hide = hide.context("--hide takes a device, an inode and a directory with colons between them")?;
-    Ok(Order { hide, keep, read_only, pin, terminals, processes, directory, command })
+    Ok(EncloseRequest { hide, keep, read_only, pin, terminals, processes, directory, command })
 }
 
-fn processes(arguments: &EncloseArgs) -> anyhow::Result<Processes> {
+fn processes(arguments: &EncloseArgs) -> anyhow::Result<ProcessScope> {
     Ok(match &arguments.join {
-        Some(encloser) => Processes::Of(encloser.parse().map_err(anyhow::Error::msg)?),
-        None if arguments.own_processes => Processes::Own,
-        None if arguments.no_walls => Processes::Unenclosed,
-        None => Processes::Shared,
+        Some(encloser) => ProcessScope::Of(encloser.parse().map_err(anyhow::Error::msg)?),
+        None if arguments.own_processes => ProcessScope::Own,
+        None if arguments.no_walls => ProcessScope::Unenclosed,
+        None => ProcessScope::Shared,
     })
 }
 

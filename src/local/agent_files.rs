@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use rustix::fs::OFlags;
 use serde_json::json;
 
-use super::build::Place;
+use super::build::WorkspaceDirs;
 use super::memory::MetadataItem;
 use super::parameters::value_of;
 use super::template::{PROMPT, SYSTEM_PROMPT};
@@ -31,44 +31,44 @@ const AGENT_SPEC: &str = "fleet_mcp_agent_spec";
 
 /// The files that the server writes before it starts an agent.
 #[derive(Debug)]
-pub(crate) struct Briefing {
-    pub(crate) place: Place,
+pub(crate) struct StartFiles {
+    pub(crate) dirs: WorkspaceDirs,
     pub(crate) values: Vec<ParameterValue>,
     /// Files that are the same for all agents.
     pub(crate) common: Vec<AgentFile>,
 }
 
-pub(crate) fn write(briefing: &Briefing) -> Result<(), LocalError> {
-    let values = &briefing.values;
+pub(crate) fn write(files: &StartFiles) -> Result<(), LocalError> {
+    let values = &files.values;
     let text = |name| value_of(values, name).unwrap_or_default();
     let parameters: serde_json::Map<_, _> =
         values.iter().map(|value| (value.name.clone(), json!(value.value))).collect();
     let parameters = json!(parameters).to_string();
     let own =
         [("prompt", text(PROMPT)), ("system_prompt", text(SYSTEM_PROMPT)), ("parameters.json", &parameters)];
-    let common = briefing.common.iter().map(|file| (file.name, file.text.as_str()));
-    briefing.place.write(&own.into_iter().chain(common).collect::<Vec<_>>())?;
-    first_metadata(briefing)
+    let common = files.common.iter().map(|file| (file.name, file.text.as_str()));
+    files.dirs.write(&own.into_iter().chain(common).collect::<Vec<_>>())?;
+    first_metadata(files)
 }
 
 /// Publishes the parameters as the first metadata; values that the agent has written since are kept.
-fn first_metadata(briefing: &Briefing) -> Result<(), LocalError> {
-    let directory = briefing.place.make_metadata()?;
-    let spec = value_of(&briefing.values, PROMPT).map(|value| (AGENT_SPEC, value));
-    let ours = briefing.values.iter().filter(|value| value.name.starts_with(OUR_PREFIX));
+fn first_metadata(files: &StartFiles) -> Result<(), LocalError> {
+    let directory = files.dirs.make_metadata()?;
+    let spec = value_of(&files.values, PROMPT).map(|value| (AGENT_SPEC, value));
+    let ours = files.values.iter().filter(|value| value.name.starts_with(OUR_PREFIX));
     let ours = ours.map(|value| (value.name.as_str(), value.value.as_str()));
     for (name, value) in ours.chain(spec).filter(|(_, value)| !value.is_empty()) {
         if !directory.has(name) {
             let written = directory.replace(name, value.as_bytes(), Durability::Synced);
-            written.map_err(LocalError::directory(&briefing.place.fleet))?;
+            written.map_err(LocalError::directory(&files.dirs.fleet))?;
         }
     }
     Ok(())
 }
 
 /// All metadata of an agent, by key. An unchanged value keeps the time at which it was first read.
-pub(crate) fn read_metadata(place: &Place, known: &[MetadataItem]) -> Vec<MetadataItem> {
-    dated(place.metadata().and_then(|directory| read_items(&directory)).unwrap_or_default(), known)
+pub(crate) fn read_metadata(dirs: &WorkspaceDirs, known: &[MetadataItem]) -> Vec<MetadataItem> {
+    dated(dirs.metadata().and_then(|directory| read_items(&directory)).unwrap_or_default(), known)
 }
 
 fn dated(mut items: Vec<MetadataItem>, known: &[MetadataItem]) -> Vec<MetadataItem> {

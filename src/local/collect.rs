@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::build::Place;
+use super::build::WorkspaceDirs;
 use super::memory::{Memory, MetadataItem};
 use super::record::Workspace;
 use super::{Deployment, agent_files};
 use crate::coder::wire::Transition;
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// One agent's metadata directory and the values read last.
-struct Known {
+struct MetadataSource {
     workspace: Uuid,
-    place: Place,
+    dirs: WorkspaceDirs,
     items: Vec<MetadataItem>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) async fn collect(deployment: Arc<Deployment>) {
             deployment.announce(workspace);
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             () = deployment.stop.cancelled() => return,
         }
     }
@@ -40,7 +40,7 @@ pub(crate) async fn collect(deployment: Arc<Deployment>) {
 pub(crate) async fn collect_now(deployment: &Deployment, workspace: Uuid) {
     let known = deployment.read(|memory| {
         let workspace = memory.workspaces.get(&workspace).filter(is_started)?;
-        Some(Known::of(deployment, workspace, &memory.metadata))
+        Some(MetadataSource::of(deployment, workspace, &memory.metadata))
     });
     let Some(known) = known else { return };
     let read = tokio::task::spawn_blocking(move || changed(&known)).await;
@@ -51,16 +51,16 @@ pub(crate) async fn collect_now(deployment: &Deployment, workspace: Uuid) {
 }
 
 /// A stopped workspace loses its values with its agent; those of a lost agent stay.
-fn running(deployment: &Deployment) -> Vec<Known> {
+fn running(deployment: &Deployment) -> Vec<MetadataSource> {
     deployment.adjust(|memory| {
         let Memory { workspaces, metadata, .. } = memory;
         metadata.retain(|id, _| workspaces.get(id).filter(is_started).is_some());
         let started = workspaces.values().filter(is_started);
-        started.map(|workspace| Known::of(deployment, workspace, metadata)).collect()
+        started.map(|workspace| MetadataSource::of(deployment, workspace, metadata)).collect()
     })
 }
 
-impl Known {
+impl MetadataSource {
     fn of(
         deployment: &Deployment,
         workspace: &Workspace,
@@ -68,7 +68,7 @@ impl Known {
     ) -> Self {
         Self {
             workspace: workspace.id,
-            place: Place::new(&deployment.layout, workspace),
+            dirs: WorkspaceDirs::new(&deployment.layout, workspace),
             items: metadata.get(&workspace.id).cloned().unwrap_or_default(),
         }
     }
@@ -78,7 +78,7 @@ fn is_started(workspace: &&Workspace) -> bool {
     workspace.latest().is_some_and(|latest| latest.transition == Transition::Start)
 }
 
-fn changed(known: &Known) -> Option<(Uuid, Vec<MetadataItem>)> {
-    let items = agent_files::read_metadata(&known.place, &known.items);
+fn changed(known: &MetadataSource) -> Option<(Uuid, Vec<MetadataItem>)> {
+    let items = agent_files::read_metadata(&known.dirs, &known.items);
     (items != known.items).then_some((known.workspace, items))
 }

@@ -7,18 +7,18 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::deployment_info::{DeploymentInfo, DeploymentRecord, Layout};
 use super::enclosure::Enclosure;
 use super::files;
 use super::http::limit::RateLimit;
 use super::memory::Memory;
 use super::proxy::AppProxy;
 use super::pty::{IDLE_LIMIT, PtySessions};
-use super::publish::Publishing;
+use super::publish::Publisher;
 use super::record::Workspace;
-use super::shelf::Shelf;
-use super::site::{Kept, Layout, Site};
-use super::template::{Catalog, Template};
-use super::writer::{Saving, Writer};
+use super::template::{Template, TemplateInputs};
+use super::template_catalog::TemplateCatalog;
+use super::writer::{PendingWrite, Writer};
 use super::{LocalOptions, TemplateSources};
 use crate::serve::OpenRequests;
 
@@ -29,9 +29,9 @@ const CHANGES_KEPT: usize = 1_024;
 pub(crate) struct Deployment {
     pub(crate) options: LocalOptions,
     pub(crate) layout: Layout,
-    pub(crate) site: Site,
+    pub(crate) info: DeploymentInfo,
     pub(crate) enclosure: Enclosure,
-    pub(crate) shelf: Shelf,
+    pub(crate) catalog: TemplateCatalog,
     /// One permit per build that may run at a time.
     pub(crate) slots: Semaphore,
     pub(crate) ptys: PtySessions,
@@ -39,7 +39,7 @@ pub(crate) struct Deployment {
     pub(crate) limit: RateLimit,
     /// Requests of agents only.
     pub(crate) open_requests: OpenRequests,
-    pub(crate) publishing: Publishing,
+    pub(crate) publisher: Publisher,
     /// Ends streams, supervision and metadata collection.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -55,7 +55,7 @@ pub(crate) struct Deployment {
 pub(crate) struct Parts {
     pub(crate) options: LocalOptions,
     pub(crate) layout: Layout,
-    pub(crate) site: Site,
+    pub(crate) info: DeploymentInfo,
     pub(crate) enclosure: Enclosure,
     pub(crate) memory: Memory,
     pub(crate) writer: Writer,
@@ -63,19 +63,19 @@ pub(crate) struct Parts {
 
 impl Deployment {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let templates = catalog(&parts.options, &parts.site).templates();
+        let templates = template_inputs(&parts.options, &parts.info).templates();
         Arc::new(Self {
             slots: Semaphore::new(parts.options.slots.get()),
             options: parts.options,
             layout: parts.layout,
-            site: parts.site,
+            info: parts.info,
             enclosure: parts.enclosure,
-            shelf: Shelf::new(templates),
+            catalog: TemplateCatalog::new(templates),
             ptys: PtySessions::new(IDLE_LIMIT),
             apps: AppProxy::default(),
             limit: RateLimit::default(),
             open_requests: OpenRequests::default(),
-            publishing: Publishing::default(),
+            publisher: Publisher::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             builds: TaskTracker::new(),
@@ -95,7 +95,7 @@ impl Deployment {
         &self,
         workspace: Uuid,
         change: impl FnOnce(&mut Memory) -> Result<T, E>,
-    ) -> Result<(T, Saving), E> {
+    ) -> Result<(T, PendingWrite), E> {
         let mut memory = self.memory();
         let outcome = change(&mut memory)?;
         let saving = self.save(&memory, workspace);
@@ -105,7 +105,7 @@ impl Deployment {
     }
 
     /// Changes a workspace if it still exists.
-    pub(crate) fn amend(&self, workspace: Uuid, change: impl FnOnce(&mut Workspace)) -> Option<Saving> {
+    pub(crate) fn amend(&self, workspace: Uuid, change: impl FnOnce(&mut Workspace)) -> Option<PendingWrite> {
         let amended =
             self.change(workspace, |memory| memory.workspaces.get_mut(&workspace).map(change).ok_or(()));
         amended.ok().map(|((), saving)| saving)
@@ -119,20 +119,20 @@ impl Deployment {
     }
 
     /// Removes a workspace from the record.
-    pub(crate) fn forget(&self, workspace: Uuid) -> Saving {
+    pub(crate) fn forget(&self, workspace: Uuid) -> PendingWrite {
         let mut memory = self.memory();
         memory.workspaces.remove(&workspace);
         self.writer.remove(self.layout.state_file(workspace))
     }
 
     /// Changes the deployment's own record.
-    pub(crate) fn change_kept<T, E>(
+    pub(crate) fn change_record<T, E>(
         &self,
-        change: impl FnOnce(&mut Kept) -> Result<T, E>,
-    ) -> Result<(T, Saving), E> {
+        change: impl FnOnce(&mut DeploymentRecord) -> Result<T, E>,
+    ) -> Result<(T, PendingWrite), E> {
         let mut memory = self.memory();
-        let outcome = change(&mut memory.kept)?;
-        Ok((outcome, self.writer.save(self.layout.deployment_file(), files::encode(&memory.kept))))
+        let outcome = change(&mut memory.record)?;
+        Ok((outcome, self.writer.save(self.layout.deployment_file(), files::encode(&memory.record))))
     }
 
     /// Changes state that is only in memory: cancel tokens and metadata.
@@ -151,15 +151,15 @@ impl Deployment {
     }
 
     pub(crate) fn template(&self, id: Uuid) -> Option<Arc<Template>> {
-        self.shelf.templates().into_iter().find(|template| template.id == id)
+        self.catalog.templates().into_iter().find(|template| template.id == id)
     }
 
     pub(crate) fn template_named(&self, name: &str) -> Option<Arc<Template>> {
-        self.shelf.templates().into_iter().find(|template| template.name == name)
+        self.catalog.templates().into_iter().find(|template| template.name == name)
     }
 
     pub(crate) fn version(&self, id: Uuid) -> Option<Arc<Template>> {
-        self.shelf.version(id)
+        self.catalog.version(id)
     }
 
     /// Whether its newest build was made with another version than the current one.
@@ -171,7 +171,7 @@ impl Deployment {
 
     /// Reads the templates from the project files.
     pub(crate) fn read_templates(&self) -> Vec<Template> {
-        catalog(&self.options, &self.site).templates()
+        template_inputs(&self.options, &self.info).templates()
     }
 
     /// The version a build is made with: this one, or the current one if this is no longer known.
@@ -180,7 +180,7 @@ impl Deployment {
         Some(self.version(version).filter(|known| known.id == template.id).unwrap_or(template))
     }
 
-    fn save(&self, memory: &Memory, workspace: Uuid) -> Saving {
+    fn save(&self, memory: &Memory, workspace: Uuid) -> PendingWrite {
         let gone = || std::io::Error::from(std::io::ErrorKind::NotFound);
         let encoded = memory.workspaces.get(&workspace).ok_or_else(gone).and_then(files::encode);
         self.writer.save(self.layout.state_file(workspace), encoded)
@@ -193,11 +193,11 @@ impl Deployment {
     }
 }
 
-fn catalog<'a>(options: &'a LocalOptions, site: &Site) -> Catalog<'a> {
+fn template_inputs<'a>(options: &'a LocalOptions, info: &DeploymentInfo) -> TemplateInputs<'a> {
     let TemplateSources { projects, roles } = options.files.read();
-    Catalog {
-        deployment_id: site.deployment_id,
-        created_at: site.created_at,
+    TemplateInputs {
+        deployment_id: info.deployment_id,
+        created_at: info.created_at,
         projects,
         roles,
         here: options.here.as_deref(),

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use super::AgentFile;
 use super::build::marker;
+use super::deployment_info::{AGENT_NAME, APP_SLUG, DeploymentInfo, USERNAME};
 use super::record::Workspace;
-use super::site::{AGENT_NAME, APP_SLUG, Site, USERNAME};
 use crate::domain::environment::{BASE, DIRECTORY_VARIABLE, is_allowed};
 
 /// Inputs of the environment of an agent's process.
 #[derive(Debug)]
 pub(crate) struct AgentEnvironment<'a> {
-    pub(crate) site: &'a Site,
+    pub(crate) info: &'a DeploymentInfo,
     pub(crate) workspace: &'a Workspace,
     pub(crate) generation: i64,
     pub(crate) token: &'a str,
@@ -30,7 +30,7 @@ pub(crate) fn inherited(variables: impl Iterator<Item = (OsString, OsString)>) -
 }
 
 pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String> {
-    let mut environment = of_terminal(agent.site, agent.workspace, agent.fleet);
+    let mut environment = of_terminal(agent.info, agent.workspace, agent.fleet);
     let more = [
         ("CODER_AGENT_TOKEN", agent.token.to_owned()),
         ("FLEET_AGENT_LISTENER", "stdin".to_owned()),
@@ -45,10 +45,14 @@ pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String>
 }
 
 /// Terminals get no credential of the agent.
-pub(crate) fn of_terminal(site: &Site, workspace: &Workspace, fleet: &Path) -> BTreeMap<String, String> {
+pub(crate) fn of_terminal(
+    info: &DeploymentInfo,
+    workspace: &Workspace,
+    fleet: &Path,
+) -> BTreeMap<String, String> {
     let mut environment = inherited(std::env::vars_os());
     let told = [
-        ("CODER_AGENT_URL", site.url.to_string()),
+        ("CODER_AGENT_URL", info.url.to_string()),
         ("CODER_WORKSPACE_NAME", workspace.name.clone()),
         ("CODER_WORKSPACE_ID", workspace.id.to_string()),
         ("CODER_WORKSPACE_OWNER_NAME", USERNAME.to_owned()),

@@ -16,14 +16,14 @@ const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written<T> {
+struct StateFile<T> {
     format: u32,
     content: T,
 }
 
 /// The bytes of a state file.
 pub(crate) fn encode<T: Serialize>(content: &T) -> io::Result<Vec<u8>> {
-    Ok(serde_json::to_vec(&Written { format: FORMAT, content })?)
+    Ok(serde_json::to_vec(&StateFile { format: FORMAT, content })?)
 }
 
 /// The content of a state file; none if it does not exist.
@@ -34,7 +34,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LocalE
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(problem(error.to_string())),
     };
-    let written: Written<serde_json::Value> =
+    let written: StateFile<serde_json::Value> =
         serde_json::from_slice(&bytes).map_err(|error| problem(error.to_string()))?;
     if written.format != FORMAT {
         return Err(problem(format!("it has format {}, this version knows {FORMAT}", written.format)));

@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::build::{self, BuildRequest};
 use super::record::{Agent, AppHealth, Lifecycle, Reason, Workspace};
-use super::{Deployment, clear, probe};
+use super::{Deployment, cleanup, probe};
 use crate::coder::wire::Transition;
 use crate::process::{ProcessId, exited};
 
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the agent of a succeeded start as connected and ready, in Coder's order of states, and supervises it from
 /// then on. After a crash only the missing states follow.
@@ -46,12 +46,12 @@ async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
     loop {
         tokio::select! {
             () = deployment.stop.cancelled() => return,
-            () = &mut gone => return mourn(&deployment, workspace, agent.id).await,
-            is_there = look(&agent) => {
+            () = &mut gone => return on_exit(&deployment, workspace, agent.id).await,
+            is_there = probe_after_pause(&agent) => {
                 if is_there {
                     answered_at = Instant::now();
                 }
-                see(&deployment, workspace, agent.id, answered_at.elapsed() < deployment.options.silence_limit);
+                update_connection(&deployment, workspace, agent.id, answered_at.elapsed() < deployment.options.silence_limit);
             }
         }
     }
@@ -61,46 +61,46 @@ async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
 async fn has_ended(process: &ProcessId) {
     while let Err(error) = exited(process).await {
         tracing::warn!(process.pid = process.pid, %error, "cannot look whether an agent's process runs");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-async fn look(agent: &Agent) -> bool {
-    tokio::time::sleep(LOOK_EVERY).await;
+async fn probe_after_pause(agent: &Agent) -> bool {
+    tokio::time::sleep(POLL_INTERVAL).await;
     probe::answers(&agent.socket).await
 }
 
 /// States change only with the connection, so that watchers are not woken needlessly.
-fn see(deployment: &Deployment, workspace: Uuid, agent: Uuid, is_heard: bool) {
+fn update_connection(deployment: &Deployment, workspace: Uuid, agent: Uuid, is_connected: bool) {
     let is_shown = deployment.read(|memory| {
         let known = memory.workspaces.get(&workspace).and_then(|workspace| workspace.agent());
         known.is_some_and(|known| known.unhealthy_reason().is_none())
     });
-    match (is_shown, is_heard) {
+    match (is_shown, is_connected) {
         (true, false) => amend(deployment, workspace, agent, Agent::disconnect),
         (false, true) => amend(deployment, workspace, agent, Agent::connect),
         (true, true) | (false, false) => {}
     }
 }
 
-async fn mourn(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
+async fn on_exit(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     let is_current = current(deployment, workspace).is_some_and(|known| known.id == agent);
     if is_current {
         tracing::warn!(workspace.id = %workspace, "the process of an agent ended");
-        lose(deployment, workspace, agent).await;
+        handle_lost_agent(deployment, workspace, agent).await;
     }
 }
 
 /// The process exited although no stop was requested. Its remaining processes would run unseen, so they are ended;
 /// then the agent is restarted.
-pub(crate) async fn lose(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
+pub(crate) async fn handle_lost_agent(deployment: &Arc<Deployment>, workspace: Uuid, agent: Uuid) {
     let disconnect = |workspace: &mut Workspace| {
         if let Some(agent) = workspace.agent_mut(agent) {
             agent.disconnect();
         }
     };
     deployment.amend_logged(workspace, disconnect).await;
-    clear::after_agent(deployment, workspace, agent).await;
+    cleanup::end_processes_of_agent(deployment, workspace, agent).await;
     deployment.tasks.spawn(respawn(Arc::clone(deployment), workspace, agent));
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::build::{ON_THE_WAY, ORPHAN};
+use super::build::{MOVING, ORPHAN};
 use super::record::{Agent, Connection, Workspace};
 use super::{Deployment, LocalCoder};
 use crate::domain::environment::DIRECTORY_VARIABLE;
@@ -75,7 +75,7 @@ fn settled_names(root: &Path) -> std::io::Result<Vec<String>> {
     };
     let entries = std::fs::read_dir(root)?.filter_map(Result::ok).filter(is_old);
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    Ok(names.filter(|name| !name.starts_with(ON_THE_WAY) && !name.contains(ORPHAN)).collect())
+    Ok(names.filter(|name| !name.starts_with(MOVING) && !name.contains(ORPHAN)).collect())
 }
 
 fn is_building(workspace: &Workspace) -> bool {

@@ -6,13 +6,13 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::deployment_info::DeploymentRecord;
 use super::record::{Agent, Build, Job, Workspace};
-use super::site::Kept;
 use super::token;
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(crate) kept: Kept,
+    pub(crate) record: DeploymentRecord,
     pub(crate) workspaces: BTreeMap<Uuid, Workspace>,
     /// Tokens that cancel queued and running builds.
     pub(crate) cancels: HashMap<Uuid, CancellationToken>,
@@ -35,16 +35,16 @@ pub(crate) struct MetadataItem {
 
 /// The position of a queued build, and the length of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct QueuePlace {
+pub(crate) struct QueuePosition {
     pub(crate) position: usize,
     pub(crate) size: usize,
 }
 
 impl Memory {
-    pub(crate) fn new(kept: Kept, workspaces: Vec<Workspace>) -> Self {
+    pub(crate) fn new(record: DeploymentRecord, workspaces: Vec<Workspace>) -> Self {
         let workspaces = workspaces.into_iter().map(|workspace| (workspace.id, workspace)).collect();
         Self {
-            kept,
+            record,
             workspaces,
             cancels: HashMap::new(),
             clearing: HashMap::new(),
@@ -85,15 +85,15 @@ impl Memory {
         })
     }
 
-    pub(crate) fn queue_place(&self, build: &Build) -> QueuePlace {
+    pub(crate) fn queue_position(&self, build: &Build) -> QueuePosition {
         if build.job != Job::Pending {
-            return QueuePlace { position: 0, size: 0 };
+            return QueuePosition { position: 0, size: 0 };
         }
         let pending = || {
             let latest = self.workspaces.values().filter_map(Workspace::latest);
             latest.filter(|other| other.job == Job::Pending)
         };
         let before = pending().filter(|other| (other.created_at, other.id) < (build.created_at, build.id));
-        QueuePlace { position: before.count() + 1, size: pending().count() }
+        QueuePosition { position: before.count() + 1, size: pending().count() }
     }
 }

@@ -2,9 +2,10 @@
 
 mod agent_files;
 mod build;
-mod clear;
+mod cleanup;
 mod collect;
 mod deployment;
+mod deployment_info;
 pub mod enclosure;
 mod environment;
 mod error;
@@ -23,11 +24,10 @@ mod publish;
 mod record;
 mod recover;
 mod shape;
-mod shelf;
 mod shutdown;
-mod site;
 mod socket;
 mod template;
+mod template_catalog;
 mod token;
 mod writer;
 
@@ -45,12 +45,12 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use deployment::{Deployment, Parts};
+use deployment_info::{DeploymentInfo, DeploymentRecord, Layout};
 use enclosure::{Enclosure, Level};
 pub use error::LocalError;
 pub use inspect::Inspector;
 use memory::Memory;
-pub use shelf::{TemplateFiles, TemplateSources};
-use site::{Kept, Layout, Site};
+pub use template_catalog::{TemplateFiles, TemplateSources};
 use writer::Writer;
 
 use crate::domain::hosting::Isolation;
@@ -123,33 +123,33 @@ impl LocalCoder {
     /// Starts serving, finds processes that still run, and restarts what the last clean stop had stopped.
     pub async fn start(options: LocalOptions) -> Result<Self, LocalError> {
         let layout = Layout::make(&options.data_dir)?;
-        let kept = Kept::read(&layout)?;
+        let record = DeploymentRecord::read(&layout)?;
         let workspaces = files::read_all(&layout.states())?;
         build::adopt(&layout, &workspaces)?;
         build::sweep(&layout)?;
-        let (listener, bound) = listen(&options, &kept).await?;
-        let site = Site::new(&layout, &kept, bound)?;
+        let (listener, bound) = listen(&options, &record).await?;
+        let info = DeploymentInfo::new(&layout, &record, bound)?;
         let writer_closing = CancellationToken::new();
         let (writer, writing_work) = Writer::new(writer_closing.clone());
         let writing = TaskTracker::new();
         writing.spawn(writing_work);
         let mut hidden = vec![layout.root().to_owned()];
         hidden.extend(options.hidden.iter().cloned());
-        let floor = if options.allows_less_isolation { Level::None } else { kept.isolation };
+        let floor = if options.allows_less_isolation { Level::None } else { record.isolation };
         let enclosure = Enclosure::probe(&options.encloser, hidden, floor).await;
-        let memory = Memory::new(kept, workspaces);
-        let deployment = Deployment::new(Parts { options, layout, site, enclosure, memory, writer });
+        let memory = Memory::new(record, workspaces);
+        let deployment = Deployment::new(Parts { options, layout, info, enclosure, memory, writer });
         let coder = Self { deployment, serving: TaskTracker::new(), writing, writer_closing };
         coder.serve(listener, bound).await?;
         Ok(coder)
     }
 
     pub fn url(&self) -> &Url {
-        &self.deployment.site.url
+        &self.deployment.info.url
     }
 
     pub fn token(&self) -> SecretString {
-        self.deployment.site.token.clone()
+        self.deployment.info.token.clone()
     }
 
     /// How agents are kept from acting as this user.
@@ -160,7 +160,7 @@ impl LocalCoder {
     /// Stops every running workspace, remembers them for the next start, and stops serving.
     pub async fn stop(self) {
         let deployment = &self.deployment;
-        shutdown::wind_down(deployment).await;
+        shutdown::shut_down(deployment).await;
         deployment.stop.cancel();
         deployment.ptys.close().await;
         deployment.apps.close().await;
@@ -180,9 +180,9 @@ impl LocalCoder {
 
     async fn serve(&self, listener: TcpListener, bound: SocketAddr) -> Result<(), LocalError> {
         let deployment = &self.deployment;
-        let ((), saving) = deployment.change_kept(|kept| {
-            kept.port = Some(bound.port());
-            kept.isolation = kept.isolation.max(deployment.enclosure.level);
+        let ((), saving) = deployment.change_record(|record| {
+            record.port = Some(bound.port());
+            record.isolation = record.isolation.max(deployment.enclosure.level);
             Ok::<_, LocalError>(())
         })?;
         saving.done().await?;
@@ -194,7 +194,7 @@ impl LocalCoder {
         prune::forget_deleted(deployment).await;
         deployment.tasks.spawn(collect::collect(Arc::clone(deployment)));
         deployment.tasks.spawn(publish::follow(Arc::clone(deployment)));
-        deployment.tasks.spawn(shelf::follow(Arc::clone(deployment)));
+        deployment.tasks.spawn(template_catalog::follow(Arc::clone(deployment)));
         deployment.layout.announce(self.url())
     }
 }
@@ -206,9 +206,12 @@ fn send_at_once(connection: &mut TcpStream) {
     }
 }
 
-async fn listen(options: &LocalOptions, kept: &Kept) -> Result<(TcpListener, SocketAddr), LocalError> {
+async fn listen(
+    options: &LocalOptions,
+    record: &DeploymentRecord,
+) -> Result<(TcpListener, SocketAddr), LocalError> {
     let mut refused = None;
-    for port in site::ports(options, kept) {
+    for port in deployment_info::ports(options, record) {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let bound = TcpListener::bind(address).await.and_then(|listener| {
             let bound = listener.local_addr()?;

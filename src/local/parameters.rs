@@ -5,7 +5,7 @@ use crate::coder::wire::ParameterValue;
 
 /// A refused value, and why in Coder's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unfit {
+pub(crate) struct InvalidParameter {
     pub(crate) parameter: &'static str,
     pub(crate) detail: String,
 }
@@ -16,12 +16,12 @@ pub(crate) struct Unfit {
 pub(crate) fn resolve(
     parameters: &[Parameter],
     sources: &[&[ParameterValue]],
-) -> Result<Vec<ParameterValue>, Unfit> {
+) -> Result<Vec<ParameterValue>, InvalidParameter> {
     let mut values = Vec::new();
     for parameter in parameters {
         let given = sources.iter().find_map(|source| value_of(source, parameter.name));
         let Some(value) = given.or(parameter.default.as_deref()) else {
-            return Err(unfit(parameter, "Required parameter not provided; parameter value is null"));
+            return Err(invalid(parameter, "Required parameter not provided; parameter value is null"));
         };
         values.push(ParameterValue { name: parameter.name.to_owned(), value: value.to_owned() });
     }
@@ -33,7 +33,7 @@ pub(crate) fn check_fixed(
     parameters: &[Parameter],
     before: &[ParameterValue],
     given: &[ParameterValue],
-) -> Result<(), Unfit> {
+) -> Result<(), InvalidParameter> {
     for parameter in parameters.iter().filter(|parameter| !parameter.is_mutable) {
         let (old, new) = (value_of(before, parameter.name), value_of(given, parameter.name));
         if new.is_some() && new != old {
@@ -42,7 +42,7 @@ pub(crate) fn check_fixed(
                  so it can't be updated after creating a workspace.",
                 parameter.name
             );
-            return Err(unfit(parameter, &detail));
+            return Err(invalid(parameter, &detail));
         }
     }
     Ok(())
@@ -50,7 +50,10 @@ pub(crate) fn check_fixed(
 
 /// Refuses values that the template does not allow. Values of earlier builds stay valid: a role whose file was
 /// removed must not keep its agents from starting.
-pub(crate) fn check_rules(parameters: &[Parameter], given: &[ParameterValue]) -> Result<(), Unfit> {
+pub(crate) fn check_rules(
+    parameters: &[Parameter],
+    given: &[ParameterValue],
+) -> Result<(), InvalidParameter> {
     let values = parameters.iter().filter_map(|known| Some((known, value_of(given, known.name)?)));
     values.into_iter().try_for_each(|(parameter, value)| check(parameter, value))
 }
@@ -59,13 +62,13 @@ pub(crate) fn value_of<'a>(values: &'a [ParameterValue], name: &str) -> Option<&
     values.iter().find(|value| value.name == name).map(|value| value.value.as_str())
 }
 
-fn check(parameter: &Parameter, value: &str) -> Result<(), Unfit> {
+fn check(parameter: &Parameter, value: &str) -> Result<(), InvalidParameter> {
     match &parameter.rule {
         Rule::OneOf(options) if options.iter().all(|option| option != value) => {
             let detail = format!(
                 "Value must be a valid option; the value \"{value}\" must be defined as one of options"
             );
-            Err(unfit(parameter, &detail))
+            Err(invalid(parameter, &detail))
         }
         Rule::WebAddress if !is_web_address(value) => {
             let detail = format!(
@@ -73,7 +76,7 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Unfit> {
                  (value \"{value}\" does not match \"{WEB_ADDRESS}\")",
                 name = parameter.name
             );
-            Err(unfit(parameter, &detail))
+            Err(invalid(parameter, &detail))
         }
         Rule::Any | Rule::OneOf(_) | Rule::WebAddress => Ok(()),
     }
@@ -84,6 +87,6 @@ fn is_web_address(value: &str) -> bool {
     value.is_empty() || rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(' '))
 }
 
-fn unfit(parameter: &Parameter, detail: &str) -> Unfit {
-    Unfit { parameter: parameter.name, detail: detail.to_owned() }
+fn invalid(parameter: &Parameter, detail: &str) -> InvalidParameter {
+    InvalidParameter { parameter: parameter.name, detail: detail.to_owned() }
 }

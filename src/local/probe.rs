@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use super::socket;
 
 /// A slower process counts as not answering.
-const PATIENCE: Duration = Duration::from_secs(5);
+const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Probes until the answer is positive; the socket sends no event for this.
@@ -22,7 +22,7 @@ pub(crate) async fn until_ready(socket: &Path) {
 }
 
 pub(crate) async fn answers(socket: &Path) -> bool {
-    let answer = tokio::time::timeout(PATIENCE, status(socket)).await;
+    let answer = tokio::time::timeout(RESPONSE_LIMIT, status(socket)).await;
     matches!(answer, Ok(Some(StatusCode::OK)))
 }
 

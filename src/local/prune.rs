@@ -53,9 +53,9 @@ mod tests {
     use super::*;
     use crate::coder::wire::Transition;
     use crate::local::build::BuildRequest;
+    use crate::local::deployment_info::DeploymentRecord;
     use crate::local::enclosure::Level;
     use crate::local::record::{Checkout, Outcome, Reason, TemplateName};
-    use crate::local::site::Kept;
 
     fn workspace(number: u128, n_builds: i64) -> Workspace {
         let request = BuildRequest {
@@ -100,7 +100,7 @@ mod tests {
         let mut living = workspace(0, 1);
         living.is_deleted = false;
         workspaces.push(living);
-        let kept = Kept {
+        let kept = DeploymentRecord {
             deployment_id: Uuid::nil(),
             created_at: chrono::DateTime::UNIX_EPOCH,
             port: None,

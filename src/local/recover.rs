@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::build::{self, BuildRequest, SETTING_UP};
+use super::deployment_info::is_out_of_reach;
 use super::record::{Agent, Job, Reason, Workspace};
-use super::site::is_out_of_reach;
-use super::{Deployment, clear, follow};
+use super::{Deployment, cleanup, follow};
 use crate::coder::wire::Transition;
 use crate::process::is_alive;
 
@@ -19,17 +19,17 @@ const REPEATED: &str = "the server ended during this build; it is repeated";
 pub(crate) async fn recover(deployment: &Arc<Deployment>) {
     let known: Vec<Workspace> = deployment.read(|memory| memory.workspaces.values().cloned().collect());
     let live = known.iter().filter(|workspace| !workspace.is_deleted);
-    join_all(live.map(|workspace| bring_back(deployment, workspace))).await;
-    clear::strays(deployment).await;
+    join_all(live.map(|workspace| recover_workspace(deployment, workspace))).await;
+    cleanup::end_orphans(deployment).await;
 }
 
-async fn bring_back(deployment: &Arc<Deployment>, workspace: &Workspace) {
+async fn recover_workspace(deployment: &Arc<Deployment>, workspace: &Workspace) {
     let Some(latest) = workspace.latest() else { return };
     match (&latest.job, workspace.agent()) {
         (Job::Pending | Job::Running { .. } | Job::Canceling { .. }, _) => {
             relaunch(deployment, workspace.id, latest.id).await;
         }
-        (Job::Ended { .. }, Some(agent)) => find_again(deployment, workspace.id, agent).await,
+        (Job::Ended { .. }, Some(agent)) => adopt_agent(deployment, workspace.id, agent).await,
         (Job::Ended { .. }, None) => {}
     }
     build::order(deployment, workspace.id, build::follow_up).await;
@@ -58,13 +58,13 @@ async fn relaunch(deployment: &Arc<Deployment>, workspace: Uuid, build: Uuid) {
     }
 }
 
-async fn find_again(deployment: &Arc<Deployment>, workspace: Uuid, agent: &Agent) {
+async fn adopt_agent(deployment: &Arc<Deployment>, workspace: Uuid, agent: &Agent) {
     match agent.process.as_ref().map(is_alive) {
-        Some(Ok(false)) | None => follow::lose(deployment, workspace, agent.id).await,
+        Some(Ok(false)) | None => follow::handle_lost_agent(deployment, workspace, agent.id).await,
         // It reports, with its token, to a port that another program may have by now, or listens where it may have
         // replaced the socket.
         Some(Ok(true) | Err(_))
-            if agent.port != deployment.site.port() || !is_out_of_reach(&agent.socket) =>
+            if agent.port != deployment.info.port() || !is_out_of_reach(&agent.socket) =>
         {
             build::order(deployment, workspace, restarted).await;
         }

@@ -8,18 +8,19 @@ use uuid::Uuid;
 use super::build::{self, BuildRequest};
 use super::memory::Memory;
 use super::record::{Build, Job, Reason, Workspace};
-use super::{Deployment, clear};
+use super::{Deployment, cleanup};
 use crate::coder::wire::Transition;
 
 /// Cancels and stops everything concurrently; returns when every process has ended.
-pub(crate) async fn wind_down(deployment: &Arc<Deployment>) {
+pub(crate) async fn shut_down(deployment: &Arc<Deployment>) {
     // An unfinished start is canceled and repeated at the next start of the server.
-    let broken_off = deployment.adjust(close);
+    let canceled_starts = deployment.adjust(close);
     // Queued builds need not wait for a slot any more.
     deployment.slots.add_permits(deployment.read(|memory| memory.workspaces.len()));
     deployment.builds.close();
-    let remembering = broken_off.iter().map(|workspace| deployment.amend_logged(*workspace, remember));
-    tokio::join!(join_all(remembering), stop_running(deployment), clear::strays(deployment));
+    let remembering =
+        canceled_starts.iter().map(|workspace| deployment.amend_logged(*workspace, mark_to_resume));
+    tokio::join!(join_all(remembering), stop_running(deployment), cleanup::end_orphans(deployment));
     deployment.builds.wait().await;
     // A start may have finished before its cancel.
     stop_running(deployment).await;
@@ -32,7 +33,7 @@ fn close(memory: &mut Memory) -> Vec<Uuid> {
     memory.is_closing = true;
     let mut to_resume = Vec::new();
     for workspace in memory.workspaces.values() {
-        let Some(latest) = workspace.latest().filter(|latest| is_on_its_way(latest)) else { continue };
+        let Some(latest) = workspace.latest().filter(|latest| would_run(latest)) else { continue };
         to_resume.push(workspace.id);
         if let Some(cancel) =
             memory.cancels.get(&latest.id).filter(|_| latest.transition == Transition::Start)
@@ -44,12 +45,12 @@ fn close(memory: &mut Memory) -> Vec<Uuid> {
 }
 
 /// Whether it would run without this stop of the server.
-fn is_on_its_way(latest: &Build) -> bool {
+fn would_run(latest: &Build) -> bool {
     let leads_to_running = latest.transition == Transition::Start || latest.then_start;
     leads_to_running && matches!(latest.job, Job::Pending | Job::Running { .. })
 }
 
-fn remember(workspace: &mut Workspace) {
+fn mark_to_resume(workspace: &mut Workspace) {
     workspace.is_to_resume = true;
     if let Some(latest) = workspace.latest_mut().filter(|latest| latest.transition == Transition::Start) {
         latest.cancel();

@@ -87,7 +87,7 @@ pub(crate) struct Preset {
 
 /// The inputs of all templates.
 #[derive(Debug, Clone)]
-pub(crate) struct Catalog<'a> {
+pub(crate) struct TemplateInputs<'a> {
     pub(crate) deployment_id: Uuid,
     pub(crate) created_at: DateTime<Utc>,
     pub(crate) projects: Vec<Project>,
@@ -95,7 +95,7 @@ pub(crate) struct Catalog<'a> {
     pub(crate) here: Option<&'a Path>,
 }
 
-impl Catalog<'_> {
+impl TemplateInputs<'_> {
     /// By name. The first project with a template describes it; each project has its own source and engine.
     pub(crate) fn templates(&self) -> Vec<Template> {
         let mut templates: Vec<Template> = Vec::new();

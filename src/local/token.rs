@@ -34,11 +34,11 @@ impl StoredToken {
     }
 
     pub(crate) fn is(&self, token: &str) -> bool {
-        fits(&self.hash, token) && self.expires_at > Utc::now()
+        matches(&self.hash, token) && self.expires_at > Utc::now()
     }
 }
 
-pub(crate) fn make() -> String {
+pub(crate) fn generate() -> String {
     let mut letters = rand::rng().sample_iter(Alphanumeric).map(char::from);
     let id: String = letters.by_ref().take(ID_LENGTH).collect();
     let secret: String = letters.take(SECRET_LENGTH).collect();
@@ -49,7 +49,7 @@ pub(crate) fn hash(token: &str) -> String {
     Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn fits(known_hash: &str, token: &str) -> bool {
+pub(crate) fn matches(known_hash: &str, token: &str) -> bool {
     is_same(known_hash, &hash(token))
 }
 
@@ -80,15 +80,15 @@ mod tests {
 
     #[test]
     fn a_fresh_token_has_coders_form_and_fits_its_own_hash_alone() {
-        let (token, other) = (make(), make());
+        let (token, other) = (generate(), generate());
         assert_eq!(malformed(&token), None);
-        assert!(fits(&hash(&token), &token));
-        assert!(!fits(&hash(&token), &other));
+        assert!(matches(&hash(&token), &token));
+        assert!(!matches(&hash(&token), &other));
     }
 
     #[test]
     fn an_expired_token_is_none() {
-        let token = make();
+        let token = generate();
         let stored = |lifetime| StoredToken::new("t".into(), &token, lifetime);
         assert!(stored(TimeDelta::minutes(1)).is(&token));
         assert!(!stored(TimeDelta::minutes(-1)).is(&token));

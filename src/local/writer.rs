@@ -10,18 +10,18 @@ use tokio_util::sync::CancellationToken;
 use super::LocalError;
 use crate::files::{self, Durability};
 
-type Written = Result<(), Arc<std::io::Error>>;
+type WriteResult = Result<(), Arc<std::io::Error>>;
 
 #[derive(Debug)]
 pub(crate) struct Writer {
-    orders: mpsc::UnboundedSender<Order>,
+    requests: mpsc::UnboundedSender<WriteRequest>,
 }
 
 #[derive(Debug)]
-struct Order {
+struct WriteRequest {
     path: PathBuf,
     content: Content,
-    done: oneshot::Sender<Written>,
+    done: oneshot::Sender<WriteResult>,
 }
 
 /// The new content of a file.
@@ -34,46 +34,46 @@ enum Content {
 
 /// A pending write. A caller that acknowledges a change awaits it; others may drop it.
 #[derive(Debug)]
-#[must_use = "wait for the write, or say that nobody depends on it"]
-pub(crate) struct Saving {
+#[must_use = "await the write, or call `unawaited`"]
+pub(crate) struct PendingWrite {
     path: PathBuf,
-    done: oneshot::Receiver<Written>,
+    done: oneshot::Receiver<WriteResult>,
 }
 
 impl Writer {
     /// The writer and its task, which ends once `closing` is canceled and everything queued is written.
     pub(crate) fn new(closing: CancellationToken) -> (Self, impl Future<Output = ()>) {
-        let (orders, received) = mpsc::unbounded_channel();
-        (Self { orders }, work(received, closing))
+        let (requests, received) = mpsc::unbounded_channel();
+        (Self { requests }, work(received, closing))
     }
 
     /// Queues a write; if encoding failed, the file stays as it is.
-    pub(crate) fn save(&self, path: PathBuf, encoded: std::io::Result<Vec<u8>>) -> Saving {
+    pub(crate) fn save(&self, path: PathBuf, encoded: std::io::Result<Vec<u8>>) -> PendingWrite {
         match encoded {
-            Ok(bytes) => self.order(path, Content::Bytes(bytes)),
+            Ok(bytes) => self.queue(path, Content::Bytes(bytes)),
             Err(error) => {
                 let (answer, done) = oneshot::channel();
                 // Cannot fail: the receiver is held in this function.
-                let _heard = answer.send(Err(Arc::new(error)));
-                Saving { path, done }
+                let _receiver = answer.send(Err(Arc::new(error)));
+                PendingWrite { path, done }
             }
         }
     }
 
     /// Queues the removal of the file.
-    pub(crate) fn remove(&self, path: PathBuf) -> Saving {
-        self.order(path, Content::Nothing)
+    pub(crate) fn remove(&self, path: PathBuf) -> PendingWrite {
+        self.queue(path, Content::Nothing)
     }
 
-    fn order(&self, path: PathBuf, content: Content) -> Saving {
+    fn queue(&self, path: PathBuf, content: Content) -> PendingWrite {
         let (answer, done) = oneshot::channel();
         // After the writer's end the pending write reports the failure.
-        let _taken = self.orders.send(Order { path: path.clone(), content, done: answer });
-        Saving { path, done }
+        let _sent = self.requests.send(WriteRequest { path: path.clone(), content, done: answer });
+        PendingWrite { path, done }
     }
 }
 
-impl Saving {
+impl PendingWrite {
     pub(crate) async fn done(self) -> Result<(), LocalError> {
         let closed = || Err(Arc::new(std::io::Error::other("the server is stopping")));
         let written = self.done.await.unwrap_or_else(|_| closed());
@@ -91,15 +91,15 @@ impl Saving {
     }
 }
 
-async fn work(mut orders: mpsc::UnboundedReceiver<Order>, closing: CancellationToken) {
+async fn work(mut requests: mpsc::UnboundedReceiver<WriteRequest>, closing: CancellationToken) {
     loop {
         let first = tokio::select! {
-            order = orders.recv() => order,
-            () = closing.cancelled() => orders.try_recv().ok(),
+            request = requests.recv() => request,
+            () = closing.cancelled() => requests.try_recv().ok(),
         };
         let Some(first) = first else { return };
         let mut batch = vec![first];
-        while let Ok(next) = orders.try_recv() {
+        while let Ok(next) = requests.try_recv() {
             batch.push(next);
         }
         if let Err(error) = tokio::task::spawn_blocking(|| write_newest(batch)).await {
@@ -109,18 +109,18 @@ async fn work(mut orders: mpsc::UnboundedReceiver<Order>, closing: CancellationT
 }
 
 /// Writes only the newest content of each file; its result answers the older requests too.
-fn write_newest(batch: Vec<Order>) {
-    let mut files: HashMap<PathBuf, (Content, Vec<oneshot::Sender<Written>>)> = HashMap::new();
-    for order in batch {
-        let (content, waiting) = files.entry(order.path).or_insert((Content::Nothing, Vec::new()));
-        *content = order.content;
-        waiting.push(order.done);
+fn write_newest(batch: Vec<WriteRequest>) {
+    let mut files: HashMap<PathBuf, (Content, Vec<oneshot::Sender<WriteResult>>)> = HashMap::new();
+    for request in batch {
+        let (content, waiting) = files.entry(request.path).or_insert((Content::Nothing, Vec::new()));
+        *content = request.content;
+        waiting.push(request.done);
     }
     for (path, (content, waiting)) in files {
         let written = put(&path, &content).map_err(Arc::new);
         for done in waiting {
             // An error means that the caller does not await the result.
-            let _heard = done.send(written.clone());
+            let _receiver = done.send(written.clone());
         }
     }
 }
@@ -145,7 +145,8 @@ mod tests {
         let path = directory.path().join("a.json");
         let closing = CancellationToken::new();
         let (writer, work) = Writer::new(closing.clone());
-        let savings: Vec<Saving> = (0..9).map(|n| writer.save(path.clone(), Ok(vec![b'0' + n]))).collect();
+        let savings: Vec<PendingWrite> =
+            (0..9).map(|n| writer.save(path.clone(), Ok(vec![b'0' + n]))).collect();
         closing.cancel();
         work.await;
         for saving in savings {

@@ -11,18 +11,18 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::Sleep;
 
 /// The body of a request, all of which must arrive within a time limit.
-pub(super) struct Timed {
+pub(super) struct TimedBody {
     body: Incoming,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Timed {
+impl TimedBody {
     pub(super) fn new(body: Incoming, time: Duration) -> Self {
         Self { body, deadline: Box::pin(tokio::time::sleep(time)) }
     }
 }
 
-impl hyper::body::Body for Timed {
+impl hyper::body::Body for TimedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -47,18 +47,18 @@ impl hyper::body::Body for Timed {
 
 /// The body of a response; the guard is dropped once it is sent, or when the client is gone.
 #[derive(Debug)]
-pub struct Held<G> {
+pub struct GuardedBody<G> {
     body: Body,
     _guard: G,
 }
 
-impl<G> Held<G> {
+impl<G> GuardedBody<G> {
     pub fn new(body: Body, guard: G) -> Self {
         Self { body, _guard: guard }
     }
 }
 
-impl<G: Unpin> hyper::body::Body for Held<G> {
+impl<G: Unpin> hyper::body::Body for GuardedBody<G> {
     type Data = Bytes;
     type Error = axum::Error;
 

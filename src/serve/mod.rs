@@ -5,10 +5,10 @@
 mod body;
 mod open;
 mod origin;
-mod progress;
-mod seats;
+mod slots;
 #[cfg(test)]
 mod tests;
+mod write_deadline;
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -28,13 +28,13 @@ use rustix::process::{Resource, getrlimit};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use body::Held;
+pub use body::GuardedBody;
 pub use open::{OpenRequest, OpenRequests};
-pub use origin::{Access, Foreign};
+pub use origin::{Access, RefusedHeader};
 
-use body::Timed;
-use progress::Progress;
-use seats::{Busy, Seat, Seats};
+use body::TimedBody;
+use slots::{Busy, ConnectionSlot, ConnectionSlots};
+use write_deadline::WriteDeadline;
 
 /// For the whole head of a request, and between two requests of one connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
@@ -80,63 +80,68 @@ impl Limits {
 /// Serves until `stop`; returns once the open requests have their responses. At the connection limit, the
 /// connection that has been idle longest is closed for a new one.
 pub async fn serve<L: Listener>(mut listener: L, router: Router, limits: Limits, stop: CancellationToken) {
-    let seats = Seats::new(limits.connections);
+    let slots = ConnectionSlots::new(limits.connections);
     let connections = TaskTracker::new();
-    while let Some((io, seat)) = stop.run_until_cancelled(next(&mut listener, &seats)).await {
-        connections.spawn(answer(io, seat, router.clone(), (limits, stop.clone())));
+    while let Some((io, slot)) = stop.run_until_cancelled(next(&mut listener, &slots)).await {
+        connections.spawn(serve_connection(io, slot, router.clone(), (limits, stop.clone())));
     }
     drop(listener);
     connections.close();
     connections.wait().await;
 }
 
-async fn next<L: Listener>(listener: &mut L, seats: &Arc<Seats>) -> (L::Io, Arc<Seat>) {
+async fn next<L: Listener>(listener: &mut L, slots: &Arc<ConnectionSlots>) -> (L::Io, Arc<ConnectionSlot>) {
     let (io, _address) = listener.accept().await;
-    (io, seats.take().await)
+    (io, slots.take().await)
 }
 
 /// Serves one connection. An upgraded connection is no longer counted: an upgrade requires the user's own token.
-async fn answer<I>(io: I, seat: Arc<Seat>, router: Router, (limits, stop): (Limits, CancellationToken))
-where
+async fn serve_connection<I>(
+    io: I,
+    slot: Arc<ConnectionSlot>,
+    router: Router,
+    (limits, stop): (Limits, CancellationToken),
+) where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request: Request<Incoming>| {
-        let busy = Busy::begin(&seat);
-        let answering = router.call(request.map(|body| Timed::new(body, limits.body_time)));
-        async move { held(answering.await, busy) }
+        let busy = Busy::begin(&slot);
+        let answering = router.call(request.map(|body| TimedBody::new(body, limits.body_time)));
+        async move { guarded(answering.await, busy) }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head_time);
     let mut connection = pin!(
-        http.serve_connection(TokioIo::new(Progress::new(io, limits.write_time)), service).with_upgrades()
+        http.serve_connection(TokioIo::new(WriteDeadline::new(io, limits.write_time)), service)
+            .with_upgrades()
     );
     tokio::select! {
-        ended = connection.as_mut() => return note(ended),
-        () = seat.closing.cancelled() => {}
+        ended = connection.as_mut() => return log_end(ended),
+        () = slot.closing.cancelled() => {}
         () = stop.cancelled() => {}
     }
-    if !seat.has_had_requests() {
+    if !slot.has_had_requests() {
         return;
     }
     connection.as_mut().graceful_shutdown();
-    if seat.is_busy() {
-        note(connection.await);
+    if slot.is_busy() {
+        log_end(connection.await);
     } else if let Ok(ended) = tokio::time::timeout(FLUSH_TIME, connection).await {
-        note(ended);
+        log_end(ended);
     }
 }
 
 /// The connection is busy until the whole response is sent.
-fn held(
+fn guarded(
     answered: Result<Response<Body>, Infallible>,
     busy: Busy,
-) -> Result<Response<Held<Busy>>, Infallible> {
-    answered.map(|response| response.map(|body| Held::new(body, busy)))
+) -> Result<Response<GuardedBody<Busy>>, Infallible> {
+    answered.map(|response| response.map(|body| GuardedBody::new(body, busy)))
 }
 
 /// A client may end its connection in any way.
-fn note(ended: Result<(), hyper::Error>) {
+fn log_end(ended: Result<(), hyper::Error>) {
     if let Err(error) = ended {
         tracing::trace!(%error, "a connection ended");
     }

@@ -20,23 +20,23 @@ pub struct Access {
 
 /// The header for which a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Foreign {
+pub enum RefusedHeader {
     Host,
     Origin,
 }
 
 impl Access {
-    pub fn check<B>(&self, request: &Request<B>) -> Result<(), Foreign> {
+    pub fn check<B>(&self, request: &Request<B>) -> Result<(), RefusedHeader> {
         if !self.allows_host_of(request) {
-            return Err(Foreign::Host);
+            return Err(RefusedHeader::Host);
         }
         self.check_origin(request.headers())
     }
 
     /// Programs send no Origin. This is the whole check for a server behind a proxy, which passes on its own Host.
-    pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), Foreign> {
+    pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), RefusedHeader> {
         let is_allowed = headers.get_all(ORIGIN).iter().all(|origin| self.allows_origin(origin));
-        if is_allowed { Ok(()) } else { Err(Foreign::Origin) }
+        if is_allowed { Ok(()) } else { Err(RefusedHeader::Origin) }
     }
 
     /// HTTP/2 names the host in the URI, HTTP/1.1 in a header, exactly once.
@@ -71,7 +71,7 @@ impl Access {
 mod tests {
     use super::*;
 
-    fn refusal(host: Option<&str>, origin: Option<&str>) -> Option<Foreign> {
+    fn refusal(host: Option<&str>, origin: Option<&str>) -> Option<RefusedHeader> {
         let headers = [(HOST, host), (ORIGIN, origin)].into_iter();
         let request = headers
             .filter_map(|(name, value)| Some((name, value?)))
@@ -93,9 +93,9 @@ mod tests {
         for foreign in
             ["rebound.example:7080", "127.0.0.2", "localhost.example", "one.example", "me@localhost", ""]
         {
-            assert_eq!(refusal(Some(foreign), None), Some(Foreign::Host), "{foreign}");
+            assert_eq!(refusal(Some(foreign), None), Some(RefusedHeader::Host), "{foreign}");
         }
-        assert_eq!(refusal(None, None), Some(Foreign::Host));
+        assert_eq!(refusal(None, None), Some(RefusedHeader::Host));
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             "file://localhost",
         ];
         for foreign in foreign {
-            assert_eq!(of(foreign), Some(Foreign::Origin), "{foreign}");
+            assert_eq!(of(foreign), Some(RefusedHeader::Origin), "{foreign}");
         }
     }
 }

@@ -105,9 +105,9 @@ async fn of_the_connections_that_never_ask_the_oldest_give_way_to_a_request() {
 async fn an_open_request_keeps_its_connection_and_a_connection_at_rest_does_not() {
     let server = Server::start(within(2)).await;
     let mut at_rest = server.send(b"GET /now HTTP/1.1\r\nhost: x\r\n\r\n").await;
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"now") {
-        answer.push(at_rest.read_u8().await.unwrap());
+    let mut serve_connection = Vec::new();
+    while !serve_connection.ends_with(b"now") {
+        serve_connection.push(at_rest.read_u8().await.unwrap());
     }
     let first = ask(&server, "/later").await;
     let second = ask(&server, "/later").await;
@@ -133,7 +133,7 @@ async fn a_head_that_does_not_come_in_time_ends_its_connection() {
 async fn a_body_that_comes_byte_by_byte_ends_in_time() {
     let server = Server::start(Limits { body_time: SHORT, ..within(1) }).await;
     let mut slow = server.send(b"POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n").await;
-    let (mut answer, mut sending) = slow.split();
+    let (mut serve_connection, mut sending) = slow.split();
     let drip = async {
         while sending.write_all(b"x").await.is_ok() {
             tokio::time::sleep(SHORT / 10).await;
@@ -142,7 +142,7 @@ async fn a_body_that_comes_byte_by_byte_ends_in_time() {
     let mut text = String::new();
     let ended = async {
         tokio::select! {
-            read = answer.read_to_string(&mut text) => drop(read),
+            read = serve_connection.read_to_string(&mut text) => drop(read),
             () = drip => {}
         }
     };
@@ -155,8 +155,9 @@ async fn a_body_that_comes_byte_by_byte_ends_in_time() {
 async fn a_client_that_does_not_take_its_answer_gives_up_its_seat() {
     let server = Server::start(Limits { write_time: SHORT, ..within(1) }).await;
     let untaken = ask(&server, "/big").await;
-    let answer = tokio::time::timeout(Duration::from_secs(10), last_line(ask(&server, "/now").await)).await;
-    assert_eq!(answer.unwrap(), now());
+    let serve_connection =
+        tokio::time::timeout(Duration::from_secs(10), last_line(ask(&server, "/now").await)).await;
+    assert_eq!(serve_connection.unwrap(), now());
     drop(untaken);
 }
 

@@ -13,7 +13,7 @@ use crate::app::Fleet;
 use crate::app::tokens::Refused;
 use crate::domain::access::Principal;
 use crate::domain::role::RoleKind;
-use crate::serve::{Held, MOST_OF_AGENT, MOST_OF_MANAGING_AGENT, OpenRequest, OpenRequests};
+use crate::serve::{GuardedBody, MOST_OF_AGENT, MOST_OF_MANAGING_AGENT, OpenRequest, OpenRequests};
 
 /// Routes without authentication; they show only ok or the failing part, for monitoring.
 const OPEN_ROUTES: [&str; 2] = ["/healthz", "/readyz"];
@@ -32,7 +32,7 @@ pub(super) async fn authenticate(
             let open = begin(&state.open_requests, &principal)?;
             request.extensions_mut().insert(principal);
             let response = next.run(request).await;
-            Ok(response.map(|body| Body::new(Held::new(body, open))))
+            Ok(response.map(|body| Body::new(GuardedBody::new(body, open))))
         }
         Err(refused) => Err(turn_away(&state.fleet, &refused, request).await),
     }

@@ -5,7 +5,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::problem::Problem;
-use crate::serve::{Access, Foreign};
+use crate::serve::{Access, RefusedHeader};
 
 pub(super) async fn check(
     State(access): State<Access>,
@@ -14,10 +14,10 @@ pub(super) async fn check(
 ) -> Result<Response, Problem> {
     match access.check(&request) {
         Ok(()) => Ok(next.run(request).await),
-        Err(Foreign::Host) => {
+        Err(RefusedHeader::Host) => {
             Err(Problem::foreign("Host", "the request's Host is not a name of this server".to_owned()))
         }
-        Err(Foreign::Origin) => {
+        Err(RefusedHeader::Origin) => {
             let message = "pages of the request's Origin may not call this server".to_owned();
             Err(Problem::foreign("Origin", message))
         }

@@ -8,11 +8,11 @@ use std::path::Path;
 use super::git::is_reference;
 use crate::local::LocalError;
 
-pub(super) struct Address {
+pub(super) struct RemoteAddress {
     /// Passed to git.
-    pub(super) given: String,
+    pub(super) for_git: String,
     /// Shown in messages.
-    pub(super) shown: String,
+    pub(super) for_display: String,
     pub(super) login: Option<Login>,
 }
 
@@ -25,35 +25,35 @@ pub(super) struct Login {
     pub(super) line: String,
 }
 
-impl Address {
+impl RemoteAddress {
     pub(super) fn parse(text: &str) -> Result<Self, LocalError> {
         let address = Self::split(text);
-        if is_reference(text) { Ok(address) } else { Err(LocalError::BadReference(address.shown)) }
+        if is_reference(text) { Ok(address) } else { Err(LocalError::BadReference(address.for_display)) }
     }
 
     /// By git's own rule: a colon makes it an address of another machine unless a slash comes before it.
     pub(super) fn is_local(&self) -> bool {
-        match self.given.split_once("://") {
+        match self.for_git.split_once("://") {
             Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
-            None => self.given.split_once(':').is_none_or(|(before, _)| before.contains('/')),
+            None => self.for_git.split_once(':').is_none_or(|(before, _)| before.contains('/')),
         }
     }
 
     fn split(text: &str) -> Self {
-        let plain = |text: &str| Self { given: text.to_owned(), shown: text.to_owned(), login: None };
+        let plain = |text: &str| Self { for_git: text.to_owned(), for_display: text.to_owned(), login: None };
         let Some((scheme, rest)) = text.split_once("://") else { return plain(text) };
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let Some((user, host)) = authority.rsplit_once('@') else { return plain(text) };
         let server = format!("{scheme}://{host}");
-        let shown = format!("{server}{path}");
+        let for_display = format!("{server}{path}");
         if is_web(scheme) {
             // A token without a colon is a user name with an empty password.
             let colon = if user.contains(':') { "" } else { ":" };
             let login = Login { line: format!("{scheme}://{user}{colon}@{host}"), server };
-            return Self { given: shown.clone(), shown, login: Some(login) };
+            return Self { for_git: for_display.clone(), for_display, login: Some(login) };
         }
         // Other schemes do not use the name as a login; only git interprets a password there.
-        if user.contains(':') { Self { shown, ..plain(text) } } else { plain(text) }
+        if user.contains(':') { Self { for_display, ..plain(text) } } else { plain(text) }
     }
 }
 
@@ -77,8 +77,8 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> (String, String, Option<String>) {
-        let Address { given, shown, login } = Address::split(text);
-        (given, shown, login.map(|login| login.line))
+        let RemoteAddress { for_git, for_display, login } = RemoteAddress::split(text);
+        (for_git, for_display, login.map(|login| login.line))
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_path_and_a_file_address_are_of_this_machine() {
-        let is_local = |text: &str| Address::split(text).is_local();
+        let is_local = |text: &str| RemoteAddress::split(text).is_local();
         let local = ["/some/where", "../a", "a", "./a:b", "/a:b", "file:///a", "FILE:///a"];
         assert_eq!(local.map(is_local), [true; 7]);
         let elsewhere = ["git@example.com:a/b", "host:/a", "ssh://host/a", "https://host/a", "git://host/a"];
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_refusal_does_not_show_it_either() {
-        let refused = Address::parse("https://ghp_token@example.com/a\nb").err().unwrap();
+        let refused = RemoteAddress::parse("https://ghp_token@example.com/a\nb").err().unwrap();
         assert_eq!(
             refused.to_string(),
             "'https://example.com/a\nb' is no repository address or branch that git may be given"
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_store_is_named_for_its_server_alone_and_in_place_of_any_other() {
-        let login = Address::split("https://me:secret@example.com/a").login.unwrap();
+        let login = RemoteAddress::split("https://me:secret@example.com/a").login.unwrap();
         assert_eq!(
             login.settings(Path::new("/it's here")),
             [

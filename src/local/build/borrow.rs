@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::branch::Branch;
-use super::branch_start::Base;
-use super::checkout::Made;
-use super::copied::{self, Entry};
+use super::branch_start::BranchBase;
+use super::checkout::PreparedCheckout;
+use super::copied_settings::{self, Setting};
 use super::git::Git;
-use super::pull_request::{Offered, Remote};
+use super::pull_request::{PullRequestHead, Remote};
 use super::work::Work;
 use super::{blocking, branch_start, pull_request};
 use crate::files::beneath::Directory;
@@ -31,13 +31,13 @@ const LIST_REFS: [&str; 5] = [
 ];
 
 /// The caller's repository as it was read.
-struct Caller {
+struct CallerRepo {
     /// Its git directory, the common one of all its worktrees.
     store: PathBuf,
     objects: PathBuf,
     object_format: String,
     refs: Vec<Ref>,
-    settings: Vec<Entry>,
+    settings: Vec<Setting>,
     head: String,
 }
 
@@ -49,16 +49,16 @@ struct Ref {
 }
 
 /// Makes the clone in the workspace's directory and checks out the workspace's branch.
-pub(super) async fn make(work: &Work, of: &Path) -> Result<Made, LocalError> {
+pub(super) async fn make(work: &Work, of: &Path) -> Result<PreparedCheckout, LocalError> {
     let branch = Branch::of(&work.workspace);
     let outside = Git::of(work, &[], Reach::Local);
-    let mut caller = look(&outside, of).await?;
+    let mut caller = read_caller(&outside, of).await?;
     let begun = branch_start::begin(work, &outside, of, base(work, of, &caller)).await?;
     pull_request::release(work, &outside, of).await;
     // Starting the branch may have renamed the branch of an earlier agent.
     caller.refs = refs(&outside, of).await?;
-    let inside = Git::of(work, &[&work.place.root], Reach::Network);
-    let repo = OsString::from(&work.place.repo);
+    let inside = Git::of(work, &[&work.dirs.root], Reach::Network);
+    let repo = OsString::from(&work.dirs.repo);
     let arguments: [OsString; 7] = [
         "init".into(),
         "--quiet".into(),
@@ -68,28 +68,28 @@ pub(super) async fn make(work: &Work, of: &Path) -> Result<Made, LocalError> {
         "--end-of-options".into(),
         repo,
     ];
-    inside.run(&work.place.root, &arguments, "make a repository").await?;
-    let (git_dir, store) = (work.place.repo.join(".git"), caller.store.clone());
+    inside.run(&work.dirs.root, &arguments, "make a repository").await?;
+    let (git_dir, store) = (work.dirs.repo.join(".git"), caller.store.clone());
     blocking(move || furnish(&git_dir, &caller, &branch, &begun.tip)).await?;
-    let inside = inside.without_drivers(&work.place.repo).await?;
-    inside.run(&work.place.repo, &["reset", "--quiet", "--hard"], "check the files out").await?;
+    let inside = inside.without_drivers(&work.dirs.repo).await?;
+    inside.run(&work.dirs.repo, &["reset", "--quiet", "--hard"], "check the files out").await?;
     let checkout = Checkout::Clone { of: of.to_owned(), store };
-    Ok(Made { checkout, base: Some(begun.start.commit), notes: begun.start.notes })
+    Ok(PreparedCheckout { checkout, base: Some(begun.start.commit), notes: begun.start.notes })
 }
 
 /// The head of the requested pull request, or the caller's own commit.
-async fn base(work: &Work, of: &Path, caller: &Caller) -> Result<Base, LocalError> {
-    let Offered { head, notes } = pull_request::offered(work, &[], of, &remotes(caller)).await?;
-    Ok(Base { commit: head.unwrap_or_else(|| caller.head.clone()), notes })
+async fn base(work: &Work, of: &Path, caller: &CallerRepo) -> Result<BranchBase, LocalError> {
+    let PullRequestHead { head, notes } = pull_request::offered(work, &[], of, &remotes(caller)).await?;
+    Ok(BranchBase { commit: head.unwrap_or_else(|| caller.head.clone()), notes })
 }
 
-fn remotes(caller: &Caller) -> Vec<Remote> {
-    let name = |entry: &Entry| Some(entry.name.strip_prefix("remote.")?.strip_suffix(".url")?.to_owned());
-    let remote = |entry: &Entry| Some(Remote { name: name(entry)?, url: entry.value.clone() });
+fn remotes(caller: &CallerRepo) -> Vec<Remote> {
+    let name = |entry: &Setting| Some(entry.name.strip_prefix("remote.")?.strip_suffix(".url")?.to_owned());
+    let remote = |entry: &Setting| Some(Remote { name: name(entry)?, url: entry.value.clone() });
     caller.settings.iter().filter_map(remote).collect()
 }
 
-async fn look(git: &Git, of: &Path) -> Result<Caller, LocalError> {
+async fn read_caller(git: &Git, of: &Path) -> Result<CallerRepo, LocalError> {
     let doing = format!("use {}", of.display());
     let head = git.run(of, &["rev-parse", "--verify", "HEAD^{commit}"], &doing).await;
     let head = head.map_err(|error| explained(error, of))?;
@@ -104,8 +104,8 @@ async fn look(git: &Git, of: &Path) -> Result<Caller, LocalError> {
     let listing = git.run(of, &LIST_SETTINGS, "read the settings").await?;
     // A bare repository has no working tree; its own directory is used.
     let top = git.run(of, &["rev-parse", "--show-toplevel"], &doing).await.map_or(of.to_owned(), Into::into);
-    let settings = copied::copied(&listing, &top);
-    Ok(Caller { store, objects, object_format, refs: Vec::new(), settings, head })
+    let settings = copied_settings::copied(&listing, &top);
+    Ok(CallerRepo { store, objects, object_format, refs: Vec::new(), settings, head })
 }
 
 async fn refs(git: &Git, of: &Path) -> Result<Vec<Ref>, LocalError> {
@@ -129,7 +129,7 @@ fn explained(error: LocalError, of: &Path) -> LocalError {
 }
 
 /// Fills the new repository before any other process uses it.
-fn furnish(git_dir: &Path, caller: &Caller, branch: &Branch, start: &str) -> Result<(), LocalError> {
+fn furnish(git_dir: &Path, caller: &CallerRepo, branch: &Branch, start: &str) -> Result<(), LocalError> {
     let failed = |path: &Path| LocalError::directory(path.to_owned());
     let write = |name: &str, text: String| {
         let path = git_dir.join(name);
@@ -150,7 +150,7 @@ fn furnish(git_dir: &Path, caller: &Caller, branch: &Branch, start: &str) -> Res
     }
     let config = git_dir.join("config");
     let own = std::fs::read_to_string(&config).map_err(failed(&config))?;
-    write("config", format!("{own}{}", copied::file_text(&settings(caller))))
+    write("config", format!("{own}{}", copied_settings::file_text(&settings(caller))))
 }
 
 /// Reads a file of the caller's repository. Follows no links: other agents of the same user may have written there.
@@ -164,8 +164,8 @@ fn file_of(store: &Path, folder: Option<&str>, name: &str) -> Option<String> {
     String::from_utf8(content.bytes).ok().filter(|_| is_whole)
 }
 
-fn settings(caller: &Caller) -> Vec<Entry> {
-    let of_remote = |key: &str, value: &str| Entry::new(&format!("remote.{REMOTE}.{key}"), value);
+fn settings(caller: &CallerRepo) -> Vec<Setting> {
+    let of_remote = |key: &str, value: &str| Setting::new(&format!("remote.{REMOTE}.{key}"), value);
     let mut settings = caller.settings.clone();
     settings.extend([
         of_remote("url", &caller.store.display().to_string()),
@@ -177,7 +177,7 @@ fn settings(caller: &Caller) -> Vec<Entry> {
 }
 
 /// All refs in one file, regardless of their number.
-fn packed(caller: &Caller, branch: &Branch, start: &str) -> String {
+fn packed(caller: &CallerRepo, branch: &Branch, start: &str) -> String {
     let plain = caller.refs.iter().filter(|found| found.leads_to.is_empty());
     let lines = plain.filter_map(|found| Some(format!("{} {}\n", found.commit, seen_as(&found.name)?)));
     lines.chain([format!("{start} {}\n", branch.head)]).collect()

@@ -17,13 +17,13 @@ use crate::local::LocalError;
 use crate::local::record::{BranchStart, EarlierBranch, Workspace};
 
 /// A started branch and its commit; a repeated build may find commits of the agent on it.
-pub(super) struct Begun {
+pub(super) struct StartedBranch {
     pub(super) start: BranchStart,
     pub(super) tip: String,
 }
 
 /// The commit at which a branch starts, and notes about it for the creator.
-pub(super) struct Base {
+pub(super) struct BranchBase {
     pub(super) commit: String,
     pub(super) notes: Vec<String>,
 }
@@ -33,22 +33,22 @@ pub(super) async fn begin(
     work: &Work,
     git: &Git,
     of: &Path,
-    base: impl Future<Output = Result<Base, LocalError>>,
-) -> Result<Begun, LocalError> {
+    base: impl Future<Output = Result<BranchBase, LocalError>>,
+) -> Result<StartedBranch, LocalError> {
     let (refs, start) = match recorded(work) {
         Some(start) => (Refs::read(git, of, Branch::of(&work.workspace)).await?, start),
         None => {
             let base = base.await?;
             let refs = Refs::read(git, of, Branch::of(&work.workspace)).await?;
-            let start = refs.planned(base);
+            let start = refs.plan(base);
             record(work, Some(start.clone())).await?;
             (refs, start)
         }
     };
     point("branch.planned");
-    let tip = work.uncut(refs.carry_out(&start)).await?;
+    let tip = work.uninterrupted(refs.apply(&start)).await?;
     point("branch.begun");
-    Ok(Begun { start, tip })
+    Ok(StartedBranch { start, tip })
 }
 
 /// Reverts `begin` unless the agent has committed to the branch.
@@ -60,7 +60,7 @@ pub(super) async fn undo(work: &Work, of: &Path) -> Result<(), LocalError> {
     let refs = Refs::read(&git, of, Branch::of(&work.workspace)).await?;
     let is_own = |tip: &String| *tip != start.commit && refs.displaced(&start).is_none();
     let is_worked_on = refs.value(&refs.branch.head).is_some_and(is_own);
-    refs.change(&refs.taken_back(&start), "take the branch back").await?;
+    refs.change(&refs.undo_changes(&start), "take the branch back").await?;
     // A branch with work of this agent stays this agent's.
     if is_worked_on { Ok(()) } else { record(work, None).await }
 }
@@ -111,8 +111,8 @@ impl<'a> Refs<'a> {
     }
 
     /// A branch that already stands at the start is used as it is.
-    fn planned(&self, base: Base) -> BranchStart {
-        let Base { commit, mut notes } = base;
+    fn plan(&self, base: BranchBase) -> BranchStart {
+        let BranchBase { commit, mut notes } = base;
         let tip = self.value(&self.branch.head).filter(|tip| **tip != commit);
         let earlier = tip.map(|tip| EarlierBranch { commit: tip.clone(), kept_as: self.free_name(tip) });
         let told = |earlier: &EarlierBranch| {
@@ -131,7 +131,7 @@ impl<'a> Refs<'a> {
     }
 
     /// Brings the refs to the recorded start from any state that a kill may have left. Returns the branch's commit.
-    async fn carry_out(self, start: &BranchStart) -> Result<String, LocalError> {
+    async fn apply(self, start: &BranchStart) -> Result<String, LocalError> {
         let refs = match self.displaced(start) {
             Some(earlier) if self.is_checked_out(&self.branch.head) => self.rename(earlier).await?,
             Some(_) | None => self,
@@ -183,18 +183,18 @@ impl<'a> Refs<'a> {
         changes
     }
 
-    fn taken_back(&self, start: &BranchStart) -> String {
+    fn undo_changes(&self, start: &BranchStart) -> String {
         let Branch { head, agent, published, .. } = &self.branch;
         let ours = [agent, published].into_iter().filter_map(|name| Some((name, self.value(name)?)));
         let mut changes: String = ours.map(|(name, value)| format!("delete {name} {value}\n")).collect();
         if self.value(head) == Some(&start.commit) && !self.is_checked_out(head) {
-            changes.push_str(&self.given_back(start));
+            changes.push_str(&self.name_restoring_changes(start));
         }
         changes
     }
 
     /// Returns the name to the earlier branch, or frees it.
-    fn given_back(&self, start: &BranchStart) -> String {
+    fn name_restoring_changes(&self, start: &BranchStart) -> String {
         let (head, begun_at) = (&self.branch.head, &start.commit);
         let is_as_kept = |earlier: &&EarlierBranch| {
             let kept = head_of(&earlier.kept_as);

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::address::Address;
+use super::address::RemoteAddress;
 use super::branch::Branch;
 use super::git::{Git, check_branch};
-use super::pull_request::{Offered, Remote};
+use super::pull_request::{PullRequestHead, Remote};
 use super::work::Work;
-use super::{answered, blocking, borrow, branch_start, pull_request, worktree};
+use super::{blocking, borrow, branch_start, pull_request, with_deadline, worktree};
 use crate::domain::bundle::is_object_id;
 use crate::domain::name::AgentName;
 use crate::git::quiet::{Reach, UPLOAD_PACK};
@@ -38,25 +38,25 @@ const FORGET_LIMIT: Duration = Duration::from_secs(10);
 const FORGET_AGAIN: Duration = Duration::from_millis(500);
 
 /// The directory that an agent works in, the commit that it starts from, and notes for its creator.
-pub(super) struct Made {
+pub(super) struct PreparedCheckout {
     pub(super) checkout: Checkout,
     pub(super) base: Option<String>,
     pub(super) notes: Vec<String>,
 }
 
 /// Makes the directory and its repository, step by step.
-pub(super) async fn make(work: &Work, template: &Template) -> Result<Made, LocalError> {
-    let place = work.place.clone();
-    work.whole_step("Making the directory", blocking(move || place.claim())).await?;
+pub(super) async fn make(work: &Work, template: &Template) -> Result<PreparedCheckout, LocalError> {
+    let dirs = work.dirs.clone();
+    work.uninterrupted_step("Making the directory", blocking(move || dirs.claim())).await?;
     let source = &template.variant(&work.build.values).source;
-    match planned(work, source).await? {
+    match plan(work, source).await? {
         Plan::Foreign(directory) => {
-            Ok(Made { checkout: Checkout::Foreign { directory }, base: None, notes: Vec::new() })
+            Ok(PreparedCheckout { checkout: Checkout::Foreign { directory }, base: None, notes: Vec::new() })
         }
         Plan::Clone(of) => work.step("Cloning the repository", borrow::make(work, &of)).await,
         Plan::Own => {
             let (base, notes) = work.step("Preparing the repository", prepare(work, source)).await?;
-            Ok(Made { checkout: Checkout::Own, base, notes })
+            Ok(PreparedCheckout { checkout: Checkout::Own, base, notes })
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn directory(work: &Work, checkout: &Checkout) -> PathBuf {
     match checkout {
         Checkout::Foreign { directory } => directory.clone(),
         Checkout::None | Checkout::Own | Checkout::Worktree { .. } | Checkout::Clone { .. } => {
-            work.place.repo.clone()
+            work.dirs.repo.clone()
         }
     }
 }
@@ -86,7 +86,7 @@ pub(super) async fn read_only(checkout: &Checkout) -> Result<Vec<PathBuf>, Local
         Checkout::Clone { of, store } => {
             // In a linked worktree this file names the repository.
             let link = of.join(".git");
-            let link = answered(of, move || Ok(Some(link).filter(|path| path.is_file()))).await?;
+            let link = with_deadline(of, move || Ok(Some(link).filter(|path| path.is_file()))).await?;
             Ok([store.clone()].into_iter().chain(link).collect())
         }
         Checkout::None | Checkout::Own | Checkout::Worktree { .. } | Checkout::Foreign { .. } => {
@@ -146,19 +146,19 @@ async fn forget_once(work: &Work) -> Result<(), LocalError> {
 
 async fn remove_files(work: &Work) -> Result<(), LocalError> {
     let limit = work.deployment.options.build_deadline.clamp(LEAST_REMOVAL, LONGEST_REMOVAL);
-    let place = work.place.clone();
-    blocking(move || place.remove(limit)).await
+    let dirs = work.dirs.clone();
+    blocking(move || dirs.remove(limit)).await
 }
 
 async fn is_directory(path: &Path) -> Result<bool, LocalError> {
     let asked = path.to_owned();
-    answered(path, move || Ok(asked.is_dir())).await
+    with_deadline(path, move || Ok(asked.is_dir())).await
 }
 
 /// Keeps the files, for a delete that only forgets the workspace.
-pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
-    let place = work.place.clone();
-    let Some(kept) = blocking(move || place.leave_behind()).await? else { return Ok(()) };
+pub(super) async fn orphan(work: &Work) -> Result<(), LocalError> {
+    let dirs = work.dirs.clone();
+    let Some(kept) = blocking(move || dirs.orphan()).await? else { return Ok(()) };
     work.log("info", "Leaving the files", &kept.display().to_string());
     if let Checkout::Worktree { of } = &work.workspace.checkout {
         let arguments: [OsString; 4] =
@@ -172,7 +172,7 @@ pub(super) async fn leave_behind(work: &Work) -> Result<(), LocalError> {
 }
 
 /// The checkout that the template and the parameters request.
-async fn planned(work: &Work, source: &Source) -> Result<Plan, LocalError> {
+async fn plan(work: &Work, source: &Source) -> Result<Plan, LocalError> {
     if *source != Source::Here {
         return Ok(Plan::Own);
     }
@@ -186,7 +186,7 @@ async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
         return Err(LocalError::NotARepository { path: directory });
     }
     let (deployment, asked) = (Arc::clone(&work.deployment), directory.clone());
-    if answered(&directory, move || Ok(deployment.enclosure.hides(&asked))).await? {
+    if with_deadline(&directory, move || Ok(deployment.enclosure.hides(&asked))).await? {
         return Err(LocalError::OwnData { path: directory });
     }
     // Runs share the caller's directory: they have no branch.
@@ -202,10 +202,10 @@ async fn prepare(work: &Work, source: &Source) -> Result<(Option<String>, Vec<St
         Source::Clone { repo, branch } => clone(work, repo, branch.as_deref()).await?,
         Source::Empty | Source::Here => return begin(work).await.map(|()| (None, Vec::new())),
     };
-    let git = Git::of(work, &[&work.place.root], Reach::Local);
+    let git = Git::of(work, &[&work.dirs.root], Reach::Local);
     let head = ["rev-parse", "--verify", "HEAD^{commit}"];
     // A cloned repository may have no commit.
-    let base = git.run(&work.place.repo, &head, "read the first commit").await.ok();
+    let base = git.run(&work.dirs.repo, &head, "read the first commit").await.ok();
     Ok((base.filter(|base| is_object_id(base)), notes))
 }
 
@@ -216,10 +216,10 @@ async fn begin(work: &Work) -> Result<(), LocalError> {
         "--template=".into(),
         "--initial-branch=main".into(),
         "--end-of-options".into(),
-        OsString::from(&work.place.repo),
+        OsString::from(&work.dirs.repo),
     ];
-    let git = Git::of(work, &[&work.place.root], Reach::Local);
-    git.run(&work.place.root, &arguments, "make an empty repository").await.map(drop)
+    let git = Git::of(work, &[&work.dirs.root], Reach::Local);
+    git.run(&work.dirs.root, &arguments, "make an empty repository").await.map(drop)
 }
 
 async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<Vec<String>, LocalError> {
@@ -228,28 +228,28 @@ async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<Vec<S
     if let Some(branch) = branch {
         arguments.extend(["--branch".into(), check_branch(branch)?.into()]);
     }
-    let address = Address::parse(address)?;
+    let address = RemoteAddress::parse(address)?;
     if let Some(login) = &address.login {
-        let (place, line) = (work.place.clone(), format!("{}\n", login.line));
-        let settings = login.settings(&place.fleet.join(CREDENTIALS));
-        blocking(move || place.write(&[(CREDENTIALS, &line)])).await?;
+        let (dirs, line) = (work.dirs.clone(), format!("{}\n", login.line));
+        let settings = login.settings(&dirs.fleet.join(CREDENTIALS));
+        blocking(move || dirs.write(&[(CREDENTIALS, &line)])).await?;
         arguments.extend(settings.into_iter().flat_map(|setting| ["--config".into(), setting.into()]));
     }
     let reach = if address.is_local() { Reach::Files } else { Reach::Network };
     arguments.extend((reach == Reach::Files).then(|| UPLOAD_PACK.into()));
-    arguments.extend(["--end-of-options".into(), address.given.clone().into(), (&work.place.repo).into()]);
-    let root = &work.place.root;
+    arguments.extend(["--end-of-options".into(), address.for_git.clone().into(), (&work.dirs.repo).into()]);
+    let root = &work.dirs.root;
     let git = Git::of(work, &[root], reach).without_drivers(root).await?;
-    let cloned = git.run(root, &arguments, &format!("clone {}", address.shown)).await;
+    let cloned = git.run(root, &arguments, &format!("clone {}", address.for_display)).await;
     cloned.map_err(|error| without_secrets(error, &address))?;
-    on_pull_request(work, address.given).await
+    on_pull_request(work, address.for_git).await
 }
 
 /// Checks out the agent's branch at the head of the requested pull request, if the remote offers it.
 async fn on_pull_request(work: &Work, url: String) -> Result<Vec<String>, LocalError> {
-    let (root, repo) = (&work.place.root, &work.place.repo);
+    let (root, repo) = (&work.dirs.root, &work.dirs.repo);
     let remote = Remote { name: ORIGIN.to_owned(), url };
-    let Offered { head, notes } = pull_request::offered(work, &[root], repo, &[remote]).await?;
+    let PullRequestHead { head, notes } = pull_request::offered(work, &[root], repo, &[remote]).await?;
     if let Some(head) = head {
         let git = Git::of(work, &[root], Reach::Network).without_drivers(repo).await?;
         let branch = Branch::of(&work.workspace).short;
@@ -260,10 +260,10 @@ async fn on_pull_request(work: &Work, url: String) -> Result<Vec<String>, LocalE
     Ok(notes)
 }
 
-fn without_secrets(error: LocalError, address: &Address) -> LocalError {
+fn without_secrets(error: LocalError, address: &RemoteAddress) -> LocalError {
     match error {
         LocalError::GitRefused { doing, output } => {
-            LocalError::GitRefused { doing, output: output.replace(&address.given, &address.shown) }
+            LocalError::GitRefused { doing, output: output.replace(&address.for_git, &address.for_display) }
         }
         other => other,
     }

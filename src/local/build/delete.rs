@@ -7,13 +7,13 @@ use crate::local::{LocalError, publish};
 pub(super) async fn delete(work: &Work) -> Result<(), LocalError> {
     let ending = work.end_processes();
     // A delete that has begun to remove files cannot be canceled, also after a restart of the server.
-    if work.place.is_there() {
+    if work.dirs.is_there() {
         work.step("Ending processes", ending).await?;
         publish::publish_last(&work.deployment, &work.workspace).await;
     } else {
         ending.await?;
     }
-    if work.build.is_orphan { checkout::leave_behind(work).await } else { checkout::remove(work).await }?;
-    work.deployment.publishing.drop(work.workspace.id);
+    if work.build.is_orphan { checkout::orphan(work).await } else { checkout::remove(work).await }?;
+    work.deployment.publisher.drop(work.workspace.id);
     Ok(())
 }

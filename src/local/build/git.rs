@@ -11,7 +11,7 @@ use super::marker;
 use super::work::Work;
 use crate::git::quiet::Reach;
 use crate::git::{self, GitError};
-use crate::local::enclosure::{Sight, true_end};
+use crate::local::enclosure::{DirectoryAccess, status_of_command};
 use crate::local::environment;
 use crate::local::{Deployment, LocalError};
 use crate::process::Marker;
@@ -31,13 +31,13 @@ impl Git {
     /// Enclosed like everything in a workspace; a cancel finds it by the workspace's marker.
     pub(super) fn of(work: &Work, visible: &[&Path], reach: Reach) -> Self {
         let visible: Vec<_> = visible.iter().map(|path| (*path).to_owned()).collect();
-        let sight = Sight { visible: &visible, ..Sight::default() };
-        Self::new(&work.deployment, sight, reach).marked(marker(work.workspace.id))
+        let access = DirectoryAccess { visible: &visible, ..DirectoryAccess::default() };
+        Self::new(&work.deployment, access, reach).marked(marker(work.workspace.id))
     }
 
-    pub(crate) fn new(deployment: &Deployment, sight: Sight<'_>, reach: Reach) -> Self {
+    pub(crate) fn new(deployment: &Deployment, access: DirectoryAccess<'_>, reach: Reach) -> Self {
         let environment = environment::inherited(std::env::vars_os());
-        Self(git::Git::behind(deployment.enclosure.prefix(sight), environment, reach))
+        Self(git::Git::behind(deployment.enclosure.prefix(access), environment, reach))
     }
 
     pub(crate) fn marked(self, marker: Marker) -> Self {
@@ -113,7 +113,7 @@ fn failed(error: GitError, doing: &str) -> LocalError {
         GitError::Failed { status, .. } if status.code() == Some(NOT_FOUND) => LocalError::NoGit,
         // A killed git prints nothing.
         GitError::Failed { status, stderr, .. } if stderr.is_empty() => {
-            refused(doing, format!("it ended with {}", true_end(status)))
+            refused(doing, format!("it ended with {}", status_of_command(status)))
         }
         GitError::Failed { stderr, .. } => refused(doing, shortened(&stderr)),
     }

@@ -5,15 +5,15 @@ mod borrow;
 mod branch;
 mod branch_start;
 mod checkout;
-mod copied;
+mod copied_settings;
 mod delete;
 mod git;
-mod place;
 mod pull_request;
 pub(super) mod refs;
 mod start;
 mod stop;
 mod work;
+mod workspace_dirs;
 mod worktree;
 
 use std::path::Path;
@@ -26,8 +26,8 @@ use uuid::Uuid;
 
 pub(crate) use branch::Branch;
 pub(crate) use git::{Git, finished, not_run};
-pub(crate) use place::{ON_THE_WAY, ORPHAN, Place, adopt, sweep};
 pub(crate) use work::END_LIMITS;
+pub(crate) use workspace_dirs::{MOVING, ORPHAN, WorkspaceDirs, adopt, sweep};
 
 use super::memory::Memory;
 use super::record::{Build, Job, Reason, Workspace};
@@ -107,7 +107,7 @@ pub(crate) fn push(memory: &mut Memory, workspace: Uuid, request: BuildRequest) 
 }
 
 /// Removes a build that could not be saved and was never launched.
-pub(crate) fn take_back(deployment: &Deployment, workspace: Uuid, build: Uuid) {
+pub(crate) fn withdraw(deployment: &Deployment, workspace: Uuid, build: Uuid) {
     deployment.adjust(|memory| {
         memory.cancels.remove(&build);
         if let Some(record) = memory.workspaces.get_mut(&workspace) {
@@ -164,7 +164,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 /// Like `blocking`, with a deadline: a mount under a path of a caller or an agent may never answer.
-pub(crate) async fn answered<T: Send + 'static>(
+pub(crate) async fn with_deadline<T: Send + 'static>(
     path: &Path,
     act: impl FnOnce() -> Result<T, LocalError> + Send + 'static,
 ) -> Result<T, LocalError> {

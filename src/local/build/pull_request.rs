@@ -37,7 +37,7 @@ pub(super) struct Remote {
 
 /// The commit that an agent starts from instead of the base, and a note about it.
 #[derive(Default)]
-pub(super) struct Offered {
+pub(super) struct PullRequestHead {
     pub(super) head: Option<String>,
     pub(super) notes: Vec<String>,
 }
@@ -49,17 +49,17 @@ pub(super) async fn offered(
     visible: &[&Path],
     directory: &Path,
     remotes: &[Remote],
-) -> Result<Offered, LocalError> {
-    let Some(url) = address(work) else { return Ok(Offered::default()) };
+) -> Result<PullRequestHead, LocalError> {
+    let Some(url) = address(work) else { return Ok(PullRequestHead::default()) };
     let git = Git::of(work, visible, Reach::Network).without_drivers(directory).await?;
     Ok(match fetched(work, &git, directory, (url, remotes)).await {
         Ok((number, head)) => {
             let note = format!("the agent starts from the head {} of pull request {number}", short_id(&head));
-            Offered { head: Some(head), notes: vec![note] }
+            PullRequestHead { head: Some(head), notes: vec![note] }
         }
         Err(reason) => {
             let note = format!("the agent starts from the base and not from the pull request: {reason}");
-            Offered { head: None, notes: vec![note] }
+            PullRequestHead { head: None, notes: vec![note] }
         }
     })
 }

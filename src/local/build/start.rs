@@ -10,17 +10,17 @@ use std::sync::Arc;
 use chrono::Utc;
 use uuid::Uuid;
 
-use super::checkout::Made;
+use super::checkout::PreparedCheckout;
 use super::work::Work;
-use super::{Place, answered, blocking, checkout};
+use super::{WorkspaceDirs, blocking, checkout, with_deadline};
 use crate::hooks::point;
-use crate::local::agent_files::{self, Briefing};
-use crate::local::enclosure::{Sight, true_end};
+use crate::local::agent_files::{self, StartFiles};
+use crate::local::deployment_info::is_out_of_reach;
+use crate::local::enclosure::{DirectoryAccess, status_of_command};
 use crate::local::environment::{self, AgentEnvironment};
 use crate::local::record::{
     Agent, AppHealth, Checkout, Connection, Lifecycle, RESPAWN_WINDOW, Reason, Workspace,
 };
-use crate::local::site::is_out_of_reach;
 use crate::local::template::Template;
 use crate::local::{LocalError, probe, socket, token};
 use crate::process::{ProcessId, ProcessSpec, Spawned, exited, is_alive, spawn};
@@ -47,7 +47,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     work.step("Ending processes", work.end_processes()).await?;
     let made = match &work.workspace.checkout {
         Checkout::None => checkout::make(work, &template).await?,
-        known => Made {
+        known => PreparedCheckout {
             checkout: known.clone(),
             base: work.workspace.base.clone(),
             notes: work.workspace.start_notes.clone(),
@@ -55,12 +55,12 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     };
     let directory = checkout::directory(work, &made.checkout);
     // Never a directory of the caller's: an agent that works there can replace it by a link.
-    let visible = vec![work.place.root.clone()];
-    brief(work).await?;
+    let visible = vec![work.dirs.root.clone()];
+    write_files(work).await?;
     let engine = template.variant(&work.build.values).engine.clone();
     let engine = engine.unwrap_or_else(|| work.deployment.options.engine.clone());
     let read_only = checkout::read_only(&made.checkout).await?;
-    let port = work.deployment.site.port();
+    let port = work.deployment.info.port();
     let launch = Launch { made, directory, visible, read_only, engine, port };
     bring_up(work, &launch).await
 }
@@ -69,7 +69,7 @@ pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
 async fn bring_up(work: &Work, launch: &Launch) -> Result<(), LocalError> {
     let mut n_killed = 0;
     loop {
-        let mut started = work.whole_step("Starting the agent", spawn_agent(work, launch)).await?;
+        let mut started = work.uninterrupted_step("Starting the agent", spawn_agent(work, launch)).await?;
         match work.step("Waiting for the agent", answer_of(work, &mut started)).await {
             Err(LocalError::RunnerKilled { .. }) if n_killed < MOST_RESPAWNS => n_killed += 1,
             outcome => return outcome,
@@ -91,26 +91,26 @@ fn check_respawns(work: &Work) -> Result<(), LocalError> {
 /// and not replaced. A process that reports to another port is unusable, and a process whose socket agents can
 /// replace is not trusted.
 fn survivor(work: &Work) -> Option<(ProcessId, PathBuf)> {
-    let agent = work.build.agent.as_ref().filter(|agent| agent.port == work.deployment.site.port())?;
+    let agent = work.build.agent.as_ref().filter(|agent| agent.port == work.deployment.info.port())?;
     let process = agent.process.filter(|process| matches!(is_alive(process), Ok(true)))?;
     is_out_of_reach(&agent.socket).then(|| (process, agent.socket.clone()))
 }
 
 /// Writes the agent's files and reads its first metadata.
-async fn brief(work: &Work) -> Result<(), LocalError> {
-    let briefing = Briefing {
-        place: work.place.clone(),
+async fn write_files(work: &Work) -> Result<(), LocalError> {
+    let files = StartFiles {
+        dirs: work.dirs.clone(),
         values: work.build.values.clone(),
         common: work.deployment.options.agent_files.clone(),
     };
-    blocking(move || agent_files::write(&briefing)).await?;
+    blocking(move || agent_files::write(&files)).await?;
     show_metadata(work).await
 }
 
 /// Metadata is published before the agent is shown as ready.
 async fn show_metadata(work: &Work) -> Result<(), LocalError> {
-    let place = work.place.clone();
-    let metadata = blocking(move || Ok(agent_files::read_metadata(&place, &[]))).await?;
+    let dirs = work.dirs.clone();
+    let metadata = blocking(move || Ok(agent_files::read_metadata(&dirs, &[]))).await?;
     work.deployment.adjust(|memory| memory.metadata.insert(work.workspace.id, metadata));
     Ok(())
 }
@@ -128,7 +128,7 @@ fn version(work: &Work) -> Result<Arc<Template>, LocalError> {
 
 /// Inputs of a process start beyond the workspace itself.
 struct Launch {
-    made: Made,
+    made: PreparedCheckout,
     directory: PathBuf,
     visible: Vec<PathBuf>,
     read_only: Vec<PathBuf>,
@@ -145,27 +145,27 @@ async fn spawn_agent(work: &Work, launch: &Launch) -> Result<Spawned, LocalError
         program: options.runner.program.clone(),
         arguments: options.runner.arguments.iter().map(Into::into).collect(),
         environment: environment::of_agent(&AgentEnvironment {
-            site: &work.deployment.site,
+            info: &work.deployment.info,
             workspace: &Workspace { base: launch.made.base.clone(), ..work.workspace.clone() },
             generation: work.build.number,
             token: &token,
-            fleet: &work.place.fleet,
+            fleet: &work.dirs.fleet,
             engine: &launch.engine,
             files: &options.agent_files,
         }),
     };
-    record_agent(work, launch, agent(launch, work.place.socket(), &token)).await?;
-    let place = work.place.clone();
-    let process = blocking(move || spawn_in(&place, &spec)).await?;
+    record_agent(work, launch, agent(launch, work.dirs.socket(), &token)).await?;
+    let dirs = work.dirs.clone();
+    let process = blocking(move || spawn_in(&dirs, &spec)).await?;
     point("agent.spawned");
     record_process(work, &process.id);
     Ok(process)
 }
 
-fn spawn_in(place: &Place, spec: &ProcessSpec) -> Result<Spawned, LocalError> {
-    let log = agent_files::begin_log(&place.log()).map_err(LocalError::directory(place.log()))?;
+fn spawn_in(dirs: &WorkspaceDirs, spec: &ProcessSpec) -> Result<Spawned, LocalError> {
+    let log = agent_files::begin_log(&dirs.log()).map_err(LocalError::directory(dirs.log()))?;
     // The process alone holds the socket from here on: connections are refused once it ends.
-    let listener = Stdio::from(OwnedFd::from(socket::listen(&place.socket())?));
+    let listener = Stdio::from(OwnedFd::from(socket::listen(&dirs.socket())?));
     let failed = |source| LocalError::Runner { program: spec.program.clone(), source };
     spawn(spec, listener, log).map_err(failed)
 }
@@ -175,10 +175,11 @@ async fn prefix(work: &Work, launch: &Launch) -> Result<Vec<OsString>, LocalErro
     let (deployment, directory) = (Arc::clone(&work.deployment), launch.directory.clone());
     let (visible, read_only) = (launch.visible.clone(), launch.read_only.clone());
     let look = move || {
-        let sight = Sight { visible: &visible, read_only: &read_only, directory: Some(&directory) };
-        Ok(deployment.enclosure.prefix(sight))
+        let access =
+            DirectoryAccess { visible: &visible, read_only: &read_only, directory: Some(&directory) };
+        Ok(deployment.enclosure.prefix(access))
     };
-    answered(&launch.directory, look).await
+    with_deadline(&launch.directory, look).await
 }
 
 fn agent(launch: &Launch, socket: PathBuf, token: &str) -> Agent {
@@ -210,7 +211,7 @@ fn agent(launch: &Launch, socket: PathBuf, token: &str) -> Agent {
 /// process has worked must not be made again, since its journal is in it.
 async fn record_agent(work: &Work, launch: &Launch, agent: Agent) -> Result<(), LocalError> {
     let amended = work.deployment.amend(work.workspace.id, |workspace| {
-        let Made { checkout, base, notes } = &launch.made;
+        let PreparedCheckout { checkout, base, notes } = &launch.made;
         let is_made = workspace.checkout != *checkout;
         (workspace.checkout, workspace.base) = (checkout.clone(), base.clone());
         workspace.start_notes.clone_from(notes);
@@ -236,14 +237,14 @@ fn record_process(work: &Work, process: &ProcessId) {
 
 /// Waits until the agent answers; an exit before that is reported with the end of its log.
 async fn answer_of(work: &Work, process: &mut Spawned) -> Result<(), LocalError> {
-    if answers(&process.id, &work.place.socket()).await? {
+    if answers(&process.id, &work.dirs.socket()).await? {
         return Ok(());
     }
     let ended = process.wait().await.ok();
-    if let Some(signal) = ended.and_then(|status| true_end(status).signal()) {
+    if let Some(signal) = ended.and_then(|status| status_of_command(status).signal()) {
         return Err(LocalError::RunnerKilled { signal });
     }
-    let log = work.place.log();
+    let log = work.dirs.log();
     Err(LocalError::RunnerEnded { output: blocking(move || Ok(last_output(&log))).await? })
 }
 

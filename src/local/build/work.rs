@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Place, SETTING_UP, checkout, delete, follow_up, marker, order, start, stop};
+use super::{SETTING_UP, WorkspaceDirs, checkout, delete, follow_up, marker, order, start, stop};
 use crate::coder::wire::Transition;
 use crate::hooks::point;
 use crate::local::record::{Build, Checkout, Job, Outcome, Workspace};
-use crate::local::writer::Saving;
-use crate::local::{Deployment, LocalError, clear, follow, prune};
+use crate::local::writer::PendingWrite;
+use crate::local::{Deployment, LocalError, cleanup, follow, prune};
 use crate::process::{EndLimits, end_tree};
 
 /// TERM, then KILL, well within the ten seconds for a stop. A runner needs half of the first to end a resisting
@@ -25,7 +25,7 @@ pub(super) struct Work {
     pub(super) deployment: Arc<Deployment>,
     pub(super) workspace: Workspace,
     pub(super) build: Build,
-    pub(super) place: Place,
+    pub(super) dirs: WorkspaceDirs,
     cancel: CancellationToken,
     deadline: Instant,
     /// Locked by sections that neither a cancel nor the deadline may interrupt.
@@ -42,17 +42,17 @@ pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uui
     if let Some((work, saving)) = Work::begin(&deployment, workspace, build, cancel) {
         // The start of the work is recorded first, so that a cancel after a crash cleans up what it has made.
         let outcome = match (saving.done().await, work.build.transition) {
-            (Ok(()), _) => work.carry_out().await,
+            (Ok(()), _) => work.execute().await,
             // A stop is repeatable, and must also work on a full disk.
-            (Err(_), Transition::Stop) => work.carry_out().await,
+            (Err(_), Transition::Stop) => work.execute().await,
             (Err(error), Transition::Start | Transition::Delete) => Err(error),
         };
         work.conclude(outcome).await;
         drop(slot);
-        work.go_on().await;
+        work.start_follow_up().await;
     } else {
         // A stop that was canceled while queued leaves an agent that the API does not show.
-        clear::strays(&deployment).await;
+        cleanup::end_orphans(&deployment).await;
     }
     deployment.adjust(|memory| memory.cancels.remove(&build));
 }
@@ -65,9 +65,9 @@ impl Work {
         cancel: CancellationToken,
     ) -> Self {
         let deadline = Instant::now() + deployment.options.build_deadline;
-        let place = Place::new(&deployment.layout, &workspace);
+        let dirs = WorkspaceDirs::new(&deployment.layout, &workspace);
         let (deployment, section) = (Arc::clone(deployment), Mutex::default());
-        Self { deployment, workspace, build, place, cancel, deadline, section }
+        Self { deployment, workspace, build, dirs, cancel, deadline, section }
     }
 
     /// None if the build was canceled before it began. A build interrupted by a kill restarts from its beginning; a
@@ -77,7 +77,7 @@ impl Work {
         workspace: Uuid,
         build: Uuid,
         cancel: CancellationToken,
-    ) -> Option<(Self, Saving)> {
+    ) -> Option<(Self, PendingWrite)> {
         let begun = deployment.change(workspace, |memory| {
             let record = memory.workspaces.get_mut(&workspace).ok_or(())?;
             let latest = record.build_mut(build).ok_or(())?;
@@ -92,7 +92,7 @@ impl Work {
         Some((Self::new(deployment, workspace, build, cancel), saving))
     }
 
-    async fn carry_out(&self) -> Result<(), LocalError> {
+    async fn execute(&self) -> Result<(), LocalError> {
         match self.build.transition {
             Transition::Start => start::start(self).await,
             Transition::Stop => stop::stop(self).await,
@@ -101,7 +101,7 @@ impl Work {
     }
 
     /// A short step that is not begun after a cancel and not interrupted once it has begun.
-    pub(super) async fn whole_step<T>(
+    pub(super) async fn uninterrupted_step<T>(
         &self,
         stage: &str,
         act: impl Future<Output = Result<T, LocalError>>,
@@ -111,7 +111,7 @@ impl Work {
     }
 
     /// A short part of a step that is not interrupted once it has begun.
-    pub(super) async fn uncut<T>(&self, act: impl Future<Output = T>) -> T {
+    pub(super) async fn uninterrupted<T>(&self, act: impl Future<Output = T>) -> T {
         let _held = self.section.lock().await;
         act.await
     }
@@ -251,7 +251,7 @@ impl Work {
     }
 
     /// Starts the follow-up: supervision of the agent, or the start after a stop.
-    async fn go_on(&self) {
+    async fn start_follow_up(&self) {
         order(&self.deployment, self.workspace.id, follow_up).await;
         if self.build.transition == Transition::Start {
             follow::begin(&self.deployment, self.workspace.id);

@@ -5,9 +5,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::answered;
 use super::branch::Branch;
 use super::git::Git;
+use super::with_deadline;
 use super::work::Work;
 use crate::git::quiet::Reach;
 use crate::local::LocalError;
@@ -19,7 +19,7 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
     let listing = git.run(of, &["worktree", "list", "--porcelain"], "list the worktrees").await?;
     let branch = Branch::of(&work.workspace).head;
     let own = own_path(work);
-    let is_ours = |entry: &Entry| entry.path == own || entry.branch.as_ref() == Some(&branch);
+    let is_ours = |entry: &WorktreeEntry| entry.path == own || entry.branch.as_ref() == Some(&branch);
     for entry in entries(&listing).into_iter().filter(is_ours) {
         if is_there(&entry.path).await? {
             continue;
@@ -35,27 +35,27 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
 /// Agents of those versions could write any path there.
 async fn is_there(path: &Path) -> Result<bool, LocalError> {
     let asked = path.to_owned();
-    answered(path, move || Ok(asked.symlink_metadata().is_ok())).await
+    with_deadline(path, move || Ok(asked.symlink_metadata().is_ok())).await
 }
 
 /// As git records it: with symbolic links resolved.
 fn own_path(work: &Work) -> PathBuf {
-    let root = &work.place.root;
+    let root = &work.dirs.root;
     let folder = root.parent().and_then(|parent| parent.canonicalize().ok());
     folder.unwrap_or_default().join(root.file_name().unwrap_or_default()).join("repo")
 }
 
 /// One worktree of a repository.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct WorktreeEntry {
     path: PathBuf,
     branch: Option<String>,
 }
 
-fn entries(listing: &str) -> Vec<Entry> {
+fn entries(listing: &str) -> Vec<WorktreeEntry> {
     let entry = |text: &str| {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
-        Some(Entry { path: value("worktree ")?.into(), branch: value("branch ").map(str::to_owned) })
+        Some(WorktreeEntry { path: value("worktree ")?.into(), branch: value("branch ").map(str::to_owned) })
     };
     listing.split("\n\n").filter_map(entry).collect()
 }
@@ -69,8 +69,8 @@ mod tests {
         let listing =
             "worktree /a b\nHEAD 1\nbranch refs/heads/main\n\nworktree /c\nHEAD 2\ndetached\nlocked x\n";
         let expected = [
-            Entry { path: "/a b".into(), branch: Some("refs/heads/main".to_owned()) },
-            Entry { path: "/c".into(), branch: None },
+            WorktreeEntry { path: "/a b".into(), branch: Some("refs/heads/main".to_owned()) },
+            WorktreeEntry { path: "/c".into(), branch: None },
         ];
         assert_eq!(entries(listing), expected);
     }

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use super::hidden::{Place, open_path};
+use super::hidden::{DirectoryLocation, open_path};
 
 const MOVED: &str = "it was moved in this moment; try again";
 
@@ -28,12 +28,12 @@ struct Mount {
 }
 
 /// A directory tree of one file system.
-struct Tree<'a> {
+struct MountedTree<'a> {
     device: &'a [u8],
     /// Its path within the file system.
     inner: PathBuf,
     path: &'a Path,
-    place: Place,
+    location: DirectoryLocation,
 }
 
 impl Mounts {
@@ -47,8 +47,8 @@ impl Mounts {
 
     /// Other paths that lead to the directory, into it or to what is mounted in it. Kept directories stay visible;
     /// paths that lead elsewhere, or that this user cannot follow, are excluded.
-    pub(super) fn aliases(&self, path: &Path, keep: &[PathBuf]) -> io::Result<Vec<Place>> {
-        let mut found: Vec<Place> = Vec::new();
+    pub(super) fn aliases(&self, path: &Path, keep: &[PathBuf]) -> io::Result<Vec<DirectoryLocation>> {
+        let mut found: Vec<DirectoryLocation> = Vec::new();
         for tree in self.trees(path, keep)? {
             for mount in &self.0 {
                 let alias = tree.seen_through(mount, keep).filter(|alias| is_apart(alias, path, keep));
@@ -62,7 +62,7 @@ impl Mounts {
     }
 
     /// The directory itself, and the file systems mounted below it.
-    fn trees<'a>(&'a self, path: &'a Path, keep: &[PathBuf]) -> io::Result<Vec<Tree<'a>>> {
+    fn trees<'a>(&'a self, path: &'a Path, keep: &[PathBuf]) -> io::Result<Vec<MountedTree<'a>>> {
         let Some(own) = self.tree(path)? else { return Ok(Vec::new()) };
         let is_below = |point: &Path| point != path && point.starts_with(path) && !is_in(point, keep);
         let mut trees = vec![own];
@@ -72,27 +72,32 @@ impl Mounts {
         Ok(trees)
     }
 
-    fn tree<'a>(&'a self, path: &'a Path) -> io::Result<Option<Tree<'a>>> {
+    fn tree<'a>(&'a self, path: &'a Path) -> io::Result<Option<MountedTree<'a>>> {
         let Some(open) = open_visible(path)? else { return Ok(None) };
         let id = mount_of(&open)?;
         let mount = self.0.iter().find(|mount| mount.id == id);
         let within = mount.and_then(|mount| Some((mount, path.strip_prefix(&mount.point).ok()?)));
         let (mount, rest) = within.ok_or_else(|| io::Error::other("its mount is not listed"))?;
-        let place = Place::of(&open).ok_or_else(|| io::Error::other(MOVED))?;
-        Ok(Some(Tree { device: &mount.device, inner: joined(&mount.root, rest), path, place }))
+        let location = DirectoryLocation::of(&open).ok_or_else(|| io::Error::other(MOVED))?;
+        Ok(Some(MountedTree { device: &mount.device, inner: joined(&mount.root, rest), path, location }))
     }
 
     /// What this path shows; none if it belongs to another mount.
-    fn visit(&self, mount: &Mount, alias: &Path, tree: &Tree<'_>) -> io::Result<Option<Place>> {
+    fn visit(
+        &self,
+        mount: &Mount,
+        alias: &Path,
+        tree: &MountedTree<'_>,
+    ) -> io::Result<Option<DirectoryLocation>> {
         let Some(open) = open_visible(alias)?.filter(|open| mount_of(open).is_ok_and(|id| id == mount.id))
         else {
             return Ok(None);
         };
-        let place = Place::of(&open).ok_or_else(|| io::Error::other(MOVED))?;
+        let location = DirectoryLocation::of(&open).ok_or_else(|| io::Error::other(MOVED))?;
         // Something below the directory may be mounted there.
-        let is_same = (place.device, place.inode) == (tree.place.device, tree.place.inode);
+        let is_same = (location.device, location.inode) == (tree.location.device, tree.location.inode);
         if is_same || mount.root != tree.inner && mount.root.starts_with(&tree.inner) {
-            return Ok(Some(place));
+            return Ok(Some(location));
         }
         Err(io::Error::other(MOVED))
     }
@@ -107,7 +112,7 @@ impl Mount {
     }
 }
 
-impl Tree<'_> {
+impl MountedTree<'_> {
     /// The path under which this mount shows the tree or a part of it. Kept directories may be visible there.
     fn seen_through(&self, mount: &Mount, keep: &[PathBuf]) -> Option<PathBuf> {
         if mount.device != self.device {
@@ -188,8 +193,8 @@ broken
     #[test]
     fn a_directory_is_seen_through_mounts_of_what_is_above_it_of_itself_and_of_what_is_in_it() {
         let path = Path::new("/home/u/fleet");
-        let place = Place { path: path.into(), device: 1, inode: 1 };
-        let tree = Tree { device: b"0:31", inner: "/@home/u/fleet".into(), path, place };
+        let location = DirectoryLocation { path: path.into(), device: 1, inode: 1 };
+        let tree = MountedTree { device: b"0:31", inner: "/@home/u/fleet".into(), path, location };
         let keep = [PathBuf::from("/home/u/fleet/workspaces/own")];
         let mounts = Mounts::parse(MOUNTED);
         let seen = mounts.0.iter().filter_map(|mount| tree.seen_through(mount, &keep));

@@ -11,17 +11,17 @@ use rustix::thread::UnshareFlags;
 
 use super::aliases::Mounts;
 use super::error::EncloseError;
-use super::hidden::Place;
+use super::hidden::DirectoryLocation;
 use super::users::Users;
-use super::{Encloser, Terminals, join, leader, mounts, outer, rights};
+use super::{NamespaceOwner, Terminals, join, leader, mounts, outer, rights};
 
 /// Standard input, output and error belong to the command.
 const LAST_STANDARD: RawFd = 2;
 
 /// A request to run a command enclosed.
 #[derive(Debug, Clone)]
-pub struct Order {
-    pub hide: Vec<Place>,
+pub struct EncloseRequest {
+    pub hide: Vec<DirectoryLocation>,
     /// Directories below the hidden ones that stay visible.
     pub keep: Vec<PathBuf>,
     /// Paths that the command may read and not change.
@@ -29,7 +29,7 @@ pub struct Order {
     /// Paths whose meaning must not change: no link and no directory on the way can be replaced.
     pub pin: Vec<PathBuf>,
     pub terminals: Terminals,
-    pub processes: Processes,
+    pub processes: ProcessScope,
     /// The command's working directory; by default that of this process.
     pub directory: Option<PathBuf>,
     /// Empty for a probe: the enclosure is set up, and ends with this process.
@@ -38,7 +38,7 @@ pub struct Order {
 
 /// Which processes the command sees, can signal and leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Processes {
+pub enum ProcessScope {
     /// Those of the machine, without hiding anything: only the directory is entered.
     Unenclosed,
     /// Those of the machine. The command replaces this process.
@@ -46,69 +46,69 @@ pub enum Processes {
     /// Only its descendants, in a PID namespace that ends with the command or with this process.
     Own,
     /// Those of a running workspace, in whose namespaces the command takes over the terminal.
-    Of(Encloser),
+    Of(NamespaceOwner),
 }
 
 /// Runs the command and returns its exit code, unless it replaces this process. Must be called before any thread is
 /// started: the kernel creates user namespaces for single-threaded processes only.
-pub fn enter(order: &Order) -> Result<u8, EncloseError> {
+pub fn enter(request: &EncloseRequest) -> Result<u8, EncloseError> {
     close_inherited().map_err(EncloseError::Descriptors)?;
-    let directory = match &order.directory {
+    let directory = match &request.directory {
         Some(directory) => directory.clone(),
         None => std::env::current_dir().map_err(EncloseError::Namespaces)?,
     };
-    match order.processes {
-        Processes::Unenclosed => {
-            work_in(directory)?;
-            leader::become_command(&order.command)
+    match request.processes {
+        ProcessScope::Unenclosed => {
+            enter_directory(directory)?;
+            leader::become_command(&request.command)
         }
-        Processes::Shared => {
-            enclose(order, UnshareFlags::empty())?;
+        ProcessScope::Shared => {
+            enclose(request, UnshareFlags::empty())?;
             mounts::protect_machine().map_err(EncloseError::Machine)?;
             rights::give_up_mounting().map_err(EncloseError::Rights)?;
-            work_in(directory)?;
-            leader::become_command(&order.command)
+            enter_directory(directory)?;
+            leader::become_command(&request.command)
         }
-        Processes::Own => {
-            enclose(order, UnshareFlags::NEWPID)?;
+        ProcessScope::Own => {
+            enclose(request, UnshareFlags::NEWPID)?;
             rights::pass_on_mounting().map_err(EncloseError::Rights)?;
-            work_in(directory)?;
-            outer::run_init(&order.command)
+            enter_directory(directory)?;
+            outer::run_init(&request.command)
         }
-        Processes::Of(encloser) => {
+        ProcessScope::Of(encloser) => {
             rights::forbid_tracing().map_err(EncloseError::Rights)?;
             join::enter(encloser).map_err(|source| EncloseError::Join { pid: encloser.pid, source })?;
             // Our child belongs to the workspace's processes before it becomes the command.
             rights::give_up_mounting().map_err(EncloseError::Rights)?;
-            work_in(directory)?;
-            outer::run_leader(&order.command)
+            enter_directory(directory)?;
+            outer::run_leader(&request.command)
         }
     }
 }
 
-fn enclose(order: &Order, more: UnshareFlags) -> Result<(), EncloseError> {
+fn enclose(request: &EncloseRequest, more: UnshareFlags) -> Result<(), EncloseError> {
     let users = Users::prepare().map_err(EncloseError::Users)?;
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS | more).map_err(EncloseError::Namespaces)?;
     users.keep().map_err(EncloseError::Users)?;
-    put_up_walls(order)
+    set_up_mounts(request)
 }
 
-fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
+fn set_up_mounts(request: &EncloseRequest) -> Result<(), EncloseError> {
     mounts::detach().map_err(EncloseError::Namespaces)?;
-    let order = &with_aliases(order)?;
-    for place in &order.hide {
-        mounts::hide(place, &order.keep)
-            .map_err(|source| EncloseError::Hide { path: place.path.clone(), source })?;
+    let request = &with_aliases(request)?;
+    for location in &request.hide {
+        mounts::hide(location, &request.keep)
+            .map_err(|source| EncloseError::Hide { path: location.path.clone(), source })?;
     }
-    for path in &order.read_only {
+    for path in &request.read_only {
         mounts::protect(path).map_err(|source| EncloseError::Protect { path: path.clone(), source })?;
     }
     // Last, so that each of these recursive mounts contains the hidden and read-only mounts. A command that
     // detaches its mounts can rename directories below them; they stay hidden in every mount that it can reach.
-    for path in names_above(order) {
+    for path in names_above(request) {
         mounts::pin(path).map_err(|source| EncloseError::Pin { path: path.to_owned(), source })?;
     }
-    match order.terminals {
+    match request.terminals {
         Terminals::Own => mounts::own_terminals().map_err(EncloseError::Namespaces),
         Terminals::Shared => Ok(()),
     }
@@ -116,38 +116,38 @@ fn put_up_walls(order: &Order) -> Result<(), EncloseError> {
 
 /// Hides or protects each path under all its aliases as well. Innermost first, since a hidden path can no longer be
 /// resolved.
-fn with_aliases(order: &Order) -> Result<Order, EncloseError> {
+fn with_aliases(request: &EncloseRequest) -> Result<EncloseRequest, EncloseError> {
     let mounts = Mounts::read().map_err(EncloseError::Namespaces)?;
-    let mut order = order.clone();
-    for place in order.hide.clone() {
-        let aliases = mounts.aliases(&place.path, &order.keep);
-        let aliases = aliases.map_err(|source| EncloseError::Hide { path: place.path, source })?;
-        order.hide.extend(aliases);
+    let mut request = request.clone();
+    for location in request.hide.clone() {
+        let aliases = mounts.aliases(&location.path, &request.keep);
+        let aliases = aliases.map_err(|source| EncloseError::Hide { path: location.path, source })?;
+        request.hide.extend(aliases);
     }
-    for path in order.read_only.clone() {
+    for path in request.read_only.clone() {
         let aliases = mounts.aliases(&path, &[]);
         let aliases = aliases.map_err(|source| EncloseError::Protect { path: path.clone(), source })?;
-        order.read_only.extend(aliases.into_iter().map(|place| place.path));
+        request.read_only.extend(aliases.into_iter().map(|location| location.path));
     }
-    order.hide.sort_by(|one, other| other.path.cmp(&one.path));
-    order.hide.dedup();
-    Ok(order)
+    request.hide.sort_by(|one, other| other.path.cmp(&one.path));
+    request.hide.dedup();
+    Ok(request)
 }
 
 /// The directories above hidden and read-only paths, and the links on the way, outermost first. A command that
 /// could replace one of them could present its own tree to the server and its operator.
-fn names_above(order: &Order) -> BTreeSet<&Path> {
-    let hidden = order.hide.iter().map(|place| place.path.as_path());
-    let places: Vec<&Path> = hidden.chain(order.read_only.iter().map(PathBuf::as_path)).collect();
+fn names_above(request: &EncloseRequest) -> BTreeSet<&Path> {
+    let hidden = request.hide.iter().map(|location| location.path.as_path());
+    let locations: Vec<&Path> = hidden.chain(request.read_only.iter().map(PathBuf::as_path)).collect();
     // The command can rename nothing below a hidden or read-only directory.
-    let is_within = |path: &Path| places.iter().any(|place| path.starts_with(place));
-    let above = places.iter().flat_map(|place| place.ancestors().skip(1));
-    let named = order.pin.iter().flat_map(|path| path.ancestors());
+    let is_within = |path: &Path| locations.iter().any(|location| path.starts_with(location));
+    let above = locations.iter().flat_map(|location| location.ancestors().skip(1));
+    let named = request.pin.iter().flat_map(|path| path.ancestors());
     above.chain(named).filter(|path| path.parent().is_some() && !is_within(path)).collect()
 }
 
 /// Entered inside the enclosure: the inherited directory would lead upwards past the mounts that hide the rest.
-fn work_in(directory: PathBuf) -> Result<(), EncloseError> {
+fn enter_directory(directory: PathBuf) -> Result<(), EncloseError> {
     std::env::set_current_dir(&directory)
         .map_err(|source| EncloseError::Directory { path: directory, source })
 }
@@ -175,18 +175,18 @@ mod tests {
 
     #[test]
     fn every_name_above_a_place_is_pinned_once_and_none_within_another_place() {
-        let place = |path: &str| Place { path: path.into(), device: 1, inode: 1 };
-        let order = Order {
-            hide: vec![place("/home/u/.local/share/fleet"), place("/home/u/repo/.git/store")],
+        let location = |path: &str| DirectoryLocation { path: path.into(), device: 1, inode: 1 };
+        let request = EncloseRequest {
+            hide: vec![location("/home/u/.local/share/fleet"), location("/home/u/repo/.git/store")],
             keep: vec!["/home/u/.local/share/fleet/workspaces/a".into()],
             read_only: vec!["/home/u/repo/.git".into(), "/home/u/.local/share/fleet/x/.git".into()],
             pin: vec!["/home/u/.local/share/fleet".into(), "/home/u/link/fleet".into()],
             terminals: Terminals::Own,
-            processes: Processes::Own,
+            processes: ProcessScope::Own,
             directory: None,
             command: Vec::new(),
         };
-        let above: Vec<&Path> = names_above(&order).into_iter().collect();
+        let above: Vec<&Path> = names_above(&request).into_iter().collect();
         let expected = [
             "/home",
             "/home/u",

@@ -40,7 +40,7 @@ pub enum EncloseError {
         source: io::Error,
     },
     #[error("cannot show only the processes of the workspace in /proc")]
-    Processes(#[source] io::Error),
+    ProcessScope(#[source] io::Error),
     #[error("cannot make the settings of the machine read-only")]
     Machine(#[source] io::Error),
     #[error("cannot give up the right to change mounts")]
@@ -77,7 +77,7 @@ impl EncloseError {
             | Self::Hide { .. }
             | Self::Pin { .. }
             | Self::Protect { .. }
-            | Self::Processes(_)
+            | Self::ProcessScope(_)
             | Self::Machine(_)
             | Self::Rights(_)
             | Self::Descriptors(_)

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 
 /// A directory to hide, as the settings name it.
 #[derive(Debug)]
-pub(super) struct Hidden {
+pub(super) struct HiddenDirectory {
     name: PathBuf,
     /// The name without links, as of the start.
     true_name: PathBuf,
@@ -22,13 +22,13 @@ pub(super) struct Hidden {
 
 /// The current path of a directory and its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct DirectoryLocation {
     pub path: PathBuf,
     pub device: u64,
     pub inode: u64,
 }
 
-impl Hidden {
+impl HiddenDirectory {
     pub(super) fn new(name: PathBuf) -> Self {
         let true_name = name.canonicalize().unwrap_or_else(|_| name.clone());
         let open = open_directory(&true_name).ok();
@@ -36,12 +36,16 @@ impl Hidden {
     }
 
     /// The current location of the opened directory, and the directory that now has its name.
-    pub(super) fn places(&self) -> Vec<Place> {
-        let moved = self.open.as_ref().and_then(Place::of);
-        let named = self.name.canonicalize().ok().and_then(|path| Place::of(&open_directory(&path).ok()?));
-        let mut places: Vec<Place> = moved.into_iter().chain(named).collect();
-        places.dedup();
-        places
+    pub(super) fn locations(&self) -> Vec<DirectoryLocation> {
+        let moved = self.open.as_ref().and_then(DirectoryLocation::of);
+        let named = self
+            .name
+            .canonicalize()
+            .ok()
+            .and_then(|path| DirectoryLocation::of(&open_directory(&path).ok()?));
+        let mut locations: Vec<DirectoryLocation> = moved.into_iter().chain(named).collect();
+        locations.dedup();
+        locations
     }
 
     /// The absolute name, with its links.
@@ -53,11 +57,11 @@ impl Hidden {
     pub(super) fn below(&self, path: &Path) -> Option<PathBuf> {
         let names = [&self.name, &self.true_name];
         let rest = names.into_iter().find_map(|name| path.strip_prefix(name).ok())?;
-        Some(self.places().first()?.path.join(rest))
+        Some(self.locations().first()?.path.join(rest))
     }
 }
 
-impl Place {
+impl DirectoryLocation {
     /// None for a removed directory.
     pub(super) fn of(open: &File) -> Option<Self> {
         let found = open.metadata().ok().filter(|found| found.nlink() > 0)?;
@@ -80,13 +84,13 @@ impl Place {
     }
 
     /// As an argument of the hidden command.
-    pub(super) fn into_word(self) -> OsString {
+    pub(super) fn into_argument(self) -> OsString {
         let mut word = OsString::from(format!("{}:{}:", self.device, self.inode));
         word.push(self.path);
         word
     }
 
-    pub fn from_word(word: &OsStr) -> Option<Self> {
+    pub fn from_argument(word: &OsStr) -> Option<Self> {
         let mut parts = word.as_bytes().splitn(3, |byte| *byte == b':');
         let mut number = || str::from_utf8(parts.next()?).ok()?.parse().ok();
         let (device, inode) = (number()?, number()?);
@@ -122,8 +126,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("a/data/own")).unwrap();
-        let hidden = Hidden::new(root.join("a/data"));
-        let paths = || hidden.places().into_iter().map(|place| place.path).collect::<Vec<_>>();
+        let hidden = HiddenDirectory::new(root.join("a/data"));
+        let paths = || hidden.locations().into_iter().map(|location| location.path).collect::<Vec<_>>();
         assert_eq!(paths(), [root.join("a/data")]);
         fs::rename(root.join("a"), root.join("b")).unwrap();
         assert_eq!(paths(), [root.join("b/data")]);
@@ -139,12 +143,15 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap().join("a:b");
         fs::create_dir(&path).unwrap();
-        let place = Place::of(&open_directory(&path).unwrap()).unwrap();
-        assert_eq!(Place::from_word(&place.clone().into_word()), Some(place.clone()));
-        assert!(place.open().is_ok());
+        let location = DirectoryLocation::of(&open_directory(&path).unwrap()).unwrap();
+        assert_eq!(
+            DirectoryLocation::from_argument(&location.clone().into_argument()),
+            Some(location.clone())
+        );
+        assert!(location.open().is_ok());
         fs::rename(&path, path.with_file_name("c")).unwrap();
         fs::create_dir(&path).unwrap();
-        assert!(place.open().is_err());
-        assert_eq!(Place::from_word(OsStr::new("1:/a")), None);
+        assert!(location.open().is_err());
+        assert_eq!(DirectoryLocation::from_argument(OsStr::new("1:/a")), None);
     }
 }

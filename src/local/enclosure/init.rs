@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, timeout};
 
 use super::error::EncloseError;
-use super::outer::{exit_code, let_go_of_input};
+use super::outer::{exit_code, release_input};
 use super::{mounts, rights};
 use crate::process::is_alone;
 
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// the process outside dies.
 pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
     follow_parent(tether).map_err(EncloseError::Supervise)?;
-    mounts::own_processes().map_err(EncloseError::Processes)?;
+    mounts::own_processes().map_err(EncloseError::ProcessScope)?;
     mounts::protect_machine().map_err(EncloseError::Machine)?;
     rights::give_up_mounting().and_then(|()| rights::forbid_tracing()).map_err(EncloseError::Rights)?;
     let Some((program, arguments)) = command.split_first() else { return Ok(0) };
@@ -41,7 +41,7 @@ pub fn init(tether: RawFd, command: &[OsString]) -> Result<u8, EncloseError> {
     let main = main.map_err(|source| EncloseError::Start { program: program.into(), source })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let code = runtime.and_then(|runtime| {
-        let_go_of_input()?;
+        release_input()?;
         runtime.block_on(outlive(Pid::from_child(&main)))
     });
     code.map_err(EncloseError::Supervise)

@@ -13,13 +13,13 @@ use crate::process::{ProcessId, start_time};
 /// The process that made a workspace's namespaces and waits for their init. Pid and start time together identify
 /// it, since pids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encloser {
+pub struct NamespaceOwner {
     pub pid: u32,
     /// In clock ticks since the machine booted.
     pub start_time: u64,
 }
 
-impl Encloser {
+impl NamespaceOwner {
     /// The process of a workspace agent, if the agent has its own PID namespace. A dead process is returned too:
     /// joining it then fails with an error.
     pub(super) fn of(process: &ProcessId) -> Option<Self> {
@@ -30,13 +30,13 @@ impl Encloser {
     }
 }
 
-impl std::fmt::Display for Encloser {
+impl std::fmt::Display for NamespaceOwner {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}:{}", self.pid, self.start_time)
     }
 }
 
-impl FromStr for Encloser {
+impl FromStr for NamespaceOwner {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -48,7 +48,7 @@ impl FromStr for Encloser {
 }
 
 /// Enters the namespaces of a workspace. Only children that are started afterwards are in its PID namespace.
-pub(super) fn enter(encloser: Encloser) -> io::Result<()> {
+pub(super) fn enter(encloser: NamespaceOwner) -> io::Result<()> {
     let process = open(encloser)?;
     // The user namespace comes first: it grants the right to enter the others.
     let links = [
@@ -66,7 +66,7 @@ pub(super) fn enter(encloser: Encloser) -> io::Result<()> {
 }
 
 /// The `/proc` directory of exactly this process; it stays valid if the pid is reused.
-fn open(encloser: Encloser) -> io::Result<File> {
+fn open(encloser: NamespaceOwner) -> io::Result<File> {
     let process = File::open(format!("/proc/{}", encloser.pid))?;
     let mut stat = String::new();
     File::from(file(&process, "stat")?).read_to_string(&mut stat)?;
@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn an_encloser_is_named_by_its_pid_and_start_time() {
-        let encloser = Encloser { pid: 42, start_time: 7 };
+        let encloser = NamespaceOwner { pid: 42, start_time: 7 };
         assert_eq!(encloser.to_string().parse(), Ok(encloser));
-        assert!(["42", "42:", "a:7", "-1:7"].iter().all(|text| text.parse::<Encloser>().is_err()));
+        assert!(["42", "42:", "a:7", "-1:7"].iter().all(|text| text.parse::<NamespaceOwner>().is_err()));
     }
 
     #[test]
     fn a_process_that_took_the_pid_is_not_joined() {
-        let stranger = Encloser { pid: std::process::id(), start_time: 1 };
+        let stranger = NamespaceOwner { pid: std::process::id(), start_time: 1 };
         assert_eq!(open(stranger).err().map(|error| error.kind()), Some(io::ErrorKind::NotFound));
     }
 }

@@ -33,20 +33,20 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
-pub use enter::{Order, Processes, enter};
+pub use enter::{EncloseRequest, ProcessScope, enter};
 pub use error::EncloseError;
-pub use hidden::Place;
+pub use hidden::DirectoryLocation;
 pub use init::init;
-pub use join::Encloser;
+pub use join::NamespaceOwner;
 pub use leader::lead_terminal;
-pub(crate) use outer::true_end;
+pub(crate) use outer::status_of_command;
 pub use users::map_users;
 
 use error::TRY_AGAIN;
-use hidden::Hidden;
+use hidden::HiddenDirectory;
 
 use super::LocalError;
-use super::pty::Lead;
+use super::pty::SessionLeader;
 use crate::domain::hosting::Isolation;
 use crate::process::ProcessId;
 
@@ -61,7 +61,7 @@ const PROBE_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Enclosure {
     program: PathBuf,
-    hidden: Vec<Hidden>,
+    hidden: Vec<HiddenDirectory>,
     /// The lowest level that processes are started with.
     pub(crate) level: Level,
     pub(crate) isolation: Isolation,
@@ -79,7 +79,7 @@ pub(crate) enum Level {
 
 /// Why processes could not be enclosed.
 #[derive(Debug)]
-struct Failure {
+struct ProbeFailure {
     reason: String,
     /// A retry may succeed.
     is_transient: bool,
@@ -87,7 +87,7 @@ struct Failure {
 
 /// The access of an enclosed process to directories.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sight<'a> {
+pub(crate) struct DirectoryAccess<'a> {
     /// Visible although they lie below hidden directories.
     pub(crate) visible: &'a [PathBuf],
     /// Readable and not writable.
@@ -108,17 +108,17 @@ pub enum Terminals {
 
 /// The words before a command that make it run enclosed, in its directory.
 #[derive(Debug)]
-pub(crate) struct Walls {
+pub(crate) struct EnclosedPrefix {
     pub(crate) prefix: Vec<OsString>,
     /// Which process leads the session of the terminal.
-    pub(crate) lead: Lead,
+    pub(crate) lead: SessionLeader,
 }
 
 impl Enclosure {
     /// Probes how far processes can be enclosed here. If that is less than `floor`, they start at the floor or not
     /// at all.
     pub(crate) async fn probe(program: &Path, hidden: Vec<PathBuf>, floor: Level) -> Self {
-        let hidden = hidden.into_iter().map(Hidden::new).collect();
+        let hidden = hidden.into_iter().map(HiddenDirectory::new).collect();
         let isolation = Isolation::Enforced;
         let mut enclosure = Self { program: program.to_owned(), hidden, level: Level::Enforced, isolation };
         while let Err(reason) = enclosure.attempt().await {
@@ -143,85 +143,101 @@ impl Enclosure {
 
     /// Whether this path lies in a hidden directory; then no workspace may be given it. Blocks on the disk.
     pub(crate) fn hides(&self, path: &Path) -> bool {
-        let places = self.places();
+        let locations = self.locations();
         // Compares device and inode, since a second mount has another path.
-        let is_hidden =
-            |path: &Path| path.metadata().is_ok_and(|found| places.iter().any(|place| place.is(&found)));
+        let is_hidden = |path: &Path| {
+            path.metadata().is_ok_and(|found| locations.iter().any(|location| location.is(&found)))
+        };
         path.canonicalize().is_ok_and(|path| path.ancestors().any(is_hidden))
     }
 
     /// For a command with namespaces of its own: an agent, or git for one that does not run yet. The command's
     /// processes end with it. Blocks on the disk where something is read-only.
-    pub(crate) fn prefix(&self, sight: Sight<'_>) -> Vec<OsString> {
+    pub(crate) fn prefix(&self, access: DirectoryAccess<'_>) -> Vec<OsString> {
         match self.level {
-            Level::Enforced => self.words(sight, Terminals::Own, Processes::Own),
-            Level::SharedProcesses => self.words(sight, Terminals::Own, Processes::Shared),
-            Level::None => self.without_walls(sight),
+            Level::Enforced => self.words(access, Terminals::Own, ProcessScope::Own),
+            Level::SharedProcesses => self.words(access, Terminals::Own, ProcessScope::Shared),
+            Level::None => self.unenclosed(access),
         }
     }
 
     /// For a terminal in the workspace of an agent with this process. The command's processes end with the
     /// workspace. A person's shell sees the machine's terminals and processes, so it stays outside. Blocks on the
     /// disk.
-    pub(crate) fn inside(&self, agent: Option<&ProcessId>, sight: Sight<'_>, terminals: Terminals) -> Walls {
+    pub(crate) fn inside(
+        &self,
+        agent: Option<&ProcessId>,
+        access: DirectoryAccess<'_>,
+        terminals: Terminals,
+    ) -> EnclosedPrefix {
         let encloser = match (self.level, terminals) {
             (Level::None, _) => {
-                return Walls { prefix: self.without_walls(sight), lead: Lead::Started };
+                return EnclosedPrefix { prefix: self.unenclosed(access), lead: SessionLeader::Started };
             }
             (Level::Enforced | Level::SharedProcesses, Terminals::Shared) => None,
             // An agent may have been started with another level than the current one.
-            (Level::Enforced | Level::SharedProcesses, Terminals::Own) => agent.and_then(Encloser::of),
+            (Level::Enforced | Level::SharedProcesses, Terminals::Own) => agent.and_then(NamespaceOwner::of),
         };
         match encloser {
-            Some(encloser) => {
-                Walls { prefix: self.words(sight, terminals, Processes::Of(encloser)), lead: Lead::ItsChild }
-            }
-            None => Walls { prefix: self.words(sight, terminals, Processes::Shared), lead: Lead::Started },
+            Some(encloser) => EnclosedPrefix {
+                prefix: self.words(access, terminals, ProcessScope::Of(encloser)),
+                lead: SessionLeader::Child,
+            },
+            None => EnclosedPrefix {
+                prefix: self.words(access, terminals, ProcessScope::Shared),
+                lead: SessionLeader::Started,
+            },
         }
     }
 
-    fn words(&self, sight: Sight<'_>, terminals: Terminals, processes: Processes) -> Vec<OsString> {
+    fn words(
+        &self,
+        access: DirectoryAccess<'_>,
+        terminals: Terminals,
+        processes: ProcessScope,
+    ) -> Vec<OsString> {
         let mut prefix: Vec<OsString> = vec![self.program.clone().into(), COMMAND.into()];
         prefix.extend((terminals == Terminals::Own).then(|| "--own-terminals".into()));
         match processes {
-            Processes::Unenclosed => prefix.push("--no-walls".into()),
-            Processes::Shared => prefix.extend(self.view(sight)),
-            Processes::Own => {
-                prefix.extend(self.view(sight));
+            ProcessScope::Unenclosed => prefix.push("--no-walls".into()),
+            ProcessScope::Shared => prefix.extend(self.view(access)),
+            ProcessScope::Own => {
+                prefix.extend(self.view(access));
                 prefix.push("--own-processes".into());
             }
             // The joined mount namespace hides the directories already.
-            Processes::Of(encloser) => prefix.extend(["--join".into(), encloser.to_string().into()]),
+            ProcessScope::Of(encloser) => prefix.extend(["--join".into(), encloser.to_string().into()]),
         }
-        let directory = sight.directory.into_iter();
+        let directory = access.directory.into_iter();
         prefix.extend(directory.flat_map(|path| ["--directory".into(), path.into()]));
         prefix.push("--".into());
         prefix
     }
 
     /// A separate process enters the directory here as well.
-    fn without_walls(&self, sight: Sight<'_>) -> Vec<OsString> {
-        match sight.directory {
-            Some(_) => self.words(sight, Terminals::Shared, Processes::Unenclosed),
+    fn unenclosed(&self, access: DirectoryAccess<'_>) -> Vec<OsString> {
+        match access.directory {
+            Some(_) => self.words(access, Terminals::Shared, ProcessScope::Unenclosed),
             None => Vec::new(),
         }
     }
 
     /// The arguments that name hidden, visible and read-only paths.
-    fn view(&self, sight: Sight<'_>) -> Vec<OsString> {
-        let hidden =
-            outermost(&self.places()).into_iter().flat_map(|place| ["--hide".into(), place.into_word()]);
-        let kept = sight.visible.iter().filter_map(|path| self.below(path));
+    fn view(&self, access: DirectoryAccess<'_>) -> Vec<OsString> {
+        let hidden = outermost(&self.locations())
+            .into_iter()
+            .flat_map(|location| ["--hide".into(), location.into_argument()]);
+        let kept = access.visible.iter().filter_map(|path| self.below(path));
         let kept = kept.flat_map(|path| ["--keep".into(), path.into()]);
-        let closed = sight.read_only.iter().filter_map(|path| path.canonicalize().ok());
+        let closed = access.read_only.iter().filter_map(|path| path.canonicalize().ok());
         let closed = closed.flat_map(|path| ["--read-only".into(), path.into()]);
-        let named = self.hidden.iter().filter_map(Hidden::full_name);
+        let named = self.hidden.iter().filter_map(HiddenDirectory::full_name);
         let named = named.flat_map(|path| ["--pin".into(), path.into()]);
         hidden.chain(kept).chain(closed).chain(named).collect()
     }
 
-    fn places(&self) -> Vec<Place> {
-        self.hidden.iter().flat_map(Hidden::places).collect()
+    fn locations(&self) -> Vec<DirectoryLocation> {
+        self.hidden.iter().flat_map(HiddenDirectory::locations).collect()
     }
 
     /// The current path of something below a hidden directory.
@@ -238,12 +254,12 @@ impl Enclosure {
     }
 
     async fn attempt(&self) -> Result<(), String> {
-        let prefix = self.prefix(Sight::default());
+        let prefix = self.prefix(DirectoryAccess::default());
         for _ in 1..PROBES {
             match attempt(&prefix).await {
                 Ok(()) => return Ok(()),
-                Err(Failure { is_transient: true, .. }) => tokio::time::sleep(PROBE_PAUSE).await,
-                Err(Failure { reason, is_transient: false }) => return Err(reason),
+                Err(ProbeFailure { is_transient: true, .. }) => tokio::time::sleep(PROBE_PAUSE).await,
+                Err(ProbeFailure { reason, is_transient: false }) => return Err(reason),
             }
         }
         attempt(&prefix).await.map_err(|failure| failure.reason)
@@ -251,15 +267,15 @@ impl Enclosure {
 }
 
 /// A path below a hidden directory is hidden with it.
-fn outermost(places: &[Place]) -> Vec<Place> {
-    let is_hidden = |path: &Path| places.iter().any(|place| place.path == path);
-    let is_below = |place: &&Place| place.path.ancestors().skip(1).any(is_hidden);
-    places.iter().filter(|place| !is_below(place)).cloned().collect()
+fn outermost(locations: &[DirectoryLocation]) -> Vec<DirectoryLocation> {
+    let is_hidden = |path: &Path| locations.iter().any(|location| location.path == path);
+    let is_below = |location: &&DirectoryLocation| location.path.ancestors().skip(1).any(is_hidden);
+    locations.iter().filter(|location| !is_below(location)).cloned().collect()
 }
 
 /// Without a command the program reports whether it could be enclosed.
-async fn attempt(prefix: &[OsString]) -> Result<(), Failure> {
-    let failure = |is_transient| move |reason: String| Failure { reason, is_transient };
+async fn attempt(prefix: &[OsString]) -> Result<(), ProbeFailure> {
+    let failure = |is_transient| move |reason: String| ProbeFailure { reason, is_transient };
     let Some((program, arguments)) = prefix.split_first() else { return Ok(()) };
     let mut command = Command::new(program);
     command.args(arguments).env_clear().stdin(Stdio::null()).kill_on_drop(true);

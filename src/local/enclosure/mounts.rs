@@ -12,7 +12,7 @@ use rustix::mount::{
 };
 use rustix::process::getuid;
 
-use super::hidden::{Place, link_to};
+use super::hidden::{DirectoryLocation, link_to};
 
 /// Paths that change the machine itself. Root may write there without any capability.
 const OF_MACHINE: [&str; 6] =
@@ -51,11 +51,11 @@ pub(super) fn protect(path: &Path) -> io::Result<()> {
 }
 
 /// Hides a directory except for the parts to keep; missing or moved parts are ignored.
-pub(super) fn hide(place: &Place, keep: &[PathBuf]) -> io::Result<()> {
-    let root = place.open()?;
+pub(super) fn hide(location: &DirectoryLocation, keep: &[PathBuf]) -> io::Result<()> {
+    let root = location.open()?;
     let mut windows = Vec::new();
     for path in keep {
-        let Ok(below) = path.strip_prefix(&place.path) else { continue };
+        let Ok(below) = path.strip_prefix(&location.path) else { continue };
         // Held open, because its path no longer resolves once the rest is hidden.
         if let Some(open) = open_below(&root, below)? {
             windows.push((path, open));
@@ -68,7 +68,7 @@ pub(super) fn hide(place: &Place, keep: &[PathBuf]) -> io::Result<()> {
         fs::create_dir_all(path)?;
         mount_bind_recursive(link_to(&open), path)?;
     }
-    Ok(mount_remount(&place.path, quiet | MountFlags::RDONLY, "mode=0700,size=1m")?)
+    Ok(mount_remount(&location.path, quiet | MountFlags::RDONLY, "mode=0700,size=1m")?)
 }
 
 /// Opens a directory strictly below the root. Follows no links: an agent could have put them there.

@@ -44,7 +44,7 @@ fn run(mode: &[&str], command: &[OsString]) -> Result<u8, EncloseError> {
             // `/proc/self/exe` is resolved by the child: the workspace's /proc shows the child and not us.
             let mut child =
                 Command::new("/proc/self/exe").arg(COMMAND).args(mode).arg("--").args(command).spawn()?;
-            let_go_of_input()?;
+            release_input()?;
             child.wait().await
         })
     });
@@ -52,7 +52,7 @@ fn run(mode: &[&str], command: &[OsString]) -> Result<u8, EncloseError> {
 }
 
 /// Standard input may be a socket that only the command should hold: connections must be refused once it ends.
-pub(super) fn let_go_of_input() -> io::Result<()> {
+pub(super) fn release_input() -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?)
 }
 
@@ -66,7 +66,7 @@ fn ignore_polite_signals() -> io::Result<()> {
 }
 
 /// The status of the enclosed command: the enclosing process reports a signal as an exit code, as shells do.
-pub(crate) fn true_end(status: ExitStatus) -> ExitStatus {
+pub(crate) fn status_of_command(status: ExitStatus) -> ExitStatus {
     status.code().filter(|code| *code > SIGNALED).map_or(status, |code| ExitStatus::from_raw(code - SIGNALED))
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Users {
     /// Only the own ids: a plain user may map no others.
     Own { user: Uid, group: Gid },
     /// All ids. A process that stays outside writes the map.
-    All { scribe: Child },
+    All { map_writer: Child },
 }
 
 impl Users {
@@ -19,9 +19,9 @@ impl Users {
         if !getuid().is_root() {
             return Ok(Self::Own { user: getuid(), group: getgid() });
         }
-        let mut scribe = Command::new("/proc/self/exe");
-        scribe.args([super::COMMAND, "--map-users", &std::process::id().to_string()]);
-        Ok(Self::All { scribe: scribe.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()? })
+        let mut map_writer = Command::new("/proc/self/exe");
+        map_writer.args([super::COMMAND, "--map-users", &std::process::id().to_string()]);
+        Ok(Self::All { map_writer: map_writer.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()? })
     }
 
     pub(super) fn keep(self) -> io::Result<()> {
@@ -32,11 +32,11 @@ impl Users {
                 fs::write("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
                 fs::write("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))
             }
-            Self::All { mut scribe } => {
-                if let Some(mut stdin) = scribe.stdin.take() {
+            Self::All { mut map_writer } => {
+                if let Some(mut stdin) = map_writer.stdin.take() {
                     stdin.write_all(b"\n")?;
                 }
-                let ended = scribe.wait()?;
+                let ended = map_writer.wait()?;
                 if ended.success() { Ok(()) } else { Err(io::Error::other("they could not be written down")) }
             }
         }

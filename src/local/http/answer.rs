@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::local::LocalError;
-use crate::local::parameters::Unfit;
+use crate::local::parameters::InvalidParameter;
 
 const JSON: &str = "application/json; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -137,10 +137,10 @@ impl From<LocalError> for Refusal {
     }
 }
 
-impl From<Unfit> for Refusal {
-    fn from(unfit: Unfit) -> Self {
+impl From<InvalidParameter> for Refusal {
+    fn from(invalid: InvalidParameter) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "Unable to validate parameters")
-            .validations(&[Validation::new(unfit.parameter, &unfit.detail)])
+            .validations(&[Validation::new(invalid.parameter, &invalid.detail)])
     }
 }
 

@@ -12,8 +12,8 @@ use uuid::Uuid;
 use super::answer::{Answer, Refusal, Validation, object, ok};
 use super::auth::AgentCaller;
 use crate::coder::wire::AppStatus;
+use crate::local::deployment_info::APP_SLUG;
 use crate::local::record::Workspace;
-use crate::local::site::APP_SLUG;
 use crate::local::{Deployment, prune};
 
 /// In bytes, although Coder's message says characters.

@@ -10,8 +10,8 @@ use http::StatusCode;
 use super::answer::Refusal;
 use super::auth::SignedInToApp;
 use crate::local::Deployment;
+use crate::local::deployment_info::{AGENT_NAME, APP_SLUG, USERNAME, is_out_of_reach};
 use crate::local::record::Connection;
-use crate::local::site::{AGENT_NAME, APP_SLUG, USERNAME, is_out_of_reach};
 
 /// The path of an app: owner, workspace with an optional agent, and slug.
 type AppPath = (String, String, String);

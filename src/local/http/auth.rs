@@ -103,8 +103,8 @@ fn check(state: &Deployment, headers: &HeaderMap, uri: &Uri) -> Result<SignedIn,
 }
 
 fn is_session(state: &Deployment, given: &str) -> bool {
-    token::fits(&state.site.token_hash, given)
-        || state.read(|memory| memory.kept.tokens.iter().any(|token| token.is(given)))
+    token::matches(&state.info.token_hash, given)
+        || state.read(|memory| memory.record.tokens.iter().any(|token| token.is(given)))
 }
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
@@ -128,6 +128,6 @@ fn sign_in(state: &Deployment, uri: &Uri) -> Refusal {
         .append_pair("message", message)
         .append_pair("redirect", &uri.to_string())
         .finish();
-    let base = state.site.url.as_str().trim_end_matches('/');
+    let base = state.info.url.as_str().trim_end_matches('/');
     Refusal::redirect(StatusCode::SEE_OTHER, &format!("{base}/login?{query}"))
 }

@@ -61,7 +61,7 @@ pub(super) async fn create(
     if let Err(error) = saving.done().await
         && !is_stop
     {
-        build::take_back(&state, id, build);
+        build::withdraw(&state, id, build);
         return Err(error.into());
     }
     build::launch(&state, id, build);

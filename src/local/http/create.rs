@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::answer::{Answer, Refusal, Validation, created, object};
 use super::auth::SignedIn;
-use super::site::{check_organization, check_user};
+use super::deployment::{check_organization, check_user};
 use crate::coder::wire::{ParameterValue, Transition};
 use crate::domain::name::AgentName;
 use crate::local::build::{self, BuildRequest};
@@ -151,7 +151,7 @@ fn absent(what: &str, field: &str, id: Uuid) -> Refusal {
 
 /// Presets of earlier versions stay valid, and an unknown id is an internal error, as on a real server.
 fn preset_values(state: &Deployment, id: Uuid) -> Result<Vec<ParameterValue>, Refusal> {
-    state.shelf.preset_values(id).ok_or_else(|| {
+    state.catalog.preset_values(id).ok_or_else(|| {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Refusal::new(status, "failed to fetch preset parameter values")
             .detail("failed to get preset parameters: sql: no rows in result set")

@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::answer::{Refusal, set_header};
 use super::auth;
 use crate::local::Deployment;
-use crate::local::site::VERSION;
-use crate::serve::{Held, MOST_OF_AGENT, OpenRequest, OpenRequests};
+use crate::local::deployment_info::VERSION;
+use crate::serve::{GuardedBody, MOST_OF_AGENT, OpenRequest, OpenRequests};
 
 const LIMIT: u32 = 512;
 const WINDOW_SECONDS: i64 = 60;
@@ -24,7 +24,7 @@ const BYPASS: &str = "x-coder-bypass-ratelimit";
 const LONGEST_TARGET: usize = 4_096;
 /// Only the user's requests have that many paths; further paths share one count.
 const MOST_COUNTS: usize = 10_000;
-const REST: &str = "";
+const OTHER_PATHS: &str = "";
 /// Cheap, and requested without a token before anything else: a flood must not keep a client from it.
 const UNCOUNTED: &str = "/api/v2/buildinfo";
 
@@ -53,7 +53,7 @@ struct Key {
 enum Caller {
     User,
     Agent(Uuid),
-    Stranger,
+    Unauthenticated,
 }
 
 /// The count as response headers show it.
@@ -76,7 +76,7 @@ pub(crate) async fn count(State(state): State<Arc<Deployment>>, request: Request
     };
     let mut response = match begin(&state.open_requests, caller) {
         _ if count.is_over => too_many(),
-        Ok(open) => next.run(request).await.map(|body| Body::new(Held::new(body, open))),
+        Ok(open) => next.run(request).await.map(|body| Body::new(GuardedBody::new(body, open))),
         Err(refusal) => refusal.into_response(),
     };
     set_header(&mut response, "x-coder-build-version", VERSION);
@@ -90,7 +90,8 @@ fn caller_of(state: &Deployment, request: &Request) -> Caller {
     if auth::is_user(state, request.headers(), request.uri()) {
         return Caller::User;
     }
-    auth::agent_of(state, request.headers()).map_or(Caller::Stranger, |agent| Caller::Agent(agent.agent))
+    auth::agent_of(state, request.headers())
+        .map_or(Caller::Unauthenticated, |agent| Caller::Agent(agent.agent))
 }
 
 fn is_uncounted(caller: Caller, request: &Request) -> bool {
@@ -110,9 +111,9 @@ fn route_of(request: &Request) -> Option<&str> {
 impl Key {
     fn of(caller: Caller, request: &Request) -> Self {
         let path = match (caller, route_of(request)) {
-            (_, None) => REST,
+            (_, None) => OTHER_PATHS,
             (Caller::User, Some(_)) => request.uri().path(),
-            (Caller::Agent(_) | Caller::Stranger, Some(route)) => route,
+            (Caller::Agent(_) | Caller::Unauthenticated, Some(route)) => route,
         };
         Self { caller, path: path.to_owned() }
     }
@@ -125,7 +126,7 @@ impl RateLimit {
             *window = Window { started_at: window_of(now), counts: HashMap::new() };
         }
         let is_full = window.counts.len() >= MOST_COUNTS && !window.counts.contains_key(&key);
-        let key = if is_full { Key { path: REST.to_owned(), ..key } } else { key };
+        let key = if is_full { Key { path: OTHER_PATHS.to_owned(), ..key } } else { key };
         let count = window.counts.entry(key).or_default();
         *count = count.saturating_add(1);
         Count {
@@ -178,7 +179,7 @@ mod tests {
             Count { remaining: 0, is_over: true, resets_at: 120 }
         );
         assert!(!take(&limit, Caller::User, "/b", 119).is_over);
-        assert!(!take(&limit, Caller::Stranger, "/a", 119).is_over);
+        assert!(!take(&limit, Caller::Unauthenticated, "/a", 119).is_over);
         assert!(!take(&limit, Caller::Agent(Uuid::nil()), "/a", 119).is_over);
         assert_eq!(
             take(&limit, Caller::User, "/a", 120),

@@ -7,10 +7,10 @@ mod apps;
 mod auth;
 mod builds;
 mod create;
+mod deployment;
 pub(crate) mod limit;
 mod origin;
 mod search;
-mod site;
 mod templates;
 mod terminal;
 mod watch;
@@ -34,7 +34,7 @@ pub(crate) fn router(deployment: Arc<Deployment>) -> Router {
         .merge(agent_routes())
         .fallback(no_route);
     Router::new()
-        .route("/healthz", get(site::healthz))
+        .route("/healthz", get(deployment::healthz))
         .nest("/api/v2", api)
         .route("/@{user}/{workspace}/apps/{slug}", get(apps::add_slash))
         .route("/@{user}/{workspace}/apps/{slug}/", any(apps::root))
@@ -48,12 +48,12 @@ pub(crate) fn router(deployment: Arc<Deployment>) -> Router {
 
 fn site_routes() -> Router<Arc<Deployment>> {
     Router::new()
-        .route("/buildinfo", get(site::build_info))
-        .route("/users/{user}", get(site::user))
-        .route("/users/{user}/organizations", get(site::user_organizations))
-        .route("/users/{user}/keys/tokens", get(site::tokens).post(site::token_create))
-        .route("/users/{user}/keys/tokens/tokenconfig", get(site::token_config))
-        .route("/organizations", get(site::organizations))
+        .route("/buildinfo", get(deployment::build_info))
+        .route("/users/{user}", get(deployment::user))
+        .route("/users/{user}/organizations", get(deployment::user_organizations))
+        .route("/users/{user}/keys/tokens", get(deployment::tokens).post(deployment::token_create))
+        .route("/users/{user}/keys/tokens/tokenconfig", get(deployment::token_config))
+        .route("/organizations", get(deployment::organizations))
         .route("/templates", get(templates::list))
         .route("/templates/{id}/versions", get(templates::versions))
         .route("/organizations/{organization}/templates/{name}", get(templates::show_by_name))

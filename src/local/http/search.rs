@@ -5,8 +5,8 @@ use http::StatusCode;
 
 use super::answer::{Refusal, Validation};
 use crate::local::Deployment;
+use crate::local::deployment_info::USERNAME;
 use crate::local::record::{Connection, Workspace};
-use crate::local::site::USERNAME;
 
 const STATUSES: [&str; 10] = [
     "pending",
@@ -74,7 +74,7 @@ impl Term {
         let latest = workspace.latest();
         let connection = workspace.agent().map(|agent| agent.connection);
         match self {
-            Self::Owner(user) => state.site.is_user(user) || user == USERNAME,
+            Self::Owner(user) => state.info.is_user(user) || user == USERNAME,
             Self::Template(name) => workspace.template.name.to_lowercase() == *name,
             Self::Name(part) => workspace.name.to_lowercase().contains(part),
             Self::Status(word) => latest.is_some_and(|latest| latest.status() == word),

@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use super::answer::{Answer, Refusal, ok, uuid};
 use super::auth::SignedIn;
-use super::site::check_organization;
+use super::deployment::check_organization;
 use crate::local::template::Template;
-use crate::local::{Deployment, shape, shelf};
+use crate::local::{Deployment, shape, template_catalog};
 
 pub(super) async fn list(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
-    shelf::refresh(&state).await;
+    template_catalog::refresh(&state).await;
     let exact = query.get("q").and_then(|q| q.strip_prefix("exact_name:"));
-    let templates = state.shelf.templates();
+    let templates = state.catalog.templates();
     let wanted = templates.iter().filter(|template| exact.is_none_or(|name| template.name == name));
-    ok(&wanted.map(|template| shape::template(&state.site, template)).collect::<Value>())
+    ok(&wanted.map(|template| shape::template(&state.info, template)).collect::<Value>())
 }
 
 pub(super) async fn show_by_name(
@@ -30,9 +30,9 @@ pub(super) async fn show_by_name(
     Path((organization, name)): Path<(String, String)>,
 ) -> Answer {
     check_organization(&state, &organization)?;
-    shelf::refresh(&state).await;
+    template_catalog::refresh(&state).await;
     let template = state.template_named(&name).ok_or_else(Refusal::not_found)?;
-    ok(&shape::template(&state.site, &template))
+    ok(&shape::template(&state.info, &template))
 }
 
 pub(super) async fn versions(
@@ -40,10 +40,10 @@ pub(super) async fn versions(
     _: SignedIn,
     Path(id): Path<String>,
 ) -> Answer {
-    shelf::refresh(&state).await;
+    template_catalog::refresh(&state).await;
     let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
-    let versions = state.shelf.versions(template.id);
-    ok(&versions.iter().map(|version| shape::version(&state.site, version)).collect::<Value>())
+    let versions = state.catalog.versions(template.id);
+    ok(&versions.iter().map(|version| shape::version(&state.info, version)).collect::<Value>())
 }
 
 pub(super) async fn version(
@@ -51,7 +51,7 @@ pub(super) async fn version(
     _: SignedIn,
     Path(id): Path<String>,
 ) -> Answer {
-    ok(&shape::version(&state.site, &*find_version(&state, &id)?))
+    ok(&shape::version(&state.info, &*find_version(&state, &id)?))
 }
 
 pub(super) async fn parameters(

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::agents::find;
 use super::answer::{Answer, Refusal, Validation};
 use super::auth::SignedIn;
-use crate::local::build::{Place, answered};
-use crate::local::enclosure::{Sight, Terminals, Walls};
+use crate::local::build::{WorkspaceDirs, with_deadline};
+use crate::local::enclosure::{DirectoryAccess, EnclosedPrefix, Terminals};
 use crate::local::id::named;
-use crate::local::pty::{Lead, PtyCommand, PtySpec, serve_socket};
+use crate::local::pty::{PtyCommand, PtySpec, SessionLeader, serve_socket};
 use crate::local::record::{Agent, Connection};
 use crate::local::{Deployment, environment};
 
@@ -86,31 +86,36 @@ async fn spec(
         if agent.connection != Connection::Connected {
             return Err(bad_gateway());
         }
-        let place = Place::new(&state.layout, workspace);
+        let dirs = WorkspaceDirs::new(&state.layout, workspace);
         let spec = PtySpec {
             prefix: Vec::new(),
-            lead: Lead::Started,
+            lead: SessionLeader::Started,
             command: command.map_or(PtyCommand::LoginShell, |script| PtyCommand::Script(script.clone())),
-            environment: environment::of_terminal(&state.site, workspace, &place.fleet),
+            environment: environment::of_terminal(&state.info, workspace, &dirs.fleet),
             width: number("width").unwrap_or(WIDTH),
             height: number("height").unwrap_or(HEIGHT),
         };
         Ok((spec, agent.clone()))
     })?;
     let terminals = if command.is_some() { Terminals::Own } else { Terminals::Shared };
-    Walls { prefix: spec.prefix, lead: spec.lead } = walls(state, agent, terminals).await?;
+    EnclosedPrefix { prefix: spec.prefix, lead: spec.lead } =
+        enclosed_prefix(state, agent, terminals).await?;
     Ok(spec)
 }
 
 /// Resolves paths of the agent's caller, which may be slow.
-async fn walls(state: &Arc<Deployment>, agent: Agent, terminals: Terminals) -> Result<Walls, Refusal> {
+async fn enclosed_prefix(
+    state: &Arc<Deployment>,
+    agent: Agent,
+    terminals: Terminals,
+) -> Result<EnclosedPrefix, Refusal> {
     let (state, directory) = (Arc::clone(state), agent.directory.clone());
     let look = move || {
         let Agent { visible, read_only, directory, process, .. } = &agent;
-        let sight = Sight { visible, read_only, directory: Some(directory) };
-        Ok(state.enclosure.inside(process.as_ref(), sight, terminals))
+        let access = DirectoryAccess { visible, read_only, directory: Some(directory) };
+        Ok(state.enclosure.inside(process.as_ref(), access, terminals))
     };
-    answered(&directory, look).await.map_err(|error| {
+    with_deadline(&directory, look).await.map_err(|error| {
         tracing::warn!(error = error.chain(), "cannot open a terminal");
         bad_gateway()
     })

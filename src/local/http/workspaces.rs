@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Refusal, Validation, ok, uuid};
 use super::auth::SignedIn;
+use super::deployment::check_user;
 use super::search::Search;
-use super::site::check_user;
 use crate::local::memory::Memory;
 use crate::local::record::Workspace;
 use crate::local::{Deployment, shape};

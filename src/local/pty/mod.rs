@@ -20,7 +20,7 @@ pub use socket::serve_socket;
 pub struct PtySpec {
     /// A program that executes the command after a preparation, such as entering a directory; may be empty.
     pub prefix: Vec<OsString>,
-    pub lead: Lead,
+    pub lead: SessionLeader,
     pub command: PtyCommand,
     /// Complete: nothing is inherited. `TERM` is added.
     pub environment: BTreeMap<String, String>,
@@ -30,11 +30,11 @@ pub struct PtySpec {
 
 /// Which process leads the session of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lead {
+pub enum SessionLeader {
     /// The started process.
     Started,
     /// The only child of the started process; it takes the terminal by itself.
-    ItsChild,
+    Child,
 }
 
 /// What runs in a terminal.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::shared::Shared;
-use super::{Lead, PtyCommand, PtyInput, PtySpec};
+use super::{PtyCommand, PtyInput, PtySpec, SessionLeader};
 use crate::process::{EndLimits, child_of, end_session, kill, restore_for_children};
 
 const INPUT_QUEUE: usize = 16;
@@ -48,7 +48,7 @@ impl Terminal {
 pub(super) struct Session {
     pub(super) shared: Arc<Shared>,
     child: Child,
-    lead: Lead,
+    lead: SessionLeader,
     reader: OwnedReadPty,
     writer: OwnedWritePty,
     input: mpsc::Receiver<PtyInput>,
@@ -60,8 +60,8 @@ impl Session {
         pty.resize(Size::new(spec.height, spec.width)).map_err(plain)?;
         restore_for_children()?;
         let child = match spec.lead {
-            Lead::Started => command(spec).spawn(pts).map_err(plain)?,
-            Lead::ItsChild => without_terminal(spec, &pts)?,
+            SessionLeader::Started => command(spec).spawn(pts).map_err(plain)?,
+            SessionLeader::Child => without_terminal(spec, &pts)?,
         };
         let (reader, writer) = pty.into_split();
         Ok(Self { shared, child, lead: spec.lead, reader, writer, input })
@@ -135,11 +135,11 @@ async fn pass_input(mut writer: OwnedWritePty, mut input: mpsc::Receiver<PtyInpu
 }
 
 /// A process that ignores the hangup keeps running, as under a real agent.
-async fn end_leader(child: &mut Child, lead: Lead) -> io::Result<()> {
+async fn end_leader(child: &mut Child, lead: SessionLeader) -> io::Result<()> {
     match lead {
-        Lead::Started => return child.kill().await,
+        SessionLeader::Started => return child.kill().await,
         // The parent reaps the leader and exits after it; killing the parent first would orphan the leader.
-        Lead::ItsChild => {}
+        SessionLeader::Child => {}
     }
     if let Ok(ended) = timeout(FOLLOW_LIMIT, child.wait()).await {
         return ended.map(drop);
@@ -152,7 +152,7 @@ async fn end_leader(child: &mut Child, lead: Lead) -> io::Result<()> {
 }
 
 /// Reaps the leader last: until then its pid names this session and no other.
-async fn end(child: &mut Child, lead: Lead) -> io::Result<()> {
+async fn end(child: &mut Child, lead: SessionLeader) -> io::Result<()> {
     match leader(child, lead)? {
         Some(leader) => end_session(leader, END_LIMITS).await.map(drop)?,
         None => child.start_kill()?,
@@ -162,11 +162,11 @@ async fn end(child: &mut Child, lead: Lead) -> io::Result<()> {
 }
 
 /// None if it has ended, or was never started.
-fn leader(child: &Child, lead: Lead) -> io::Result<Option<u32>> {
+fn leader(child: &Child, lead: SessionLeader) -> io::Result<Option<u32>> {
     match (child.id(), lead) {
         (None, _) => Ok(None),
-        (Some(started), Lead::Started) => Ok(Some(started)),
-        (Some(started), Lead::ItsChild) => child_of(started),
+        (Some(started), SessionLeader::Started) => Ok(Some(started)),
+        (Some(started), SessionLeader::Child) => child_of(started),
     }
 }
 

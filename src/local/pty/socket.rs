@@ -91,7 +91,7 @@ async fn receive_input(receiver: &mut Receiver, input: &mpsc::Sender<PtyInput>) 
 
 async fn close(mut sender: Sender, mut receiver: Receiver, frame: CloseFrame) {
     if sender.send(Message::Close(Some(frame))).await.is_ok() {
-        let answered = async { while let Some(Ok(_)) = receiver.next().await {} };
-        timeout(CLOSE_LIMIT, answered).await.ok();
+        let with_deadline = async { while let Some(Ok(_)) = receiver.next().await {} };
+        timeout(CLOSE_LIMIT, with_deadline).await.ok();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The state of a few files of each clone is polled every second. Only a change starts git.
 
-mod take;
+mod transfer;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,16 +14,16 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, timeout_at};
 use uuid::Uuid;
 
-use take::Taken;
-pub(crate) use take::forget;
+use transfer::TransferOutcome;
+pub(crate) use transfer::forget;
 
-use super::build::{Branch, Place, answered};
+use super::build::{Branch, WorkspaceDirs, with_deadline};
 use super::record::{Checkout, Workspace};
 use super::{Deployment, LocalError};
 use crate::coder::wire::Transition;
 use crate::files::beneath::State;
 
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit per branch; a larger one is retried.
 const LIMIT: Duration = Duration::from_secs(60);
 /// A stop has ten seconds in total; a branch that takes longer is transferred after it.
@@ -41,24 +41,24 @@ const WATCHED: [&str; 2] = ["packed-refs", "reftable/tables.list"];
 
 /// The publishing state of each workspace's branch.
 #[derive(Debug)]
-pub(crate) struct Publishing {
-    known: Mutex<HashMap<Uuid, Arc<tokio::sync::Mutex<Known>>>>,
+pub(crate) struct Publisher {
+    known: Mutex<HashMap<Uuid, Arc<tokio::sync::Mutex<BranchState>>>>,
     at_once: Semaphore,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct BranchState {
     /// The files as of the last transfer.
     signature: Option<Signature>,
     retry_at: Option<Instant>,
     n_failures: u32,
     /// The kind of the last logged problem, so that it is logged once: an agent can vary git's words at will.
-    told: Option<String>,
+    last_problem: Option<String>,
     /// Whether it is queued for a transfer.
     is_queued: bool,
 }
 
-impl Known {
+impl BranchState {
     /// Grows with each failure.
     fn pause(&self) -> Duration {
         RETRY_AFTER * 2_u32.pow(self.n_failures.saturating_sub(1).min(MOST_DOUBLINGS))
@@ -75,14 +75,14 @@ enum Retry {
 /// The state of each watched file; none if it is missing.
 type Signature = Vec<Option<State>>;
 
-impl Default for Publishing {
+impl Default for Publisher {
     fn default() -> Self {
         Self { known: Mutex::default(), at_once: Semaphore::new(N_AT_ONCE) }
     }
 }
 
-impl Publishing {
-    fn of(&self, workspace: Uuid) -> Arc<tokio::sync::Mutex<Known>> {
+impl Publisher {
+    fn of(&self, workspace: Uuid) -> Arc<tokio::sync::Mutex<BranchState>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(known.entry(workspace).or_default())
     }
@@ -95,7 +95,7 @@ impl Publishing {
 /// Publishes the branches of all agents until the server stops.
 pub(crate) async fn follow(deployment: Arc<Deployment>) {
     let mut changes = deployment.changes();
-    let mut every = tokio::time::interval(LOOK_EVERY);
+    let mut every = tokio::time::interval(POLL_INTERVAL);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let only = tokio::select! {
@@ -116,8 +116,8 @@ pub(crate) async fn follow(deployment: Arc<Deployment>) {
 }
 
 async fn publish_in_turn(deployment: Arc<Deployment>, workspace: Uuid) {
-    let Ok(_permit) = deployment.publishing.at_once.acquire().await else { return };
-    deployment.publishing.of(workspace).lock().await.is_queued = false;
+    let Ok(_permit) = deployment.publisher.at_once.acquire().await else { return };
+    deployment.publisher.of(workspace).lock().await.is_queued = false;
     let still = deployment
         .read(|memory| memory.workspaces.get(&workspace).filter(|known| is_followed(known)).cloned());
     if let Some(workspace) = still {
@@ -130,9 +130,9 @@ async fn publish_in_turn(deployment: Arc<Deployment>, workspace: Uuid) {
 pub(crate) async fn publish_last(deployment: &Arc<Deployment>, workspace: &Workspace) {
     let deadline = Instant::now() + DELETE_LIMIT;
     while publish(deployment, workspace, deadline - Instant::now()).await == Retry::Worthwhile
-        && Instant::now() + LOOK_EVERY < deadline
+        && Instant::now() + POLL_INTERVAL < deadline
     {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -145,26 +145,32 @@ pub(crate) async fn publish_stopped(deployment: &Arc<Deployment>, workspace: &Wo
 /// Transfers the branch if it has moved. Problems are logged in the newest build.
 async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Duration) -> Retry {
     let Checkout::Clone { store, .. } = &workspace.checkout else { return Retry::Useless };
-    let known = deployment.publishing.of(workspace.id);
+    let known = deployment.publisher.of(workspace.id);
     let deadline = Instant::now() + limit;
     let Ok(mut known) = timeout_at(deadline, known.lock()).await else { return Retry::Worthwhile };
-    let place = Place::new(&deployment.layout, workspace);
-    let taken = timeout_at(deadline, take_moved(deployment, (workspace, &place, store), &known.signature));
-    let no_answer = || LocalError::NoAnswer { path: place.repo.clone(), seconds: limit.as_secs() };
+    let dirs = WorkspaceDirs::new(&deployment.layout, workspace);
+    let taken = timeout_at(deadline, transfer_moved(deployment, (workspace, &dirs, store), &known.signature));
+    let no_answer = || LocalError::NoAnswer { path: dirs.repo.clone(), seconds: limit.as_secs() };
     let (signature, problem, retry) = match taken.await.unwrap_or_else(|_| Err(no_answer())) {
         Ok(None) => return Retry::Useless,
-        Ok(Some((signature, Taken::Current))) => (Some(signature), None, Retry::Useless),
-        Ok(Some((_, Taken::NotOurs(reason)))) => (None, Some(Problem::of_branch(reason)), Retry::Useless),
-        Ok(Some((_, Taken::Unreadable(error)))) => (None, Some(Problem::of(&error)), Retry::Useless),
+        Ok(Some((signature, TransferOutcome::Current))) => (Some(signature), None, Retry::Useless),
+        Ok(Some((_, TransferOutcome::NotOurs(reason)))) => {
+            (None, Some(Problem::of_branch(reason)), Retry::Useless)
+        }
+        Ok(Some((_, TransferOutcome::Unreadable(error)))) => {
+            (None, Some(Problem::of(&error)), Retry::Useless)
+        }
         Err(error) => (None, Some(Problem::of(&error)), Retry::Worthwhile),
     };
     known.signature = signature;
     known.n_failures = if retry == Retry::Worthwhile { known.n_failures + 1 } else { 0 };
     known.retry_at = problem.is_some().then(|| Instant::now() + known.pause());
-    if let Some(problem) = problem.as_ref().filter(|problem| known.told.as_ref() != Some(&problem.kind)) {
-        tell(deployment, workspace, &problem.text);
+    if let Some(problem) =
+        problem.as_ref().filter(|problem| known.last_problem.as_ref() != Some(&problem.kind))
+    {
+        log_problem(deployment, workspace, &problem.text);
     }
-    known.told = problem.map(|problem| problem.kind);
+    known.last_problem = problem.map(|problem| problem.kind);
     retry
 }
 
@@ -190,19 +196,19 @@ impl Problem {
 }
 
 /// None if the branch has not moved.
-async fn take_moved(
+async fn transfer_moved(
     deployment: &Arc<Deployment>,
-    (workspace, place, store): (&Workspace, &Place, &Path),
+    (workspace, dirs, store): (&Workspace, &WorkspaceDirs, &Path),
     known: &Option<Signature>,
-) -> Result<Option<(Signature, Taken)>, LocalError> {
-    let signature = signature(place, &Branch::of(workspace)).await?;
+) -> Result<Option<(Signature, TransferOutcome)>, LocalError> {
+    let signature = signature(dirs, &Branch::of(workspace)).await?;
     if known.as_ref() == Some(&signature) {
         return Ok(None);
     }
-    Ok(Some((signature, take::over(deployment, workspace, store).await?)))
+    Ok(Some((signature, transfer::transfer_branch(deployment, workspace, store).await?)))
 }
 
-fn tell(deployment: &Deployment, workspace: &Workspace, problem: &str) {
+fn log_problem(deployment: &Deployment, workspace: &Workspace, problem: &str) {
     tracing::warn!(workspace.name = workspace.name, problem, "a branch was not published");
     let amended = deployment.amend(workspace.id, |workspace| {
         if let Some(build) = workspace.latest_mut() {
@@ -216,21 +222,21 @@ fn tell(deployment: &Deployment, workspace: &Workspace, problem: &str) {
 
 /// The workspaces whose branch may have moved since the last transfer, without those being transferred.
 async fn changed(deployment: &Arc<Deployment>, only: Option<Uuid>) -> Vec<Uuid> {
-    let followed: Vec<(Uuid, Place, Branch)> = deployment.read(|memory| {
+    let followed: Vec<(Uuid, WorkspaceDirs, Branch)> = deployment.read(|memory| {
         let all = memory.workspaces.values().filter(|workspace| is_followed(workspace));
         let wanted = all.filter(|workspace| only.is_none_or(|only| only == workspace.id));
-        let place = |workspace| Place::new(&deployment.layout, workspace);
-        wanted.map(|workspace| (workspace.id, place(workspace), Branch::of(workspace))).collect()
+        let dirs = |workspace| WorkspaceDirs::new(&deployment.layout, workspace);
+        wanted.map(|workspace| (workspace.id, dirs(workspace), Branch::of(workspace))).collect()
     });
     let mut changed = Vec::new();
-    for (workspace, place, branch) in followed {
-        let known = deployment.publishing.of(workspace);
+    for (workspace, dirs, branch) in followed {
+        let known = deployment.publisher.of(workspace);
         let Ok(mut known) = known.try_lock() else { continue };
         if known.is_queued || known.retry_at.is_some_and(|at| at > Instant::now()) {
             continue;
         }
         // A failed check leads to a transfer, which reports the problem and then backs off.
-        let signature = signature(&place, &branch).await.ok();
+        let signature = signature(&dirs, &branch).await.ok();
         if known.signature.is_none() || known.signature != signature {
             known.is_queued = true;
             changed.push(workspace);
@@ -246,12 +252,12 @@ fn is_followed(workspace: &Workspace) -> bool {
 }
 
 /// Opens only directories and follows no links: an agent may have put anything there.
-async fn signature(place: &Place, branch: &Branch) -> Result<Signature, LocalError> {
-    let (look_at, branch) = (place.clone(), branch.head.clone());
+async fn signature(dirs: &WorkspaceDirs, branch: &Branch) -> Result<Signature, LocalError> {
+    let (look_at, branch) = (dirs.clone(), branch.head.clone());
     let look = move || {
         let git_dir = look_at.repository().and_then(|repo| repo.child(".git")).ok();
         let names = WATCHED.into_iter().chain([branch.as_str()]);
         Ok(names.map(|name| git_dir.as_ref()?.state_of(name)).collect())
     };
-    answered(&place.repo, look).await
+    with_deadline(&dirs.repo, look).await
 }

@@ -4,10 +4,10 @@ use chrono::Utc;
 use serde_json::{Value, json};
 
 use super::{put_time, time};
+use crate::local::deployment_info::{AGENT_NAME, APP_SLUG, VERSION};
 use crate::local::memory::MetadataItem;
 use crate::local::parameters::value_of;
 use crate::local::record::{Agent, Connection, Workspace};
-use crate::local::site::{AGENT_NAME, APP_SLUG, VERSION};
 use crate::local::template::ROLE;
 
 /// Interval and timeout, in seconds, that the metadata description shows.

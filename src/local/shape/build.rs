@@ -7,12 +7,12 @@ use super::{job_metadata, put_time, time};
 use crate::coder::wire::ParameterValue;
 use crate::domain::metadata::START_NOTE;
 use crate::local::Deployment;
+use crate::local::deployment_info::{DeploymentInfo, USERNAME};
 use crate::local::memory::Memory;
 use crate::local::record::{Agent, Build, Job, LogLine, Outcome, Workspace};
-use crate::local::site::{Site, USERNAME};
 
 pub(crate) fn build(deployment: &Deployment, memory: &Memory, workspace: &Workspace, build: &Build) -> Value {
-    let site = &deployment.site;
+    let info = &deployment.info;
     let version = deployment.version(build.version_id);
     let mut shape = json!({
         "id": build.id,
@@ -20,15 +20,15 @@ pub(crate) fn build(deployment: &Deployment, memory: &Memory, workspace: &Worksp
         "updated_at": time(build.updated_at()),
         "workspace_id": workspace.id,
         "workspace_name": workspace.name,
-        "workspace_owner_id": site.user_id,
+        "workspace_owner_id": info.user_id,
         "workspace_owner_name": USERNAME,
         "template_version_id": build.version_id,
         "template_version_name": version.as_ref().map(|version| version.version_name()).unwrap_or_default(),
         "build_number": build.number,
         "transition": build.transition,
-        "initiator_id": site.user_id,
+        "initiator_id": info.user_id,
         "initiator_name": USERNAME,
-        "job": job(site, memory, build),
+        "job": job(info, memory, build),
         "reason": build.reason.word(),
         "resources": resources(workspace, build),
         "deadline": null,
@@ -61,8 +61,8 @@ pub(crate) fn values(values: &[ParameterValue]) -> Value {
     values.iter().map(|value| json!({ "name": value.name, "value": value.value })).collect()
 }
 
-fn job(site: &Site, memory: &Memory, build: &Build) -> Value {
-    let place = memory.queue_place(build);
+fn job(info: &DeploymentInfo, memory: &Memory, build: &Build) -> Value {
+    let place = memory.queue_position(build);
     let mut shape = json!({
         "id": build.job_id,
         "created_at": time(build.created_at),
@@ -70,8 +70,8 @@ fn job(site: &Site, memory: &Memory, build: &Build) -> Value {
         "file_id": build.version_id,
         "queue_position": place.position,
         "queue_size": place.size,
-        "organization_id": site.organization_id,
-        "initiator_id": site.user_id,
+        "organization_id": info.organization_id,
+        "initiator_id": info.user_id,
         "input": { "workspace_build_id": build.id },
         "type": "workspace_build",
         "metadata": job_metadata(),
@@ -89,7 +89,7 @@ fn job(site: &Site, memory: &Memory, build: &Build) -> Value {
     put_time(&mut shape, "canceled_at", canceled_at);
     put_time(&mut shape, "completed_at", completed_at);
     if started_at.is_some() {
-        shape["worker_id"] = json!(site.deployment_id);
+        shape["worker_id"] = json!(info.deployment_id);
     }
     if let Job::Ended { outcome: Outcome::Failed { error }, .. } = &build.job {
         shape["error"] = json!(error);

@@ -2,7 +2,7 @@
 
 mod agent;
 mod build;
-mod site;
+mod deployment;
 mod template;
 mod workspace;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub(crate) use agent::metadata;
 pub(crate) use build::{build, log_line, values};
-pub(crate) use site::{build_info, organization, token, user};
+pub(crate) use deployment::{build_info, organization, token, user};
 pub(crate) use template::{parameter, presets, template, version};
 pub(crate) use workspace::workspace;
 

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::{job_metadata, time};
+use crate::local::deployment_info::{DeploymentInfo, ORGANIZATION, USERNAME};
 use crate::local::id::named;
-use crate::local::site::{ORGANIZATION, Site, USERNAME};
 use crate::local::template::{Parameter, Preset, Rule, Template, WEB_ADDRESS};
 
-pub(crate) fn template(site: &Site, template: &Template) -> Value {
+pub(crate) fn template(info: &DeploymentInfo, template: &Template) -> Value {
     json!({
         "id": template.id,
         "created_at": time(template.created_at),
         "updated_at": time(template.created_at),
-        "organization_id": site.organization_id,
+        "organization_id": info.organization_id,
         "organization_name": ORGANIZATION,
         "organization_display_name": "Coder",
         "organization_icon": "",
@@ -29,7 +29,7 @@ pub(crate) fn template(site: &Site, template: &Template) -> Value {
         "default_ttl_ms": 0,
         "activity_bump_ms": 3_600_000,
         "time_til_autostop_notify_ms": 0,
-        "created_by_id": site.user_id,
+        "created_by_id": info.user_id,
         "created_by_name": USERNAME,
         "allow_user_autostart": true,
         "allow_user_autostop": true,
@@ -46,12 +46,12 @@ pub(crate) fn template(site: &Site, template: &Template) -> Value {
     })
 }
 
-pub(crate) fn version(site: &Site, template: &Template) -> Value {
+pub(crate) fn version(info: &DeploymentInfo, template: &Template) -> Value {
     let at = time(template.created_at);
     json!({
         "id": template.version_id,
         "template_id": template.id,
-        "organization_id": site.organization_id,
+        "organization_id": info.organization_id,
         "created_at": at,
         "updated_at": at,
         "name": template.version_name(),
@@ -62,19 +62,19 @@ pub(crate) fn version(site: &Site, template: &Template) -> Value {
             "started_at": at,
             "completed_at": at,
             "status": "succeeded",
-            "worker_id": site.deployment_id,
+            "worker_id": info.deployment_id,
             "file_id": template.version_id,
             "queue_position": 0,
             "queue_size": 0,
-            "organization_id": site.organization_id,
-            "initiator_id": site.user_id,
+            "organization_id": info.organization_id,
+            "initiator_id": info.user_id,
             "input": { "template_version_id": template.version_id },
             "type": "template_version_import",
             "metadata": job_metadata(),
             "logs_overflowed": false,
         },
         "readme": "",
-        "created_by": { "id": site.user_id, "username": USERNAME, "name": "Fleet operator" },
+        "created_by": { "id": info.user_id, "username": USERNAME, "name": "Fleet operator" },
         "archived": false,
         "has_external_agent": false,
     })

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{build, time};
 use crate::local::Deployment;
+use crate::local::deployment_info::{ORGANIZATION, USERNAME};
 use crate::local::memory::Memory;
 use crate::local::record::Workspace;
-use crate::local::site::{ORGANIZATION, USERNAME};
 
 pub(crate) fn workspace(deployment: &Deployment, memory: &Memory, workspace: &Workspace) -> Value {
-    let site = &deployment.site;
+    let info = &deployment.info;
     let latest = workspace.latest();
     let used = latest.map(|latest| latest.version_id).unwrap_or_default();
     let active = deployment.template(workspace.template.id).map_or(used, |template| template.version_id);
@@ -19,10 +19,10 @@ pub(crate) fn workspace(deployment: &Deployment, memory: &Memory, workspace: &Wo
         "id": workspace.id,
         "created_at": time(workspace.created_at),
         "updated_at": time(workspace.created_at),
-        "owner_id": site.user_id,
+        "owner_id": info.user_id,
         "owner_name": USERNAME,
         "owner_avatar_url": "",
-        "organization_id": site.organization_id,
+        "organization_id": info.organization_id,
         "organization_name": ORGANIZATION,
         "template_id": workspace.template.id,
         "template_name": workspace.template.name,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use fleet_mcp::local::pty::{Lead, PtyCommand, PtySpec};
+use fleet_mcp::local::pty::{PtyCommand, PtySpec, SessionLeader};
 use fleet_mcp::process::{EndLimits, Marker, ProcessId, ProcessSpec, Spawned, end_tree, find, spawn};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -89,7 +89,7 @@ impl Workspace {
 
     pub(super) fn terminal(&self, script: &str) -> PtySpec {
         PtySpec {
-            lead: Lead::Started,
+            lead: SessionLeader::Started,
             prefix: Vec::new(),
             command: PtyCommand::Script(self.here(script)),
             environment: self.environment(),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Refusal, Validation, created, object, ok};
 use super::auth::SignedIn;
-use crate::local::site::Kept;
+use crate::local::deployment_info::DeploymentRecord;
 use crate::local::token::{self, LONGEST_LIFE, StoredToken};
 use crate::local::{Deployment, shape};
 
@@ -19,7 +19,7 @@ pub(super) async fn healthz() -> &'static str {
 }
 
 pub(super) async fn build_info(State(state): State<Arc<Deployment>>) -> Answer {
-    ok(&shape::build_info(&state.site))
+    ok(&shape::build_info(&state.info))
 }
 
 pub(super) async fn user(
@@ -28,11 +28,11 @@ pub(super) async fn user(
     Path(user): Path<String>,
 ) -> Answer {
     check_user(&state, &user)?;
-    ok(&shape::user(&state.site))
+    ok(&shape::user(&state.info))
 }
 
 pub(super) async fn organizations(State(state): State<Arc<Deployment>>, _: SignedIn) -> Answer {
-    ok(&json!([shape::organization(&state.site)]))
+    ok(&json!([shape::organization(&state.info)]))
 }
 
 pub(super) async fn user_organizations(
@@ -41,7 +41,7 @@ pub(super) async fn user_organizations(
     Path(user): Path<String>,
 ) -> Answer {
     check_user(&state, &user)?;
-    ok(&json!([shape::organization(&state.site)]))
+    ok(&json!([shape::organization(&state.info)]))
 }
 
 /// Valid tokens that were created here, without their secrets.
@@ -52,8 +52,8 @@ pub(super) async fn tokens(
 ) -> Answer {
     check_user(&state, &user)?;
     state.read(|memory| {
-        let valid = memory.kept.tokens.iter().filter(|token| token.expires_at > Utc::now());
-        ok(&valid.map(|token| shape::token(&state.site, token)).collect::<Value>())
+        let valid = memory.record.tokens.iter().filter(|token| token.expires_at > Utc::now());
+        ok(&valid.map(|token| shape::token(&state.info, token)).collect::<Value>())
     })
 }
 
@@ -75,20 +75,20 @@ pub(super) async fn token_create(
 ) -> Answer {
     check_user(&state, &user)?;
     let body = object(&body)?;
-    let (key, lifetime) = (token::make(), lifetime(&body)?);
+    let (key, lifetime) = (token::generate(), lifetime(&body)?);
     let name = body.get("token_name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let stored = StoredToken::new(name, &key, lifetime);
-    let ((), saving) = state.change_kept(|kept| keep(kept, stored))?;
+    let ((), saving) = state.change_record(|record| add_token(record, stored))?;
     saving.done().await?;
     created(&json!({ "key": key }))
 }
 
 pub(super) fn check_user(state: &Deployment, user: &str) -> Result<(), Refusal> {
-    if state.site.is_user(user) { Ok(()) } else { Err(Refusal::not_found()) }
+    if state.info.is_user(user) { Ok(()) } else { Err(Refusal::not_found()) }
 }
 
 pub(super) fn check_organization(state: &Deployment, organization: &str) -> Result<(), Refusal> {
-    if state.site.is_organization(organization) { Ok(()) } else { Err(Refusal::not_found()) }
+    if state.info.is_organization(organization) { Ok(()) } else { Err(Refusal::not_found()) }
 }
 
 /// In nanoseconds; by default the longest lifetime.
@@ -102,13 +102,13 @@ fn lifetime(body: &Map<String, Value>) -> Result<TimeDelta, Refusal> {
         .detail("lifetime must be less than 168h0m0s"))
 }
 
-fn keep(kept: &mut Kept, token: StoredToken) -> Result<(), Refusal> {
-    kept.tokens.retain(|known| known.expires_at > Utc::now());
-    if !token.name.is_empty() && kept.tokens.iter().any(|known| known.name == token.name) {
+fn add_token(record: &mut DeploymentRecord, token: StoredToken) -> Result<(), Refusal> {
+    record.tokens.retain(|known| known.expires_at > Utc::now());
+    if !token.name.is_empty() && record.tokens.iter().any(|known| known.name == token.name) {
         let message = format!("A token with name \"{}\" already exists.", token.name);
         let row = Validation::new("name", "This value is already in use and should be unique.");
         return Err(Refusal::new(StatusCode::CONFLICT, &message).validations(&[row]));
     }
-    kept.tokens.push(token);
+    record.tokens.push(token);
     Ok(())
 }

@@ -10,13 +10,13 @@ use super::record::Workspace;
 use crate::process::{end_tree, marked};
 
 /// Ends the remaining processes of a lost agent.
-pub(crate) async fn after_agent(deployment: &Deployment, workspace: Uuid, agent: Uuid) {
-    clear(deployment, workspace, Some(agent)).await;
+pub(crate) async fn end_processes_of_agent(deployment: &Deployment, workspace: Uuid, agent: Uuid) {
+    end_processes(deployment, workspace, Some(agent)).await;
 }
 
 /// Ends processes of workspaces whose newest build has ended and shows no agent, as after a stop that was canceled
 /// while queued.
-pub(crate) async fn strays(deployment: &Deployment) {
+pub(crate) async fn end_orphans(deployment: &Deployment) {
     let marked = match tokio::task::spawn_blocking(|| marked(MARKER)).await {
         Ok(Ok(marked)) => marked,
         Ok(Err(error)) => return tracing::warn!(%error, "cannot look for processes of workspaces"),
@@ -25,16 +25,19 @@ pub(crate) async fn strays(deployment: &Deployment) {
     if let Some(error) = marked.unread {
         tracing::warn!(%error, "some processes of workspaces may be overlooked");
     }
-    let strays: Vec<Uuid> = deployment.read(|memory| {
-        let of_nobody = memory.workspaces.values().filter(|workspace| shows(workspace, None));
-        of_nobody.map(|workspace| workspace.id).filter(|id| marked.values.contains(&id.to_string())).collect()
+    let orphans: Vec<Uuid> = deployment.read(|memory| {
+        let without_agent = memory.workspaces.values().filter(|workspace| shows(workspace, None));
+        without_agent
+            .map(|workspace| workspace.id)
+            .filter(|id| marked.values.contains(&id.to_string()))
+            .collect()
     });
-    join_all(strays.into_iter().map(|workspace| clear(deployment, workspace, None))).await;
+    join_all(orphans.into_iter().map(|workspace| end_processes(deployment, workspace, None))).await;
 }
 
 /// Does nothing if a build has begun: that build ends processes by itself. Builds wait for this, since their
 /// processes carry the same marker.
-async fn clear(deployment: &Deployment, workspace: Uuid, agent: Option<Uuid>) {
+async fn end_processes(deployment: &Deployment, workspace: Uuid, agent: Option<Uuid>) {
     let over = CancellationToken::new();
     let is_ours = deployment.adjust(|memory| {
         let is_ours = memory.workspaces.get(&workspace).is_some_and(|known| shows(known, agent));

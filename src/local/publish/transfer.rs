@@ -18,8 +18,8 @@ use crate::domain::bundle::is_object_id;
 use crate::git::bounded;
 use crate::git::quiet::Reach;
 use crate::git::refs::{self as git_refs, Ref};
-use crate::local::build::{Branch, Git, Place, answered, finished, marker, not_run, refs};
-use crate::local::enclosure::Sight;
+use crate::local::build::{Branch, Git, WorkspaceDirs, finished, marker, not_run, refs, with_deadline};
+use crate::local::enclosure::DirectoryAccess;
 use crate::local::record::Workspace;
 use crate::local::{Deployment, LocalError};
 
@@ -32,7 +32,7 @@ const PACK: [&str; 5] = ["pack-objects", "--revs", "--thin", "--stdout", "--quie
 
 /// The outcome of a transfer.
 #[derive(Debug)]
-pub(super) enum Taken {
+pub(super) enum TransferOutcome {
     /// The branch in the caller's repository is the agent's.
     Current,
     /// The commits are stored, but the branch is not ours to move.
@@ -42,7 +42,7 @@ pub(super) enum Taken {
 }
 
 /// The caller's repository and the current values of our refs in it.
-struct Store<'a> {
+struct CallerRefs<'a> {
     deployment: &'a Deployment,
     git: Git,
     directory: &'a Path,
@@ -53,29 +53,29 @@ struct Store<'a> {
 }
 
 /// Transfers the agent's newest commit.
-pub(super) async fn over(
+pub(super) async fn transfer_branch(
     deployment: &Arc<Deployment>,
     workspace: &Workspace,
     store: &Path,
-) -> Result<Taken, LocalError> {
-    let place = Place::new(&deployment.layout, workspace);
-    let reader = match reader(deployment, &place, store).await? {
+) -> Result<TransferOutcome, LocalError> {
+    let dirs = WorkspaceDirs::new(&deployment.layout, workspace);
+    let reader = match reader(deployment, &dirs, store).await? {
         Ok(reader) => reader.marked(marker(workspace.id)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Current),
-        Err(error) => return Ok(Taken::Unreadable(LocalError::directory(&place.repo)(error))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TransferOutcome::Current),
+        Err(error) => return Ok(TransferOutcome::Unreadable(LocalError::directory(&dirs.repo)(error))),
     };
     let branch = Branch::of(workspace);
-    let tip = match tip_of(&reader, &place.repo, &branch).await {
+    let tip = match tip_of(&reader, &dirs.repo, &branch).await {
         Ok(Some(tip)) => tip,
         // An agent may have removed its branch: then the last transfer stays.
-        Ok(None) => return Ok(Taken::Current),
-        Err(error) => return Ok(Taken::Unreadable(error)),
+        Ok(None) => return Ok(TransferOutcome::Current),
+        Err(error) => return Ok(TransferOutcome::Unreadable(error)),
     };
-    let mut store = Store::open(deployment, store, branch).await?;
+    let mut store = CallerRefs::open(deployment, store, branch).await?;
     if store.value(&store.branch.agent) != Some(&tip) {
         let known: String = store.refs.values().map(|commit| format!("^{commit}\n")).collect();
-        if let Err(error) = bring(&reader, &place.repo, &store, &format!("{tip}\n{known}")).await? {
-            return Ok(Taken::Unreadable(error));
+        if let Err(error) = transfer_objects(&reader, &dirs.repo, &store, &format!("{tip}\n{known}")).await? {
+            return Ok(TransferOutcome::Unreadable(error));
         }
         let arguments = ["rev-list", "--objects", "--quiet", tip.as_str(), "--not", "--all"];
         store.run(&arguments, "check the agent's commits").await?;
@@ -89,7 +89,7 @@ pub(crate) async fn forget(
     workspace: &Workspace,
     store: &Path,
 ) -> Result<(), LocalError> {
-    let store = Store::open(deployment, store, Branch::of(workspace)).await?;
+    let store = CallerRefs::open(deployment, store, Branch::of(workspace)).await?;
     let branch = &store.branch;
     let mut changes = String::new();
     if let Some(commit) = store.value(&branch.agent)
@@ -108,16 +108,17 @@ pub(crate) async fn forget(
 /// A git that reads the agent's clone, or why there is no clone to read.
 async fn reader(
     deployment: &Arc<Deployment>,
-    place: &Place,
+    dirs: &WorkspaceDirs,
     store: &Path,
 ) -> Result<io::Result<Git>, LocalError> {
-    let (deployment, place, read_only) = (Arc::clone(deployment), place.clone(), [store.to_owned()]);
+    let (deployment, dirs, read_only) = (Arc::clone(deployment), dirs.clone(), [store.to_owned()]);
     let look = move || {
-        let visible = [place.root.clone()];
-        let sight = Sight { visible: &visible, read_only: &read_only, ..Sight::default() };
-        Ok(place.repository().map(|_| Git::new(&deployment, sight, Reach::Local)))
+        let visible = [dirs.root.clone()];
+        let access =
+            DirectoryAccess { visible: &visible, read_only: &read_only, ..DirectoryAccess::default() };
+        Ok(dirs.repository().map(|_| Git::new(&deployment, access, Reach::Local)))
     };
-    answered(store, look).await
+    with_deadline(store, look).await
 }
 
 async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<String>, LocalError> {
@@ -126,12 +127,12 @@ async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<Str
     let command = ["for-each-ref", "--count=1", "--format=%(objectname) %(refname)", &branch.head];
     let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(command.map(Into::into)).collect();
     let doing = "read the agent's branch";
-    let Ok(told) = tokio::time::timeout(TIP_LIMIT, reader.run(repo, &arguments, doing)).await else {
+    let Ok(listing) = tokio::time::timeout(TIP_LIMIT, reader.run(repo, &arguments, doing)).await else {
         let output = format!("no answer within {} s", TIP_LIMIT.as_secs());
         return Err(LocalError::GitRefused { doing: doing.to_owned(), output });
     };
-    let told = told?;
-    let tip = told.split_once(' ').filter(|(_, name)| *name == branch.head).map(|(id, _)| id);
+    let listing = listing?;
+    let tip = listing.split_once(' ').filter(|(_, name)| *name == branch.head).map(|(id, _)| id);
     Ok(tip.filter(|id| is_object_id(id)).map(str::to_owned))
 }
 
@@ -144,10 +145,10 @@ fn own_git_dir(repo: &Path) -> PathBuf {
 
 /// Streams the objects of the wanted commits from the clone into the caller's repository. Reports read and write
 /// failures separately.
-async fn bring(
+async fn transfer_objects(
     reader: &Git,
     repo: &Path,
-    store: &Store<'_>,
+    store: &CallerRefs<'_>,
     wanted: &str,
 ) -> Result<Result<(), LocalError>, LocalError> {
     let doing = "read the agent's commits";
@@ -161,7 +162,7 @@ async fn bring(
     }
     let stream = packing.stdout.take();
     let kept = match stream {
-        Some(stream) => keep(store, stream).await,
+        Some(stream) => store_objects(store, stream).await,
         None => Ok(()),
     };
     let packed = finished(Ok(packing.wait_with_output().await.map_err(not_run)?), doing);
@@ -169,7 +170,7 @@ async fn bring(
     kept.map(|()| packed)
 }
 
-async fn keep(store: &Store<'_>, mut stream: ChildStdout) -> Result<(), LocalError> {
+async fn store_objects(store: &CallerRefs<'_>, mut stream: ChildStdout) -> Result<(), LocalError> {
     let mut header = [0; PACK_HEADER];
     // Without a header the reader has failed and reports that itself.
     let Ok(_) = stream.read_exact(&mut header).await else { return Ok(()) };
@@ -200,13 +201,13 @@ async fn pass_on(header: &[u8], mut stream: ChildStdout, mut stdin: ChildStdin) 
     tokio::io::copy(&mut stream, &mut stdin).await.map(drop)
 }
 
-impl<'a> Store<'a> {
+impl<'a> CallerRefs<'a> {
     async fn open(
         deployment: &'a Deployment,
         directory: &'a Path,
         branch: Branch,
     ) -> Result<Self, LocalError> {
-        let git = Git::new(deployment, Sight::default(), Reach::Local);
+        let git = Git::new(deployment, DirectoryAccess::default(), Reach::Local);
         let mut store = Self { deployment, git, directory, branch, refs: HashMap::new(), checked_out: None };
         let Branch { head, agent, published, .. } = &store.branch;
         let pulled = store.branch.pulled();
@@ -245,7 +246,7 @@ impl<'a> Store<'a> {
 
     /// Records the agent's commit, and moves the branch to it unless that would drop another author's commit or
     /// change a checked-out branch.
-    async fn move_to(&mut self, tip: &str) -> Result<Taken, LocalError> {
+    async fn move_to(&mut self, tip: &str) -> Result<TransferOutcome, LocalError> {
         let refusal = self.refusal(tip).await;
         let Branch { head, agent, published, .. } = &self.branch;
         let moved: &[&String] = if refusal.is_none() { &[head, published, agent] } else { &[agent] };
@@ -255,7 +256,7 @@ impl<'a> Store<'a> {
             .map(|name| format!("update {name} {tip} {}\n", self.value(name).unwrap_or(&zero)))
             .collect();
         self.change(&changes).await?;
-        Ok(refusal.map_or(Taken::Current, Taken::NotOurs))
+        Ok(refusal.map_or(TransferOutcome::Current, TransferOutcome::NotOurs))
     }
 
     async fn refusal(&self, tip: &str) -> Option<String> {

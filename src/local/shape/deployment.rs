@@ -3,60 +3,60 @@
 use serde_json::{Value, json};
 
 use super::time;
-use crate::local::site::{ORGANIZATION, Site, USERNAME, VERSION};
+use crate::local::deployment_info::{DeploymentInfo, ORGANIZATION, USERNAME, VERSION};
 use crate::local::token::StoredToken;
 
-pub(crate) fn build_info(site: &Site) -> Value {
+pub(crate) fn build_info(info: &DeploymentInfo) -> Value {
     json!({
         "external_url": env!("CARGO_PKG_NAME"),
         "version": VERSION,
-        "dashboard_url": site.url.as_str().trim_end_matches('/'),
+        "dashboard_url": info.url.as_str().trim_end_matches('/'),
         "telemetry": false,
         "workspace_proxy": false,
         "agent_api_version": "1.0",
         "provisioner_api_version": "1.18",
         "upgrade_message": "",
-        "deployment_id": site.deployment_id,
+        "deployment_id": info.deployment_id,
         "webpush_public_key": "",
     })
 }
 
-pub(crate) fn user(site: &Site) -> Value {
+pub(crate) fn user(info: &DeploymentInfo) -> Value {
     json!({
-        "id": site.user_id,
+        "id": info.user_id,
         "username": USERNAME,
         "name": "Fleet operator",
         "email": "fleet@localhost",
-        "created_at": time(site.created_at),
-        "updated_at": time(site.created_at),
+        "created_at": time(info.created_at),
+        "updated_at": time(info.created_at),
         "last_seen_at": time(chrono::Utc::now()),
         "status": "active",
         "login_type": "token",
-        "organization_ids": [site.organization_id],
+        "organization_ids": [info.organization_id],
         "roles": [{ "name": "owner", "display_name": "Owner" }],
         "has_ai_seat": false,
     })
 }
 
-pub(crate) fn organization(site: &Site) -> Value {
+pub(crate) fn organization(info: &DeploymentInfo) -> Value {
     json!({
-        "id": site.organization_id,
+        "id": info.organization_id,
         "name": ORGANIZATION,
         "display_name": "Coder",
         "icon": "",
         "description": "The one organization of the embedded Coder.",
-        "created_at": time(site.created_at),
-        "updated_at": time(site.created_at),
+        "created_at": time(info.created_at),
+        "updated_at": time(info.created_at),
         "is_default": true,
         "default_org_member_roles": ["organization-workspace-access"],
     })
 }
 
 /// A token without its secret. The time of its last use is not recorded.
-pub(crate) fn token(site: &Site, token: &StoredToken) -> Value {
+pub(crate) fn token(info: &DeploymentInfo, token: &StoredToken) -> Value {
     json!({
         "id": token.id,
-        "user_id": site.user_id,
+        "user_id": info.user_id,
         "last_used": time(chrono::DateTime::UNIX_EPOCH),
         "expires_at": time(token.expires_at),
         "created_at": time(token.created_at),

@@ -13,13 +13,13 @@ use uuid::Uuid;
 use crate::files::Durability;
 use crate::files::beneath::Directory;
 use crate::hooks::point;
+use crate::local::deployment_info::Layout;
 use crate::local::record::{Checkout, Workspace};
-use crate::local::site::Layout;
 use crate::local::{LocalError, files};
 
 /// Directories that are being made or removed, under names that no workspace can have; the next start of the server
 /// removes those left by a crash.
-pub(crate) const ON_THE_WAY: &str = ".moving-";
+pub(crate) const MOVING: &str = ".moving-";
 /// Part of the names of directories that an orphaning delete has kept.
 pub(crate) const ORPHAN: &str = ".orphan-";
 /// Time limit for removing the leftovers of an unfinished build before a claim.
@@ -34,7 +34,7 @@ const EARLIER_OWNER: &str = "workspace";
 const OWNER_LENGTH: u64 = 64;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct WorkspaceDirs {
     pub(crate) root: PathBuf,
     pub(crate) repo: PathBuf,
     pub(crate) fleet: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct Place {
     trusted: PathBuf,
 }
 
-impl Place {
+impl WorkspaceDirs {
     pub(crate) fn new(layout: &Layout, workspace: &Workspace) -> Self {
         let root = layout.workspace(&workspace.name);
         let trusted = layout.agents().join(workspace.id.to_string());
@@ -55,7 +55,7 @@ impl Place {
         if self.is_there() {
             return Err(LocalError::Occupied { path: self.root.clone() });
         }
-        let fresh = self.on_the_way();
+        let fresh = self.moving_path();
         let made = furnish(&fresh).and_then(|()| files::private_directory(&self.trusted)).and_then(|()| {
             point("place.furnished");
             std::fs::rename(&fresh, &self.root).map_err(LocalError::directory(&self.root))
@@ -109,7 +109,7 @@ impl Place {
         if !self.is_claimed() {
             return Ok(());
         }
-        let gone = self.on_the_way();
+        let gone = self.moving_path();
         if self.moved_to(&gone)? {
             point("place.moved");
             let removed = remove_tree(&gone, within(limit));
@@ -119,18 +119,18 @@ impl Place {
             }
             removed.map_err(LocalError::directory(&self.root))?;
         }
-        self.disclaim()
+        self.release_claim()
     }
 
     /// Keeps the files under a name that no workspace can have; none without files.
-    pub(crate) fn leave_behind(&self) -> Result<Option<PathBuf>, LocalError> {
+    pub(crate) fn orphan(&self) -> Result<Option<PathBuf>, LocalError> {
         let name = self.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let short: String = self.id.simple().to_string().chars().take(8).collect();
         let kept = self.root.with_file_name(format!("{name}{ORPHAN}{short}"));
         if self.is_claimed() {
             self.moved_to(&kept)?;
             point("place.kept");
-            self.disclaim()?;
+            self.release_claim()?;
         }
         Ok(kept.is_dir().then_some(kept))
     }
@@ -139,7 +139,7 @@ impl Place {
         self.trusted.is_dir()
     }
 
-    fn disclaim(&self) -> Result<(), LocalError> {
+    fn release_claim(&self) -> Result<(), LocalError> {
         std::fs::remove_dir_all(&self.trusted).map_err(LocalError::directory(&self.trusted))
     }
 
@@ -156,33 +156,33 @@ impl Place {
         }
     }
 
-    fn on_the_way(&self) -> PathBuf {
-        self.root.with_file_name(format!("{ON_THE_WAY}{}", Uuid::new_v4().simple()))
+    fn moving_path(&self) -> PathBuf {
+        self.root.with_file_name(format!("{MOVING}{}", Uuid::new_v4().simple()))
     }
 }
 
 /// Claims directories of an earlier layout: for a started workspace by its record, for others by their owner file.
 pub(crate) fn adopt(layout: &Layout, workspaces: &[Workspace]) -> Result<(), LocalError> {
     for workspace in workspaces.iter().filter(|workspace| !workspace.is_deleted) {
-        let place = Place::new(layout, workspace);
-        if !place.is_claimed() && (workspace.checkout != Checkout::None || is_earlier(&place)) {
-            files::private_directory(&place.trusted)?;
+        let dirs = WorkspaceDirs::new(layout, workspace);
+        if !dirs.is_claimed() && (workspace.checkout != Checkout::None || is_earlier(&dirs)) {
+            files::private_directory(&dirs.trusted)?;
         }
     }
     Ok(())
 }
 
-fn is_earlier(place: &Place) -> bool {
-    let fleet = Directory::open(&place.root).and_then(|root| root.child(FLEET));
+fn is_earlier(dirs: &WorkspaceDirs) -> bool {
+    let fleet = Directory::open(&dirs.root).and_then(|root| root.child(FLEET));
     let owner = fleet.and_then(|fleet| fleet.read(EARLIER_OWNER, OWNER_LENGTH));
-    owner.is_ok_and(|owner| owner.bytes.trim_ascii() == place.id.to_string().as_bytes())
+    owner.is_ok_and(|owner| owner.bytes.trim_ascii() == dirs.id.to_string().as_bytes())
 }
 
 /// Removes leftovers of a crash; a failure does not keep the server from starting.
 pub(crate) fn sweep(layout: &Layout) -> Result<(), LocalError> {
     let workspaces = layout.workspaces();
     let entries = std::fs::read_dir(&workspaces).map_err(LocalError::directory(&workspaces))?;
-    let is_left = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(ON_THE_WAY);
+    let is_left = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(MOVING);
     let deadline = within(SWEEP_LIMIT);
     for path in entries.flatten().filter(is_left).map(|entry| entry.path()) {
         if let Err(error) = remove_tree(&path, deadline) {
@@ -247,11 +247,11 @@ mod tests {
         }
     }
 
-    fn place(directory: &Path) -> (Layout, Place) {
+    fn dirs(directory: &Path) -> (Layout, WorkspaceDirs) {
         let layout = Layout::make(directory).unwrap();
-        let place = Place::new(&layout, &workspace());
-        place.claim().unwrap();
-        (layout, place)
+        let dirs = WorkspaceDirs::new(&layout, &workspace());
+        dirs.claim().unwrap();
+        (layout, dirs)
     }
 
     fn names(layout: &Layout) -> Vec<String> {
@@ -269,12 +269,12 @@ mod tests {
     fn read_only_directories_go_and_what_a_link_leads_to_stays() {
         become_plain();
         let (data, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (layout, place) = place(data.path());
-        locked(&place.repo.join("outer/inner"));
-        locked(&place.repo.join("outer"));
-        std::os::unix::fs::symlink(elsewhere.path(), place.repo.join("link")).unwrap();
+        let (layout, dirs) = dirs(data.path());
+        locked(&dirs.repo.join("outer/inner"));
+        locked(&dirs.repo.join("outer"));
+        std::os::unix::fs::symlink(elsewhere.path(), dirs.repo.join("link")).unwrap();
         std::fs::set_permissions(elsewhere.path(), Permissions::from_mode(0o550)).unwrap();
-        place.remove(CLAIM_LIMIT).unwrap();
+        dirs.remove(CLAIM_LIMIT).unwrap();
         let mode = elsewhere.path().metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((names(&layout), mode), (Vec::new(), 0o550));
     }
@@ -285,16 +285,16 @@ mod tests {
             return;
         }
         let data = tempfile::tempdir().unwrap();
-        let (layout, place) = place(data.path());
-        locked(&place.repo);
-        std::os::unix::fs::chown(&place.repo, Some(65_534), None).unwrap();
+        let (layout, dirs) = dirs(data.path());
+        locked(&dirs.repo);
+        std::os::unix::fs::chown(&dirs.repo, Some(65_534), None).unwrap();
         become_plain();
         for _ in 0..2 {
-            let error = place.remove(CLAIM_LIMIT).unwrap_err().chain();
+            let error = dirs.remove(CLAIM_LIMIT).unwrap_err().chain();
             let expected =
-                format!("cannot use {}: Operation not permitted (os error 1)", place.root.display());
+                format!("cannot use {}: Operation not permitted (os error 1)", dirs.root.display());
             assert_eq!(
-                (error, names(&layout), place.is_claimed()),
+                (error, names(&layout), dirs.is_claimed()),
                 (expected, vec!["agent".to_owned()], true)
             );
         }
@@ -303,12 +303,12 @@ mod tests {
     #[test]
     fn what_is_still_written_to_stays_under_its_name_and_a_later_delete_removes_it() {
         let data = tempfile::tempdir().unwrap();
-        let (layout, place) = place(data.path());
-        let error = place.remove(Duration::ZERO).unwrap_err().chain();
-        let expected = format!("cannot use {}: something still writes there", place.root.display());
-        assert_eq!((error, names(&layout), place.is_claimed()), (expected, vec!["agent".to_owned()], true));
-        place.remove(CLAIM_LIMIT).unwrap();
-        assert_eq!((names(&layout), place.is_claimed()), (Vec::new(), false));
+        let (layout, dirs) = dirs(data.path());
+        let error = dirs.remove(Duration::ZERO).unwrap_err().chain();
+        let expected = format!("cannot use {}: something still writes there", dirs.root.display());
+        assert_eq!((error, names(&layout), dirs.is_claimed()), (expected, vec!["agent".to_owned()], true));
+        dirs.remove(CLAIM_LIMIT).unwrap();
+        assert_eq!((names(&layout), dirs.is_claimed()), (Vec::new(), false));
     }
 
     #[test]
@@ -335,12 +335,12 @@ mod tests {
             let data = tempfile::tempdir().unwrap();
             let layout = Layout::make(data.path()).unwrap();
             let workspace = Workspace { checkout, ..workspace() };
-            let place = Place::new(&layout, &workspace);
-            std::fs::create_dir_all(&place.fleet).unwrap();
-            std::fs::write(place.fleet.join("workspace"), owner).unwrap();
+            let dirs = WorkspaceDirs::new(&layout, &workspace);
+            std::fs::create_dir_all(&dirs.fleet).unwrap();
+            std::fs::write(dirs.fleet.join("workspace"), owner).unwrap();
             adopt(&layout, &[workspace]).unwrap();
-            let is_claimed = place.is_claimed();
-            place.remove(CLAIM_LIMIT).unwrap();
+            let is_claimed = dirs.is_claimed();
+            dirs.remove(CLAIM_LIMIT).unwrap();
             (is_claimed, names(&layout))
         };
         let (ours, other) = (Uuid::from_u128(7).to_string(), Uuid::from_u128(8).to_string());

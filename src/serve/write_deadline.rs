@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-pub(super) struct Progress<I> {
+pub(super) struct WriteDeadline<I> {
     io: I,
     /// How long a write may wait.
     time: Duration,
@@ -16,7 +16,7 @@ pub(super) struct Progress<I> {
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<I> Progress<I> {
+impl<I> WriteDeadline<I> {
     pub(super) fn new(io: I, time: Duration) -> Self {
         Self { io, time, deadline: None }
     }
@@ -37,7 +37,7 @@ impl<I> Progress<I> {
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Progress<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for WriteDeadline<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -47,7 +47,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Progress<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Progress<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -12,24 +12,24 @@ const CLOSING_TIME: Duration = Duration::from_secs(5);
 
 /// All connections of one server.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(super) struct ConnectionSlots {
     free: Arc<Semaphore>,
-    waiting: Mutex<Waiting>,
+    idle: Mutex<IdleConnections>,
     /// A connection has become idle.
     changed: Notify,
 }
 
 /// The close token of each idle connection, longest idle first.
 #[derive(Debug, Default)]
-struct Waiting {
+struct IdleConnections {
     last_ticket: u64,
     closing: BTreeMap<u64, CancellationToken>,
 }
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Seat {
-    seats: Arc<Seats>,
+pub(super) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     requests: Mutex<Requests>,
     /// Another connection needs the slot.
     pub(super) closing: CancellationToken,
@@ -46,24 +46,24 @@ struct Requests {
 
 /// A request that is open until its response is sent.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Seat>);
+pub(super) struct Busy(Arc<ConnectionSlot>);
 
-impl Seats {
-    pub(super) fn new(n_seats: usize) -> Arc<Self> {
-        let free = Arc::new(Semaphore::new(n_seats));
-        Arc::new(Self { free, waiting: Mutex::default(), changed: Notify::new() })
+impl ConnectionSlots {
+    pub(super) fn new(n_slots: usize) -> Arc<Self> {
+        let free = Arc::new(Semaphore::new(n_slots));
+        Arc::new(Self { free, idle: Mutex::default(), changed: Notify::new() })
     }
 
     /// Returns a slot for a new connection; closes an idle one if none is free.
-    pub(super) async fn take(self: &Arc<Self>) -> Arc<Seat> {
+    pub(super) async fn take(self: &Arc<Self>) -> Arc<ConnectionSlot> {
         loop {
             if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-                return self.seat(Some(permit));
+                return self.slot(Some(permit));
             }
             let is_one_closing = self.close_oldest();
             tokio::select! {
                 // The semaphore is never closed, so this is always a permit.
-                permit = Arc::clone(&self.free).acquire_owned() => return self.seat(permit.ok()),
+                permit = Arc::clone(&self.free).acquire_owned() => return self.slot(permit.ok()),
                 () = self.changed.notified(), if !is_one_closing => {}
                 // A request arrived at that moment, and is answered first.
                 () = tokio::time::sleep(CLOSING_TIME), if is_one_closing => {}
@@ -71,15 +71,15 @@ impl Seats {
         }
     }
 
-    fn seat(self: &Arc<Self>, permit: Option<OwnedSemaphorePermit>) -> Arc<Seat> {
+    fn slot(self: &Arc<Self>, permit: Option<OwnedSemaphorePermit>) -> Arc<ConnectionSlot> {
         let closing = CancellationToken::new();
         let ticket = self.enter(closing.clone());
         let requests = Mutex::new(Requests { n_open: 0, has_been_any: false, ticket });
-        Arc::new(Seat { seats: Arc::clone(self), requests, closing, _permit: permit })
+        Arc::new(ConnectionSlot { slots: Arc::clone(self), requests, closing, _permit: permit })
     }
 
     fn close_oldest(&self) -> bool {
-        let oldest = lock(&self.waiting).closing.pop_first();
+        let oldest = lock(&self.idle).closing.pop_first();
         oldest.is_some_and(|(_, closing)| {
             closing.cancel();
             true
@@ -87,20 +87,20 @@ impl Seats {
     }
 
     fn enter(&self, closing: CancellationToken) -> u64 {
-        let mut waiting = lock(&self.waiting);
-        waiting.last_ticket += 1;
-        let ticket = waiting.last_ticket;
-        waiting.closing.insert(ticket, closing);
+        let mut idle = lock(&self.idle);
+        idle.last_ticket += 1;
+        let ticket = idle.last_ticket;
+        idle.closing.insert(ticket, closing);
         self.changed.notify_one();
         ticket
     }
 
     fn leave(&self, ticket: u64) {
-        lock(&self.waiting).closing.remove(&ticket);
+        lock(&self.idle).closing.remove(&ticket);
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     pub(super) fn has_had_requests(&self) -> bool {
         lock(&self.requests).has_been_any
     }
@@ -110,19 +110,19 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.seats.leave(lock(&self.requests).ticket);
+        self.slots.leave(lock(&self.requests).ticket);
     }
 }
 
 impl Busy {
-    pub(super) fn begin(seat: &Arc<Seat>) -> Self {
-        let mut requests = lock(&seat.requests);
+    pub(super) fn begin(slot: &Arc<ConnectionSlot>) -> Self {
+        let mut requests = lock(&slot.requests);
         requests.n_open += 1;
         requests.has_been_any = true;
-        seat.seats.leave(requests.ticket);
-        Self(Arc::clone(seat))
+        slot.slots.leave(requests.ticket);
+        Self(Arc::clone(slot))
     }
 }
 
@@ -131,7 +131,7 @@ impl Drop for Busy {
         let mut requests = lock(&self.0.requests);
         requests.n_open -= 1;
         if requests.n_open == 0 {
-            requests.ticket = self.0.seats.enter(self.0.closing.clone());
+            requests.ticket = self.0.slots.enter(self.0.closing.clone());
         }
     }
 }

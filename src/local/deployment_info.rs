@@ -25,7 +25,7 @@ pub(crate) const AGENT_NAME: &str = "main";
 const AGENTS: &str = "coder/agents";
 
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct DeploymentInfo {
     pub(crate) deployment_id: Uuid,
     pub(crate) user_id: Uuid,
     pub(crate) organization_id: Uuid,
@@ -38,7 +38,7 @@ pub(crate) struct Site {
 /// The record of the deployment beside its workspaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
+pub(crate) struct DeploymentRecord {
     pub(crate) deployment_id: Uuid,
     pub(crate) created_at: DateTime<Utc>,
     /// Saved, since agents that outlive a killed server keep reporting to this port.
@@ -125,7 +125,7 @@ impl Layout {
             Ok(text) if token::malformed(text.trim()).is_none() => Ok(text.trim().to_owned()),
             Ok(_) => Err(LocalError::StateFile { path, problem: "it holds no token".into() }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let token = token::make();
+                let token = token::generate();
                 files::private_file(&path, &token)?;
                 Ok(token)
             }
@@ -134,7 +134,7 @@ impl Layout {
     }
 }
 
-impl Kept {
+impl DeploymentRecord {
     pub(crate) fn read(layout: &Layout) -> Result<Self, LocalError> {
         let known = files::read(&layout.deployment_file())?;
         Ok(known.unwrap_or_else(|| Self {
@@ -147,18 +147,22 @@ impl Kept {
     }
 }
 
-impl Site {
-    pub(crate) fn new(layout: &Layout, kept: &Kept, bound: SocketAddr) -> Result<Self, LocalError> {
+impl DeploymentInfo {
+    pub(crate) fn new(
+        layout: &Layout,
+        record: &DeploymentRecord,
+        bound: SocketAddr,
+    ) -> Result<Self, LocalError> {
         let token = layout.token()?;
         let url = Url::parse(&format!("http://{bound}")).map_err(|error| LocalError::StateFile {
             path: layout.address_file(),
             problem: error.to_string(),
         })?;
         Ok(Self {
-            deployment_id: kept.deployment_id,
-            user_id: named(kept.deployment_id, "user"),
-            organization_id: named(kept.deployment_id, "organization"),
-            created_at: kept.created_at,
+            deployment_id: record.deployment_id,
+            user_id: named(record.deployment_id, "user"),
+            organization_id: named(record.deployment_id, "organization"),
+            created_at: record.created_at,
             url,
             token_hash: token::hash(&token),
             token: SecretString::from(token),
@@ -186,9 +190,9 @@ pub(crate) fn is_out_of_reach(socket: &Path) -> bool {
 }
 
 /// The ports to try: the requested one, else the previous one, else any.
-pub(crate) fn ports(options: &LocalOptions, kept: &Kept) -> Vec<u16> {
+pub(crate) fn ports(options: &LocalOptions, record: &DeploymentRecord) -> Vec<u16> {
     match options.port {
-        0 => kept.port.into_iter().chain([0]).collect(),
+        0 => record.port.into_iter().chain([0]).collect(),
         port => vec![port],
     }
 }

@@ -13,7 +13,7 @@ use crate::coder::wire::ParameterValue;
 use crate::domain::project::Project;
 use crate::domain::role::Role;
 
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const READ_LIMIT: Duration = Duration::from_secs(2);
 /// How many replaced versions stay usable for clients that have looked them up.
 const EARLIER_KEPT: usize = 100;
@@ -31,70 +31,70 @@ pub struct TemplateSources {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shelf {
-    stock: ArcSwap<Stock>,
+pub(crate) struct TemplateCatalog {
+    versions: ArcSwap<TemplateVersions>,
     refreshing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Stock {
+struct TemplateVersions {
     templates: Vec<Arc<Template>>,
     /// Replaced versions, the newest last.
     earlier: Vec<Arc<Template>>,
 }
 
-impl Shelf {
+impl TemplateCatalog {
     pub(crate) fn new(templates: Vec<Template>) -> Self {
         let templates = templates.into_iter().map(Arc::new).collect();
-        let stock = ArcSwap::from_pointee(Stock { templates, earlier: Vec::new() });
-        Self { stock, refreshing: tokio::sync::Mutex::new(()) }
+        let versions = ArcSwap::from_pointee(TemplateVersions { templates, earlier: Vec::new() });
+        Self { versions, refreshing: tokio::sync::Mutex::new(()) }
     }
 
     /// By name.
     pub(crate) fn templates(&self) -> Vec<Arc<Template>> {
-        self.stock.load().templates.clone()
+        self.versions.load().templates.clone()
     }
 
     /// A current or earlier version.
     pub(crate) fn version(&self, id: Uuid) -> Option<Arc<Template>> {
-        let stock = self.stock.load();
-        let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
+        let versions = self.versions.load();
+        let mut versions = versions.templates.iter().chain(versions.earlier.iter().rev());
         versions.find(|template| template.version_id == id).cloned()
     }
 
     /// Every version of a template, the current one last.
     pub(crate) fn versions(&self, template: Uuid) -> Vec<Arc<Template>> {
-        let stock = self.stock.load();
-        let versions = stock.earlier.iter().chain(&stock.templates);
+        let versions = self.versions.load();
+        let versions = versions.earlier.iter().chain(&versions.templates);
         versions.filter(|version| version.id == template).cloned().collect()
     }
 
     /// The values of a preset of any current or earlier version.
     pub(crate) fn preset_values(&self, id: Uuid) -> Option<Vec<ParameterValue>> {
-        let stock = self.stock.load();
-        let mut versions = stock.templates.iter().chain(stock.earlier.iter().rev());
+        let versions = self.versions.load();
+        let mut versions = versions.templates.iter().chain(versions.earlier.iter().rev());
         versions.find_map(|version| version.preset(id)).map(|preset| preset.values.clone())
     }
 
     /// Replaces the templates; false if they are the same.
     pub(crate) fn replace(&self, fresh: Vec<Template>) -> bool {
-        let stock = self.stock.load_full();
-        if stock.templates.iter().map(Arc::as_ref).eq(fresh.iter()) {
+        let versions = self.versions.load_full();
+        if versions.templates.iter().map(Arc::as_ref).eq(fresh.iter()) {
             return false;
         }
         let is_replaced = |old: &&Arc<Template>| fresh.iter().all(|new| new.version_id != old.version_id);
-        let replaced = stock.templates.iter().filter(is_replaced);
-        let mut earlier: Vec<Arc<Template>> = stock.earlier.iter().chain(replaced).cloned().collect();
+        let replaced = versions.templates.iter().filter(is_replaced);
+        let mut earlier: Vec<Arc<Template>> = versions.earlier.iter().chain(replaced).cloned().collect();
         earlier.drain(..earlier.len().saturating_sub(EARLIER_KEPT));
         let templates = fresh.into_iter().map(Arc::new).collect();
-        self.stock.store(Arc::new(Stock { templates, earlier }));
+        self.versions.store(Arc::new(TemplateVersions { templates, earlier }));
         true
     }
 }
 
 /// Reads the files until the server stops, so that workspaces of a changed template are shown as outdated.
 pub(crate) async fn follow(deployment: Arc<Deployment>) {
-    while deployment.stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
+    while deployment.stop.run_until_cancelled(tokio::time::sleep(POLL_INTERVAL)).await.is_some() {
         refresh(&deployment).await;
     }
 }
@@ -104,10 +104,10 @@ pub(crate) async fn follow(deployment: Arc<Deployment>) {
 pub(crate) async fn refresh(deployment: &Arc<Deployment>) {
     let refreshed = async {
         // One refresh at a time: templates read earlier must not replace those read later.
-        let _refreshing = deployment.shelf.refreshing.lock().await;
+        let _refreshing = deployment.catalog.refreshing.lock().await;
         let reading = Arc::clone(deployment);
         let read = tokio::task::spawn_blocking(move || reading.read_templates()).await;
-        if read.is_ok_and(|fresh| deployment.shelf.replace(fresh)) {
+        if read.is_ok_and(|fresh| deployment.catalog.replace(fresh)) {
             tracing::info!("project or role files have changed; the templates follow them");
         }
     };

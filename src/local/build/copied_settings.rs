@@ -37,12 +37,12 @@ const COPIED: [&str; 24] = [
 
 /// One setting of git.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct Setting {
     pub(super) name: String,
     pub(super) value: String,
 }
 
-impl Entry {
+impl Setting {
     pub(super) fn new(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_owned(), value: value.into() }
     }
@@ -59,19 +59,19 @@ impl Entry {
 }
 
 /// The text of a configuration file with these settings.
-pub(super) fn file_text(entries: &[Entry]) -> String {
-    entries.iter().filter_map(Entry::line).collect()
+pub(super) fn file_text(entries: &[Setting]) -> String {
+    entries.iter().filter_map(Setting::line).collect()
 }
 
 /// The settings to copy from the output of `git config --list --show-scope -z`, run in a repository with this
 /// directory.
-pub(super) fn copied(listing: &str, directory: &Path) -> Vec<Entry> {
+pub(super) fn copied(listing: &str, directory: &Path) -> Vec<Setting> {
     let mut words = listing.split('\0');
     let mut entries = Vec::new();
     while let (Some(scope), Some(pair)) = (words.next(), words.next()) {
         // A setting without a value is true.
         let (name, value) = pair.split_once('\n').unwrap_or((pair, "true"));
-        let entry = Entry::new(name, value);
+        let entry = Setting::new(name, value);
         if ["local", "worktree"].contains(&scope) && is_copied(&entry) {
             entries.push(absolute(entry, directory));
         }
@@ -79,7 +79,7 @@ pub(super) fn copied(listing: &str, directory: &Path) -> Vec<Entry> {
     entries
 }
 
-fn is_copied(entry: &Entry) -> bool {
+fn is_copied(entry: &Setting) -> bool {
     let is_listed = COPIED.iter().any(|pattern| is_match(pattern, &entry.name));
     let is_helper = is_address(&entry.name) && !is_reference(&entry.value) || entry.name.contains("::");
     is_listed && !is_helper
@@ -90,13 +90,13 @@ fn is_address(name: &str) -> bool {
 }
 
 /// Relative addresses of remotes are relative to the caller's repository.
-fn absolute(entry: Entry, directory: &Path) -> Entry {
+fn absolute(entry: Setting, directory: &Path) -> Setting {
     let is_relative = !entry.value.starts_with('/') && !entry.value.contains(':') && !entry.value.is_empty();
     if !is_address(&entry.name) || !is_relative {
         return entry;
     }
     let value = directory.join(&entry.value).display().to_string();
-    Entry { value, ..entry }
+    Setting { value, ..entry }
 }
 
 fn escaped(text: &str) -> String {
@@ -126,10 +126,10 @@ mod tests {
         .join("\0");
         let entries = copied(&listing, Path::new("/caller"));
         let expected = [
-            Entry::new("user.name", "Ann"),
-            Entry::new("remote.origin.url", "/caller/../up stream"),
-            Entry::new("remote.o\"dd\\.url", "https://example.com/a"),
-            Entry::new("core.symlinks", "true"),
+            Setting::new("user.name", "Ann"),
+            Setting::new("remote.origin.url", "/caller/../up stream"),
+            Setting::new("remote.o\"dd\\.url", "https://example.com/a"),
+            Setting::new("core.symlinks", "true"),
         ];
         assert_eq!(entries, expected);
         let text = "[user]\n\tname = \"Ann\"\n[remote \"origin\"]\n\turl = \"/caller/../up stream\"\n\
