@@ -14,7 +14,7 @@ use crate::domain::run::Run;
 use crate::domain::text::cut;
 use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, UsageTotal};
 use crate::engine::{Usage, UsageRecord};
-use crate::store::UsageTold;
+use crate::store::UsageReport;
 
 /// The name of a conversation comes out of a workspace.
 const LONGEST_SOURCE: usize = 200;
@@ -38,9 +38,9 @@ pub(super) fn told(values: &BTreeMap<String, String>, generation: i64) -> Option
 }
 
 /// What is to be counted of an agent that tells these figures; none for figures that are known.
-pub(super) fn news(state: &AgentState, told: Option<Mark>) -> Option<UsageTold> {
+pub(super) fn news(state: &AgentState, told: Option<Mark>) -> Option<UsageReport> {
     let mark = told.filter(|_| told != state.live.usage_told)?;
-    Some(UsageTold { agent: state.agent.id, source: OWN_RECORD.to_owned(), spender: Spender::Agent, mark })
+    Some(UsageReport { agent: state.agent.id, source: OWN_RECORD.to_owned(), spender: Spender::Agent, mark })
 }
 
 /// The counter of one run.
@@ -49,12 +49,12 @@ fn own_source(run: &Run) -> String {
 }
 
 fn figures_of(usage: Usage) -> Figures {
-    Figures::told(usage.input_tokens, usage.output_tokens, usage.cost_usd)
+    Figures::reported(usage.input_tokens, usage.output_tokens, usage.cost_usd)
 }
 
 impl Fleet {
     /// Counts figures and returns the agents whose figures were rejected.
-    pub(super) async fn usage_absorb(&self, told: Vec<UsageTold>) -> Result<Vec<AgentId>, Error> {
+    pub(super) async fn usage_absorb(&self, told: Vec<UsageReport>) -> Result<Vec<AgentId>, Error> {
         if told.is_empty() {
             return Ok(Vec::new());
         }
@@ -72,7 +72,7 @@ impl Fleet {
         let conversation = over.conversation.map(|id| cut(&format!("conversation {id}"), LONGEST_SOURCE));
         let source = conversation.unwrap_or_else(|| own_source(over.run));
         let mark = Mark { generation: 0, highest: figures_of(usage) };
-        let told = UsageTold { agent: over.run.agent_id, source, spender: over.spender, mark };
+        let told = UsageReport { agent: over.run.agent_id, source, spender: over.spender, mark };
         let rejected = self.usage_absorb(vec![told]).await?;
         if rejected.is_empty() { Ok(()) } else { self.run_unknown(&over).await }
     }

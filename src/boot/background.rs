@@ -18,7 +18,7 @@ const STARTUP_LIMIT: Duration = Duration::from_secs(20);
 pub(super) const LOG: &str = "serve.log";
 /// A longer log is truncated by the next start.
 const LONGEST_LOG: u64 = 4 << 20;
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How a background server is started.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Background {
             {
                 return Err(self.failed(status.to_string()));
             }
-            tokio::time::sleep(LOOK_INTERVAL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Err(self.failed("no answer in 20 s".to_owned()))
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::data_dir::DataDir;
-use super::{BootError, store_place};
+use super::{BootError, store_location};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::app::doctor::HostInspection;
 use crate::config::{CoderSettings, Settings, SquadSettings, TemplateFile, TokenSource};
@@ -57,14 +57,14 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         data_dir: settings.data_dir.clone(),
         port: options.port,
         slots: settings.fleet.parallel_builds,
-        files: Arc::new(Files::open(settings)),
+        files: Arc::new(CatalogTemplates::open(settings)),
         here: options.here.clone(),
         engine: options.engine.word().to_owned(),
         agent_files: templates(&settings.squads),
         runner: RunnerCommand { program, arguments: vec!["agent".to_owned()] },
         // This name keeps denoting the same file, even if an agent of the same user replaces the original.
         encloser: "/proc/self/exe".into(),
-        hidden: store_place::hidden_directory(settings)?.into_iter().collect(),
+        hidden: store_location::hidden_directory(settings)?.into_iter().collect(),
         allows_less_isolation: settings.fleet.allows_less_isolation,
         build_deadline: settings.fleet.build_timeout,
         silence_limit: SILENCE_LIMIT,
@@ -72,7 +72,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
     });
     let coder = coder.await.map_err(BootError::LocalCoder)?;
     options.secrets.add(coder.token());
-    tell(coder.isolation());
+    log_isolation(coder.isolation());
     Ok(coder)
 }
 
@@ -89,7 +89,7 @@ fn templates(settings: &SquadSettings) -> Vec<AgentFile> {
 }
 
 /// The operator must know what agents can reach.
-fn tell(isolation: &Isolation) {
+fn log_isolation(isolation: &Isolation) {
     match isolation {
         Isolation::Enforced => {
             tracing::info!("agents can reach your files, but not the fleet's data or each other's work");
@@ -114,9 +114,9 @@ fn tell(isolation: &Isolation) {
 
 /// The machine of the embedded Coder, as inspected by `doctor`.
 #[derive(Debug)]
-pub(super) struct LocalHost(pub(super) Inspector);
+pub(super) struct HostInspector(pub(super) Inspector);
 
-impl HostInspection for LocalHost {
+impl HostInspection for HostInspector {
     fn inspect(&self) -> Result<HostFindings, String> {
         self.0.inspect().map_err(|error| error.to_string())
     }
@@ -124,16 +124,16 @@ impl HostInspection for LocalHost {
 
 /// The fleet's catalog as a source of templates.
 #[derive(Debug)]
-struct Files(Catalog);
+struct CatalogTemplates(Catalog);
 
-impl Files {
+impl CatalogTemplates {
     fn open(settings: &Settings) -> Self {
         let (roles, projects) = (settings.fleet.role_dirs.clone(), settings.fleet.project_dirs.clone());
         Self(Catalog::open(CatalogDirs { roles, projects }))
     }
 }
 
-impl TemplateFiles for Files {
+impl TemplateFiles for CatalogTemplates {
     fn read(&self) -> TemplateSources {
         self.0.reload();
         let files = self.0.files();

@@ -6,7 +6,7 @@ mod local_coder;
 mod server;
 mod squads;
 mod stdio;
-mod store_place;
+mod store_location;
 mod token_file;
 
 use std::ffi::OsString;
@@ -53,10 +53,10 @@ pub enum BootError {
         source: std::io::Error,
     },
     #[error(
-        "agents could reach the database in {directory}, because {stranger:?} lies there too and the directory cannot be \
+        "agents could reach the database in {directory}, because {foreign_file:?} lies there too and the directory cannot be \
          hidden as a whole: move the database into a directory of its own and set MCP_DATABASE_PATH to its new path"
     )]
-    StorePlace { directory: PathBuf, stranger: OsString },
+    StorePlace { directory: PathBuf, foreign_file: OsString },
     #[error("cannot open the store")]
     Store(#[source] StoreError),
     #[error("cannot set up the Coder client")]

@@ -14,8 +14,8 @@ use url::Url;
 
 use super::background::LOG;
 use super::data_dir::DataDir;
-use super::local_coder::{self, EmbeddedOptions, LocalHost};
-use super::{BootError, squads, store_place, token_file};
+use super::local_coder::{self, EmbeddedOptions, HostInspector};
+use super::{BootError, squads, store_location, token_file};
 use crate::app::catalog::{Catalog, CatalogDirs};
 use crate::app::doctor::{HostInspection, Inspection};
 use crate::app::engines::EngineOptions;
@@ -43,19 +43,19 @@ const RETRY: RetryPolicy = RetryPolicy {
     max_delay: Duration::from_secs(5),
 };
 /// Serve anyway if the first poll takes longer; calls then get an error about Coder.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
+const FIRST_POLL_LIMIT: Duration = Duration::from_secs(5);
 /// After this time a shutdown stops waiting: the record holds the rest.
 const DRAIN_LIMIT: Duration = Duration::from_secs(25);
 
 /// Everything that runs, to be shut down together.
-struct Running {
+struct RunningServer {
     fleet: Fleet,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 /// A port that is bound before anything else is started.
-struct Bound {
+struct BoundPort {
     listener: TcpListener,
     url: String,
 }
@@ -64,16 +64,16 @@ struct Bound {
 pub type Ready = Box<dyn FnOnce(ServerFile, CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
 /// The resources of a server: its directory, store and port, and the callback.
-struct Site<'a> {
+struct ServerResources<'a> {
     dir: &'a DataDir,
     store: &'a Store,
-    bound: Bound,
+    bound: BoundPort,
     signals: StopSignals,
     ready: Ready,
 }
 
 /// The Coder deployment of a fleet.
-struct Host<'a> {
+struct CoderDeployment<'a> {
     coder: &'a CoderSettings,
     hosting: Hosting,
     engine: EngineWord,
@@ -89,9 +89,9 @@ pub async fn serve(settings: &Settings, engine: EngineWord, ready: Ready) -> Res
     let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let bound = bind(settings).await?;
     let store = open_store(settings).await?;
-    let site = Site { dir: &dir, store: &store, bound, signals, ready };
-    let host = Host { coder, hosting: Hosting::Deployment, engine, inspector: None };
-    let served = run(settings, host, site).await;
+    let resources = ServerResources { dir: &dir, store: &store, bound, signals, ready };
+    let deployment = CoderDeployment { coder, hosting: Hosting::Deployment, engine, inspector: None };
+    let served = run(settings, deployment, resources).await;
     store.close().await;
     dir.withdraw();
     served
@@ -107,19 +107,20 @@ pub async fn up(settings: &Settings, options: &EmbeddedOptions, ready: Ready) ->
     let signals = StopSignals::listen().map_err(BootError::Signals)?;
     let bound = bind(settings).await?;
     // Refused before anything is created there.
-    store_place::hidden_directory(settings)?;
+    store_location::hidden_directory(settings)?;
     let store = open_store(settings).await?;
     let local = local_coder::start(settings, options).await?;
     let mut settings = settings.clone();
     // Agents on this machine reach us at the bound address.
     settings.server.public_url.get_or_insert_with(|| bound.url.clone());
-    let site = Site { dir: &dir, store: &store, bound, signals, ready };
+    let resources = ServerResources { dir: &dir, store: &store, bound, signals, ready };
     let coder = local_coder::settings_of(&local);
     let hosting = Hosting::Embedded(local.isolation().clone());
     // Agents may run the demo engine for want of a CLI; a request for a squad gets an error instead.
-    let inspector: Arc<dyn HostInspection> = Arc::new(LocalHost(local.inspector()));
-    let host = Host { coder: &coder, hosting, engine: options.asked, inspector: Some(inspector) };
-    let served = run(&settings, host, site).await;
+    let inspector: Arc<dyn HostInspection> = Arc::new(HostInspector(local.inspector()));
+    let deployment =
+        CoderDeployment { coder: &coder, hosting, engine: options.asked, inspector: Some(inspector) };
+    let served = run(&settings, deployment, resources).await;
     local.stop().await;
     store.close().await;
     dir.withdraw();
@@ -136,27 +137,31 @@ async fn open_store(settings: &Settings) -> Result<Store, BootError> {
     Store::open(&options).await.map_err(BootError::Store)
 }
 
-async fn bind(settings: &Settings) -> Result<Bound, BootError> {
+async fn bind(settings: &Settings) -> Result<BoundPort, BootError> {
     let address = settings.server.address;
     let listener =
         TcpListener::bind(address).await.map_err(|source| BootError::Listen { address, source })?;
     let bound = listener.local_addr().map_err(BootError::Serve)?;
-    Ok(Bound { listener, url: format!("http://{bound}") })
+    Ok(BoundPort { listener, url: format!("http://{bound}") })
 }
 
-async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), BootError> {
-    let Site { dir, store, bound, signals, ready } = site;
+async fn run(
+    settings: &Settings,
+    deployment: CoderDeployment<'_>,
+    resources: ServerResources<'_>,
+) -> Result<(), BootError> {
+    let ServerResources { dir, store, bound, signals, ready } = resources;
     let toolsets = Toolsets::parse(&settings.toolsets).map_err(BootError::Toolsets)?;
-    let coder_url = host.coder.url.clone();
-    let running = start_fleet(settings, host, (store, &bound.url)).await?;
+    let coder_url = deployment.coder.url.clone();
+    let running = start_fleet(settings, deployment, (store, &bound.url)).await?;
     write_tokens(&running.fleet, dir).await?;
     let file = server_file(&bound.url)?;
     let router = router(settings, &running, toolsets);
     stop_on(signals, &running);
     let stop = running.stop.clone();
     // Serving begins after the first poll, so that early requests do not find an empty fleet.
-    let looking = tokio::time::timeout(FIRST_LOOK, running.fleet.health().asked());
-    let _looked = stop.run_until_cancelled(looking).await;
+    let first_poll = tokio::time::timeout(FIRST_POLL_LIMIT, running.fleet.health().asked());
+    let _polled = stop.run_until_cancelled(first_poll).await;
     let serving =
         running.tasks.spawn(serve::serve(bound.listener, router, serve::Limits::of_process(), stop));
     dir.announce(&file)?;
@@ -166,16 +171,16 @@ async fn run(settings: &Settings, host: Host<'_>, site: Site<'_>) -> Result<(), 
         ended = serving => ended,
         () = running.stop.cancelled() => Ok(()),
     };
-    take_down(running).await;
+    shut_down(running).await;
     ended.map_err(|error| BootError::Serve(error.into()))
 }
 
 async fn start_fleet(
     settings: &Settings,
-    host: Host<'_>,
+    deployment: CoderDeployment<'_>,
     (store, bound_url): (&Store, &str),
-) -> Result<Running, BootError> {
-    let Host { coder, hosting, engine, inspector } = host;
+) -> Result<RunningServer, BootError> {
+    let CoderDeployment { coder, hosting, engine, inspector } = deployment;
     let client = coder_client(coder)?;
     let dirs = CatalogDirs {
         roles: settings.fleet.role_dirs.clone(),
@@ -195,7 +200,7 @@ async fn start_fleet(
         let (path, token) = (path.clone(), coder.token.clone());
         tasks.spawn(token_file::follow(fleet.clone(), client, path, token, stop.clone()));
     }
-    Ok(Running { fleet, stop, tasks })
+    Ok(RunningServer { fleet, stop, tasks })
 }
 
 fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
@@ -265,7 +270,7 @@ fn server_file(base: &str) -> Result<ServerFile, BootError> {
 }
 
 /// REST and MCP behind one origin check.
-fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router {
+fn router(settings: &Settings, running: &RunningServer, toolsets: Toolsets) -> Router {
     let server = &settings.server;
     let state = WebState {
         fleet: running.fleet.clone(),
@@ -284,7 +289,7 @@ fn router(settings: &Settings, running: &Running, toolsets: Toolsets) -> Router 
     web::guard(web::router(state.clone()).nest_service("/mcp", mcp), &state)
 }
 
-fn stop_on(signals: StopSignals, running: &Running) {
+fn stop_on(signals: StopSignals, running: &RunningServer) {
     let stop = running.stop.clone();
     running.tasks.spawn(async move {
         stop.run_until_cancelled(signals.received()).await;
@@ -292,7 +297,7 @@ fn stop_on(signals: StopSignals, running: &Running) {
     });
 }
 
-async fn take_down(running: Running) {
+async fn shut_down(running: RunningServer) {
     running.stop.cancel();
     running.tasks.close();
     if tokio::time::timeout(DRAIN_LIMIT, running.tasks.wait()).await.is_err() {

@@ -10,7 +10,7 @@ use url::Url;
 use super::BootError;
 use super::background::Background;
 use super::data_dir::{is_held, server_of};
-use crate::mcp::bridge::{BridgeOptions, Locator, Whereabouts, bridge};
+use crate::mcp::bridge::{BridgeOptions, Locator, ServerLocation, bridge};
 
 /// Time between two starts of a server.
 const START_PAUSE: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ pub async fn stdio(options: StdioOptions) -> Result<(), BootError> {
         Some(token) => token,
         None => manager_token(&background.data_dir)?,
     };
-    let locator = Arc::new(ByDirectory { background, started_at: Mutex::default() });
+    let locator = Arc::new(DataDirLocator { background, started_at: Mutex::default() });
     let options = BridgeOptions { url: mcp_url, token, directory, locator };
     bridge(options).await.map_err(BootError::Bridge)
 }
@@ -42,23 +42,23 @@ pub async fn stdio(options: StdioOptions) -> Result<(), BootError> {
 /// The server of a data directory may be restarted at another address. A crashed server is started again; a stopped
 /// one is not.
 #[derive(Debug)]
-struct ByDirectory {
+struct DataDirLocator {
     background: Background,
     /// When we last started a server: starting takes a moment.
     started_at: Mutex<Option<Instant>>,
 }
 
-impl Locator for ByDirectory {
-    fn whereabouts(&self) -> Whereabouts {
+impl Locator for DataDirLocator {
+    fn locate(&self) -> ServerLocation {
         let directory = &self.background.data_dir;
         // In this order: a starting server locks the directory before it removes the file of a crashed one.
         let server = server_of(directory);
         match (server, is_held(directory)) {
-            (Some(server), true) => Whereabouts::At(server.mcp_url),
-            (None, true) => Whereabouts::OnItsWay,
+            (Some(server), true) => ServerLocation::At(server.mcp_url),
+            (None, true) => ServerLocation::Changing,
             // Only a clean stop removes the file.
-            (Some(_), false) => self.revive(),
-            (None, false) => Whereabouts::Nowhere,
+            (Some(_), false) => self.restart(),
+            (None, false) => ServerLocation::Nowhere,
         }
     }
 
@@ -68,19 +68,19 @@ impl Locator for ByDirectory {
     }
 }
 
-impl ByDirectory {
-    fn revive(&self) -> Whereabouts {
+impl DataDirLocator {
+    fn restart(&self) -> ServerLocation {
         let mut started_at = self.started_at.lock().unwrap_or_else(PoisonError::into_inner);
         if started_at.is_some_and(|at| at.elapsed() < START_PAUSE) {
-            return Whereabouts::OnItsWay;
+            return ServerLocation::Changing;
         }
         *started_at = Some(Instant::now());
         match self.background.start() {
             // It outlives us and is not awaited.
-            Ok(_server) => Whereabouts::OnItsWay,
+            Ok(_server) => ServerLocation::Changing,
             Err(error) => {
                 tracing::warn!(%error, "the server has fallen and cannot be started again");
-                Whereabouts::Nowhere
+                ServerLocation::Nowhere
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::app::Fleet;
 use crate::coder::Client;
 use crate::config::check::read_token;
 
-const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Watches a token file until `stop`; acts only while Coder refuses the current token.
 pub(super) async fn follow(
@@ -22,7 +22,7 @@ pub(super) async fn follow(
 ) {
     loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK_INTERVAL) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             () = stop.cancelled() => return,
         }
         if fleet.health().now().refused.is_none() {

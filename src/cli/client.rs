@@ -13,7 +13,7 @@ use super::data_files::DataFiles;
 use super::error::CliError;
 use super::globals::Globals;
 use super::server_file::ServerFile;
-use crate::domain::directory::{HEADER, told};
+use crate::domain::directory::{HEADER, encode};
 use crate::domain::url::is_loopback;
 use crate::view::error::ErrorBody;
 
@@ -27,12 +27,12 @@ const READ_TIMEOUT: Duration = Duration::from_secs(75);
 pub(crate) struct Client {
     http: reqwest::Client,
     base: Url,
-    found: Found,
+    source: ServerSource,
 }
 
 /// How the server was found, which decides what an unreachable server means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum ServerSource {
     ByFile,
     ByAddress,
 }
@@ -57,22 +57,22 @@ impl Client {
         match &globals.url {
             Some(url) => {
                 let token = token_of_environment().ok_or_else(|| CliError::NoToken { url: url.clone() })?;
-                Self::new(url.clone(), &token, Found::ByAddress)
+                Self::new(url.clone(), &token, ServerSource::ByAddress)
             }
             None => {
                 // The token belongs to the address beside it, so both are read from one open directory.
                 let files = DataFiles::open(&globals.require_data_directory()?)?;
                 let server = ServerFile::of(&files)?.ok_or(CliError::NoServer)?;
                 let token = token_of_environment().map_or_else(|| token_of_file(&files, &server), Ok)?;
-                Self::new(server.url, &token, Found::ByFile)
+                Self::new(server.url, &token, ServerSource::ByFile)
             }
         }
     }
 
     /// The same server with another token.
     pub(crate) fn connect_as(globals: &Globals, token: &SecretString) -> Result<Self, CliError> {
-        let Self { base, found, .. } = Self::connect(globals)?;
-        Self::new(base, token, found)
+        let Self { base, source, .. } = Self::connect(globals)?;
+        Self::new(base, token, source)
     }
 
     /// The MCP URL of this server.
@@ -84,12 +84,12 @@ impl Client {
         url
     }
 
-    fn new(url: Url, token: &SecretString, found: Found) -> Result<Self, CliError> {
+    fn new(url: Url, token: &SecretString, source: ServerSource) -> Result<Self, CliError> {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
             .map_err(|_| CliError::BadToken)?;
         bearer.set_sensitive(true);
         let mut headers = HeaderMap::from_iter([(AUTHORIZATION, bearer)]);
-        headers.extend(directory_for(&url, found));
+        headers.extend(directory_for(&url, source));
         let mut builder = reqwest::Client::builder()
             .default_headers(headers)
             .redirect(reqwest::redirect::Policy::none())
@@ -102,7 +102,7 @@ impl Client {
         if url.scheme() == "http" {
             builder = builder.tls_certs_only([]);
         }
-        Ok(Self { http: builder.build().map_err(CliError::Client)?, base: url, found })
+        Ok(Self { http: builder.build().map_err(CliError::Client)?, base: url, source })
     }
 
     pub(crate) async fn get(&self, path: &[&str], query: &impl Serialize) -> Result<Body, CliError> {
@@ -147,9 +147,9 @@ impl Client {
 
     /// If the server of a data directory does not answer, the file is left from a killed server.
     fn absent(&self, error: reqwest::Error) -> CliError {
-        match self.found {
-            Found::ByFile if error.is_connect() => CliError::NoServer,
-            Found::ByFile | Found::ByAddress => {
+        match self.source {
+            ServerSource::ByFile if error.is_connect() => CliError::NoServer,
+            ServerSource::ByFile | ServerSource::ByAddress => {
                 CliError::Unreachable { url: self.base.clone(), source: error.without_url() }
             }
         }
@@ -161,10 +161,10 @@ impl Client {
 }
 
 /// Our directory is meaningful only to a server of this machine, and must not be disclosed to others.
-fn directory_for(url: &Url, found: Found) -> Option<(HeaderName, HeaderValue)> {
-    let is_ours = found == Found::ByFile || is_loopback(url);
-    let told = told(&std::env::current_dir().unwrap_or_default());
-    Some((HeaderName::from_static(HEADER), HeaderValue::from_str(&told).ok().filter(|_| is_ours)?))
+fn directory_for(url: &Url, source: ServerSource) -> Option<(HeaderName, HeaderValue)> {
+    let is_ours = source == ServerSource::ByFile || is_loopback(url);
+    let encoded = encode(&std::env::current_dir().unwrap_or_default());
+    Some((HeaderName::from_static(HEADER), HeaderValue::from_str(&encoded).ok().filter(|_| is_ours)?))
 }
 
 fn token_of_environment() -> Option<SecretString> {
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn only_a_server_of_this_machine_learns_where_we_are() {
-        let is_told = |url: &str, found| directory_for(&Url::parse(url).unwrap(), found).is_some();
-        assert!(is_told("http://127.0.0.1:3001", Found::ByAddress));
-        assert!(is_told("http://192.0.2.1:3001", Found::ByFile));
-        assert!(!is_told("https://fleet.example.org", Found::ByAddress));
+        let is_told = |url: &str, source| directory_for(&Url::parse(url).unwrap(), source).is_some();
+        assert!(is_told("http://127.0.0.1:3001", ServerSource::ByAddress));
+        assert!(is_told("http://192.0.2.1:3001", ServerSource::ByFile));
+        assert!(!is_told("https://fleet.example.org", ServerSource::ByAddress));
     }
 }

@@ -14,7 +14,7 @@ const MOST_JUMPS: usize = 32;
 pub struct Clock {
     now: DateTime<Utc>,
     /// The periods between jumps, the oldest first; the oldest has no beginning.
-    before: Vec<Stretch>,
+    before: Vec<ClockPeriod>,
     /// The time of the last jump.
     began: DateTime<Utc>,
     limits: Limits,
@@ -22,7 +22,7 @@ pub struct Clock {
 
 /// A period of the wall clock without a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
+struct ClockPeriod {
     from: DateTime<Utc>,
     to: DateTime<Utc>,
 }
@@ -50,7 +50,7 @@ impl Clock {
     pub fn read(&mut self, now: DateTime<Utc>, passed: TimeDelta) {
         let by = now - self.now - passed;
         if by.abs() > TOLERANCE {
-            self.before.push(Stretch { from: self.began, to: self.now });
+            self.before.push(ClockPeriod { from: self.began, to: self.now });
             self.before.drain(..self.before.len().saturating_sub(MOST_JUMPS));
             self.before[0].from = DateTime::<Utc>::MIN_UTC;
             // Timestamps between the jump and this reading belong to the new period.
@@ -62,15 +62,15 @@ impl Clock {
     /// The time passed since then. After a backward jump the clock repeats times: such a timestamp counts as the
     /// later occurrence, which expires nothing early.
     pub fn since(&self, then: DateTime<Utc>) -> TimeDelta {
-        let current = Stretch { from: self.began, to: self.now };
+        let current = ClockPeriod { from: self.began, to: self.now };
         let (mut later, mut at_least) = (TimeDelta::zero(), TimeDelta::zero());
-        for stretch in self.before.iter().chain([&current]).rev() {
-            if (stretch.from..=stretch.to).contains(&then) {
-                return later + (stretch.to - then);
+        for period in self.before.iter().chain([&current]).rev() {
+            if (period.from..=period.to).contains(&then) {
+                return later + (period.to - then);
             }
-            later += (stretch.to - stretch.from).max(TimeDelta::zero());
+            later += (period.to - period.from).max(TimeDelta::zero());
             // A time that the clock skipped is as old as the jump.
-            if then < stretch.from {
+            if then < period.from {
                 at_least = later;
             }
         }

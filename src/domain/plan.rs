@@ -63,7 +63,7 @@ pub enum Step {
     Finish,
     Fail(Cause),
     /// End it as canceled.
-    Cancel(Left),
+    Cancel(CancelOutcome),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub enum Request {
 
 /// What a canceled operation leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum CancelOutcome {
     /// No request was sent, or it had no effect.
     Nothing,
     /// Its build was canceled.

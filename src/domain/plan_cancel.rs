@@ -4,23 +4,23 @@
 //! create is never canceled this way: its delete removes the result.
 
 use super::operation::{OperationKind, Progress};
-use super::plan::{BuildState, Left, Seen, Step};
+use super::plan::{BuildState, CancelOutcome, Seen, Step};
 use super::words::{JobStatus, Transition};
 
 pub fn plan_cancel(kind: OperationKind, progress: Progress, seen: &Seen) -> Step {
     let is_delete = kind == OperationKind::Delete;
     let newest = match seen {
         Seen::Gone | Seen::Foreign if is_delete => return Step::Finish,
-        Seen::Gone | Seen::Foreign => return Step::Cancel(Left::Gone),
+        Seen::Gone | Seen::Foreign => return Step::Cancel(CancelOutcome::Gone),
         Seen::Build(newest) => newest,
     };
     let is_deleted = newest.transition == Transition::Delete && newest.job == JobStatus::Succeeded;
     match is_own(kind, progress, newest) {
         _ if is_deleted && is_delete => Step::Finish,
-        _ if is_deleted => Step::Cancel(Left::Gone),
+        _ if is_deleted => Step::Cancel(CancelOutcome::Gone),
         Own::Sent => end_of_own(kind, newest),
-        Own::NotYet => Step::Cancel(Left::Nothing),
-        Own::Overtaken => Step::Cancel(Left::OtherBuild),
+        Own::NotYet => Step::Cancel(CancelOutcome::Nothing),
+        Own::Overtaken => Step::Cancel(CancelOutcome::OtherBuild),
     }
 }
 
@@ -71,9 +71,9 @@ fn end_of_own(kind: OperationKind, newest: &BuildState) -> Step {
     match newest.job {
         JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => Step::CancelBuild,
         JobStatus::Canceling => Step::Watch,
-        JobStatus::Canceled => Step::Cancel(Left::CanceledBuild),
-        JobStatus::Failed => Step::Cancel(Left::FailedBuild),
-        JobStatus::Succeeded if is_half => Step::Cancel(Left::Stopped),
+        JobStatus::Canceled => Step::Cancel(CancelOutcome::CanceledBuild),
+        JobStatus::Failed => Step::Cancel(CancelOutcome::FailedBuild),
+        JobStatus::Succeeded if is_half => Step::Cancel(CancelOutcome::Stopped),
         JobStatus::Succeeded => Step::Finish,
     }
 }
@@ -107,7 +107,7 @@ mod tests {
         let sending = Progress::Sending { sent_at: Utc::now(), base_build: 2 };
         for progress in [Progress::Accepted, sending] {
             let step = plan_cancel(OperationKind::Stop, progress, &build(2, Transition::Start, "running"));
-            assert_eq!(step, Step::Cancel(Left::Nothing));
+            assert_eq!(step, Step::Cancel(CancelOutcome::Nothing));
         }
         assert_eq!(plan_cancel(OperationKind::Stop, sending, &stop(3, "running")), Step::CancelBuild);
     }
@@ -120,24 +120,24 @@ mod tests {
             Step::CancelBuild,
             Step::CancelBuild,
             Step::Watch,
-            Step::Cancel(Left::CanceledBuild),
-            Step::Cancel(Left::FailedBuild),
+            Step::Cancel(CancelOutcome::CanceledBuild),
+            Step::Cancel(CancelOutcome::FailedBuild),
             Step::Finish,
         ];
         assert_eq!(steps, expected);
         assert_eq!(
             plan_cancel(OperationKind::Restart, OURS, &stop(3, "succeeded")),
-            Step::Cancel(Left::Stopped)
+            Step::Cancel(CancelOutcome::Stopped)
         );
         let started = build(4, Transition::Start, "running");
         assert_eq!(plan_cancel(OperationKind::Restart, OURS, &started), Step::CancelBuild);
-        assert_eq!(plan_cancel(OperationKind::Stop, OURS, &started), Step::Cancel(Left::OtherBuild));
+        assert_eq!(plan_cancel(OperationKind::Stop, OURS, &started), Step::Cancel(CancelOutcome::OtherBuild));
     }
 
     #[test]
     fn a_start_that_repairs_is_canceled_like_a_restart() {
         let step = |seen: &Seen| plan_cancel(OperationKind::Start, OURS, seen);
-        assert_eq!(step(&stop(3, "succeeded")), Step::Cancel(Left::Stopped));
+        assert_eq!(step(&stop(3, "succeeded")), Step::Cancel(CancelOutcome::Stopped));
         assert_eq!(step(&build(4, Transition::Start, "running")), Step::CancelBuild);
     }
 
@@ -145,19 +145,22 @@ mod tests {
     fn a_build_that_the_operation_did_not_send_is_left_alone() {
         let sending = Progress::Sending { sent_at: Utc::now(), base_build: 2 };
         let step = |seen: &Seen| plan_cancel(OperationKind::Stop, sending, seen);
-        assert_eq!(step(&build(3, Transition::Start, "running")), Step::Cancel(Left::OtherBuild));
+        assert_eq!(step(&build(3, Transition::Start, "running")), Step::Cancel(CancelOutcome::OtherBuild));
         let Seen::Build(stopped) = stop(3, "running") else { return };
         let automatic = Seen::Build(BuildState { is_automatic: true, ..stopped });
-        assert_eq!(step(&automatic), Step::Cancel(Left::OtherBuild));
+        assert_eq!(step(&automatic), Step::Cancel(CancelOutcome::OtherBuild));
         let later = build(5, Transition::Start, "running");
-        assert_eq!(plan_cancel(OperationKind::Restart, OURS, &later), Step::Cancel(Left::OtherBuild));
+        assert_eq!(
+            plan_cancel(OperationKind::Restart, OURS, &later),
+            Step::Cancel(CancelOutcome::OtherBuild)
+        );
     }
 
     #[test]
     fn a_workspace_that_is_gone_ends_its_delete_as_done_and_everything_else_as_canceled() {
         for seen in [Seen::Gone, build(4, Transition::Delete, "succeeded")] {
             assert_eq!(plan_cancel(OperationKind::Delete, OURS, &seen), Step::Finish);
-            assert_eq!(plan_cancel(OperationKind::Stop, OURS, &seen), Step::Cancel(Left::Gone));
+            assert_eq!(plan_cancel(OperationKind::Stop, OURS, &seen), Step::Cancel(CancelOutcome::Gone));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::limits::Limits;
 
 /// A Coder that queues builds as the real one does: one at a time, a stop may queue a start.
 #[derive(Debug, Clone, Default)]
-struct World {
+struct CoderModel {
     builds: Vec<(Transition, JobStatus)>,
     start_follows: bool,
     /// The number of builds after which the workspace agent is broken.
@@ -18,7 +18,7 @@ struct World {
 
 /// A fault around one step.
 #[derive(Debug, Clone, Copy)]
-enum Luck {
+enum Fault {
     Fine,
     /// The request never arrived.
     RequestLost,
@@ -28,16 +28,16 @@ enum Luck {
     Killed,
 }
 
-fn luck() -> impl Strategy<Value = Luck> {
+fn faults() -> impl Strategy<Value = Fault> {
     prop_oneof![
-        3 => Just(Luck::Fine),
-        1 => Just(Luck::RequestLost),
-        1 => Just(Luck::AnswerLost),
-        1 => Just(Luck::Killed)
+        3 => Just(Fault::Fine),
+        1 => Just(Fault::RequestLost),
+        1 => Just(Fault::AnswerLost),
+        1 => Just(Fault::Killed)
     ]
 }
 
-impl World {
+impl CoderModel {
     fn seen(&self) -> Seen {
         match self.builds.last() {
             None => Seen::Gone,
@@ -110,27 +110,27 @@ impl World {
 }
 
 /// Runs an operation to its end with the given faults.
-fn run(kind: OperationKind, world: &mut World, luck: &[Luck]) -> Step {
-    run_from((kind, Progress::Accepted), world, luck, &[])
+fn run(kind: OperationKind, coder: &mut CoderModel, faults: &[Fault]) -> Step {
+    run_from((kind, Progress::Accepted), coder, faults, &[])
 }
 
 /// Continues from a record, while others request builds of the same workspace, one per second.
 fn run_from(
     (kind, mut progress): (OperationKind, Progress),
-    world: &mut World,
-    luck: &[Luck],
+    coder: &mut CoderModel,
+    faults: &[Fault],
     others: &[Option<Request>],
 ) -> Step {
     let mut now = start_of_time();
-    let mut luck = luck.iter().copied().chain(std::iter::repeat(Luck::Fine));
+    let mut faults = faults.iter().copied().chain(std::iter::repeat(Fault::Fine));
     let mut others = others.iter().copied();
     for _ in 0..200 {
         now += TimeDelta::seconds(1);
-        let step = plan(kind, progress, &world.seen(), &Clock::at(now));
+        let step = plan(kind, progress, &coder.seen(), &Clock::at(now));
         match step {
             Step::Finish | Step::Fail(_) => return step,
             Step::Watch | Step::Wait => {}
-            Step::CancelBuild => world.cancel(),
+            Step::CancelBuild => coder.cancel(),
             Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
             Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
             Step::Rescue { .. } | Step::Cancel(_) => {
@@ -138,19 +138,19 @@ fn run_from(
             }
             Step::Send { request, base_build } => {
                 progress = Progress::Sending { sent_at: now, base_build };
-                let luck = luck.next().unwrap();
-                let accepted = !matches!(luck, Luck::RequestLost) && world.receive(request);
-                if accepted && matches!(luck, Luck::Fine) {
-                    progress = Progress::Following { build: world.builds.len() as i64, ended_at: None };
+                let faults = faults.next().unwrap();
+                let accepted = !matches!(faults, Fault::RequestLost) && coder.receive(request);
+                if accepted && matches!(faults, Fault::Fine) {
+                    progress = Progress::Following { build: coder.builds.len() as i64, ended_at: None };
                 }
             }
         }
-        world.tick();
+        coder.tick();
         if let Some(Some(request)) = others.next() {
-            world.receive_of_another(request);
+            coder.receive_of_another(request);
         }
     }
-    panic!("no end after 200 steps: {kind:?} {progress:?} {world:?}");
+    panic!("no end after 200 steps: {kind:?} {progress:?} {coder:?}");
 }
 
 fn start_of_time() -> DateTime<Utc> {
@@ -178,41 +178,41 @@ fn any_request() -> impl Strategy<Value = Request> {
 }
 
 /// Any workspace, also deleted ones: only the newest build may still run.
-fn any_world() -> impl Strategy<Value = World> {
+fn any_coder() -> impl Strategy<Value = CoderModel> {
     let transitions = proptest::sample::select(vec!["start", "stop", "delete"]);
     let jobs = proptest::sample::select(vec!["pending", "running", "succeeded", "failed", "canceled"]);
     proptest::option::of((0..3usize, transitions, jobs)).prop_map(|newest| match newest {
-        None => World::default(),
+        None => CoderModel::default(),
         Some((n_older, transition, job)) => {
             let older = std::iter::repeat_n(("start", "succeeded"), n_older);
-            world(&older.chain([(transition, job)]).collect::<Vec<_>>())
+            coder(&older.chain([(transition, job)]).collect::<Vec<_>>())
         }
     })
 }
 
-fn world(builds: &[(&str, &str)]) -> World {
+fn coder(builds: &[(&str, &str)]) -> CoderModel {
     let builds = builds.iter().map(|(t, j)| (Transition::from_word(t), JobStatus::from_word(j)));
-    World { builds: builds.collect(), ..World::default() }
+    CoderModel { builds: builds.collect(), ..CoderModel::default() }
 }
 
 proptest! {
     #[test]
-    fn a_create_makes_exactly_one_workspace_whatever_is_lost(luck in proptest::collection::vec(luck(), 0..12)) {
-        let mut world = World::default();
-        prop_assert_eq!(run(OperationKind::Create, &mut world, &luck), Step::Finish);
-        prop_assert_eq!(world.sent, vec![Request::Create]);
+    fn a_create_makes_exactly_one_workspace_whatever_is_lost(faults in proptest::collection::vec(faults(), 0..12)) {
+        let mut coder = CoderModel::default();
+        prop_assert_eq!(run(OperationKind::Create, &mut coder, &faults), Step::Finish);
+        prop_assert_eq!(coder.sent, vec![Request::Create]);
     }
 
     #[test]
-    fn start_stop_and_delete_send_exactly_one_build(luck in proptest::collection::vec(luck(), 0..12)) {
-        let mut stopped = world(&[("start", "succeeded"), ("stop", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Start, &mut stopped, &luck), Step::Finish);
+    fn start_stop_and_delete_send_exactly_one_build(faults in proptest::collection::vec(faults(), 0..12)) {
+        let mut stopped = coder(&[("start", "succeeded"), ("stop", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Start, &mut stopped, &faults), Step::Finish);
         prop_assert_eq!(&stopped.sent, &vec![Request::Start]);
-        let mut running = world(&[("start", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Stop, &mut running, &luck), Step::Finish);
+        let mut running = coder(&[("start", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Stop, &mut running, &faults), Step::Finish);
         prop_assert_eq!(&running.sent, &vec![Request::Stop]);
-        let mut doomed = world(&[("start", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Delete, &mut doomed, &luck), Step::Finish);
+        let mut doomed = coder(&[("start", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Delete, &mut doomed, &faults), Step::Finish);
         prop_assert_eq!(&doomed.sent, &vec![Request::Delete]);
     }
 
@@ -220,12 +220,12 @@ proptest! {
     #[test]
     fn every_operation_ends_and_none_builds_a_workspace_that_is_deleted(
         (kind, progress) in (any_kind(), any_progress()),
-        mut world in any_world(),
-        luck in proptest::collection::vec(luck(), 0..6),
+        mut coder in any_coder(),
+        faults in proptest::collection::vec(faults(), 0..6),
         others in proptest::collection::vec(proptest::option::of(any_request()), 0..12),
     ) {
-        let end = run_from((kind, progress), &mut world, &luck, &others);
-        if world.is_deleted() && kind == OperationKind::Delete {
+        let end = run_from((kind, progress), &mut coder, &faults, &others);
+        if coder.is_deleted() && kind == OperationKind::Delete {
             prop_assert_eq!(end, Step::Finish);
         }
     }
@@ -234,48 +234,48 @@ proptest! {
     fn a_delete_of_others_ends_what_is_under_way(
         kind in proptest::sample::select(vec![OperationKind::Start, OperationKind::Stop, OperationKind::Restart]),
         progress in any_progress(),
-        luck in proptest::collection::vec(luck(), 0..4),
+        faults in proptest::collection::vec(faults(), 0..4),
     ) {
-        let mut deleted = world(&[("start", "succeeded"), ("delete", "succeeded")]);
-        let mut being_deleted = world(&[("start", "succeeded"), ("delete", "running")]);
-        let gone = run_from((kind, progress), &mut deleted, &luck, &[]);
-        let going = run_from((kind, progress), &mut being_deleted, &luck, &[]);
+        let mut deleted = coder(&[("start", "succeeded"), ("delete", "succeeded")]);
+        let mut being_deleted = coder(&[("start", "succeeded"), ("delete", "running")]);
+        let gone = run_from((kind, progress), &mut deleted, &faults, &[]);
+        let going = run_from((kind, progress), &mut being_deleted, &faults, &[]);
         prop_assert_eq!([gone, going], [Step::Fail(Cause::WorkspaceGone), Step::Fail(Cause::BeingDeleted)]);
         prop_assert!(deleted.sent.is_empty() && being_deleted.sent.is_empty());
     }
 
     #[test]
-    fn a_restart_ends_running_after_one_stop_and_one_start(luck in proptest::collection::vec(luck(), 0..12)) {
-        let mut world = world(&[("start", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Restart, &mut world, &luck), Step::Finish);
-        prop_assert_eq!(&world.sent, &vec![Request::StopThenStart]);
-        let transitions: Vec<Transition> = world.builds.into_iter().map(|(transition, _)| transition).collect();
+    fn a_restart_ends_running_after_one_stop_and_one_start(faults in proptest::collection::vec(faults(), 0..12)) {
+        let mut coder = coder(&[("start", "succeeded")]);
+        prop_assert_eq!(run(OperationKind::Restart, &mut coder, &faults), Step::Finish);
+        prop_assert_eq!(&coder.sent, &vec![Request::StopThenStart]);
+        let transitions: Vec<Transition> = coder.builds.into_iter().map(|(transition, _)| transition).collect();
         prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
     }
 
     #[test]
-    fn a_start_repairs_a_broken_agent_by_one_stop_and_one_start(luck in proptest::collection::vec(luck(), 0..12)) {
-        let mut world = World { broken: Some(1), ..world(&[("start", "succeeded")]) };
-        prop_assert_eq!(run(OperationKind::Start, &mut world, &luck), Step::Finish);
-        prop_assert_eq!(&world.sent, &vec![Request::StopThenStart]);
-        let transitions: Vec<Transition> = world.builds.into_iter().map(|(transition, _)| transition).collect();
+    fn a_start_repairs_a_broken_agent_by_one_stop_and_one_start(faults in proptest::collection::vec(faults(), 0..12)) {
+        let mut coder = CoderModel { broken: Some(1), ..coder(&[("start", "succeeded")]) };
+        prop_assert_eq!(run(OperationKind::Start, &mut coder, &faults), Step::Finish);
+        prop_assert_eq!(&coder.sent, &vec![Request::StopThenStart]);
+        let transitions: Vec<Transition> = coder.builds.into_iter().map(|(transition, _)| transition).collect();
         prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
     }
 }
 
 #[test]
 fn a_server_that_ignores_on_success_gets_its_own_start() {
-    let mut world = world(&[("start", "succeeded")]);
-    let old_server = |world: &mut World| world.start_follows = false;
+    let mut coder = coder(&[("start", "succeeded")]);
+    let old_server = |coder: &mut CoderModel| coder.start_follows = false;
     let mut progress = Progress::Accepted;
     let mut now = start_of_time();
     let end = loop {
         now += TimeDelta::seconds(1);
-        match plan(OperationKind::Restart, progress, &world.seen(), &Clock::at(now)) {
+        match plan(OperationKind::Restart, progress, &coder.seen(), &Clock::at(now)) {
             Step::Send { request, .. } => {
-                assert!(world.receive(request));
-                old_server(&mut world);
-                progress = Progress::Following { build: world.builds.len() as i64, ended_at: None };
+                assert!(coder.receive(request));
+                old_server(&mut coder);
+                progress = Progress::Following { build: coder.builds.len() as i64, ended_at: None };
             }
             Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
             Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
@@ -288,26 +288,26 @@ fn a_server_that_ignores_on_success_gets_its_own_start() {
                 break end;
             }
         }
-        world.tick();
+        coder.tick();
     };
     assert_eq!(end, Step::Finish);
-    assert_eq!(world.sent, vec![Request::StopThenStart, Request::Start]);
+    assert_eq!(coder.sent, vec![Request::StopThenStart, Request::Start]);
 }
 
 #[test]
 fn what_is_already_so_needs_no_build() {
-    let mut running = world(&[("start", "succeeded")]);
+    let mut running = coder(&[("start", "succeeded")]);
     assert_eq!(run(OperationKind::Start, &mut running, &[]), Step::Finish);
-    let mut stopped = world(&[("start", "succeeded"), ("stop", "succeeded")]);
+    let mut stopped = coder(&[("start", "succeeded"), ("stop", "succeeded")]);
     assert_eq!(run(OperationKind::Stop, &mut stopped, &[]), Step::Finish);
-    let mut gone = World::default();
+    let mut gone = CoderModel::default();
     assert_eq!(run(OperationKind::Delete, &mut gone, &[]), Step::Finish);
     assert!(running.sent.is_empty() && stopped.sent.is_empty() && gone.sent.is_empty());
 }
 
 #[test]
 fn a_delete_cancels_the_build_in_its_way() {
-    let mut starting = world(&[("start", "running")]);
+    let mut starting = coder(&[("start", "running")]);
     assert_eq!(run(OperationKind::Delete, &mut starting, &[]), Step::Finish);
     assert_eq!(starting.sent, vec![Request::Delete]);
     assert_eq!(starting.builds[0].1, JobStatus::Canceled);

@@ -65,7 +65,7 @@ pub struct UsageTotal {
 
 impl Figures {
     /// Reported figures. An invalid cost is unknown; an excessive one stays beyond all bounds.
-    pub fn told(input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
+    pub fn reported(input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
         let micros = |cost: f64| match Usd::parse(cost) {
             Some(amount) => Some(amount.micros()),
             None if cost > 1.0 => Some(u64::MAX),
@@ -132,15 +132,17 @@ impl Mark {
     /// Compares a reported figure with the known one. A new start of an agent that reports less has lost its record
     /// with its disk and counts from zero; in the same start a lower figure is ignored. An unchanged figure leaves
     /// the mark to the older start: the values of a stopped start may be shown for a moment longer.
-    pub fn step(known: Option<Self>, told: Self, today: &Figures) -> Step {
+    pub fn step(known: Option<Self>, reported: Self, today: &Figures) -> Step {
         let base = match known {
-            Some(known) if told.generation < known.generation => return Step::Same,
-            Some(known) if told.generation > known.generation && told.is_below(&known) => Figures::default(),
+            Some(known) if reported.generation < known.generation => return Step::Same,
+            Some(known) if reported.generation > known.generation && reported.is_below(&known) => {
+                Figures::default()
+            }
             Some(known) => known.highest,
             None => Figures::default(),
         };
-        let added = told.highest.since(&base);
-        let mark = Self { generation: told.generation, highest: base.highest(&told.highest) };
+        let added = reported.highest.since(&base);
+        let mark = Self { generation: reported.generation, highest: base.highest(&reported.highest) };
         if !today.plus(&added).fits_a_day() {
             return Step::Absurd;
         }
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_counter_adds_what_exceeds_its_mark_and_never_goes_back() {
-        let step = |known, told| Mark::step(known, told, &Figures::default());
+        let step = |known, reported| Mark::step(known, reported, &Figures::default());
         let (low, high) = (figures(100, Some(5)), figures(150, Some(9)));
         assert_eq!(step(None, mark(1, low)), grown(mark(1, low), low));
         assert_eq!(step(Some(mark(1, low)), mark(1, low)), Step::Same);
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn what_no_agent_can_use_in_a_day_is_rejected_in_one_jump_and_in_many() {
         let known = Some(mark(1, figures(100, None)));
-        let step = |told, today| Mark::step(known, mark(1, told), &today);
+        let step = |reported, today| Mark::step(known, mark(1, reported), &today);
         assert_eq!(step(figures(u64::MAX, None), Figures::default()), Step::Absurd);
         assert_eq!(step(figures(100, Some(u64::MAX)), Figures::default()), Step::Absurd);
         let full = figures(MOST_TOKENS_A_DAY, Some(MOST_MICROS_A_DAY));
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     fn runs_without_figures_are_counted_upwards_and_anew_after_a_lost_disk() {
-        let step = |known, told| Mark::step(Some(known), told, &Figures::default());
+        let step = |known, reported| Mark::step(Some(known), reported, &Figures::default());
         let unknown = |generation, n_runs| mark(generation, Figures::unknown(n_runs));
         assert_eq!(step(unknown(1, 2), unknown(1, 3)), grown(unknown(1, 3), Figures::unknown(1)));
         assert_eq!(step(unknown(1, 3), unknown(1, 2)), Step::Same);
@@ -224,8 +226,8 @@ mod tests {
 
     #[test]
     fn a_cost_that_is_no_amount_is_unknown() {
-        let cost = |cost| Figures::told(1, 1, Some(cost)).cost_micros;
-        let told = [0.0, 0.25, -1.0, f64::NAN, f64::INFINITY, 1e300].map(cost);
-        assert_eq!(told, [Some(0), Some(250_000), None, None, Some(u64::MAX), Some(u64::MAX)]);
+        let cost = |cost| Figures::reported(1, 1, Some(cost)).cost_micros;
+        let reported = [0.0, 0.25, -1.0, f64::NAN, f64::INFINITY, 1e300].map(cost);
+        assert_eq!(reported, [Some(0), Some(250_000), None, None, Some(u64::MAX), Some(u64::MAX)]);
     }
 }

@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::app::Fleet;
 use crate::app::caller::{Caller, Surface};
 use crate::domain::access::Principal;
-use crate::domain::directory::{HEADER, heard};
+use crate::domain::directory::{HEADER, decode};
 use crate::domain::provision::CLIENT_SERVER;
 use crate::domain::text::cut;
 use call::Call;
@@ -159,5 +159,5 @@ fn principal_of(context: &RequestContext<RoleServer>) -> Result<&Principal, Erro
 /// The client's working directory, as the client reports it.
 fn directory_of(context: &RequestContext<RoleServer>) -> Option<PathBuf> {
     let headers = &context.extensions.get::<Parts>()?.headers;
-    headers.get(HEADER).map(|value| heard(value.as_bytes()))
+    headers.get(HEADER).map(|value| decode(value.as_bytes()))
 }

@@ -39,13 +39,13 @@ const OWNER_ONLY: u32 = 0o600;
 
 /// Whether a database existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ExistingDatabase {
     Nothing,
     Database,
 }
 
 /// Creates the file if it is missing; the log files inherit its mode.
-pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
+pub(crate) fn prepare_file(path: &Path) -> Result<ExistingDatabase, StoreError> {
     let file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -53,8 +53,8 @@ pub(crate) fn prepare_file(path: &Path) -> Result<Found, StoreError> {
         .open(path)
         .map_err(|source| StoreError::File { doing: "open database file", path: path.into(), source })?;
     let found = match file.metadata() {
-        Ok(metadata) if metadata.len() == 0 => Found::Nothing,
-        Ok(_) | Err(_) => Found::Database,
+        Ok(metadata) if metadata.len() == 0 => ExistingDatabase::Nothing,
+        Ok(_) | Err(_) => ExistingDatabase::Database,
     };
     for file in files_of(path) {
         keep_private(&file)?;

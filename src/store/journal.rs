@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
-use super::journal_window::{DAY_MICROS, Day, Edge, Window, day_of};
+use super::journal_window::{DAY_MICROS, Day, PageStart, Window, day_of};
 use super::row::{Columns, count, micros};
 use super::{Store, report_tasks};
 use crate::domain::history::{HistoryEntry, HistoryKind};
@@ -176,10 +176,10 @@ async fn read_window(
     kind: Option<HistoryKind>,
 ) -> Result<Vec<HistoryEntry>, sqlx::Error> {
     let (sql, instant) = match (window.from, kind) {
-        (Edge::Before(instant), None) => (window_sql!("<", "DESC", ""), instant),
-        (Edge::From(instant), None) => (window_sql!(">=", "ASC", ""), instant),
-        (Edge::Before(instant), Some(_)) => (window_sql!("<", "DESC", "AND kind = $5 "), instant),
-        (Edge::From(instant), Some(_)) => (window_sql!(">=", "ASC", "AND kind = $5 "), instant),
+        (PageStart::Before(instant), None) => (window_sql!("<", "DESC", ""), instant),
+        (PageStart::From(instant), None) => (window_sql!(">=", "ASC", ""), instant),
+        (PageStart::Before(instant), Some(_)) => (window_sql!("<", "DESC", "AND kind = $5 "), instant),
+        (PageStart::From(instant), Some(_)) => (window_sql!(">=", "ASC", "AND kind = $5 "), instant),
     };
     let query = sqlx::query_as(sql).bind(agent.0).bind(instant).bind(window.take).bind(window.skip);
     match kind {

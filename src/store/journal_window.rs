@@ -14,14 +14,14 @@ pub(super) struct Day {
 /// The rows of a page: this many from that edge of a day, after an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
-    pub(super) from: Edge,
+    pub(super) from: PageStart,
     pub(super) skip: i64,
     pub(super) take: i64,
 }
 
 /// The starting point and the direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
+pub(super) enum PageStart {
     /// Before this instant, towards older entries.
     Before(i64),
     /// From this instant on, towards newer entries.
@@ -42,9 +42,9 @@ impl Window {
         let (last_day, before_last) = holding(last, days)?;
         let older = last_day.entries - before_last - 1;
         let (from, skip) = if newer <= older {
-            (Edge::Before((first_day.number + 1) * DAY_MICROS), newer)
+            (PageStart::Before((first_day.number + 1) * DAY_MICROS), newer)
         } else {
-            (Edge::From(last_day.number * DAY_MICROS), older)
+            (PageStart::From(last_day.number * DAY_MICROS), older)
         };
         Some(Self { from, skip: skip.cast_signed(), take: take.cast_signed() })
     }
@@ -74,11 +74,11 @@ mod tests {
     }
 
     fn before(day: i64, skip: i64, take: i64) -> Option<Window> {
-        Some(Window { from: Edge::Before((day + 1) * DAY_MICROS), skip, take })
+        Some(Window { from: PageStart::Before((day + 1) * DAY_MICROS), skip, take })
     }
 
     fn from(day: i64, skip: i64, take: i64) -> Option<Window> {
-        Some(Window { from: Edge::From(day * DAY_MICROS), skip, take })
+        Some(Window { from: PageStart::From(day * DAY_MICROS), skip, take })
     }
 
     #[test]

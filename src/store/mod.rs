@@ -48,9 +48,9 @@ pub use squads::SquadAccepted;
 pub use task_moves::{CancelTaken, Meaning, Which};
 pub use tasks::{LatestTasks, TaskAccepted, TasksStamp};
 pub use tokens::TokenRecord;
-pub use usage::{UsageCounted, UsageTold};
+pub use usage::{UsageChanges, UsageReport};
 
-use db::{BEGIN, DbPool, DbTransaction, Found, files_of};
+use db::{BEGIN, DbPool, DbTransaction, ExistingDatabase, files_of};
 use migrate::Step;
 use raw_files::RawFiles;
 use reserve::Reserve;
@@ -154,13 +154,13 @@ impl Store {
 
 async fn make_ready(
     writer: &DbPool,
-    found: Found,
+    found: ExistingDatabase,
     steps: &[Step],
     options: &StoreOptions,
 ) -> Result<(), StoreError> {
     match found {
-        Found::Database => db::check_health(writer, options).await?,
-        Found::Nothing => {}
+        ExistingDatabase::Database => db::check_health(writer, options).await?,
+        ExistingDatabase::Nothing => {}
     }
     migrate::migrate(writer, steps, options).await
 }

@@ -45,7 +45,7 @@ impl Store {
 
     /// Releases the reserve for calls that end work, if the disk is full.
     pub fn room_for_endings(&self) {
-        self.reserve.give();
+        self.reserve.release();
     }
 }
 
@@ -90,7 +90,7 @@ impl Reserve {
         }
     }
 
-    fn give(&self) {
+    fn release(&self) {
         let mut state = self.state();
         if *state != State::Held || self.free().is_ok_and(|free| free >= SPARE) {
             return;
@@ -128,7 +128,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for _process in 0..2 {
             let reserve = Reserve::beside(&dir.path().join("fleet.db"));
-            reserve.give();
+            reserve.release();
             assert_eq!(reserve.keep(), State::Held);
             let file = std::fs::metadata(dir.path().join("fleet.db-reserve")).unwrap();
             assert_eq!((file.len(), file.mode() & 0o777), (BYTES, 0o600));

@@ -18,7 +18,7 @@ const KNOWN_FROM_THE_START: TimeDelta = TimeDelta::hours(24);
 
 /// A reported figure of one of an agent's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageTold {
+pub struct UsageReport {
     pub agent: AgentId,
     pub source: String,
     pub spender: Spender,
@@ -27,7 +27,7 @@ pub struct UsageTold {
 
 /// The effect of reported figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct UsageCounted {
+pub struct UsageChanges {
     /// The new totals of agents with changes.
     pub changed: Vec<(AgentId, UsageTotal)>,
     /// Agents whose figures are implausible.
@@ -51,17 +51,17 @@ impl Store {
     /// Counts figures; known figures add nothing. Counters of unknown agents are ignored.
     pub async fn usage_count(
         &self,
-        told: &[UsageTold],
+        report: &[UsageReport],
         at: DateTime<Utc>,
-    ) -> Result<UsageCounted, StoreError> {
-        let mut counted = UsageCounted::default();
+    ) -> Result<UsageChanges, StoreError> {
+        let mut counted = UsageChanges::default();
         let mut tx = self.begin().await?;
-        for told in told {
-            match count_one(&mut tx, told, at).await? {
+        for report in report {
+            match count_one(&mut tx, report, at).await? {
                 Some(Step::Grown { .. }) => {
-                    counted.changed.push((told.agent, total_of(&mut tx, told.agent).await?));
+                    counted.changed.push((report.agent, total_of(&mut tx, report.agent).await?));
                 }
-                Some(Step::Absurd) => counted.rejected.push(told.agent),
+                Some(Step::Absurd) => counted.rejected.push(report.agent),
                 Some(Step::Same) | None => {}
             }
         }
@@ -128,36 +128,40 @@ impl Store {
 /// None if the agent is unknown.
 async fn count_one(
     connection: &mut DbConnection,
-    told: &UsageTold,
+    report: &UsageReport,
     at: DateTime<Utc>,
 ) -> Result<Option<Step>, sqlx::Error> {
     let created_at: Option<i64> = sqlx::query_scalar("SELECT created_at FROM agents WHERE id = $1")
-        .bind(told.agent.0)
+        .bind(report.agent.0)
         .fetch_optional(&mut *connection)
         .await?;
     let Some(created_at) = created_at else { return Ok(None) };
-    let known = mark_of(connection, told).await?;
+    let known = mark_of(connection, report).await?;
     let is_from_before =
-        known.is_none() && told.source == OWN_RECORD && created_at < micros(at - KNOWN_FROM_THE_START);
+        known.is_none() && report.source == OWN_RECORD && created_at < micros(at - KNOWN_FROM_THE_START);
     let day = day_of(if is_from_before { created_at } else { micros(at) });
-    let step = Mark::step(known, told.mark, &day_total(connection, told.agent, day).await?);
+    let step = Mark::step(known, report.mark, &day_total(connection, report.agent, day).await?);
     if let Step::Grown { mark, added } = &step {
-        keep_mark(connection, told, mark).await?;
-        add(connection, told.agent, (day, told.spender), added).await?;
+        keep_mark(connection, report, mark).await?;
+        add(connection, report.agent, (day, report.spender), added).await?;
     }
     Ok(Some(step))
 }
 
-async fn mark_of(connection: &mut DbConnection, told: &UsageTold) -> Result<Option<Mark>, sqlx::Error> {
+async fn mark_of(connection: &mut DbConnection, report: &UsageReport) -> Result<Option<Mark>, sqlx::Error> {
     let row = sqlx::query(
         "SELECT generation, input_tokens, output_tokens, cost_micros, unknown_runs FROM usage_counters \
          WHERE agent_id = $1 AND source = $2",
     );
-    let row = row.bind(told.agent.0).bind(&told.source).fetch_optional(connection).await?;
+    let row = row.bind(report.agent.0).bind(&report.source).fetch_optional(connection).await?;
     row.map(|row| Ok(Mark { generation: row.try_get("generation")?, highest: figures(&row)? })).transpose()
 }
 
-async fn keep_mark(connection: &mut DbConnection, told: &UsageTold, mark: &Mark) -> Result<(), sqlx::Error> {
+async fn keep_mark(
+    connection: &mut DbConnection,
+    report: &UsageReport,
+    mark: &Mark,
+) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO usage_counters (agent_id, source, generation, input_tokens, output_tokens, cost_micros, unknown_runs) \
          VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (agent_id, source) DO UPDATE SET \
@@ -165,8 +169,8 @@ async fn keep_mark(connection: &mut DbConnection, told: &UsageTold, mark: &Mark)
          output_tokens = excluded.output_tokens, cost_micros = excluded.cost_micros, \
          unknown_runs = excluded.unknown_runs",
     )
-    .bind(told.agent.0)
-    .bind(&told.source)
+    .bind(report.agent.0)
+    .bind(&report.source)
     .bind(mark.generation)
     .bind(signed(mark.highest.input_tokens))
     .bind(signed(mark.highest.output_tokens))

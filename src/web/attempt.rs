@@ -18,7 +18,7 @@ use crate::view::request::MAX_BODY_BYTES;
 
 const MCP: &str = "/mcp";
 /// A refused request must not occupy the server while its body arrives.
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_LIMIT: Duration = Duration::from_secs(5);
 /// No method or tool has a longer name.
 const LONGEST_WORD: usize = 40;
 
@@ -58,7 +58,7 @@ async fn mcp_attempt(request: Request) -> Attempt {
 }
 
 async fn message_of(body: Body) -> Option<Value> {
-    let bytes = timeout(PATIENCE, to_bytes(body, MAX_BODY_BYTES)).await.ok()?.ok()?;
+    let bytes = timeout(READ_LIMIT, to_bytes(body, MAX_BODY_BYTES)).await.ok()?.ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

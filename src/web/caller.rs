@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use super::problem::{AuthFault, Problem};
 use crate::app::caller::{Caller, Surface};
 use crate::domain::access::Principal;
-use crate::domain::directory::{HEADER, heard};
+use crate::domain::directory::{HEADER, decode};
 
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Response;
@@ -16,7 +16,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Response> {
         match parts.extensions.get::<Principal>().cloned() {
             Some(principal) => {
-                let directory = parts.headers.get(HEADER).map(|value| heard(value.as_bytes()));
+                let directory = parts.headers.get(HEADER).map(|value| decode(value.as_bytes()));
                 Ok(Self { principal, surface: Surface::Rest, directory })
             }
             None => Err(Problem::from(AuthFault::MissingToken).into_response()),

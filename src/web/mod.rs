@@ -15,8 +15,8 @@ mod metrics;
 mod observe;
 mod openapi;
 mod origin;
-mod outlive;
 mod problem;
+mod run_to_completion;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, FromRef};
@@ -69,7 +69,7 @@ pub fn guard(router: Router, state: &WebState) -> Router {
         .layer(from_fn(body_limit::limit))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), auth::authenticate))
-        .layer(from_fn_with_state(state.clone(), outlive::outlive))
+        .layer(from_fn_with_state(state.clone(), run_to_completion::run_to_completion))
         .layer(from_fn_with_state(state.clone(), origin::check))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(from_fn_with_state(state.clone(), observe::observe))

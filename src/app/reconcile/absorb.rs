@@ -26,7 +26,7 @@ use crate::domain::metadata::{self, START_NOTE};
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
-use crate::store::{Seen, StoreError, TasksStamp, UsageTold};
+use crate::store::{Seen, StoreError, TasksStamp, UsageReport};
 
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
@@ -46,7 +46,7 @@ pub(super) struct Sight {
     tasks_stamp: TasksStamp,
     reports: Vec<HistoryEntry>,
     /// Figures that no look showed before.
-    usage: Option<UsageTold>,
+    usage: Option<UsageReport>,
 }
 
 impl Fleet {
@@ -186,7 +186,7 @@ impl Fleet {
         if !reports.is_empty() {
             self.store().journal_add(&reports).await?;
         }
-        let told: Vec<UsageTold> = sights.iter_mut().filter_map(|sight| sight.usage.take()).collect();
+        let told: Vec<UsageReport> = sights.iter_mut().filter_map(|sight| sight.usage.take()).collect();
         self.usage_absorb(told).await?;
         let changed: Vec<(AgentId, Seen)> = sights
             .iter()

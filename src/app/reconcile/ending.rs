@@ -8,7 +8,7 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::agent::{Agent, AgentStatus, Attention};
 use crate::domain::operation::{Failure, OperationKind};
-use crate::domain::plan::{Cause, Left};
+use crate::domain::plan::{CancelOutcome, Cause};
 use crate::domain::status::Verdict;
 use crate::store::{OperationEnd, Seen as Sighted};
 
@@ -75,14 +75,14 @@ pub(super) fn timed_out(work: &Work) -> OperationEnd {
 }
 
 /// What a canceled operation leaves behind, in words for those who ask about it later.
-pub(super) fn left_behind(left: Left) -> &'static str {
+pub(super) fn left_behind(left: CancelOutcome) -> &'static str {
     match left {
-        Left::Nothing => "it was canceled before anything was done",
-        Left::CanceledBuild => "its build was canceled",
-        Left::FailedBuild => "its build had failed by then",
-        Left::Stopped => "the workspace was stopped and is not started again",
-        Left::OtherBuild => "another build had taken over by then",
-        Left::Gone => "the workspace is gone",
+        CancelOutcome::Nothing => "it was canceled before anything was done",
+        CancelOutcome::CanceledBuild => "its build was canceled",
+        CancelOutcome::FailedBuild => "its build had failed by then",
+        CancelOutcome::Stopped => "the workspace was stopped and is not started again",
+        CancelOutcome::OtherBuild => "another build had taken over by then",
+        CancelOutcome::Gone => "the workspace is gone",
     }
 }
 

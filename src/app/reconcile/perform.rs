@@ -19,7 +19,7 @@ use crate::domain::agent::Agent;
 use crate::domain::clock::Clock;
 use crate::domain::id::AgentId;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
-use crate::domain::plan::{Left, Seen, Step, plan, rescue_first};
+use crate::domain::plan::{CancelOutcome, Seen, Step, plan, rescue_first};
 use crate::domain::plan_cancel::plan_cancel;
 use crate::domain::rescue::Rescue;
 use crate::domain::status::{Fitness, fitness};
@@ -268,7 +268,8 @@ impl Fleet {
     /// Ends an operation that Coder was asked for nothing of.
     pub(super) async fn end_unsent(&self, operation: Operation) -> Result<(), Error> {
         let Some(mut work) = self.work_of(operation).await? else { return Ok(()) };
-        self.conclude(&mut work, &OperationEnd::Canceled(left_behind(Left::Nothing).to_owned())).await
+        self.conclude(&mut work, &OperationEnd::Canceled(left_behind(CancelOutcome::Nothing).to_owned()))
+            .await
     }
 }
 

@@ -14,8 +14,8 @@ use tokio::sync::mpsc::Sender;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{BridgeOptions, Locator, Whereabouts, headers, refusal};
-use crate::domain::directory::{HEADER, told};
+use super::{BridgeOptions, Locator, ServerLocation, headers, refusal};
+use crate::domain::directory::{HEADER, encode};
 use crate::domain::text::cut;
 use crate::domain::url::is_loopback;
 
@@ -58,7 +58,7 @@ impl Endpoint {
             url: RwLock::new(url),
             locator,
             token,
-            directory: told(&directory),
+            directory: encode(&directory),
             negotiated: RwLock::new(None),
         })
     }
@@ -88,13 +88,13 @@ impl Endpoint {
                 Err(error) if error.is_connect() => error,
                 answer => return answer,
             };
-            match self.locator.whereabouts() {
-                Whereabouts::Nowhere => return Err(error),
-                Whereabouts::At(_) | Whereabouts::OnItsWay if Instant::now() >= deadline => {
+            match self.locator.locate() {
+                ServerLocation::Nowhere => return Err(error),
+                ServerLocation::At(_) | ServerLocation::Changing if Instant::now() >= deadline => {
                     return Err(error);
                 }
-                Whereabouts::At(moved) if moved != url => self.move_to(moved),
-                Whereabouts::At(_) | Whereabouts::OnItsWay => tokio::time::sleep(LOOK_INTERVAL).await,
+                ServerLocation::At(moved) if moved != url => self.move_to(moved),
+                ServerLocation::At(_) | ServerLocation::Changing => tokio::time::sleep(LOOK_INTERVAL).await,
             }
         }
     }

@@ -43,17 +43,17 @@ pub struct BridgeOptions {
 
 /// Locates the current server.
 pub trait Locator: fmt::Debug + Send + Sync {
-    fn whereabouts(&self) -> Whereabouts;
+    fn locate(&self) -> ServerLocation;
 
     /// Advice for users if there is no server.
     fn remedy(&self) -> String;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum ServerLocation {
     At(Url),
     /// It is starting or stopping; a later call returns more.
-    OnItsWay,
+    Changing,
     Nowhere,
 }
 

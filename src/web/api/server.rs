@@ -60,11 +60,11 @@ async fn shut_down(
 ) -> Result<(StatusCode, Json<ShuttingDown>), Problem> {
     state.fleet.server_stop(&caller).await?;
     state.shutdown.cancel();
-    let message = farewell(state.fleet.hosting()).to_owned();
+    let message = shutdown_message(state.fleet.hosting()).to_owned();
     Ok((StatusCode::ACCEPTED, Json(ShuttingDown { message })))
 }
 
-fn farewell(hosting: &Hosting) -> &'static str {
+fn shutdown_message(hosting: &Hosting) -> &'static str {
     match hosting {
         Hosting::Deployment => "the server is shutting down; its agents go on",
         Hosting::Embedded(_) => {

@@ -1,7 +1,7 @@
 //! The bridge between stdio and HTTP: several calls at once, taking back, trouble and recovery.
 
 use fleet_mcp::domain::agent::AgentStatus;
-use fleet_mcp::mcp::bridge::Whereabouts;
+use fleet_mcp::mcp::bridge::ServerLocation;
 use fleet_mcp::mcp::tools::Toolsets;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -119,8 +119,8 @@ async fn a_call_made_while_the_server_is_restarted_waits_and_goes_where_the_serv
     // A port that was somebody's a moment ago.
     let old = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let old = format!("http://{old}/mcp");
-    let moved = Whereabouts::At(server.url.parse().unwrap());
-    let looks = vec![Whereabouts::OnItsWay, Whereabouts::At(old.parse().unwrap()), moved];
+    let moved = ServerLocation::At(server.url.parse().unwrap());
+    let looks = vec![ServerLocation::Changing, ServerLocation::At(old.parse().unwrap()), moved];
     let mut client = Stdio::start_with(&old, "manager", Era::Stateless, looks);
     assert!(client.call("fleet_status", json!({})).await["counts"].is_object());
     assert!(client.call("fleet_status", json!({})).await["counts"].is_object());

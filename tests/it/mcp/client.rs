@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use fleet_mcp::mcp::bridge::{BridgeError, BridgeOptions, Locator, Whereabouts, bridge_between};
+use fleet_mcp::mcp::bridge::{BridgeError, BridgeOptions, Locator, ServerLocation, bridge_between};
 use reqwest::RequestBuilder;
 use rmcp::model::{CallToolRequestParams, ClientConfig, ProtocolVersion};
 use rmcp::service::RunningService;
@@ -129,11 +129,11 @@ impl Rmcp {
 
 /// What is known of the server's place, look by look; after that it is nowhere.
 #[derive(Debug)]
-struct Looks(Mutex<VecDeque<Whereabouts>>);
+struct Looks(Mutex<VecDeque<ServerLocation>>);
 
 impl Locator for Looks {
-    fn whereabouts(&self) -> Whereabouts {
-        self.0.lock().unwrap().pop_front().unwrap_or(Whereabouts::Nowhere)
+    fn locate(&self) -> ServerLocation {
+        self.0.lock().unwrap().pop_front().unwrap_or(ServerLocation::Nowhere)
     }
 
     fn remedy(&self) -> String {
@@ -156,7 +156,7 @@ impl Stdio {
     }
 
     /// The same for a server that may be found elsewhere later.
-    pub(super) fn start_with(url: &str, token: &str, era: Era, looks: Vec<Whereabouts>) -> Self {
+    pub(super) fn start_with(url: &str, token: &str, era: Era, looks: Vec<ServerLocation>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (output, input) = tokio::io::split(ours);
         let (read, write) = tokio::io::split(theirs);

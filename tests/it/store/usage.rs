@@ -2,24 +2,24 @@
 
 use fleet_mcp::domain::agent::Agent;
 use fleet_mcp::domain::usage::{Figures, Mark, Spender};
-use fleet_mcp::store::UsageTold;
+use fleet_mcp::store::UsageReport;
 
 use super::{Home, at};
 
 /// The first second of a UTC day; [`at`] counts from 22:13:20 of the day before.
 const MIDNIGHT: i64 = 6_400;
 
-fn told(agent: &Agent, source: &str, tokens: u64) -> UsageTold {
+fn told(agent: &Agent, source: &str, tokens: u64) -> UsageReport {
     let highest = Figures { input_tokens: tokens, cost_micros: Some(tokens), ..Figures::default() };
     let mark = Mark { generation: 1, highest };
-    UsageTold { agent: agent.id, source: source.to_owned(), spender: Spender::Agent, mark }
+    UsageReport { agent: agent.id, source: source.to_owned(), spender: Spender::Agent, mark }
 }
 
 #[tokio::test]
 async fn a_day_ends_at_midnight_in_utc_and_has_what_was_added_on_it() {
     let home = Home::new().await;
     let (one, two) = (home.agent("one").await, home.agent("two").await);
-    let count = async |told: UsageTold, second| home.store.usage_count(&[told], at(second)).await.unwrap();
+    let count = async |told: UsageReport, second| home.store.usage_count(&[told], at(second)).await.unwrap();
     count(told(&one, "agent", 100), MIDNIGHT - 1).await;
     count(told(&two, "agent", 7), MIDNIGHT - 1).await;
     count(told(&one, "agent", 130), MIDNIGHT).await;

@@ -20,14 +20,14 @@ pub(super) fn hidden_directory(settings: &Settings) -> Result<Option<PathBuf>, B
     if settings.data_dir.canonicalize().is_ok_and(is_inside) {
         return Ok(None);
     }
-    match stranger(&directory, &[&database, named]) {
-        Some(stranger) => Err(BootError::StorePlace { directory, stranger }),
+    match foreign_file(&directory, &[&database, named]) {
+        Some(foreign_file) => Err(BootError::StorePlace { directory, foreign_file }),
         None => Ok(Some(directory)),
     }
 }
 
 /// Something in the directory that is not one of the database's files.
-fn stranger(directory: &Path, own: &[&Path]) -> Option<OsString> {
+fn foreign_file(directory: &Path, own: &[&Path]) -> Option<OsString> {
     let entries = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.file_name());
     let own: Vec<&[u8]> = own.iter().filter_map(|path| Some(path.file_name()?.as_bytes())).collect();
     let is_own = |name: &OsString| own.iter().any(|own| name.as_bytes().starts_with(own));

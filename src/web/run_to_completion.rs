@@ -11,7 +11,11 @@ use super::problem;
 
 /// The server drops the request of a closed connection. A call that is dropped between its effect and its audit row
 /// would leave no trace, so it runs in its own task, awaited at shutdown.
-pub(super) async fn outlive(State(tasks): State<TaskTracker>, request: Request, next: Next) -> Response {
+pub(super) async fn run_to_completion(
+    State(tasks): State<TaskTracker>,
+    request: Request,
+    next: Next,
+) -> Response {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return next.run(request).await;
     }
