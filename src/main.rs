@@ -9,8 +9,8 @@ use anyhow::Context;
 use fleet_mcp::boot::background::Background;
 use fleet_mcp::boot::{self, BootError, EmbeddedOptions, Ready, StdioOptions};
 use fleet_mcp::cli::{
-    self, AgentArgs, Cli, CliError, Command, Demo, DeployedArgs, EncloseArgs, EngineArgs, EngineProgram,
-    Exit, Extras, Globals, Home, LocalCoderArgs, News, RoleToken, ServeArgs, StdioArgs, UpArgs,
+    self, AgentArgs, AgentHost, Cli, CliError, Command, Demo, DeployedArgs, EncloseArgs, EngineArgs,
+    EngineProgram, Exit, Extras, Globals, LocalCoderArgs, RoleToken, ServeArgs, StdioArgs, UpArgs, UpReport,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::installed::{self, Introduction};
@@ -107,8 +107,8 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     let (globals, coder) = (globals.clone(), settings.coder.as_ref().map(|coder| coder.url.clone()));
     let ready: Ready = Box::new(move |server, stop| {
         Box::pin(async move {
-            let news = News { home: home(coder, asked).await, demo, find_program };
-            cli::greet(globals, news, server, stop).await;
+            let report = UpReport { host: host(coder, asked).await, demo, find_program };
+            cli::greet(globals, report, server, stop).await;
         })
     });
     Ok(boot::up(&settings, &embedded(0, asked, secrets), ready).await?)
@@ -148,9 +148,9 @@ fn meant(asked: EngineWord) -> EngineWord {
     found::meant(asked, &found::found(find_program))
 }
 
-async fn home(coder: Option<Url>, asked: EngineWord) -> Home {
+async fn host(coder: Option<Url>, asked: EngineWord) -> AgentHost {
     if let Some(url) = coder {
-        return Home::Coder { url };
+        return AgentHost::Coder { url };
     }
     let (engine, program) = match meant(asked) {
         EngineWord::Auto => match installed::preferred(&path()).await {
@@ -163,7 +163,7 @@ async fn home(coder: Option<Url>, asked: EngineWord) -> Home {
             (word, cli_program(word).await)
         }
     };
-    Home::Here { engine: engine.word().to_owned(), program }
+    AgentHost::Here { engine: engine.word().to_owned(), program }
 }
 
 fn own_engine() -> EngineProgram {

@@ -18,8 +18,8 @@ use crate::domain::name::AgentName;
 use crate::process::{Marked, is_running, marked};
 
 /// The server gives its own steps 25 s to finish, and an embedded Coder's agents ten more.
-const PATIENCE: Duration = Duration::from_secs(40);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const STOP_LIMIT: Duration = Duration::from_secs(40);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Exists while an embedded Coder serves from this data directory.
 const EMBEDDED_FILE: &str = "coder.json";
@@ -31,12 +31,12 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
         Err(error) => Err(error),
     };
     match (asked, &globals.url) {
-        (Err(CliError::NoServer), _) => tell(screen, &unserved(globals, coder)?),
-        (Ok(()), Some(_)) => tell(screen, &Outcome::Asked),
+        (Err(CliError::NoServer), _) => print_result(screen, &without_server(globals, coder)?),
+        (Ok(()), Some(_)) => print_result(screen, &Outcome::Asked),
         // A stopping server may not manage to send its response.
         (Ok(()) | Err(CliError::Cut { .. }), None) => {
             until_gone(&globals.require_data_directory()?).await?;
-            tell(screen, &coder.map_or(Outcome::Stopped, |_| Outcome::StoppedWithAgents))
+            print_result(screen, &coder.map_or(Outcome::Stopped, |_| Outcome::StoppedWithAgents))
         }
         (Err(error), _) => Err(error),
     }
@@ -57,7 +57,7 @@ impl EmbeddedCoder {
 }
 
 /// The situation without a running server.
-fn unserved(globals: &Globals, coder: Option<EmbeddedCoder>) -> Result<Outcome, CliError> {
+fn without_server(globals: &Globals, coder: Option<EmbeddedCoder>) -> Result<Outcome, CliError> {
     if let Some(coder) = coder {
         return Ok(Outcome::OnlyCoder(coder));
     }
@@ -92,7 +92,7 @@ enum Outcome {
     StoppedWithAgents,
 }
 
-fn tell(screen: &Screen, outcome: &Outcome) -> Result<Exit, CliError> {
+fn print_result(screen: &Screen, outcome: &Outcome) -> Result<Exit, CliError> {
     let message = match outcome {
         Outcome::NothingRuns => "no server runs for this data directory".to_owned(),
         Outcome::OnlyCoder(EmbeddedCoder { pid }) => format!(
@@ -126,9 +126,9 @@ async fn until_gone(directory: &Path) -> Result<(), CliError> {
     let still_there = || ServerFile::read(directory).is_ok_and(|now| now.as_ref() == Some(&asked));
     let gone = async {
         while still_there() && asked.is_alive() {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let still_runs = CliError::StillRuns { seconds: PATIENCE.as_secs() };
-    tokio::time::timeout(PATIENCE, gone).await.map_err(|_| still_runs)
+    let still_runs = CliError::StillRuns { seconds: STOP_LIMIT.as_secs() };
+    tokio::time::timeout(STOP_LIMIT, gone).await.map_err(|_| still_runs)
 }

@@ -16,11 +16,11 @@ use super::screen::Screen;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-type Open = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
+type EventStream = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
 /// An event of the stream.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum StreamEvent {
     /// Changes in order, each the JSON of one agent: everything that had arrived.
     Changes(Vec<String>),
     /// The stream was reopened.
@@ -30,7 +30,7 @@ pub(crate) enum News {
 pub(crate) struct Events<'a> {
     globals: &'a Globals,
     screen: &'a Screen,
-    open: Open,
+    open: EventStream,
     last_id: Option<String>,
 }
 
@@ -42,18 +42,18 @@ impl<'a> Events<'a> {
     }
 
     /// Waits for the next event, however long the server is unreachable; only a refusal ends it.
-    pub(crate) async fn next(&mut self) -> Result<News, CliError> {
+    pub(crate) async fn next(&mut self) -> Result<StreamEvent, CliError> {
         loop {
             match self.open.next().await {
                 Some(Ok(event)) => {
                     let changes = self.with_all_that_arrived(event);
                     if !changes.is_empty() {
-                        return Ok(News::Changes(changes));
+                        return Ok(StreamEvent::Changes(changes));
                     }
                 }
                 Some(Err(_)) | None => {
                     self.reopen().await?;
-                    return Ok(News::Reopened);
+                    return Ok(StreamEvent::Reopened);
                 }
             }
         }
@@ -93,7 +93,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    async fn try_reopen(&self) -> Result<Open, CliError> {
+    async fn try_reopen(&self) -> Result<EventStream, CliError> {
         connect(&Client::connect(self.globals)?, self.last_id.as_deref()).await
     }
 }
@@ -103,7 +103,7 @@ fn is_final(error: &CliError) -> bool {
     matches!(error, CliError::Answered { body, .. } if !body.retryable)
 }
 
-async fn connect(client: &Client, last_id: Option<&str>) -> Result<Open, CliError> {
+async fn connect(client: &Client, last_id: Option<&str>) -> Result<EventStream, CliError> {
     let mut request = client
         .request(Method::GET, &["events"])
         .header(ACCEPT, HeaderValue::from_static("text/event-stream"));

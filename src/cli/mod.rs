@@ -52,7 +52,7 @@ use screen::Screen;
 pub use serve::{DeployedArgs, EngineArgs, LocalCoderArgs, ServeArgs, StdioArgs, UpArgs};
 pub use server_file::ServerFile;
 pub use stdio::RoleToken;
-pub use up::{Demo, EngineProgram, Home, News, greet};
+pub use up::{AgentHost, Demo, EngineProgram, UpReport, greet};
 
 /// Drive a fleet of coding agents that live in Coder workspaces
 #[derive(Debug, Parser)]

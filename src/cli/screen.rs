@@ -97,7 +97,7 @@ impl Screen {
     pub(crate) fn hint(&self, text: &str) {
         let style = Style::new().dimmed();
         if self.format == Format::People {
-            say(&format!("{style}{}{style:#}", printable(text)));
+            print_error(&format!("{style}{}{style:#}", printable(text)));
         }
     }
 
@@ -116,7 +116,7 @@ impl Screen {
             return Exit::Ok;
         }
         match self.format {
-            Format::Json => say(&json::pretty(&error.json())),
+            Format::Json => print_error(&json::pretty(&error.json())),
             Format::People => self.complain(&error.message(), &error.next_action()),
         }
         error.exit()
@@ -125,12 +125,12 @@ impl Screen {
     /// Prints an error for people without exiting.
     pub(crate) fn complain(&self, message: &str, next_action: &str) {
         let style = AnsiColor::Red.on_default().bold();
-        say(&format!("{style}error:{style:#} {}", printable(message)));
-        say(&format!("  next: {}", printable(next_action)));
+        print_error(&format!("{style}error:{style:#} {}", printable(message)));
+        print_error(&format!("  next: {}", printable(next_action)));
     }
 }
 
 /// Prints to standard error; a closed stream is ignored.
-fn say(text: &str) {
+fn print_error(text: &str) {
     let _written = writeln!(anstream::stderr().lock(), "{text}");
 }

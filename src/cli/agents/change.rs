@@ -72,7 +72,7 @@ pub(super) async fn run(
     let name = args.agent.name.as_str();
     let body = ask(client, change, name, &args.wait).await?;
     screen.answer(&body, |changed: &AgentChanged| {
-        tell(changed, screen)?;
+        print_result(changed, screen)?;
         screen.hint(&format!("fleet-mcp agents show {name} tells how it goes on"));
         Ok(())
     })?;
@@ -109,7 +109,7 @@ async fn stop_all(client: &Client, wait: &WaitArg, screen: &Screen) -> Result<Ex
         match ask(client, Change::Stop, &name, wait).await {
             Ok(body) => {
                 if screen.format == Format::People {
-                    tell(&body.read()?, screen)?;
+                    print_result(&body.read()?, screen)?;
                 }
                 report.stopped.push(body.read()?);
             }
@@ -157,6 +157,6 @@ async fn ask(client: &Client, change: Change, name: &str, wait: &WaitArg) -> Res
 }
 
 /// The message contains the agent's status.
-fn tell(changed: &AgentChanged, screen: &Screen) -> Result<(), CliError> {
+fn print_result(changed: &AgentChanged, screen: &Screen) -> Result<(), CliError> {
     screen.line(&wording::for_operators(&changed.message))
 }

@@ -47,14 +47,14 @@ pub struct CreateArgs {
 
 /// How long the command follows the new agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stay {
+enum FollowLimit {
     Not,
     AtMost(Duration),
     UntilReady,
 }
 
 pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> Result<Exit, CliError> {
-    let stay = stay(&args, screen);
+    let follow_limit = follow_limit(&args, screen);
     let input = input(args)?;
     let made = client.post(&["agents"], &input).await?;
     let first = made.read::<AgentChanged>()?;
@@ -62,10 +62,12 @@ pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> R
     for warning in &first.warnings {
         screen.hint(&format!("note: {warning}"));
     }
-    let followed = match stay {
-        Stay::Not => return tell(screen, &made, |agent| wording::for_operators(&agent.message)),
-        Stay::AtMost(longest) => follow(client, name, Some(longest), screen).await?,
-        Stay::UntilReady => follow(client, name, None, screen).await?,
+    let followed = match follow_limit {
+        FollowLimit::Not => {
+            return print_result(screen, &made, |agent| wording::for_operators(&agent.message));
+        }
+        FollowLimit::AtMost(longest) => follow(client, name, Some(longest), screen).await?,
+        FollowLimit::UntilReady => follow(client, name, None, screen).await?,
     };
     // The same key returns the same agent: the first response, with the current status.
     let now = client.post(&["agents"], &input).await?;
@@ -77,18 +79,20 @@ pub(super) async fn run(client: &Client, args: CreateArgs, screen: &Screen) -> R
             if let Some(note) = &row.start_note {
                 screen.hint(&format!("note: {note}"));
             }
-            tell(screen, &now, |_| format!("agent '{name}' is ready"))
+            print_result(screen, &now, |_| format!("agent '{name}' is ready"))
         }
-        Followed::StillMoving => tell(screen, &now, |_| format!("agent '{name}' is not ready yet")),
+        Followed::StillMoving => print_result(screen, &now, |_| format!("agent '{name}' is not ready yet")),
     }
 }
 
-fn stay(args: &CreateArgs, screen: &Screen) -> Stay {
+fn follow_limit(args: &CreateArgs, screen: &Screen) -> FollowLimit {
     match args.wait {
-        Some(0) => Stay::Not,
-        Some(seconds) => Stay::AtMost(Duration::from_secs(seconds.into())),
-        None if screen.is_terminal && screen.format == Format::People && !args.no_wait => Stay::UntilReady,
-        None => Stay::Not,
+        Some(0) => FollowLimit::Not,
+        Some(seconds) => FollowLimit::AtMost(Duration::from_secs(seconds.into())),
+        None if screen.is_terminal && screen.format == Format::People && !args.no_wait => {
+            FollowLimit::UntilReady
+        }
+        None => FollowLimit::Not,
     }
 }
 
@@ -109,7 +113,7 @@ fn input(args: CreateArgs) -> Result<CreateAgentInput, CliError> {
     })
 }
 
-fn tell(
+fn print_result(
     screen: &Screen,
     body: &Body,
     message: impl FnOnce(&AgentChanged) -> String,

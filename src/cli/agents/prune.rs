@@ -46,11 +46,11 @@ struct Merged {
 struct Pruned {
     repository: PathBuf,
     removed: Vec<Merged>,
-    left: Vec<Left>,
+    left: Vec<KeptBranch>,
 }
 
 #[derive(Debug, Serialize)]
-struct Left {
+struct KeptBranch {
     #[serde(flatten)]
     found: Merged,
     reason: String,
@@ -67,7 +67,7 @@ pub(super) async fn run(client: &Client, args: PruneArgs, screen: &Screen) -> Re
         return Ok(Exit::Failed);
     }
     let pruned = remove(client, repository, listed).await?;
-    tell(&pruned, screen)?;
+    print_result(&pruned, screen)?;
     Ok(if pruned.left.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
@@ -83,7 +83,7 @@ async fn remove(client: &Client, repository: PathBuf, listed: Vec<Merged>) -> Re
         };
         match removed {
             Ok(()) => pruned.removed.push(found),
-            Err(reason) => pruned.left.push(Left { found, reason }),
+            Err(reason) => pruned.left.push(KeptBranch { found, reason }),
         }
     }
     Ok(pruned)
@@ -158,11 +158,11 @@ fn shown(found: &Merged) -> String {
     format!("{} {}", found.commit.get(..SHORT_COMMIT).unwrap_or(&found.commit), found.branch)
 }
 
-fn tell(pruned: &Pruned, screen: &Screen) -> Result<(), CliError> {
+fn print_result(pruned: &Pruned, screen: &Screen) -> Result<(), CliError> {
     if screen.format == Format::Json {
         return screen.json(pruned);
     }
-    for Left { found, reason } in &pruned.left {
+    for KeptBranch { found, reason } in &pruned.left {
         screen.line(&format!("{} stays: {reason}", found.branch))?;
     }
     match pruned.removed.len() {

@@ -3,7 +3,7 @@
 use super::list::{ListArgs, draw, fetch};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
-use crate::cli::events::{Events, News};
+use crate::cli::events::{Events, StreamEvent};
 use crate::cli::exit::Exit;
 use crate::cli::globals::Globals;
 use crate::cli::json;
@@ -31,9 +31,11 @@ async fn watch(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<()
     loop {
         let news = events.next().await?;
         match (screen.format, news) {
-            (Format::Json, News::Changes(changes)) => print_changes(&changes, args, screen)?,
-            (Format::Json, News::Reopened) => {}
-            (Format::People, News::Changes(_) | News::Reopened) => redraw(globals, args, screen).await?,
+            (Format::Json, StreamEvent::Changes(changes)) => print_changes(&changes, args, screen)?,
+            (Format::Json, StreamEvent::Reopened) => {}
+            (Format::People, StreamEvent::Changes(_) | StreamEvent::Reopened) => {
+                redraw(globals, args, screen).await?
+            }
         }
     }
 }

@@ -8,10 +8,10 @@ pub(super) const CLIENT: McpClient = McpClient {
     word: "claude",
     title: "Claude Code",
     program: "claude",
-    directory: |places| places.variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| places.home().join(".claude")),
-    file: |places| {
-        let directory = places.variable("CLAUDE_CONFIG_DIR");
-        directory.unwrap_or_else(|| places.home().to_owned()).join(".claude.json")
+    directory: |paths| paths.variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| paths.home().join(".claude")),
+    file: |paths| {
+        let directory = paths.variable("CLAUDE_CONFIG_DIR");
+        directory.unwrap_or_else(|| paths.home().to_owned()).join(".claude.json")
     },
     syntax: Syntax::Json { section: "mcpServers", comments: Comments::Refused },
     entry: |server| Some(Entry::typed(server)),

@@ -8,8 +8,8 @@ pub(super) const CLIENT: McpClient = McpClient {
     word: "claude-desktop",
     title: "Claude Desktop",
     program: "claude-desktop",
-    directory: |places| places.applications().join("Claude"),
-    file: |places| places.applications().join("Claude").join("claude_desktop_config.json"),
+    directory: |paths| paths.applications().join("Claude"),
+    file: |paths| paths.applications().join("Claude").join("claude_desktop_config.json"),
     syntax: Syntax::Json { section: "mcpServers", comments: Comments::Refused },
     entry: |server| match server {
         Server::Stdio { .. } => Some(Entry::plain(server)),

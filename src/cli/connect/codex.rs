@@ -10,8 +10,8 @@ pub(super) const CLIENT: McpClient = McpClient {
     word: "codex",
     title: "Codex",
     program: "codex",
-    directory: |places| places.variable("CODEX_HOME").unwrap_or_else(|| places.home().join(".codex")),
-    file: |places| (CLIENT.directory)(places).join("config.toml"),
+    directory: |paths| paths.variable("CODEX_HOME").unwrap_or_else(|| paths.home().join(".codex")),
+    file: |paths| (CLIENT.directory)(paths).join("config.toml"),
     syntax: Syntax::Toml { section: "mcp_servers" },
     entry: |server| {
         let (mut fields, obsolete): (Vec<_>, &[&str]) = match server {

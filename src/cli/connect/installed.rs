@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::CLIENTS;
-use super::places::Places;
+use super::settings_paths::SettingsPaths;
 
 /// An installed client, and the command line that connects it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,14 +13,14 @@ pub(crate) struct Installed {
 }
 
 pub(crate) fn installed(find_program: impl Fn(&str) -> Option<PathBuf>) -> Vec<Installed> {
-    Places::of_process().map(|places| among(&places, find_program)).unwrap_or_default()
+    SettingsPaths::of_process().map(|paths| among(&paths, find_program)).unwrap_or_default()
 }
 
-fn among(places: &Places, find_program: impl Fn(&str) -> Option<PathBuf>) -> Vec<Installed> {
+fn among(paths: &SettingsPaths, find_program: impl Fn(&str) -> Option<PathBuf>) -> Vec<Installed> {
     let here = CLIENTS.iter().filter(|client| {
         find_program(client.program).is_some()
-            || (client.directory)(places).is_dir()
-            || (client.file)(places).is_file()
+            || (client.directory)(paths).is_dir()
+            || (client.file)(paths).is_file()
     });
     here.map(|client| Installed { title: client.title, word: client.word }).collect()
 }
@@ -32,9 +32,10 @@ mod tests {
     #[test]
     fn a_client_is_here_by_its_program_or_by_what_it_left() {
         let home = tempfile::tempdir().unwrap();
-        let places = Places::read("linux", |name| (name == "HOME").then(|| home.path().into())).unwrap();
+        let paths =
+            SettingsPaths::read("linux", |name| (name == "HOME").then(|| home.path().into())).unwrap();
         let words = |programs: &[&str]| -> Vec<&str> {
-            let found = among(&places, |name| programs.contains(&name).then(|| PathBuf::from(name)));
+            let found = among(&paths, |name| programs.contains(&name).then(|| PathBuf::from(name)));
             found.iter().map(|installed| installed.word).collect()
         };
         assert_eq!(words(&["other"]), Vec::<&str>::new());

@@ -10,7 +10,7 @@ mod http;
 mod in_json;
 mod in_toml;
 mod installed;
-mod places;
+mod settings_paths;
 mod vscode;
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::domain::provision::CLIENT_SERVER;
 use entry::{Entry, Secrecy, Server};
 use file::{ClientFile, Saved};
 pub(super) use installed::{Installed, installed};
-use places::Places;
+use settings_paths::SettingsPaths;
 
 /// Our name in the configuration of clients.
 const NAME: &str = CLIENT_SERVER;
@@ -63,9 +63,9 @@ struct McpClient {
     /// The name of its program on the PATH, if it has one.
     program: &'static str,
     /// Its own directory, which exists if it was ever used.
-    directory: fn(&Places) -> PathBuf,
+    directory: fn(&SettingsPaths) -> PathBuf,
     /// The user's own configuration file, never a project's.
-    file: fn(&Places) -> PathBuf,
+    file: fn(&SettingsPaths) -> PathBuf,
     syntax: Syntax,
     /// None for a transport that this client does not support.
     entry: fn(&Server) -> Option<Entry>,
@@ -92,7 +92,7 @@ const CLIENTS: [&McpClient; 5] =
 
 pub(super) async fn run(globals: &Globals, args: ConnectArgs, screen: &Screen) -> Result<Exit, CliError> {
     let client = client_of(args.client);
-    let path = (client.file)(&Places::of_process()?);
+    let path = (client.file)(&SettingsPaths::of_process()?);
     if args.remove {
         return remove(client, &ClientFile::new(&path), screen);
     }
@@ -110,7 +110,7 @@ fn put(client: &McpClient, file: &ClientFile, server: &Server, screen: &Screen) 
         Saved::Changed => format!("{} is connected by {}", client.title, file.path().display()),
         Saved::Unchanged => format!("{} was connected already by {}", client.title, file.path().display()),
     };
-    tell(&Told { client, file, saved, message }, screen)?;
+    print_result(&FileChange { client, file, saved, message }, screen)?;
     if saved == Saved::Changed {
         screen.hint(client.takes_effect);
     }
@@ -124,7 +124,7 @@ fn remove(client: &McpClient, file: &ClientFile, screen: &Screen) -> Result<Exit
         Saved::Changed => format!("{} is no longer connected by {}", client.title, file.path().display()),
         Saved::Unchanged => format!("{} was not connected by {}", client.title, file.path().display()),
     };
-    tell(&Told { client, file, saved, message }, screen)?;
+    print_result(&FileChange { client, file, saved, message }, screen)?;
     if entry.as_deref().and_then(http::token_in).is_some() {
         let name = http::token_name(client);
         screen.hint(&format!(
@@ -142,19 +142,21 @@ fn print(client: &McpClient, path: &Path, server: &Server, screen: &Screen) -> R
 }
 
 /// The change of a file, to be reported.
-struct Told<'a> {
+struct FileChange<'a> {
     client: &'a McpClient,
     file: &'a ClientFile,
     saved: Saved,
     message: String,
 }
 
-fn tell(told: &Told<'_>, screen: &Screen) -> Result<(), CliError> {
-    let changed = told.saved == Saved::Changed;
-    let file = told.file.path().display().to_string();
+fn print_result(change: &FileChange<'_>, screen: &Screen) -> Result<(), CliError> {
+    let changed = change.saved == Saved::Changed;
+    let file = change.file.path().display().to_string();
     match screen.format {
-        Format::Json => screen.json(&json!({ "client": told.client.word, "file": file, "changed": changed })),
-        Format::People => screen.line(&told.message),
+        Format::Json => {
+            screen.json(&json!({ "client": change.client.word, "file": file, "changed": changed }))
+        }
+        Format::People => screen.line(&change.message),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::entry::Entry;
 use super::in_json::Comments;
-use super::places::Places;
+use super::settings_paths::SettingsPaths;
 use super::{McpClient, Syntax};
 
 pub(super) const CLIENT: McpClient = McpClient {
@@ -12,14 +12,14 @@ pub(super) const CLIENT: McpClient = McpClient {
     title: "VS Code",
     program: "code",
     directory: user_data,
-    file: |places| user_data(places).join("User").join("mcp.json"),
+    file: |paths| user_data(paths).join("User").join("mcp.json"),
     syntax: Syntax::Json { section: "servers", comments: Comments::Kept },
     entry: |server| Some(Entry::typed(server)),
     takes_effect: "VS Code has the tools in agent mode once you trust the server",
 };
 
 /// A portable installation keeps its settings beside the program.
-fn user_data(places: &Places) -> PathBuf {
-    let portable = places.variable("VSCODE_PORTABLE").map(|portable| portable.join("user-data"));
-    portable.unwrap_or_else(|| places.applications().join("Code"))
+fn user_data(paths: &SettingsPaths) -> PathBuf {
+    let portable = paths.variable("VSCODE_PORTABLE").map(|portable| portable.join("user-data"));
+    portable.unwrap_or_else(|| paths.applications().join("Code"))
 }

@@ -19,9 +19,9 @@ const OTHERS: u32 = 0o077;
 const LEAST_SPACE: u64 = 1 << 20;
 
 /// The result of one check: all well, or the problem and its remedy.
-type Look = Result<String, Trouble>;
+type CheckResult = Result<String, Problem>;
 
-struct Trouble {
+struct Problem {
     finding: String,
     remedy: String,
 }
@@ -34,7 +34,7 @@ pub(super) async fn checks(globals: &Globals) -> Vec<CheckRow> {
             Some(directory) => checks.extend(of_directory(&directory)),
             None => checks.push(check(
                 "data directory",
-                trouble("there is no home directory", "Name one with --data-dir."),
+                problem("there is no home directory", "Name one with --data-dir."),
             )),
         }
     }
@@ -53,33 +53,33 @@ fn of_directory(directory: &Path) -> Vec<CheckRow> {
             checks.push(check("version", version(&server)));
         }
         Ok(None) => checks
-            .push(check(SERVER, trouble("no server runs for this data directory", "Run 'fleet-mcp up'."))),
+            .push(check(SERVER, problem("no server runs for this data directory", "Run 'fleet-mcp up'."))),
         Err(error) => {
             checks
-                .push(check(SERVER, trouble(error.message(), "Remove server.json and run 'fleet-mcp up'.")));
+                .push(check(SERVER, problem(error.message(), "Remove server.json and run 'fleet-mcp up'.")));
         }
     }
     checks
 }
 
-fn data_directory(directory: &Path) -> Look {
+fn data_directory(directory: &Path) -> CheckResult {
     let shown = directory.display();
     let Ok(metadata) = std::fs::metadata(directory) else {
-        return trouble(format!("{shown} is not there"), "Run 'fleet-mcp up' once: it makes the directory.");
+        return problem(format!("{shown} is not there"), "Run 'fleet-mcp up' once: it makes the directory.");
     };
     if !metadata.is_dir() {
-        return trouble(format!("{shown} is not a directory"), "Name another one with --data-dir.");
+        return problem(format!("{shown} is not a directory"), "Name another one with --data-dir.");
     }
     if metadata.permissions().mode() & OTHERS != 0 {
-        return trouble(format!("{shown} is open to others"), format!("Run 'chmod 700 {shown}'."));
+        return problem(format!("{shown} is open to others"), format!("Run 'chmod 700 {shown}'."));
     }
     if is_full(directory) {
-        return trouble(format!("the disk that holds {shown} is full"), "Free some space on it.");
+        return problem(format!("the disk that holds {shown} is full"), "Free some space on it.");
     }
     match rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
         Ok(()) => Ok(format!("{shown} is private and writable")),
         Err(_) => {
-            trouble(format!("{shown} is not writable"), format!("Run 'chmod 700 {shown}', or own it first."))
+            problem(format!("{shown} is not writable"), format!("Run 'chmod 700 {shown}', or own it first."))
         }
     }
 }
@@ -89,55 +89,55 @@ fn is_full(directory: &Path) -> bool {
     rustix::fs::statvfs(directory).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LEAST_SPACE)
 }
 
-fn operator_token(file: &Path) -> Look {
+fn operator_token(file: &Path) -> CheckResult {
     match std::fs::metadata(file) {
         Err(_) => {
-            trouble(format!("{TOKEN_FILE} is not there"), "Run 'fleet-mcp up' once: it makes the token.")
+            problem(format!("{TOKEN_FILE} is not there"), "Run 'fleet-mcp up' once: it makes the token.")
         }
         Ok(metadata) if metadata.permissions().mode() & OTHERS != 0 => {
-            trouble(format!("{TOKEN_FILE} is open to others"), format!("Run 'chmod 600 {}'.", file.display()))
+            problem(format!("{TOKEN_FILE} is open to others"), format!("Run 'chmod 600 {}'.", file.display()))
         }
         Ok(_) => Ok(format!("{TOKEN_FILE} is yours alone")),
     }
 }
 
-fn server_process(server: &ServerFile) -> Look {
+fn server_process(server: &ServerFile) -> CheckResult {
     let ServerFile { pid, url, .. } = server;
     if server.is_alive() {
         Ok(format!("process {pid} at {url}"))
     } else {
-        trouble(format!("server.json names process {pid}, which does not run"), "Run 'fleet-mcp up'.")
+        problem(format!("server.json names process {pid}, which does not run"), "Run 'fleet-mcp up'.")
     }
 }
 
-fn version(server: &ServerFile) -> Look {
+fn version(server: &ServerFile) -> CheckResult {
     if server.version == OUR_VERSION {
         Ok(format!("server and command are both {OUR_VERSION}"))
     } else {
-        trouble(
+        problem(
             format!("the server is {}, this command is {OUR_VERSION}", server.version),
             "Run 'fleet-mcp down', then 'fleet-mcp up' with this version.",
         )
     }
 }
 
-async fn git() -> Look {
+async fn git() -> CheckResult {
     match Command::new("git").arg("--version").output().await {
         Ok(output) if output.status.success() => {
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         }
-        Ok(_) | Err(_) => trouble("git does not run", "Install git."),
+        Ok(_) | Err(_) => problem("git does not run", "Install git."),
     }
 }
 
-fn trouble(finding: impl Into<String>, remedy: impl Into<String>) -> Look {
-    Err(Trouble { finding: finding.into(), remedy: remedy.into() })
+fn problem(finding: impl Into<String>, remedy: impl Into<String>) -> CheckResult {
+    Err(Problem { finding: finding.into(), remedy: remedy.into() })
 }
 
-fn check(name: &str, look: Look) -> CheckRow {
+fn check(name: &str, result: CheckResult) -> CheckRow {
     let name = name.to_owned();
-    match look {
+    match result {
         Ok(finding) => CheckRow { name, ok: true, finding, remedy: None },
-        Err(Trouble { finding, remedy }) => CheckRow { name, ok: false, finding, remedy: Some(remedy) },
+        Err(Problem { finding, remedy }) => CheckRow { name, ok: false, finding, remedy: Some(remedy) },
     }
 }

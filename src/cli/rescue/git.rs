@@ -26,13 +26,13 @@ const MOST_ASKED: usize = 500;
 
 /// The target directory of a restore as it was found; nothing is created yet.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RestoreTarget {
     path: PathBuf,
-    found: Found,
+    found: TargetKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum TargetKind {
     Nothing,
     EmptyDirectory,
     Repository,
@@ -42,7 +42,7 @@ enum Found {
 #[derive(Debug)]
 pub(super) struct Repository {
     path: PathBuf,
-    made: Made,
+    made: Created,
 }
 
 /// A name in a bundle, and the branch it becomes.
@@ -53,24 +53,24 @@ pub(super) struct Head {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Made {
+enum Created {
     Nothing,
     Repository,
     /// The directory and its created parents, the topmost last.
     Directories(Vec<PathBuf>),
 }
 
-impl Place {
+impl RestoreTarget {
     /// The repository there, or a place where one can be created.
     pub(super) async fn look(directory: &Path) -> Result<Self, CliError> {
         let path = std::path::absolute(directory)
             .map_err(|source| CliError::File { path: directory.to_owned(), source })?;
         let found = if !path.exists() {
-            Found::Nothing
+            TargetKind::Nothing
         } else if run(&path, &["rev-parse", "--git-dir"], "look at the repository").await.is_ok() {
-            Found::Repository
+            TargetKind::Repository
         } else if is_empty(&path) {
-            Found::EmptyDirectory
+            TargetKind::EmptyDirectory
         } else {
             let message = format!("{} is not a git repository", path.display());
             return Err(CliError::usage(message, "Name a repository, or a new directory, with --into."));
@@ -85,7 +85,7 @@ impl Place {
     /// Those of these commits that the repository lacks.
     pub(super) async fn missing(&self, commits: &[String]) -> Result<Vec<String>, CliError> {
         let mut known = HashSet::new();
-        for some in commits.chunks(MOST_ASKED).filter(|_| self.found == Found::Repository) {
+        for some in commits.chunks(MOST_ASKED).filter(|_| self.found == TargetKind::Repository) {
             let some: Vec<&str> = some.iter().map(String::as_str).collect();
             let listed =
                 run(&self.path, &[&KNOWN_COMMITS, some.as_slice()].concat(), "look for commits").await?;
@@ -99,9 +99,9 @@ impl Place {
         let Self { path, found } = self;
         let above = path.ancestors().take_while(|directory| !directory.exists());
         let made = match found {
-            Found::Repository => return Ok(Repository { path, made: Made::Nothing }),
-            Found::EmptyDirectory => Made::Repository,
-            Found::Nothing => Made::Directories(above.map(Path::to_owned).collect()),
+            TargetKind::Repository => return Ok(Repository { path, made: Created::Nothing }),
+            TargetKind::EmptyDirectory => Created::Repository,
+            TargetKind::Nothing => Created::Directories(above.map(Path::to_owned).collect()),
         };
         let repository = Repository { path: path.clone(), made };
         std::fs::create_dir_all(&path).map_err(|source| CliError::Save { path, source })?;
@@ -117,7 +117,7 @@ impl Repository {
 
     /// The work is in it, so it is not removed on drop.
     pub(super) fn keep(mut self) {
-        self.made = Made::Nothing;
+        self.made = Created::Nothing;
     }
 
     /// Whether git can use the bundle here.
@@ -175,11 +175,11 @@ impl Drop for Repository {
     fn drop(&mut self) {
         // On a failure an empty repository or directory is left, which is harmless.
         match &self.made {
-            Made::Nothing => {}
-            Made::Repository => {
+            Created::Nothing => {}
+            Created::Repository => {
                 let _removed = std::fs::remove_dir_all(self.path.join(".git"));
             }
-            Made::Directories(made) => {
+            Created::Directories(made) => {
                 let _removed = std::fs::remove_dir_all(&self.path);
                 // A directory that has got other content meanwhile stays.
                 let above = made.iter().skip(1);

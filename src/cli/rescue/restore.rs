@@ -12,7 +12,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::RestoreArgs;
-use super::git::{Head, Place, Repository};
+use super::git::{Head, Repository, RestoreTarget};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::{Format, Screen};
@@ -71,20 +71,20 @@ pub(super) async fn run(client: &Client, args: &RestoreArgs, screen: &Screen) ->
     }?;
     match screen.format {
         Format::Json => screen.json(&restored),
-        Format::People => tell(screen, &restored, &rescue),
+        Format::People => print_result(screen, &restored, &rescue),
     }
 }
 
 async fn bring_back(client: &Client, args: &RestoreArgs, rescue: &RescueRow) -> Result<Restored, CliError> {
     let bundle = download(client, &rescue.id).await?;
     let header = bundle.header()?;
-    let place = Place::look(&args.into).await?;
-    let missing = place.missing(&header.needs).await?;
+    let target = RestoreTarget::look(&args.into).await?;
+    let missing = target.missing(&header.needs).await?;
     if !missing.is_empty() {
-        let (agent, directory) = (rescue.agent_name.clone(), place.path().to_owned());
+        let (agent, directory) = (rescue.agent_name.clone(), target.path().to_owned());
         return Err(CliError::MissingBase { agent, directory, missing });
     }
-    let repository = place.open().await?;
+    let repository = target.open().await?;
     let restored = restore(&repository, &bundle.0, (rescue, &header.heads)).await?;
     repository.keep();
     Ok(restored)
@@ -111,7 +111,7 @@ async fn restore(
     repository.verify(bundle).await?;
     let agent = AgentName::parse(&rescue.agent_name)
         .map_err(|error| CliError::usage(error.to_string(), "Compare the versions of server and command."))?;
-    let others = OTHERS.map(|(_, place)| format!("{place}/{agent}"));
+    let others = OTHERS.map(|(_, target)| format!("{target}/{agent}"));
     let known = repository.branches(&[&others[..], &["rescue".to_owned()]].concat()).await?;
     let plan = Plan::of(heads, known, (&agent, &rescue.id));
     if plan.heads.is_empty() {
@@ -160,9 +160,9 @@ impl<'a> Plan<'a> {
             plan.heads.push(Head { name: name.clone(), branch });
         }
         for (commit, name) in heads {
-            let Some((place, short)) = other_place(name) else { continue };
+            let Some((target, short)) = other_place(name) else { continue };
             if plan.n_others() < MOST_OTHERS && is_plain(short) {
-                plan.add(commit, name, format!("{place}/{agent}/{short}"));
+                plan.add(commit, name, format!("{target}/{agent}/{short}"));
             } else {
                 plan.left_out += 1;
             }
@@ -202,7 +202,7 @@ fn is_below(name: &str, other: &str) -> bool {
 }
 
 fn other_place(name: &str) -> Option<(&'static str, &str)> {
-    OTHERS.iter().find_map(|(prefix, place)| Some((*place, name.strip_prefix(prefix)?)))
+    OTHERS.iter().find_map(|(prefix, target)| Some((*target, name.strip_prefix(prefix)?)))
 }
 
 /// Names in a bundle were chosen by an agent: only those without a special meaning for git are accepted.
@@ -213,7 +213,7 @@ fn is_plain(name: &str) -> bool {
     is_whole && !name.contains("..") && !name.ends_with('.')
 }
 
-fn tell(screen: &Screen, restored: &Restored, rescue: &RescueRow) -> Result<(), CliError> {
+fn print_result(screen: &Screen, restored: &Restored, rescue: &RescueRow) -> Result<(), CliError> {
     let Restored { agent_name, repository, branch, left_out, .. } = restored;
     screen.line(&format!("the work of '{agent_name}' is on branch {branch} of {}", repository.display()))?;
     for other in &restored.branches {

@@ -94,7 +94,7 @@ fn overview(status: &SquadStatus, screen: &Screen) -> Result<(), CliError> {
     let mut squads = Table::new(SQUADS);
     for squad in status.squads.iter().flatten() {
         let state = if squad.done { "done" } else { "at work" };
-        squads.row([text(&squad.squad_id), text(state), text(told(squad)), text(&squad.created_at)]);
+        squads.row([text(&squad.squad_id), text(state), text(description(squad)), text(&squad.created_at)]);
     }
     let mut agents = Table::new(AGENTS);
     for agent in status.active_agents.iter().flatten() {
@@ -112,9 +112,9 @@ fn overview(status: &SquadStatus, screen: &Screen) -> Result<(), CliError> {
     Ok(())
 }
 
-fn told(squad: &SquadSummary) -> String {
+fn description(squad: &SquadSummary) -> String {
     let count = |status: &str| squad.members.iter().filter(|member| member.status == status).count();
-    let told = MemberStatus::ALL.iter().map(|status| (count(status.word()), status));
-    let told = told.filter(|(n, _)| *n > 0).map(|(n, status)| format!("{n} {status}"));
-    told.collect::<Vec<_>>().join(", ")
+    let description = MemberStatus::ALL.iter().map(|status| (count(status.word()), status));
+    let description = description.filter(|(n, _)| *n > 0).map(|(n, status)| format!("{n} {status}"));
+    description.collect::<Vec<_>>().join(", ")
 }

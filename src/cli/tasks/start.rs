@@ -63,7 +63,7 @@ impl WhenBusy {
 
 pub(super) async fn run(client: &Client, args: StartArgs, screen: &Screen) -> Result<Exit, CliError> {
     let name = args.name.to_string();
-    let longest = patience(&args, screen);
+    let longest = wait_limit(&args, screen);
     let body = client.post(&["agents", &name, "tasks"], &input(args)?).await?;
     let Some(longest) = longest else {
         screen.answer(&body, |started: &StartedTask| {
@@ -80,7 +80,7 @@ pub(super) async fn run(client: &Client, args: StartArgs, screen: &Screen) -> Re
 }
 
 /// None: do not wait at all.
-fn patience(args: &StartArgs, screen: &Screen) -> Option<Option<Duration>> {
+fn wait_limit(args: &StartArgs, screen: &Screen) -> Option<Option<Duration>> {
     match args.wait {
         Some(0) => None,
         Some(seconds) => Some(Some(Duration::from_secs(seconds.into()))),
@@ -100,7 +100,7 @@ async fn finished(
     let ended = task.filter(|task| is_ended(&task.state));
     match (screen.format, ended) {
         (Format::Json, _) => screen.json(&json!({ "agent": agent, "task": task }))?,
-        (Format::People, Some(task)) => screen.line(&told(task))?,
+        (Format::People, Some(task)) => screen.line(&description(task))?,
         (Format::People, None) => {
             screen.line(&format!("agent '{name}' is still at it ({})", agent.status))?;
         }
@@ -112,7 +112,7 @@ async fn finished(
     })
 }
 
-fn told(task: &HistoryRow) -> String {
+fn description(task: &HistoryRow) -> String {
     let outcome = task.outcome.as_ref().map(|outcome| format!(": {outcome}")).unwrap_or_default();
     format!("{}{outcome}", task.state)
 }

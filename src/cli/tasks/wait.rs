@@ -31,12 +31,12 @@ pub(super) async fn run(client: &Client, args: WaitArgs, screen: &Screen) -> Res
     let agents: Vec<AgentRow> = waited.changed.into_iter().map(|changed| changed.agent).collect();
     match screen.format {
         Format::Json => screen.json(&json!({ "agents": agents, "timed_out": is_over }))?,
-        Format::People => tell(&agents, is_over, screen)?,
+        Format::People => print_result(&agents, is_over, screen)?,
     }
     Ok(if is_over { Exit::Unavailable } else { Exit::Ok })
 }
 
-fn tell(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(), CliError> {
+fn print_result(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(), CliError> {
     for agent in agents {
         let state = agent.last_task.as_ref().map_or("no task", |task| task.state.as_str());
         screen.line(&format!("{}: {} ({state})", agent.name, agent.status))?;

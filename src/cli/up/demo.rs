@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{EngineProgram, Home};
+use super::{AgentHost, EngineProgram};
 use crate::cli::CliError;
 use crate::cli::client::Client;
 use crate::cli::globals::Globals;
@@ -21,7 +21,7 @@ const LONGEST_CALL_SECONDS: i64 = 40;
 const ALREADY_EXISTS: &str = "ALREADY_EXISTS";
 
 /// One demo agent.
-struct Part {
+struct DemoAgent {
     name: &'static str,
     role: &'static str,
     /// Its work, in a few words.
@@ -31,8 +31,8 @@ struct Part {
     script: &'static str,
 }
 
-const CAST: [Part; 3] = [
-    Part {
+const DEMO_AGENTS: [DemoAgent; 3] = [
+    DemoAgent {
         name: "demo-page",
         role: "frontend-developer",
         work: "writes a page that greets its reader",
@@ -40,7 +40,7 @@ const CAST: [Part; 3] = [
             and empty.\n\n## Constraints\nNo script, no frameworks.\n\n## Deliverables\nOne commit.\n",
         script: "say The page greets its reader.\ncommit Add a page that greets its reader\n",
     },
-    Part {
+    DemoAgent {
         name: "demo-api",
         role: "backend-developer",
         work: "describes an API for greetings",
@@ -48,7 +48,7 @@ const CAST: [Part; 3] = [
             empty.\n\n## Constraints\nPlain Markdown.\n\n## Deliverables\nOne commit.\n",
         script: "say Thinking about the routes.\nsleep 60\ncommit Describe the API of greetings\n",
     },
-    Part {
+    DemoAgent {
         name: "demo-tests",
         role: "qa-engineer",
         work: "plans the tests of the page",
@@ -60,10 +60,10 @@ const CAST: [Part; 3] = [
 ];
 
 /// Creates the missing agents, then waits until each one is ready.
-pub(super) async fn fill(globals: &Globals, home: &Home, screen: &Screen) -> Result<(), CliError> {
+pub(super) async fn fill(globals: &Globals, host: &AgentHost, screen: &Screen) -> Result<(), CliError> {
     let client = Client::connect(globals)?;
-    for part in &CAST {
-        make(&client, &input(part, home)).await?;
+    for agent in &DEMO_AGENTS {
+        make(&client, &input(agent, host)).await?;
     }
     until_ready(&client, screen).await
 }
@@ -76,14 +76,14 @@ async fn make(client: &Client, input: &CreateAgentInput) -> Result<(), CliError>
     }
 }
 
-fn input(part: &Part, home: &Home) -> CreateAgentInput {
-    let is_scripted = matches!(home, Home::Here { program: EngineProgram::Own { .. }, .. });
-    let script = if is_scripted { part.script } else { "" };
+fn input(agent: &DemoAgent, host: &AgentHost) -> CreateAgentInput {
+    let is_scripted = matches!(host, AgentHost::Here { program: EngineProgram::Own { .. }, .. });
+    let script = if is_scripted { agent.script } else { "" };
     CreateAgentInput {
         project: PROJECT.to_owned(),
-        spec: format!("{}{script}", part.spec),
-        name: Some(part.name.to_owned()),
-        role: Some(part.role.to_owned()),
+        spec: format!("{}{script}", agent.spec),
+        name: Some(agent.name.to_owned()),
+        role: Some(agent.role.to_owned()),
         pull_request_url: None,
         request_key: None,
         wait_seconds: 0,
@@ -91,7 +91,7 @@ fn input(part: &Part, home: &Home) -> CreateAgentInput {
 }
 
 async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
-    let mut waiting: BTreeSet<String> = CAST.iter().map(|part| part.name.to_owned()).collect();
+    let mut waiting: BTreeSet<String> = DEMO_AGENTS.iter().map(|agent| agent.name.to_owned()).collect();
     let mut cursor = BEGINNING.to_owned();
     while !waiting.is_empty() {
         let input = WaitInput {
@@ -105,21 +105,21 @@ async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
         for row in waited.changed.into_iter().map(|changed| changed.agent) {
             let is_moving = AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_moving);
             if !is_moving && waiting.remove(&row.name) {
-                tell(&row, screen)?;
+                print_result(&row, screen)?;
             }
         }
     }
     Ok(())
 }
 
-fn tell(row: &AgentRow, screen: &Screen) -> Result<(), CliError> {
+fn print_result(row: &AgentRow, screen: &Screen) -> Result<(), CliError> {
     if screen.format == Format::Json {
         return screen.json(row);
     }
     let is_ready = AgentStatus::parse(&row.status).is_some_and(AgentStatus::is_ready);
-    let part = CAST.iter().find(|part| part.name == row.name).filter(|_| is_ready);
-    let (word, rest) = match part {
-        Some(part) => ("ready", part.work.to_owned()),
+    let agent = DEMO_AGENTS.iter().find(|agent| agent.name == row.name).filter(|_| is_ready);
+    let (word, rest) = match agent {
+        Some(agent) => ("ready", agent.work.to_owned()),
         None => (row.status.as_str(), one_line(&row.reason)),
     };
     let word = Tone::of_check(is_ready).paint(word);

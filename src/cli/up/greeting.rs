@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anstyle::Style;
 use serde_json::{Value, json};
 
-use super::{Demo, EngineProgram, Home};
+use super::{AgentHost, Demo, EngineProgram};
 use crate::cli::connect::Installed;
 use crate::cli::server_file::ServerFile;
 use crate::domain::text::printable;
@@ -21,7 +21,7 @@ const TRY_DEMO: &str = "agents list --watch";
 
 /// The content of the greeting.
 pub(super) struct Greeting<'a> {
-    pub(super) home: &'a Home,
+    pub(super) host: &'a AgentHost,
     pub(super) demo: Demo,
     pub(super) server: ServerFile,
     pub(super) data_directory: PathBuf,
@@ -67,9 +67,9 @@ impl Greeting<'_> {
     fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         facts.extend(self.engine().map(|engine| ("engine", engine)));
-        match self.home {
-            Home::Here { .. } => facts.push(("agents", AGENTS_HERE.to_owned())),
-            Home::Coder { url } => facts.push(("agents", format!("in workspaces of {url}"))),
+        match self.host {
+            AgentHost::Here { .. } => facts.push(("agents", AGENTS_HERE.to_owned())),
+            AgentHost::Coder { url } => facts.push(("agents", format!("in workspaces of {url}"))),
         }
         facts.push(("mcp", self.server.mcp_url.to_string()));
         facts.push(("data", self.data_directory.display().to_string()));
@@ -77,7 +77,7 @@ impl Greeting<'_> {
     }
 
     fn engine(&self) -> Option<String> {
-        let Home::Here { engine, program } = self.home else { return None };
+        let AgentHost::Here { engine, program } = self.host else { return None };
         Some(match program {
             EngineProgram::Own { instead } => {
                 let real = instead.map_or("install claude or codex for real ones".to_owned(), |word| {
@@ -97,23 +97,23 @@ impl Greeting<'_> {
     }
 
     fn engine_word(&self) -> Option<&str> {
-        match self.home {
-            Home::Here { engine, .. } => Some(engine),
-            Home::Coder { .. } => None,
+        match self.host {
+            AgentHost::Here { engine, .. } => Some(engine),
+            AgentHost::Coder { .. } => None,
         }
     }
 
     fn engine_version(&self) -> Option<&str> {
-        match self.home {
-            Home::Here { program: EngineProgram::Found { version, .. }, .. } => version.as_deref(),
-            Home::Here { .. } | Home::Coder { .. } => None,
+        match self.host {
+            AgentHost::Here { program: EngineProgram::Found { version, .. }, .. } => version.as_deref(),
+            AgentHost::Here { .. } | AgentHost::Coder { .. } => None,
         }
     }
 
     fn coder(&self) -> Option<&str> {
-        match self.home {
-            Home::Here { .. } => None,
-            Home::Coder { url } => Some(url.as_str()),
+        match self.host {
+            AgentHost::Here { .. } => None,
+            AgentHost::Coder { url } => Some(url.as_str()),
         }
     }
 
@@ -132,17 +132,19 @@ impl Greeting<'_> {
     }
 
     fn trial(&self) -> String {
-        match (self.home, self.demo) {
+        match (self.host, self.demo) {
             (_, Demo::Wanted) => self.command(TRY_DEMO),
-            (Home::Here { .. }, Demo::Unwanted) => self.command(TRY_HERE),
-            (Home::Coder { .. }, Demo::Unwanted) => self.command(TRY_ON_CODER),
+            (AgentHost::Here { .. }, Demo::Unwanted) => self.command(TRY_HERE),
+            (AgentHost::Coder { .. }, Demo::Unwanted) => self.command(TRY_ON_CODER),
         }
     }
 
     fn farewell(&self) -> &'static str {
-        match self.home {
-            Home::Here { .. } => "Ctrl-C stops the server and its agents; the next 'up' goes on with them.",
-            Home::Coder { .. } => "Ctrl-C stops the server; agents go on.",
+        match self.host {
+            AgentHost::Here { .. } => {
+                "Ctrl-C stops the server and its agents; the next 'up' goes on with them."
+            }
+            AgentHost::Coder { .. } => "Ctrl-C stops the server; agents go on.",
         }
     }
 
@@ -162,10 +164,10 @@ fn too_old(wanted: Option<[u32; 2]>) -> String {
 }
 
 /// Printed when the server stops.
-pub(super) fn stopping(home: &Home) -> &'static str {
-    match home {
-        Home::Here { .. } => "stopping the server and its agents",
-        Home::Coder { .. } => "stopping the server; agents go on",
+pub(super) fn stopping(host: &AgentHost) -> &'static str {
+    match host {
+        AgentHost::Here { .. } => "stopping the server and its agents",
+        AgentHost::Coder { .. } => "stopping the server; agents go on",
     }
 }
 

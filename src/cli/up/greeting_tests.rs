@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
+fn greeting<'a>(host: &'a AgentHost, clients: &[Installed]) -> Greeting<'a> {
     Greeting {
-        home,
+        host,
         demo: Demo::Unwanted,
         server: ServerFile {
             url: "http://127.0.0.1:3001".parse().unwrap(),
@@ -19,10 +19,10 @@ fn greeting<'a>(home: &'a Home, clients: &[Installed]) -> Greeting<'a> {
     }
 }
 
-fn claude(wanted: Option<[u32; 2]>) -> Home {
+fn claude(wanted: Option<[u32; 2]>) -> AgentHost {
     let version = Some("2.1.325".to_owned());
     let program = EngineProgram::Found { program: "/usr/bin/claude".into(), version, wanted };
-    Home::Here { engine: "claude".to_owned(), program }
+    AgentHost::Here { engine: "claude".to_owned(), program }
 }
 
 fn plain(text: &str) -> String {
@@ -34,54 +34,54 @@ const DESKTOP: Installed = Installed { title: "Claude Desktop", word: "claude-de
 
 #[test]
 fn a_machine_with_a_cli_and_clients_is_greeted_with_lines_to_copy() {
-    let home = claude(None);
-    insta::assert_snapshot!(plain(&greeting(&home, &[CLAUDE, DESKTOP]).text()));
+    let host = claude(None);
+    insta::assert_snapshot!(plain(&greeting(&host, &[CLAUDE, DESKTOP]).text()));
 }
 
 #[test]
 fn a_bare_machine_is_told_plainly_that_agents_are_scripted() {
-    let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
-    let bare = Greeting { arguments: Vec::new(), ..greeting(&home, &[]) };
+    let host = AgentHost::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
+    let bare = Greeting { arguments: Vec::new(), ..greeting(&host, &[]) };
     insta::assert_snapshot!(plain(&bare.text()));
 }
 
 #[test]
 fn an_engine_that_is_not_there_is_named_with_the_way_out() {
     let program = EngineProgram::Missing("codex".to_owned());
-    let home = Home::Here { engine: "codex".to_owned(), program };
+    let host = AgentHost::Here { engine: "codex".to_owned(), program };
     let expected = "codex, but no program 'codex' is on the PATH: install it, or use --engine demo";
-    assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+    assert_eq!(greeting(&host, &[]).engine().as_deref(), Some(expected));
     let program = EngineProgram::Own { instead: Some("codex") };
-    let home = Home::Here { engine: "demo".to_owned(), program };
+    let host = AgentHost::Here { engine: "demo".to_owned(), program };
     let expected = "demo: scripted agents that need no account; real ones with --engine codex";
-    assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+    assert_eq!(greeting(&host, &[]).engine().as_deref(), Some(expected));
 }
 
 #[test]
 fn an_engine_too_old_for_any_task_is_told_before_the_first_one_fails() {
-    let home = claude(Some([2, 2]));
+    let host = claude(Some([2, 2]));
     let expected =
         "claude 2.1.325 (/usr/bin/claude): too old, update it to 2.2 or later, or use --engine demo";
-    assert_eq!(greeting(&home, &[]).engine().as_deref(), Some(expected));
+    assert_eq!(greeting(&host, &[]).engine().as_deref(), Some(expected));
 }
 
 #[test]
 fn where_demo_agents_are_at_work_the_command_to_try_shows_them() {
-    let home = Home::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
-    let demo = Greeting { demo: Demo::Wanted, arguments: Vec::new(), ..greeting(&home, &[]) };
+    let host = AgentHost::Here { engine: "demo".to_owned(), program: EngineProgram::Own { instead: None } };
+    let demo = Greeting { demo: Demo::Wanted, arguments: Vec::new(), ..greeting(&host, &[]) };
     assert_eq!(demo.trial(), "/opt/fleet-mcp agents list --watch");
 }
 
 #[test]
 fn on_a_coder_deployment_agents_go_on_without_the_server() {
-    let home = Home::Coder { url: "https://coder.example".parse().unwrap() };
-    insta::assert_snapshot!(plain(&greeting(&home, &[CLAUDE]).text()));
+    let host = AgentHost::Coder { url: "https://coder.example".parse().unwrap() };
+    insta::assert_snapshot!(plain(&greeting(&host, &[CLAUDE]).text()));
 }
 
 #[test]
 fn programs_get_the_same_as_json() {
-    let home = claude(None);
-    insta::assert_json_snapshot!(greeting(&home, &[CLAUDE]).json());
+    let host = claude(None);
+    insta::assert_json_snapshot!(greeting(&host, &[CLAUDE]).json());
 }
 
 #[test]

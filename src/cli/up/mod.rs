@@ -17,7 +17,7 @@ use greeting::Greeting;
 
 /// Where the agents of this server run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Home {
+pub enum AgentHost {
     /// On this machine, with this engine.
     Here {
         engine: String,
@@ -50,42 +50,47 @@ pub enum Demo {
 
 /// Inputs of the greeting.
 #[derive(Debug)]
-pub struct News {
-    pub home: Home,
+pub struct UpReport {
+    pub host: AgentHost,
     pub demo: Demo,
     /// Finds a program as a shell would.
     pub find_program: fn(&str) -> Option<PathBuf>,
 }
 
 /// Prints that the server is up, and later that it stops. Failures are printed and stop nothing.
-pub async fn greet(globals: Globals, news: News, server: ServerFile, stop: CancellationToken) {
+pub async fn greet(globals: Globals, report: UpReport, server: ServerFile, stop: CancellationToken) {
     let screen = Screen::of_process(globals.json);
-    stop.run_until_cancelled(welcome(&globals, &news, server, &screen)).await;
+    stop.run_until_cancelled(welcome(&globals, &report, server, &screen)).await;
     stop.cancelled().await;
     // Agents may take a while to end, and a silent terminal looks stuck.
-    screen.hint(greeting::stopping(&news.home));
+    screen.hint(greeting::stopping(&report.host));
 }
 
-async fn welcome(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) {
-    if let Err(error) = tell(globals, news, server, screen) {
+async fn welcome(globals: &Globals, report: &UpReport, server: ServerFile, screen: &Screen) {
+    if let Err(error) = print_result(globals, report, server, screen) {
         screen.fail(&error);
     }
-    if news.demo == Demo::Wanted
-        && let Err(error) = demo::fill(globals, &news.home, screen).await
+    if report.demo == Demo::Wanted
+        && let Err(error) = demo::fill(globals, &report.host, screen).await
     {
         screen.fail(&error);
     }
 }
 
-fn tell(globals: &Globals, news: &News, server: ServerFile, screen: &Screen) -> Result<(), CliError> {
+fn print_result(
+    globals: &Globals,
+    report: &UpReport,
+    server: ServerFile,
+    screen: &Screen,
+) -> Result<(), CliError> {
     let greeting = Greeting {
-        home: &news.home,
-        demo: news.demo,
+        host: &report.host,
+        demo: report.demo,
         server,
         data_directory: globals.require_data_directory()?,
         program: own_program()?,
         arguments: globals.own_arguments()?,
-        clients: installed(news.find_program),
+        clients: installed(report.find_program),
     };
     match screen.format {
         Format::Json => screen.json(&greeting.json()),

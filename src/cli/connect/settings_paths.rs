@@ -9,13 +9,13 @@ use crate::cli::error::CliError;
 const VARIABLES: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "VSCODE_PORTABLE"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct SettingsPaths {
     home: PathBuf,
     applications: PathBuf,
     variables: Vec<(&'static str, PathBuf)>,
 }
 
-impl Places {
+impl SettingsPaths {
     pub(super) fn of_process() -> Result<Self, CliError> {
         Self::read(std::env::consts::OS, |name| std::env::var_os(name)).ok_or(CliError::NoHome)
     }
@@ -57,8 +57,8 @@ mod tests {
     fn files(system: &str, variables: &[(&str, &str)]) -> Vec<String> {
         let get =
             |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into());
-        let places = Places::read(system, get).unwrap();
-        CLIENTS.iter().map(|client| (client.file)(&places).display().to_string()).collect()
+        let paths = SettingsPaths::read(system, get).unwrap();
+        CLIENTS.iter().map(|client| (client.file)(&paths).display().to_string()).collect()
     }
 
     #[test]
@@ -100,6 +100,6 @@ mod tests {
                 "/v/user-data/User/mcp.json",
             ]
         );
-        assert_eq!(Places::read("linux", |_| None), None);
+        assert_eq!(SettingsPaths::read("linux", |_| None), None);
     }
 }
