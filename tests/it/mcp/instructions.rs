@@ -85,8 +85,8 @@ async fn every_kind_of_caller_is_introduced_whatever_tools_are_offered() {
         ("agent-coder", "You are a coding agent of a fleet."),
         ("agent-reviewer", "You are a review agent of a fleet."),
         ("agent-planner", "You are a planning agent of a fleet."),
-        ("agent-manager", "You are an agent of a fleet, and your part is to lead."),
-        ("agent-operator", "You are an agent of a fleet, and your part is to lead."),
+        ("agent-manager", "You are an agent of a fleet that leads other agents."),
+        ("agent-operator", "You are an agent of a fleet that leads other agents."),
     ];
     for toolset in ["fleet", "squads", "spawner", "reviews", "router"] {
         let server = self::server(Toolsets::parse(&[toolset.to_owned()]).unwrap()).await;
