@@ -23,10 +23,10 @@ pub(crate) fn lifetime(text: &str) -> Result<i64, String> {
         "h" => 3_600,
         "d" => 86_400,
         "w" => 604_800,
-        _ => return Err("a lifetime is a number with s, m, h, d or w, such as 8h".into()),
+        _ => return Err("a lifetime is a number followed by s, m, h, d or w, such as 8h".into()),
     };
     let number: i64 = number.parse().map_err(|_| "a lifetime starts with a number".to_owned())?;
-    number.checked_mul(seconds).filter(|n| *n > 0).ok_or_else(|| "that is no possible lifetime".to_owned())
+    number.checked_mul(seconds).filter(|n| *n > 0).ok_or_else(|| "the lifetime is out of range".to_owned())
 }
 
 /// The largest unit that is at least one.

@@ -14,7 +14,7 @@ pub struct AgentArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct DemoEngineArgs {
-    /// Be the process that the directive 'fork' leaves behind
+    /// Run as the process that the directive 'fork' leaves behind
     #[arg(long)]
     pub linger: bool,
 }
@@ -24,40 +24,40 @@ pub struct EncloseArgs {
     /// Hide this directory
     #[arg(long, value_name = "DEVICE:INODE:DIR")]
     pub hide: Vec<OsString>,
-    /// Leave this directory below a hidden one as it is
+    /// Keep this directory below a hidden one visible
     #[arg(long, value_name = "DIR")]
     pub keep: Vec<PathBuf>,
-    /// Keep this directory or file from being changed
+    /// Make this directory or file read-only
     #[arg(long, value_name = "PATH")]
     pub read_only: Vec<PathBuf>,
-    /// Keep this path from being led elsewhere
+    /// Protect this path against renames and replacement
     #[arg(long, value_name = "PATH")]
     pub pin: Vec<PathBuf>,
-    /// Hide the terminals of others
+    /// Hide the terminals of other processes
     #[arg(long)]
     pub own_terminals: bool,
     /// Give the command a PID namespace of its own
     #[arg(long)]
     pub own_processes: bool,
-    /// Start the command among the processes of the workspace that this process encloses
+    /// Start the command in the namespaces of this process, which encloses the workspace
     #[arg(long, value_name = "PID:START", conflicts_with = "own_processes")]
     pub join: Option<String>,
     /// Hide nothing and only enter the directory
     #[arg(long, conflicts_with_all = ["hide", "own_terminals", "own_processes", "join"])]
     pub no_walls: bool,
-    /// Work in this directory, as it is found behind the walls
+    /// Work in this directory, as seen inside the enclosure
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Be the first process of a PID namespace as long as this pipe has a writer
+    /// Run as the first process of a PID namespace while this pipe has a writer
     #[arg(long, value_name = "FD", conflicts_with_all = ["own_processes", "join", "lead_terminal"])]
     pub init: Option<i32>,
-    /// Become the command as the leader of a session on the terminal that is standard input
+    /// Run the command as session leader on the terminal at standard input
     #[arg(long, conflicts_with_all = ["own_processes", "join"])]
     pub lead_terminal: bool,
-    /// Tell the kernel that this process keeps the users of the machine, once a line comes on standard input
+    /// Write this process's user map to the kernel once a line arrives on standard input
     #[arg(long, value_name = "PID", conflicts_with_all = ["hide", "keep", "read_only", "command"])]
     pub map_users: Option<u32>,
-    /// The command to become; without one, only try
+    /// The command to execute; without one, only test the enclosure
     #[arg(last = true)]
     pub command: Vec<OsString>,
 }

@@ -17,7 +17,7 @@ const PROJECTS: &[Column] =
 
 #[derive(Debug, Args)]
 pub struct RolesArgs {
-    /// Add the roles of this project's template, and mark its default
+    /// Include the roles of this project's template, and mark the default
     #[arg(long, value_name = "P")]
     project: Option<String>,
 }
@@ -31,7 +31,8 @@ pub(super) async fn roles(globals: &Globals, args: RolesArgs, screen: &Screen) -
             table.row([text(&role.name), text(&role.kind), text(default), text(&role.description)]);
         }
         screen.table(&table)?;
-        screen.hint("fleet-mcp agents create --project P --role ROLE --spec TEXT makes an agent of a role");
+        screen
+            .hint("fleet-mcp agents create --project P --role ROLE --spec TEXT creates an agent with a role");
         Ok(())
     })?;
     Ok(Exit::Ok)
@@ -51,9 +52,9 @@ pub(super) async fn projects(globals: &Globals, screen: &Screen) -> Result<Exit,
         }
         screen.table(&table)?;
         for problem in &found.problems {
-            screen.hint(&format!("left out: {problem}"));
+            screen.hint(&format!("ignored: {problem}"));
         }
-        screen.hint("fleet-mcp agents create --project PROJECT --spec TEXT makes an agent in one");
+        screen.hint("fleet-mcp agents create --project PROJECT --spec TEXT creates an agent in one");
         Ok(())
     })?;
     Ok(Exit::Ok)

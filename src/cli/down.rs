@@ -99,12 +99,12 @@ fn print_result(screen: &Screen, outcome: &Outcome) -> Result<Exit, CliError> {
             "no server runs for this data directory, but 'fleet-mcp local-coder' does; stop it with 'kill {pid}'"
         ),
         Outcome::OnlyAgents(names) => format!(
-            "no server runs for this data directory, but agents of one that was killed do ({}); start it with \
-             'fleet-mcp up', which takes them over, and then stop it",
+            "no server runs for this data directory, but agents of a killed server still run ({}); run \
+            'fleet-mcp up' to take them over, then 'fleet-mcp down'",
             names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
         ),
         Outcome::Asked => "the server was asked to stop".to_owned(),
-        Outcome::Stopped => "the server has stopped; its agents go on".to_owned(),
+        Outcome::Stopped => "the server has stopped; its agents keep running".to_owned(),
         Outcome::StoppedWithAgents => {
             "the server and its agents have stopped; the next 'fleet-mcp up' starts them again".to_owned()
         }

@@ -18,20 +18,20 @@ pub enum CliError {
     NoServer,
     #[error("the server at {url} cannot be reached")]
     Unreachable { url: Url, source: reqwest::Error },
-    #[error("the server at {url} broke off its answer")]
+    #[error("the server at {url} closed the connection before its response was complete")]
     Cut { url: Url, source: reqwest::Error },
     /// An error body of the server, with its original text.
     #[error("{}", .body.message)]
     Answered { body: Box<ErrorBody>, text: String },
-    #[error("{url} answered {status} with something a fleet-mcp server would not say")]
+    #[error("the response from {url} (status {status}) is not that of a fleet-mcp server")]
     Foreign { url: Url, status: u16 },
-    #[error("the server's answer is not understood")]
+    #[error("the server's response cannot be parsed")]
     Undecodable(#[source] serde_json::Error),
-    #[error("there is no token for {url}")]
+    #[error("no token is known for {url}")]
     NoToken { url: Url },
-    #[error("the token holds characters that no header can carry")]
+    #[error("the token contains characters that are not allowed in an HTTP header")]
     BadToken,
-    #[error("you have no home directory to keep data in")]
+    #[error("no home directory is known for the data directory")]
     NoHome,
     #[error("read {}", path.display())]
     File { path: PathBuf, source: io::Error },
@@ -53,10 +53,13 @@ pub enum CliError {
     #[error("git could not {doing}: {said}")]
     Git { doing: &'static str, said: String, next: String },
     /// Work that builds on commits which its target repository lacks.
-    #[error("the work of '{agent}' builds on {} that {} does not have: {}", commits(missing), directory.display(), named(missing))]
+    #[error(
+        "the work of '{agent}' is based on {} that {} does not have: {}",
+        commits(missing), directory.display(), named(missing)
+    )]
     MissingBase { agent: String, directory: PathBuf, missing: Vec<String> },
     /// No name in a rescue bundle can become a branch.
-    #[error("the bundle of '{agent}' holds nothing that can become a branch")]
+    #[error("the bundle of '{agent}' contains nothing that can be restored as a branch")]
     NothingToRestore { agent: String, bundle: Option<String> },
     #[error("the command was interrupted")]
     Interrupted,
@@ -90,6 +93,9 @@ impl CliError {
 
     /// The error with its causes on one line.
     pub(crate) fn message(&self) -> String {
+        if let Self::Answered { body, .. } = self {
+            return wording::for_operators(&body.message);
+        }
         let mut message = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -105,15 +111,15 @@ impl CliError {
             Self::NoServer => "Run 'fleet-mcp up'.".into(),
             Self::Unreachable { .. } | Self::Cut { .. } => "Run 'fleet-mcp doctor'.".into(),
             Self::Answered { body, .. } => wording::for_operators(&body.next_action),
-            Self::Foreign { .. } => "Check that the address is that of a fleet-mcp server.".into(),
+            Self::Foreign { .. } => "Check that the address belongs to a fleet-mcp server.".into(),
             Self::Undecodable(_) | Self::ServerFile(_) => {
                 "Run 'fleet-mcp doctor' and compare the versions of server and command.".into()
             }
             Self::NoToken { .. } | Self::BadToken => {
                 "Set FLEET_TOKEN to a token made by 'fleet-mcp token create'.".into()
             }
-            Self::NoHome => "Name a directory with --data-dir.".into(),
-            Self::File { .. } => "Check that the file is there and that you may read it.".into(),
+            Self::NoHome => "Choose a directory with --data-dir.".into(),
+            Self::File { .. } => "Check that the file exists and that you may read it.".into(),
             Self::Save { .. } => "Check that you may write the file and its directory.".into(),
             Self::Malformed { path, line, .. } => {
                 format!("Correct line {line} of {}, then run the command again.", path.display())
@@ -122,16 +128,18 @@ impl CliError {
             Self::Usage { next, .. } | Self::Git { next, .. } => next.clone(),
             Self::MissingBase { missing, .. } => {
                 let them = if missing.len() == 1 { "it" } else { "them" };
-                format!("Give --into a clone of the project's repository that has {them}.")
+                format!("Set --into to a clone of the project's repository that has {them}.")
             }
             Self::NothingToRestore { bundle, .. } => match bundle {
-                Some(path) => format!("Run 'git bundle list-heads {path}' to see what it holds."),
-                None => "Run 'fleet-mcp rescue list' to see what else was saved.".into(),
+                Some(path) => format!("Run 'git bundle list-heads {path}' to see its contents."),
+                None => "Run 'fleet-mcp rescue list' to see other saved work.".into(),
             },
             Self::NotReady { name, .. } => {
                 format!("Run 'fleet-mcp agents show {name}' and correct the cause.")
             }
-            Self::StillRuns { .. } => "Run 'fleet-mcp doctor'; end the process it names if it hangs.".into(),
+            Self::StillRuns { .. } => {
+                "Run 'fleet-mcp doctor'; terminate the process it names if the process hangs.".into()
+            }
             Self::Client(_) | Self::Output(_) => "Run 'fleet-mcp doctor'.".into(),
         }
     }

@@ -27,9 +27,9 @@ pub(super) async fn run(directory: &Path, arguments: &[&str], purpose: Purpose) 
 fn refused(error: &GitError, purpose: Purpose) -> CliError {
     let (said, next) = match error {
         GitError::Start(source) => (source.to_string(), "Install git."),
-        GitError::Flood { source, .. } => (source.to_string(), "Read the repository with git itself."),
+        GitError::Flood { source, .. } => (source.to_string(), "Check the repository with git."),
         GitError::Failed { status, stderr, .. } if stderr.is_empty() => {
-            (format!("it ended with {status}"), purpose.next)
+            (format!("git ended with {status}"), purpose.next)
         }
         GitError::Failed { stderr, .. } => (stderr.clone(), purpose.next),
     };

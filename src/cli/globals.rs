@@ -14,19 +14,19 @@ const DIRECTORY: &str = "fleet-mcp";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// Directory with everything the server keeps [default: fleet-mcp in your data directory]
+    /// Directory for all data of the server [default: fleet-mcp in your data directory]
     #[arg(long, global = true, value_name = "DIR", env = "FLEET_DATA_DIR", hide_env_values = true)]
     pub data_dir: Option<PathBuf>,
     /// Settings file [default: fleet.toml in the data directory]
     #[arg(long, global = true, value_name = "FILE", env = "FLEET_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
-    /// Ask the server at this address, with the token in FLEET_TOKEN, instead of the data directory's own
+    /// Use the server at this address with the token in FLEET_TOKEN, instead of the data directory's server
     #[arg(long, global = true, value_name = "URL", env = "FLEET_URL", hide_env_values = true, value_parser = web_address)]
     pub url: Option<Url>,
     /// Print the server's answer as JSON, and errors as JSON too
     #[arg(long, global = true)]
     pub json: bool,
-    /// How much the server writes to its log
+    /// Log level of the server
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log_level: Option<LogLevel>,
 }

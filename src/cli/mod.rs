@@ -54,14 +54,14 @@ pub use server_file::ServerFile;
 pub use stdio::RoleToken;
 pub use up::{AgentHost, Demo, EngineProgram, UpReport, greet};
 
-/// Drive a fleet of coding agents that live in Coder workspaces
+/// Run a fleet of coding agents in Coder workspaces
 #[derive(Debug, Parser)]
 #[command(
     name = "fleet-mcp",
     version,
-    long_about = "Drive a fleet of coding agents that live in Coder workspaces.\n\n\
-        To begin: 'fleet-mcp up' runs everything, 'fleet-mcp doctor' says what is missing, and \
-        'fleet-mcp agents create' puts the first agent to work.",
+    long_about = "Run a fleet of coding agents in Coder workspaces.\n\n\
+        To begin: 'fleet-mcp up' runs everything, 'fleet-mcp doctor' reports what is missing, and \
+        'fleet-mcp agents create' creates the first agent.",
     after_help = "Example:\n  fleet-mcp agents list --watch",
     max_term_width = 100,
     disable_help_subcommand = true
@@ -75,7 +75,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run everything on this machine: the server, and a Coder of its own unless CODER_URL is set
+    /// Run everything on this machine: the server, and an embedded Coder unless CODER_URL is set
     #[command(after_help = "Example:\n  fleet-mcp up --demo")]
     Up(UpArgs),
     /// Run the server on the Coder deployment that CODER_URL names
@@ -84,27 +84,27 @@ pub enum Command {
     /// Speak MCP on standard input and output, as a bridge to the server
     #[command(after_help = "Example:\n  fleet-mcp stdio --as-role reviewer")]
     Stdio(StdioArgs),
-    /// Run the embedded Coder alone, for anyone who wants a Coder to test against
+    /// Run the embedded Coder alone, for tests against a Coder
     #[command(after_help = "Example:\n  fleet-mcp local-coder --data-dir ./coder --port 7080")]
     LocalCoder(LocalCoderArgs),
-    /// Be the agent of a workspace: speak AgentAPI and run the engine once for each message
+    /// Run the agent of a workspace: serve AgentAPI and run the engine once per message
     #[command(
         hide = true,
-        long_about = "Be the agent of a workspace: speak AgentAPI and run the engine once for each message.\n\n\
-            The embedded Coder starts it in every workspace; a template of your own starts it too. It reads \
+        long_about = "Run the agent of a workspace: serve AgentAPI and run the engine once per message.\n\n\
+            The embedded Coder starts it in every workspace; your own template can start it too. It reads \
             FLEET_ENGINE (required), FLEET_AGENT_SOCKET, FLEET_AGENT_DIR (default ~/.fleet), FLEET_GENERATION, \
             FLEET_APP_SLUG, FLEET_INTERRUPT_MS, FLEET_TERMINATE_MS, CODER_AGENT_URL, CODER_AGENT_TOKEN and \
             CODER_WORKSPACE_NAME, and works in the current directory.",
         after_help = "Example:\n  FLEET_ENGINE=demo fleet-mcp agent --port 3284"
     )]
     Agent(AgentArgs),
-    /// Become a command that sees nothing of the fleet's data but what it is left
+    /// Execute a command that can see only the listed parts of the fleet's data
     #[command(
         hide = true,
         after_help = "Example:\n  fleet-mcp enclose --hide /data --keep /data/a -- ls /data"
     )]
     Enclose(EncloseArgs),
-    /// Be the demo engine: obey the message on standard input
+    /// Run the demo engine: obey the message on standard input
     #[command(hide = true, after_help = "Example:\n  echo 'say hello' | fleet-mcp demo-engine")]
     DemoEngine(DemoEngineArgs),
     #[command(flatten)]
@@ -114,13 +114,13 @@ pub enum Command {
 /// What the running server is asked for, or what needs none.
 #[derive(Debug, Subcommand)]
 pub enum ClientCommand {
-    /// Stop the server of this data directory; agents of its own Coder stop with it, all others go on
+    /// Stop the server of this data directory; agents of the embedded Coder stop too, all others keep running
     #[command(after_help = "Example:\n  fleet-mcp down")]
     Down,
-    /// List, make, change and remove agents
+    /// List, create, change and delete agents
     #[command(subcommand, after_help = "Example:\n  fleet-mcp agents list --status busy,failed")]
     Agents(agents::AgentsCommand),
-    /// Give work to agents, wait for it, end it
+    /// Assign tasks to agents, wait for them, cancel them
     #[command(
         subcommand,
         after_help = "Example:\n  fleet-mcp tasks start fix-login 'Add a test for the form'"
@@ -129,22 +129,22 @@ pub enum ClientCommand {
     /// Run members of different roles, each once on its own task
     #[command(subcommand, after_help = "Example:\n  fleet-mcp squad run qa-engineer='Run the tests'")]
     Squad(squad::SquadCommand),
-    /// Show the whole fleet at a glance: counts, builds, Coder, and who needs attention
+    /// Show the whole fleet: counts, builds, Coder, and agents that need attention
     #[command(after_help = "Example:\n  fleet-mcp status")]
     Status,
     /// List the roles an agent can have
     #[command(after_help = "Example:\n  fleet-mcp roles --project setup")]
     Roles(catalog::RolesArgs),
-    /// List the projects agents can be made in
+    /// List the projects that agents can work in
     #[command(after_help = "Example:\n  fleet-mcp projects")]
     Projects,
-    /// Check this machine and the server, and say how to put right what is wrong
+    /// Check this machine and the server, and print a remedy for each problem
     #[command(after_help = "Example:\n  fleet-mcp doctor")]
     Doctor,
-    /// Enter this fleet into the configuration of an MCP client, keeping what else is in it
+    /// Add this fleet to the configuration of an MCP client; the rest of the file stays
     #[command(after_help = "Example:\n  fleet-mcp connect claude")]
     Connect(connect::ConnectArgs),
-    /// Make, list and revoke access tokens
+    /// Create, list and revoke access tokens
     #[command(
         subcommand,
         after_help = "Example:\n  fleet-mcp token create --kind manager --name ci --expires 8h"
@@ -153,10 +153,10 @@ pub enum ClientCommand {
     /// List and restore the unpushed work of deleted agents
     #[command(subcommand, after_help = "Example:\n  fleet-mcp rescue list")]
     Rescue(rescue::RescueCommand),
-    /// List changes of agents that are under way, and end those that should not be
+    /// List or cancel running operations on agents
     #[command(subcommand, after_help = "Example:\n  fleet-mcp operations list")]
     Operations(operations::OperationsCommand),
-    /// Show who did what, newest first, refusals included
+    /// Show the audit trail, newest first, including refused calls
     #[command(after_help = "Example:\n  fleet-mcp audit --page-size 20")]
     Audit(audit::AuditArgs),
     /// Print the OpenAPI document of the REST API

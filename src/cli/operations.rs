@@ -33,10 +33,10 @@ const COLUMNS: &[Column] = &[
 
 #[derive(Debug, Subcommand)]
 pub enum OperationsCommand {
-    /// List creates, starts, stops, restarts and deletes that are under way, newest first
+    /// List running creates, starts, stops, restarts and deletes, newest first
     #[command(after_help = "Example:\n  fleet-mcp operations list --all --agent fix-login")]
     List(ListArgs),
-    /// End an operation that is under way; what a create has made is removed
+    /// Cancel a running operation; the workspace of a canceled create is deleted
     #[command(
         after_help = "Example:\n  fleet-mcp operations cancel 0190e1a2-0000-7000-8000-000000000001 --wait 20"
     )]
@@ -45,10 +45,10 @@ pub enum OperationsCommand {
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only those of this agent
+    /// Only operations of this agent
     #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
     agent: Option<AgentName>,
-    /// Also those that have ended
+    /// Also operations that have ended
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub struct CancelArgs {
     /// The operation's id, as 'operations list' shows it
     #[arg(value_parser = operation_id)]
     id: Uuid,
-    /// Wait at most so many seconds for its end
+    /// Wait until it has ended, at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=MAX_WAIT_SECONDS))]
     wait: i64,
 }
@@ -88,7 +88,7 @@ async fn list(client: &Client, args: ListArgs, screen: &Screen) -> Result<(), Cl
         list.operations.iter().for_each(|operation| table.row(row(operation)));
         screen.table(&table)?;
         screen.hint(&place(&list.paging, OPERATIONS));
-        screen.hint("fleet-mcp operations cancel ID ends one");
+        screen.hint("fleet-mcp operations cancel ID cancels one");
         Ok(())
     })
 }
@@ -99,7 +99,7 @@ async fn cancel(client: &Client, args: &CancelArgs, screen: &Screen) -> Result<(
     screen.answer(&body, |canceled: &OperationCanceled| {
         screen.line(&wording::for_operators(&canceled.message))?;
         let name = &canceled.operation.agent_name;
-        screen.hint(&format!("fleet-mcp operations list --all --agent {name} tells how it ended"));
+        screen.hint(&format!("fleet-mcp operations list --all --agent {name} shows how it ended"));
         Ok(())
     })
 }

@@ -7,10 +7,10 @@ use crate::view::paging::Paging;
 /// Which part of a long list.
 #[derive(Debug, Clone, Args)]
 pub(super) struct PageArgs {
-    /// Page, counted from 1
+    /// Page, starting at 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) page: i64,
-    /// Entries a page, 1 to 100
+    /// Entries per page, 1 to 100
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(super) page_size: i64,
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Port to listen on; 0 takes a free one [default: 3001]
+    /// Port to listen on; 0 chooses a free one [default: 3001]
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
     /// Address to listen on [default: 127.0.0.1]
@@ -29,7 +29,7 @@ pub struct UpArgs {
     pub serve: ServeArgs,
     #[command(flatten)]
     pub engine: EngineArgs,
-    /// Fill the fleet with three demo agents; they are scripted unless --engine says otherwise
+    /// Create three demo agents; they run the scripted demo engine unless --engine is given
     #[arg(long)]
     pub demo: bool,
 }
@@ -43,7 +43,7 @@ pub struct StdioArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct LocalCoderArgs {
-    /// Port to listen on; 0 takes the one of last time if it is free [default: 0]
+    /// Port to listen on; 0 chooses the last one used, if it is free [default: 0]
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub struct LocalCoderArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct EngineArgs {
-    /// What agents run, where neither their project nor their workspace says it [default: auto]
+    /// Engine of agents whose project and workspace set none [default: auto]
     #[arg(long, value_name = "ENGINE", env = "ENGINE", hide_env_values = true)]
     pub engine: Option<String>,
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
     screen.answer(&body, |fleet: &FleetStatus| {
         screen.rendered(&render(&overview(fleet)))?;
         if fleet.attention.is_empty() {
-            screen.hint("fleet-mcp agents list shows them one by one");
+            screen.hint("fleet-mcp agents list shows all agents");
             return Ok(());
         }
         let mut table = Table::new(ATTENTION);
@@ -33,7 +33,7 @@ pub(super) async fn run(globals: &Globals, screen: &Screen) -> Result<Exit, CliE
         }
         screen.line("")?;
         screen.table(&table)?;
-        screen.hint("fleet-mcp agents show AGENT tells more about one of them");
+        screen.hint("fleet-mcp agents show AGENT shows details of one agent");
         Ok(())
     })?;
     Ok(Exit::Ok)
@@ -59,8 +59,8 @@ fn coder(coder: &CoderHealth) -> String {
     let version = coder.version.as_deref().unwrap_or("of unknown version");
     let last = coder.last_ok_at.as_deref().map_or("never".to_owned(), |at| relative(at, Utc::now()));
     match (&coder.error, coder.reachable) {
-        (_, true) => format!("{version} answers"),
-        (Some(error), false) => format!("unusable, last good answer {last}: {error}"),
-        (None, false) => "not asked yet".to_owned(),
+        (_, true) => format!("{version} responds"),
+        (Some(error), false) => format!("unusable, last good response {last}: {error}"),
+        (None, false) => "not polled yet".to_owned(),
     }
 }

@@ -27,7 +27,7 @@ const COLUMNS: &[Column] = &[
 
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token; its text is shown this once
+    /// Create a token; its text is shown only once
     #[command(
         after_help = "Example:\n  fleet-mcp token create --kind manager --name ci --project setup --expires 8h"
     )]
@@ -35,7 +35,7 @@ pub enum TokenCommand {
     /// List tokens, without their texts
     #[command(after_help = "Example:\n  fleet-mcp token list")]
     List,
-    /// Revoke a token and those that were made with it
+    /// Revoke a token and the tokens created with it
     #[command(after_help = "Example:\n  fleet-mcp token revoke 0190e1a2-0000-7000-8000-000000000001")]
     Revoke {
         /// The token's id, as 'token list' shows it
@@ -46,22 +46,22 @@ pub enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// Whose token it is
+    /// Kind of caller the token is for
     #[arg(long)]
     kind: Kind,
-    /// How the audit trail names its holder
+    /// Name of the holder in the audit trail
     #[arg(long, value_name = "N")]
     name: Option<String>,
-    /// Role of the token; of an agent's, instead of the agent's own
+    /// Role of the token; for an agent's token, it replaces the agent's role
     #[arg(long, value_name = "R")]
     role: Option<String>,
-    /// The agent a token of kind agent belongs to; without one it names a role
+    /// The agent that an agent token belongs to; a token without it needs --role
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// A project the token may act on; may be given again, all projects if never
+    /// A project the token may act on; repeatable, all projects if omitted
     #[arg(long = "project", value_name = "P")]
     projects: Vec<String>,
-    /// Lifetime such as 90s, 15m, 8h or 30d; endless if left out
+    /// Lifetime such as 90s, 15m, 8h or 30d; no expiry if omitted
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<i64>,
 }
@@ -109,7 +109,7 @@ async fn create(client: &Client, args: CreateArgs, screen: &Screen) -> Result<()
         let end = token
             .expires_at
             .as_deref()
-            .map_or("never ends".to_owned(), |at| format!("ends {}", relative(at, Utc::now())));
+            .map_or("never expires".to_owned(), |at| format!("expires {}", relative(at, Utc::now())));
         screen.hint(&format!("{} token {}, {end}; it is not shown again", token.kind, token.id));
         screen.hint("keep it in FLEET_TOKEN, never in an argument");
         Ok(())
@@ -122,7 +122,7 @@ async fn list(client: &Client, screen: &Screen) -> Result<(), CliError> {
         let mut table = Table::new(COLUMNS);
         found.tokens.iter().for_each(|token| table.row(row(token)));
         screen.table(&table)?;
-        screen.hint("fleet-mcp token revoke ID ends one");
+        screen.hint("fleet-mcp token revoke ID revokes one");
         Ok(())
     })
 }
@@ -130,9 +130,9 @@ async fn list(client: &Client, screen: &Screen) -> Result<(), CliError> {
 async fn revoke(client: &Client, id: Uuid, screen: &Screen) -> Result<(), CliError> {
     let body = client.delete(&["tokens", &id.to_string()], &NoInput {}).await?;
     screen.answer(&body, |revoked: &TokenRevoked| match revoked.revoked_count {
-        0 => screen.line(&format!("token {id} was revoked before")),
+        0 => screen.line(&format!("token {id} was already revoked")),
         1 => screen.line(&format!("token {id} is revoked")),
-        n => screen.line(&format!("token {id} is revoked, and {} made with it", n - 1)),
+        n => screen.line(&format!("token {id} is revoked, and {} created with it", n - 1)),
     })
 }
 
@@ -145,9 +145,9 @@ fn row(token: &TokenRow) -> [comfy_table::Cell; 7] {
     let projects = token.projects.as_ref().map(|projects| projects.join(", "));
     let (state, tone) = match (&token.revoked_at, &token.expires_at) {
         (Some(at), _) => (format!("revoked {}", relative(at, now)), Some(Tone::Faint)),
-        (None, Some(at)) if is_past(at, now) => (format!("ended {}", relative(at, now)), Some(Tone::Faint)),
-        (None, Some(at)) => (format!("ends {}", relative(at, now)), None),
-        (None, None) => ("endless".to_owned(), None),
+        (None, Some(at)) if is_past(at, now) => (format!("expired {}", relative(at, now)), Some(Tone::Faint)),
+        (None, Some(at)) => (format!("expires {}", relative(at, now)), None),
+        (None, None) => ("never expires".to_owned(), None),
     };
     [
         text(&token.id),

@@ -32,7 +32,7 @@ pub struct StopArgs {
     /// Name of the agent
     #[arg(value_name = "NAME", value_parser = AgentName::parse, required_unless_present = "all")]
     name: Option<AgentName>,
-    /// Stop every agent that runs
+    /// Stop every running agent
     #[arg(long, conflicts_with = "name")]
     all: bool,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub struct StopArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct WaitArg {
-    /// Wait at most so many seconds for it to be done
+    /// Wait for completion, at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=MAX_WAIT))]
     wait: i64,
 }
@@ -73,7 +73,7 @@ pub(super) async fn run(
     let body = ask(client, change, name, &args.wait).await?;
     screen.answer(&body, |changed: &AgentChanged| {
         print_result(changed, screen)?;
-        screen.hint(&format!("fleet-mcp agents show {name} tells how it goes on"));
+        screen.hint(&format!("fleet-mcp agents show {name} shows its progress"));
         Ok(())
     })?;
     Ok(Exit::Ok)

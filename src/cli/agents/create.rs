@@ -22,25 +22,25 @@ pub struct CreateArgs {
     /// Project to work in (see 'fleet-mcp projects')
     #[arg(long, value_name = "P")]
     project: String,
-    /// What the agent is to do, in Markdown
+    /// The agent's first task, in Markdown
     #[arg(long, value_name = "TEXT", required_unless_present = "spec_file", conflicts_with = "spec_file")]
     spec: Option<String>,
-    /// File with what the agent is to do; - reads standard input
+    /// File with the spec; - reads standard input
     #[arg(long, value_name = "FILE")]
     spec_file: Option<PathBuf>,
-    /// Name of the agent; made up if left out
+    /// Name of the agent; generated if omitted
     #[arg(long, value_name = "N", value_parser = AgentName::parse)]
     name: Option<AgentName>,
-    /// Role of the agent (see 'fleet-mcp roles'); the project's default if left out
+    /// Role of the agent (see 'fleet-mcp roles'); the project's default if omitted
     #[arg(long, value_name = "R")]
     role: Option<String>,
-    /// A pull request to work on; the branch starts from its head where the repository's remote offers it
+    /// Pull request to work on; the branch starts from its head if the repository's remote offers it
     #[arg(long, value_name = "U")]
     pull_request_url: Option<String>,
-    /// Wait at most so many seconds for the agent to be ready
+    /// Wait until the agent is ready, at most this many seconds
     #[arg(long, value_name = "SECONDS", conflicts_with = "no_wait")]
     wait: Option<u32>,
-    /// Return at once, on a terminal too
+    /// Return at once, even on a terminal
     #[arg(long)]
     no_wait: bool,
 }
@@ -100,7 +100,7 @@ fn input(args: CreateArgs) -> Result<CreateAgentInput, CliError> {
     let spec = match (args.spec, args.spec_file) {
         (Some(spec), _) => spec,
         (None, Some(file)) => text_file::read(&file)?,
-        (None, None) => return Err(CliError::usage("there is no spec", "Give --spec or --spec-file.")),
+        (None, None) => return Err(CliError::usage("no spec is given", "Add --spec or --spec-file.")),
     };
     Ok(CreateAgentInput {
         project: args.project,
@@ -121,7 +121,7 @@ fn print_result(
     screen.answer(body, |changed: &AgentChanged| {
         let name = &changed.agent.name;
         screen.line(&format!("{} ({})", message(changed), changed.agent.status))?;
-        screen.hint(&format!("fleet-mcp agents show {name} tells what it does"));
+        screen.hint(&format!("fleet-mcp agents show {name} shows its current work"));
         screen.hint(&format!("fleet-mcp agents history {name} shows its tasks and reports"));
         Ok(())
     })?;

@@ -21,10 +21,10 @@ pub struct DeleteArgs {
     /// Do not try to save unpushed work
     #[arg(long)]
     discard_work: bool,
-    /// Wait at most so many seconds for the workspace to be gone
+    /// Wait until the workspace is deleted, at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..=MAX_WAIT))]
     wait: i64,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     yes: bool,
 }
@@ -41,8 +41,8 @@ pub(super) async fn run(globals: &Globals, args: DeleteArgs, screen: &Screen) ->
     screen.answer(&body, |deleted: &AgentDeleted| {
         screen.line(&wording::for_operators(&deleted.message))?;
         if let Some(rescued) = &deleted.rescued {
-            screen.hint(&format!("unpushed work is kept in {}", rescued.path));
-            screen.hint(&format!("fleet-mcp rescue restore {} brings it back as a branch", rescued.id));
+            screen.hint(&format!("unpushed work is saved in {}", rescued.path));
+            screen.hint(&format!("fleet-mcp rescue restore {} restores it as a branch", rescued.id));
         }
         Ok(())
     })?;
@@ -52,8 +52,8 @@ pub(super) async fn run(globals: &Globals, args: DeleteArgs, screen: &Screen) ->
 fn confirmed(name: &AgentName, screen: &Screen) -> Result<bool, CliError> {
     screen.confirmed(&format!("Delete agent '{name}' and its workspace?"), || {
         CliError::usage(
-            format!("deleting '{name}' needs a yes, and there is no terminal to ask on"),
-            "Give -y to delete without being asked.",
+            format!("deleting '{name}' needs confirmation, and there is no terminal"),
+            "Add -y to delete without confirmation.",
         )
     })
 }

@@ -26,10 +26,10 @@ pub struct HistoryArgs {
     /// Which entries to show
     #[arg(long, value_name = "K", default_value = "all")]
     kind: Kind,
-    /// Page, counted from 1
+    /// Page, starting at 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     page: i64,
-    /// Entries a page, 1 to 100
+    /// Entries per page, 1 to 100
     #[arg(long, value_name = "N", default_value_t = 20)]
     page_size: i64,
 }
@@ -79,7 +79,7 @@ fn row(entry: &HistoryRow) -> [comfy_table::Cell; 5] {
 fn seen(verified: &Value) -> String {
     let clean = if verified["clean"] == true { "clean tree" } else { "uncommitted changes" };
     let Some(commit) = verified["commit"].as_str().and_then(|id| id.get(..SHORT_ID)) else {
-        return format!(" (seen: no commit, {clean})");
+        return format!(" (verified: no commit, {clean})");
     };
     let commit = match verified["new_commit"].as_bool() {
         Some(true) => format!("new commit {commit}"),
@@ -87,7 +87,7 @@ fn seen(verified: &Value) -> String {
         None => format!("commit {commit}"),
     };
     let pushed = if verified["pushed"] == true { "pushed" } else { "not pushed" };
-    format!(" (seen: {commit}, {pushed}, {clean})")
+    format!(" (verified: {commit}, {pushed}, {clean})")
 }
 
 #[cfg(test)]
@@ -100,8 +100,11 @@ mod tests {
             seen(&json!({ "commit": commit, "new_commit": new_commit, "pushed": pushed, "clean": true }))
         };
         let id = Some("1f2e3d4c5b6a");
-        assert_eq!(told(None, Some(false), None), " (seen: no commit, clean tree)");
-        assert_eq!(told(id, Some(false), Some(true)), " (seen: no new commit, pushed, clean tree)");
-        assert_eq!(told(id, Some(true), Some(false)), " (seen: new commit 1f2e3d4c, not pushed, clean tree)");
+        assert_eq!(told(None, Some(false), None), " (verified: no commit, clean tree)");
+        assert_eq!(told(id, Some(false), Some(true)), " (verified: no new commit, pushed, clean tree)");
+        assert_eq!(
+            told(id, Some(true), Some(false)),
+            " (verified: new commit 1f2e3d4c, not pushed, clean tree)"
+        );
     }
 }

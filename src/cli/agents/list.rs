@@ -27,18 +27,18 @@ const COLUMNS: &[Column] = &[
 
 #[derive(Debug, Clone, Args)]
 pub struct ListArgs {
-    /// Only agents of this status, or of these with commas between them
+    /// Only agents with this status, or a comma-separated list of statuses
     #[arg(long, value_name = "S")]
     pub(super) status: Option<String>,
     /// Only agents of this project
     #[arg(long, value_name = "P")]
     pub(super) project: Option<String>,
-    /// Only agents of this role
+    /// Only agents with this role
     #[arg(long, value_name = "R")]
     pub(super) role: Option<String>,
     #[command(flatten)]
     page: PageArgs,
-    /// Stay, and show the list anew at every change
+    /// Keep running, and show the list again at every change
     #[arg(long)]
     pub(super) watch: bool,
 }
@@ -64,11 +64,11 @@ pub(super) async fn fetch(client: &Client, args: &ListArgs) -> Result<Body, CliE
 pub(super) fn draw(body: &Body, screen: &Screen) -> Result<(), CliError> {
     screen.answer(body, |list: &AgentList| {
         if list.agents.is_empty() {
-            screen.hint("no agents here; fleet-mcp agents create --project P --spec TEXT makes one");
+            screen.hint("no agents; fleet-mcp agents create --project P --spec TEXT creates one");
             return Ok(());
         }
         screen.table(&table(list, Utc::now()))?;
-        screen.hint(&format!("{}; fleet-mcp agents show NAME tells more", place(&list.paging, AGENTS)));
+        screen.hint(&format!("{}; fleet-mcp agents show NAME shows details", place(&list.paging, AGENTS)));
         Ok(())
     })
 }

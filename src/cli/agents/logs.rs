@@ -15,10 +15,10 @@ use crate::view::log::LogPage;
 pub struct LogsArgs {
     #[command(flatten)]
     agent: NameArg,
-    /// Page, counted from 1: the newest messages
+    /// Page; 1 has the newest messages
     #[arg(long, value_name = "N", default_value_t = 1)]
     page: i64,
-    /// Messages a page, 1 to 100
+    /// Messages per page, 1 to 100
     #[arg(long, value_name = "N", default_value_t = 10)]
     page_size: i64,
 }

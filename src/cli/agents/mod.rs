@@ -22,19 +22,19 @@ use crate::domain::name::AgentName;
 
 #[derive(Debug, Subcommand)]
 pub enum AgentsCommand {
-    /// List agents with their status and what they do
+    /// List agents with their status and current task
     #[command(after_help = "Example:\n  fleet-mcp agents list --status busy,failed --watch")]
     List(list::ListArgs),
-    /// Show one agent in full
+    /// Show all details of one agent
     #[command(after_help = "Example:\n  fleet-mcp agents show fix-login")]
     Show {
         #[command(flatten)]
         agent: NameArg,
     },
-    /// Make an agent and give it its first task
+    /// Create an agent and assign its first task
     #[command(
-        long_about = "Make an agent and give it its first task. On a terminal it is followed until it is ready; \
-            otherwise the command returns at once unless --wait is given.",
+        long_about = "Create an agent and assign its first task. On a terminal the command waits until the \
+            agent is ready; otherwise it returns at once unless --wait is given.",
         after_help = "Example:\n  fleet-mcp agents create --project setup --spec 'Fix the login form' --name fix-login"
     )]
     Create(create::CreateArgs),
@@ -43,16 +43,16 @@ pub enum AgentsCommand {
     Delete(delete::DeleteArgs),
     /// Remove merged branches of deleted agents from a repository
     #[command(
-        long_about = "Remove the branches fleet/* whose commits are all part of the branch that is checked out. Branches \
-            of living agents, unmerged branches and branches that are checked out stay. The branches are listed first, \
-            and nothing is removed without a yes.",
+        long_about = "Remove the branches fleet/* whose commits are all part of the branch that is checked \
+            out. Branches of existing agents, unmerged branches and checked-out branches stay. The command \
+            lists the branches first and removes nothing without confirmation.",
         after_help = "Example:\n  fleet-mcp agents prune --yes"
     )]
     Prune(prune::PruneArgs),
     /// Start a stopped agent
     #[command(after_help = "Example:\n  fleet-mcp agents start fix-login")]
     Start(change::ChangeArgs),
-    /// Stop an agent, or all that run
+    /// Stop an agent, or all running agents
     #[command(after_help = "Example:\n  fleet-mcp agents stop --all")]
     Stop(change::StopArgs),
     /// Stop an agent and start it again
@@ -61,7 +61,7 @@ pub enum AgentsCommand {
     /// Show the tasks and reports of an agent, newest first
     #[command(after_help = "Example:\n  fleet-mcp agents history fix-login --kind task")]
     History(history::HistoryArgs),
-    /// Show what an agent was told and what it answered
+    /// Show the conversation with an agent
     #[command(after_help = "Example:\n  fleet-mcp agents logs fix-login --page-size 20")]
     Logs(logs::LogsArgs),
 }

@@ -23,15 +23,14 @@ const MERGED: [&str; 2] = ["--merged=HEAD", "refs/heads/fleet/"];
 /// A server keeps these refs while an agent exists, including servers that this command does not ask.
 const LIVING: [&str; 3] = ["for-each-ref", "--format=fleet/%(refname:lstrip=3)", "refs/fleet/agents/"];
 
-const READING: Purpose =
-    Purpose { doing: "read the branches", next: "Check the repository with git itself." };
+const READING: Purpose = Purpose { doing: "read the branches", next: "Check the repository with git." };
 
 #[derive(Debug, Args)]
 pub struct PruneArgs {
-    /// The repository; the current directory if left out
+    /// The repository; the current directory if omitted
     #[arg(long, value_name = "DIR", default_value = ".")]
     repository: PathBuf,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short = 'y', long)]
     yes: bool,
 }
@@ -79,7 +78,7 @@ async fn remove(client: &Client, repository: PathBuf, listed: Vec<Merged>) -> Re
         let removed = if still.contains(&found) {
             remove_one(&pruned.repository, &found).await.map_err(|error| error.message())
         } else {
-            Err("it has changed meanwhile, or an agent has it".to_owned())
+            Err("it changed in the meantime, or an agent uses it".to_owned())
         };
         match removed {
             Ok(()) => pruned.removed.push(found),
@@ -104,7 +103,7 @@ async fn top_of(directory: &Path) -> Result<PathBuf, CliError> {
         let message = format!("{} is not a git repository", path.display());
         return Err(CliError::usage(
             message,
-            "Run the command in a repository, or name one with --repository.",
+            "Run the command in a repository, or choose one with --repository.",
         ));
     }
     Ok(path)
@@ -144,8 +143,8 @@ fn confirmed(n_branches: usize, screen: &Screen) -> Result<bool, CliError> {
     let what = counted(n_branches);
     screen.confirmed(&format!("Remove {what}?"), || {
         CliError::usage(
-            format!("removing {what} needs a yes, and there is no terminal to ask on"),
-            "Give --yes to remove without being asked.",
+            format!("removing {what} needs confirmation, and there is no terminal"),
+            "Add --yes to remove without confirmation.",
         )
     })
 }
@@ -167,7 +166,7 @@ fn print_result(pruned: &Pruned, screen: &Screen) -> Result<(), CliError> {
     }
     match pruned.removed.len() {
         0 if !pruned.left.is_empty() => Ok(()),
-        0 => screen.line("no branch was removed: no merged branch of a deleted agent is there"),
+        0 => screen.line("no branch was removed: there is no merged branch of a deleted agent"),
         n_removed => screen.line(&format!("{} removed", counted(n_removed))),
     }
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(client: &Client, name: &AgentName, screen: &Screen) -> R
         screen.rendered(&render(&facts(agent)))?;
         screen.line(&metadata(agent))?;
         screen.line(&format!("spec\n{}", indented(&agent.spec)))?;
-        screen.hint(&format!("fleet-mcp agents history {name} shows what it has done"));
+        screen.hint(&format!("fleet-mcp agents history {name} shows its tasks and reports"));
         Ok(())
     })?;
     Ok(Exit::Ok)

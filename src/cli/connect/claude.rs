@@ -15,5 +15,5 @@ pub(super) const CLIENT: McpClient = McpClient {
     },
     syntax: Syntax::Json { section: "mcpServers", comments: Comments::Refused },
     entry: |server| Some(Entry::typed(server)),
-    takes_effect: "a new session of Claude Code has the tools; /mcp shows them",
+    takes_effect: "start a new session of Claude Code to use the tools; /mcp shows them",
 };

@@ -15,5 +15,5 @@ pub(super) const CLIENT: McpClient = McpClient {
         Server::Stdio { .. } => Some(Entry::plain(server)),
         Server::Http { .. } => None,
     },
-    takes_effect: "quit Claude Desktop and open it again to have the tools",
+    takes_effect: "quit Claude Desktop and open it again to use the tools",
 };

@@ -27,5 +27,5 @@ pub(super) const CLIENT: McpClient = McpClient {
         fields.push(("tool_timeout_sec", Field::Number(TOOL_TIMEOUT_SECONDS)));
         Some(Entry { fields, obsolete })
     },
-    takes_effect: "a new session of Codex has the tools; /mcp shows them",
+    takes_effect: "start a new session of Codex to use the tools; /mcp shows them",
 };

@@ -12,5 +12,5 @@ pub(super) const CLIENT: McpClient = McpClient {
     file: |paths| paths.home().join(".cursor").join("mcp.json"),
     syntax: Syntax::Json { section: "mcpServers", comments: Comments::Kept },
     entry: |server| Some(Entry::plain(server)),
-    takes_effect: "Cursor has the tools once the server is switched on in its settings",
+    takes_effect: "enable the server in the settings of Cursor to use the tools",
 };

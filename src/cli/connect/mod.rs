@@ -35,13 +35,13 @@ const NAME: &str = CLIENT_SERVER;
 pub struct ConnectArgs {
     /// The client to connect
     client: ClientWord,
-    /// Connect by HTTP with a manager's token of its own, instead of starting 'fleet-mcp stdio'
+    /// Connect by HTTP with a new manager token, instead of starting 'fleet-mcp stdio'
     #[arg(long, conflicts_with = "remove")]
     http: bool,
-    /// Show what belongs into the client's file and write nothing
+    /// Print the entry for the client's file and write nothing
     #[arg(long, conflicts_with = "remove")]
     print: bool,
-    /// Take the fleet out of the client's file again
+    /// Remove the fleet from the client's file
     #[arg(long)]
     remove: bool,
 }
@@ -107,8 +107,10 @@ fn put(client: &McpClient, file: &ClientFile, server: &Server, screen: &Screen) 
     let entry = entry_of(client, server)?;
     let saved = file.change(server.secrecy(), |text| client.syntax.with(text, &entry))?;
     let message = match saved {
-        Saved::Changed => format!("{} is connected by {}", client.title, file.path().display()),
-        Saved::Unchanged => format!("{} was connected already by {}", client.title, file.path().display()),
+        Saved::Changed => format!("{} is connected through {}", client.title, file.path().display()),
+        Saved::Unchanged => {
+            format!("{} was already connected through {}", client.title, file.path().display())
+        }
     };
     print_result(&FileChange { client, file, saved, message }, screen)?;
     if saved == Saved::Changed {
@@ -121,14 +123,17 @@ fn remove(client: &McpClient, file: &ClientFile, screen: &Screen) -> Result<Exit
     let entry = client.syntax.found(&file.read()?).map_err(|refusal| file.refused(refusal))?;
     let saved = file.change(Secrecy::Open, |text| client.syntax.without(text))?;
     let message = match saved {
-        Saved::Changed => format!("{} is no longer connected by {}", client.title, file.path().display()),
-        Saved::Unchanged => format!("{} was not connected by {}", client.title, file.path().display()),
+        Saved::Changed => {
+            format!("{} is no longer connected through {}", client.title, file.path().display())
+        }
+        Saved::Unchanged => format!("{} was not connected through {}", client.title, file.path().display()),
     };
     print_result(&FileChange { client, file, saved, message }, screen)?;
     if entry.as_deref().and_then(http::token_in).is_some() {
         let name = http::token_name(client);
         screen.hint(&format!(
-            "its token still opens: 'fleet-mcp token list' has it as {name}; revoke it there"
+            "its token is still valid: 'fleet-mcp token list' shows it as {name}; revoke it with 'fleet-mcp \
+            token revoke'"
         ));
     }
     Ok(Exit::Ok)
@@ -136,7 +141,7 @@ fn remove(client: &McpClient, file: &ClientFile, screen: &Screen) -> Result<Exit
 
 fn print(client: &McpClient, path: &Path, server: &Server, screen: &Screen) -> Result<Exit, CliError> {
     let text = client.syntax.alone(&entry_of(client, server)?);
-    screen.hint(&format!("belongs into {}:", path.display()));
+    screen.hint(&format!("the entry for {}:", path.display()));
     screen.line(text.trim_end())?;
     Ok(Exit::Ok)
 }
@@ -162,7 +167,7 @@ fn print_result(change: &FileChange<'_>, screen: &Screen) -> Result<(), CliError
 
 fn entry_of(client: &McpClient, server: &Server) -> Result<Entry, CliError> {
     (client.entry)(server).ok_or_else(|| {
-        let message = format!("{} takes no server by HTTP from its file", client.title);
+        let message = format!("{} cannot be connected by HTTP through its file", client.title);
         CliError::usage(message, format!("Run 'fleet-mcp connect {}' without --http.", client.word))
     })
 }
@@ -170,7 +175,7 @@ fn entry_of(client: &McpClient, server: &Server) -> Result<Entry, CliError> {
 /// The bridge, started with this very program; the data directory is included only if it is not the default one.
 fn stdio_server(globals: &Globals) -> Result<Server, CliError> {
     if globals.url.is_some() {
-        let message = "a server at an address of its own is reached by HTTP";
+        let message = "a server chosen with --url can only be reached by HTTP";
         return Err(CliError::usage(message, "Add --http."));
     }
     let mut arguments = vec!["stdio".to_owned()];

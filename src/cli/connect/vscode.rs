@@ -15,7 +15,7 @@ pub(super) const CLIENT: McpClient = McpClient {
     file: |paths| user_data(paths).join("User").join("mcp.json"),
     syntax: Syntax::Json { section: "servers", comments: Comments::Kept },
     entry: |server| Some(Entry::typed(server)),
-    takes_effect: "VS Code has the tools in agent mode once you trust the server",
+    takes_effect: "trust the server in VS Code to use the tools in agent mode",
 };
 
 /// A portable installation keeps its settings beside the program.

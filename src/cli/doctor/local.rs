@@ -34,7 +34,7 @@ pub(super) async fn checks(globals: &Globals) -> Vec<CheckRow> {
             Some(directory) => checks.extend(of_directory(&directory)),
             None => checks.push(check(
                 "data directory",
-                problem("there is no home directory", "Name one with --data-dir."),
+                problem("no home directory is known", "Choose one with --data-dir."),
             )),
         }
     }
@@ -65,21 +65,24 @@ fn of_directory(directory: &Path) -> Vec<CheckRow> {
 fn data_directory(directory: &Path) -> CheckResult {
     let shown = directory.display();
     let Ok(metadata) = std::fs::metadata(directory) else {
-        return problem(format!("{shown} is not there"), "Run 'fleet-mcp up' once: it makes the directory.");
+        return problem(
+            format!("{shown} does not exist"),
+            "Run 'fleet-mcp up' once to create the directory.",
+        );
     };
     if !metadata.is_dir() {
-        return problem(format!("{shown} is not a directory"), "Name another one with --data-dir.");
+        return problem(format!("{shown} is not a directory"), "Choose another one with --data-dir.");
     }
     if metadata.permissions().mode() & OTHERS != 0 {
-        return problem(format!("{shown} is open to others"), format!("Run 'chmod 700 {shown}'."));
+        return problem(format!("{shown} is accessible to other users"), format!("Run 'chmod 700 {shown}'."));
     }
     if is_full(directory) {
-        return problem(format!("the disk that holds {shown} is full"), "Free some space on it.");
+        return problem(format!("the disk that holds {shown} is full"), "Free disk space.");
     }
     match rustix::fs::access(directory, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
         Ok(()) => Ok(format!("{shown} is private and writable")),
         Err(_) => {
-            problem(format!("{shown} is not writable"), format!("Run 'chmod 700 {shown}', or own it first."))
+            problem(format!("{shown} is not writable"), format!("Run 'chmod 700 {shown}' as its owner."))
         }
     }
 }
@@ -92,12 +95,13 @@ fn is_full(directory: &Path) -> bool {
 fn operator_token(file: &Path) -> CheckResult {
     match std::fs::metadata(file) {
         Err(_) => {
-            problem(format!("{TOKEN_FILE} is not there"), "Run 'fleet-mcp up' once: it makes the token.")
+            problem(format!("{TOKEN_FILE} does not exist"), "Run 'fleet-mcp up' once to create the token.")
         }
-        Ok(metadata) if metadata.permissions().mode() & OTHERS != 0 => {
-            problem(format!("{TOKEN_FILE} is open to others"), format!("Run 'chmod 600 {}'.", file.display()))
-        }
-        Ok(_) => Ok(format!("{TOKEN_FILE} is yours alone")),
+        Ok(metadata) if metadata.permissions().mode() & OTHERS != 0 => problem(
+            format!("{TOKEN_FILE} is accessible to other users"),
+            format!("Run 'chmod 600 {}'.", file.display()),
+        ),
+        Ok(_) => Ok(format!("{TOKEN_FILE} is private")),
     }
 }
 
@@ -106,7 +110,7 @@ fn server_process(server: &ServerFile) -> CheckResult {
     if server.is_alive() {
         Ok(format!("process {pid} at {url}"))
     } else {
-        problem(format!("server.json names process {pid}, which does not run"), "Run 'fleet-mcp up'.")
+        problem(format!("server.json names process {pid}, which is not running"), "Run 'fleet-mcp up'.")
     }
 }
 
@@ -126,7 +130,7 @@ async fn git() -> CheckResult {
         Ok(output) if output.status.success() => {
             Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         }
-        Ok(_) | Err(_) => problem("git does not run", "Install git."),
+        Ok(_) | Err(_) => problem("git cannot be run", "Install git."),
     }
 }
 

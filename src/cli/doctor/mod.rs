@@ -57,7 +57,7 @@ fn show(report: &DoctorReport, screen: &Screen) -> Result<(), CliError> {
     }
     screen.table(&table)?;
     for check in report.checks.iter().filter(|check| !check.ok) {
-        let remedy = check.remedy.as_deref().unwrap_or("Ask whoever runs the server.");
+        let remedy = check.remedy.as_deref().unwrap_or("Ask the operator of the server.");
         screen.hint(&format!("{}: {}\n  next: {remedy}", check.name, check.finding));
     }
     Ok(())

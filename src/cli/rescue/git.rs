@@ -19,7 +19,7 @@ const FETCH: [&str; 7] = [
     UPLOAD_PACK,
     "--end-of-options",
 ];
-const OTHER_PLACE: &str = "Give --into another clone of the project's repository, or a new directory.";
+const OTHER_PLACE: &str = "Set --into to another clone of the project's repository, or to a new directory.";
 /// Prints those of the given commits that exist.
 const KNOWN_COMMITS: [&str; 4] = ["rev-list", "--no-walk=unsorted", "--ignore-missing", "--end-of-options"];
 const MOST_ASKED: usize = 500;
@@ -73,7 +73,7 @@ impl RestoreTarget {
             TargetKind::EmptyDirectory
         } else {
             let message = format!("{} is not a git repository", path.display());
-            return Err(CliError::usage(message, "Name a repository, or a new directory, with --into."));
+            return Err(CliError::usage(message, "Set --into to a repository or a new directory."));
         };
         Ok(Self { path, found })
     }

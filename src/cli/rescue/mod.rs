@@ -35,10 +35,10 @@ const SHORT_COMMIT: usize = 10;
 
 #[derive(Debug, Subcommand)]
 pub enum RescueCommand {
-    /// List what became of the work of deleted agents, newest first
+    /// List the rescues of deleted agents' work, newest first
     #[command(after_help = "Example:\n  fleet-mcp rescue list")]
     List(ListArgs),
-    /// Bring a deleted agent's work back as a new branch
+    /// Restore a deleted agent's work as a new branch
     #[command(after_help = "Example:\n  fleet-mcp rescue restore otter --into ~/src/app")]
     Restore(RestoreArgs),
 }
@@ -51,10 +51,10 @@ pub struct ListArgs {
 
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The rescue's id or the beginning of it, as 'rescue list' shows it, or the agent's name
+    /// The rescue's id or its first characters, as 'rescue list' shows it, or the agent's name
     #[arg(value_name = "ID|AGENT")]
     id: String,
-    /// A repository, or a directory that is empty or not there yet; the current directory if left out
+    /// A repository, or an empty or new directory; the current directory if omitted
     #[arg(long, value_name = "DIR", default_value = ".")]
     into: PathBuf,
 }
@@ -80,7 +80,7 @@ async fn list(client: &Client, page: PageArgs, screen: &Screen) -> Result<(), Cl
         list.rescues.iter().for_each(|rescue| table.row(row(rescue)));
         screen.table(&table)?;
         screen.hint(&place(&list.paging, RESCUES));
-        screen.hint("fleet-mcp rescue restore AGENT --into DIR brings one back");
+        screen.hint("fleet-mcp rescue restore AGENT --into DIR restores one");
         Ok(())
     })
 }

@@ -18,10 +18,10 @@ pub enum SquadCommand {
     #[command(after_help = "Example:\n  \
         fleet-mcp squad run qa-engineer='Run the tests' reviewer='Read the newest commit'")]
     Run(run::RunArgs),
-    /// Show a squad, what a member wrote, or all that goes on
+    /// Show a squad, the output of a member, or all running work
     #[command(after_help = "Example:\n  fleet-mcp squad status SQUAD --member MEMBER --stream stderr")]
     Status(status::StatusArgs),
-    /// List the roles that members can play
+    /// List the roles of squad members
     #[command(after_help = "Example:\n  fleet-mcp squad roles")]
     Roles,
 }

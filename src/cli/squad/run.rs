@@ -17,19 +17,19 @@ use crate::view::squad::{SquadResult, SquadStatus};
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// One member each: the role it plays and what it is to do
+    /// A member: its role and its task
     #[arg(value_name = "ROLE=TASK", required_unless_present = "file", conflicts_with = "file")]
     members: Vec<String>,
-    /// File with the members as JSON, as the tool takes them; - reads standard input
+    /// File with the members as JSON, in the format of the MCP tool; - reads standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Directory inside the workspace in which they work
+    /// Directory inside the workspace for all members
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     cwd: Option<String>,
-    /// Agent in whose workspace they work; left out, the one for runs
+    /// Agent whose workspace the members use; the workspace for runs if omitted
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     agent: Option<String>,
-    /// Chat to go on with, for a single member of a stateful squad
+    /// Chat to continue, for a single member of a stateful squad
     #[arg(long, value_name = "CHAT", conflicts_with = "file")]
     chat: Option<String>,
     /// Return at once
@@ -43,14 +43,15 @@ pub(super) async fn run(client: &Client, args: RunArgs, screen: &Screen) -> Resu
     let squad = body.read::<SquadResult>()?.squad_id;
     if no_wait {
         screen.answer(&body, |_: &SquadResult| {
-            screen.line(&format!("squad {squad} is at work"))?;
-            screen.hint(&format!("fleet-mcp squad status {squad} tells how it goes"));
+            screen.line(&format!("squad {squad} is running"))?;
+            screen.hint(&format!("fleet-mcp squad status {squad} shows its progress"));
             Ok(())
         })?;
         return Ok(Exit::Ok);
     }
-    screen
-        .hint(&format!("squad {squad} is at work; it goes on if you leave (fleet-mcp squad status {squad})"));
+    screen.hint(&format!(
+        "squad {squad} is running; it continues if you leave (fleet-mcp squad status {squad})"
+    ));
     until_done(client, &squad, screen).await
 }
 
@@ -117,6 +118,6 @@ fn read_input(file: &Path) -> Result<Map<String, Value>, CliError> {
     match serde_json::from_str(&text) {
         Ok(Value::Object(input)) => Ok(input),
         Ok(members) => Ok(Map::from_iter([("members".to_owned(), members)])),
-        Err(error) => Err(CliError::usage(format!("the members are not JSON: {error}"), "Mend the file.")),
+        Err(error) => Err(CliError::usage(format!("the members are not JSON: {error}"), "Correct the file.")),
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn roles(client: &Client, screen: &Screen) -> Result<Exit, CliE
         }
         screen.table(&table)?;
         for problem in &found.problems {
-            screen.hint(&format!("left out: {problem}"));
+            screen.hint(&format!("ignored: {problem}"));
         }
         screen.hint("fleet-mcp squad run ROLE=TASK … runs members of these roles");
         Ok(())
@@ -57,7 +57,7 @@ pub(super) async fn members(
         let reason = member.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
         screen.hint(&format!("--- {} ({}): {}{reason}", member.role_id, member.member_id, member.status));
         if let Some(at) = &member.output_removed_at {
-            screen.hint(&format!("what it wrote was removed {}", relative(at, Utc::now())));
+            screen.hint(&format!("the output was removed {}", relative(at, Utc::now())));
             continue;
         }
         screen.line(&whole(client, squad, member, RunStream::Stdout).await?)?;

@@ -18,22 +18,22 @@ const PENDING: &[Column] = &[column("WAITS FOR"), column("TASK"), column_from(70
 
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Id of a squad; left out: agents at work, tasks that wait, your squads of the last 24 hours
+    /// Id of a squad; if omitted: busy agents, queued tasks and your squads of the last 24 hours
     #[arg(value_name = "SQUAD")]
     squad: Option<String>,
-    /// Only what this member wrote
+    /// Only the output of this member
     #[arg(long, value_name = "MEMBER", requires = "squad")]
     member: Option<String>,
-    /// Which of its outputs
+    /// Output stream of the member
     #[arg(long, value_name = "S", default_value = "stdout")]
     stream: Stream,
-    /// Where to begin, in bytes
+    /// Offset to start from, in bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: i64,
-    /// How much to read, in bytes
+    /// Length to read, in bytes
     #[arg(long, value_name = "N", default_value_t = 16_000)]
     limit: i64,
-    /// Wait at most so many seconds for the next member to end
+    /// Wait until the next member ends, at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     wait: i64,
 }
@@ -76,8 +76,10 @@ async fn one(client: &Client, squad: &str, status: &SquadStatus, screen: &Screen
     if let Some(text) = &status.text {
         screen.line(text)?;
         if let Some(next) = status.next_offset {
-            screen
-                .hint(&format!("{} bytes in all; --offset {next} reads on", status.total_bytes.unwrap_or(0)));
+            screen.hint(&format!(
+                "{} bytes in total; --offset {next} continues",
+                status.total_bytes.unwrap_or(0)
+            ));
         }
         return Ok(());
     }

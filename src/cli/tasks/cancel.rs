@@ -16,10 +16,10 @@ pub struct CancelArgs {
     /// Name of the agent
     #[arg(value_name = "NAME", value_parser = AgentName::parse)]
     name: AgentName,
-    /// Also cancel the tasks that wait
+    /// Also cancel the queued tasks
     #[arg(long)]
     all: bool,
-    /// Stop the workspace if nothing else helps
+    /// Stop the workspace if interrupt and signals have no effect
     #[arg(long)]
     escalate: bool,
 }
@@ -29,7 +29,7 @@ pub(super) async fn run(client: &Client, args: CancelArgs, screen: &Screen) -> R
     let body = client.delete(&["agents", args.name.as_str(), "tasks"], &query).await?;
     screen.answer(&body, |canceled: &CanceledTask| {
         screen.line(&format!("{} ({})", wording::for_operators(&canceled.message), canceled.agent_status))?;
-        screen.hint(&format!("it took: {}", canceled.reached));
+        screen.hint(&format!("step reached: {}", canceled.reached));
         Ok(())
     })?;
     Ok(Exit::Ok)

@@ -15,14 +15,14 @@ use super::screen::Screen;
 
 #[derive(Debug, Subcommand)]
 pub enum TasksCommand {
-    /// Give an agent a task
+    /// Assign a task to an agent
     #[command(
-        long_about = "Give an agent a task. On a terminal it is followed to its end; otherwise the command returns \
-            at once unless --wait is given.",
+        long_about = "Assign a task to an agent. On a terminal the command waits until the task ends; \
+            otherwise it returns at once unless --wait is given.",
         after_help = "Example:\n  fleet-mcp tasks start fix-login 'Add a test for the form' --when-busy queue"
     )]
     Start(start::StartArgs),
-    /// End what an agent is working on
+    /// Cancel the task an agent is working on
     #[command(after_help = "Example:\n  fleet-mcp tasks cancel fix-login --all")]
     Cancel(cancel::CancelArgs),
     /// Wait until agents have ended their tasks

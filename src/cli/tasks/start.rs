@@ -24,22 +24,22 @@ pub struct StartArgs {
     /// Name of the agent
     #[arg(value_name = "NAME", value_parser = AgentName::parse)]
     name: AgentName,
-    /// What the agent is to do
+    /// Text of the task
     #[arg(value_name = "TASK", required_unless_present = "task_file", conflicts_with = "task_file")]
     task: Option<String>,
-    /// File with what the agent is to do; - reads standard input
+    /// File with the task; - reads standard input
     #[arg(long, value_name = "FILE")]
     task_file: Option<PathBuf>,
-    /// What to do if the agent has a task
+    /// Handling of the new task if the agent already has one
     #[arg(long, value_name = "W", default_value = "reject")]
     when_busy: WhenBusy,
-    /// End the task after it worked so many seconds
+    /// End the task after this many seconds of work
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<i64>,
-    /// Wait at most so many seconds for the task to end
+    /// Wait until the task ends, at most this many seconds
     #[arg(long, value_name = "SECONDS", conflicts_with = "no_wait")]
     wait: Option<u32>,
-    /// Return at once, on a terminal too
+    /// Return at once, even on a terminal
     #[arg(long)]
     no_wait: bool,
 }
@@ -68,7 +68,7 @@ pub(super) async fn run(client: &Client, args: StartArgs, screen: &Screen) -> Re
     let Some(longest) = longest else {
         screen.answer(&body, |started: &StartedTask| {
             screen.line(&format!("{} ({})", wording::for_operators(&started.message), started.task.state))?;
-            screen.hint(&format!("fleet-mcp tasks wait {name} tells when it has ended"));
+            screen.hint(&format!("fleet-mcp tasks wait {name} waits until it has ended"));
             Ok(())
         })?;
         return Ok(Exit::Ok);
@@ -102,7 +102,7 @@ async fn finished(
         (Format::Json, _) => screen.json(&json!({ "agent": agent, "task": task }))?,
         (Format::People, Some(task)) => screen.line(&description(task))?,
         (Format::People, None) => {
-            screen.line(&format!("agent '{name}' is still at it ({})", agent.status))?;
+            screen.line(&format!("agent '{name}' is still working on it ({})", agent.status))?;
         }
     }
     Ok(match ended.map(|task| task.state.as_str()) {
@@ -122,7 +122,7 @@ fn input(args: StartArgs) -> Result<Value, CliError> {
         (Some(task), _) => task,
         (None, Some(file)) => text_file::read(&file)?,
         (None, None) => {
-            return Err(CliError::usage("there is no task", "Give it as text or by --task-file."));
+            return Err(CliError::usage("no task is given", "Add the text of the task, or --task-file."));
         }
     };
     let mut input = json!({

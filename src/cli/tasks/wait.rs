@@ -15,10 +15,10 @@ use crate::view::agent::AgentRow;
 
 #[derive(Debug, Args)]
 pub struct WaitArgs {
-    /// Names of agents; all of them if left out
+    /// Names of agents; all if omitted
     #[arg(value_name = "NAME", value_parser = AgentName::parse)]
     names: Vec<AgentName>,
-    /// Wait at most so many seconds; without end if left out
+    /// Wait at most this many seconds; without limit if omitted
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u32>,
 }
@@ -41,5 +41,5 @@ fn print_result(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(
         let state = agent.last_task.as_ref().map_or("no task", |task| task.state.as_str());
         screen.line(&format!("{}: {} ({state})", agent.name, agent.status))?;
     }
-    if is_over { screen.line("the time is over, and some are still at work") } else { Ok(()) }
+    if is_over { screen.line("timed out: some agents are still working") } else { Ok(()) }
 }

@@ -52,8 +52,8 @@ const DEMO_AGENTS: [DemoAgent; 3] = [
         name: "demo-tests",
         role: "qa-engineer",
         work: "plans the tests of the page",
-        spec: "## Objective\nWrite TESTS.md: how one would test a page that greets its reader.\n\n## Context\nThe \
-            repository is new and empty.\n\n## Constraints\nAt most ten cases.\n\n## Deliverables\nOne commit, or one \
+        spec: "## Objective\nWrite TESTS.md: test cases for a page that greets its reader.\n\n## Context\n\
+            The repository is new and empty.\n\n## Constraints\nAt most ten cases.\n\n## Deliverables\nOne commit, or one \
             question if something is unclear.\n",
         script: "ask Shall the page greet in one language or in many?\n",
     },

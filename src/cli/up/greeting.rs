@@ -14,7 +14,7 @@ use crate::domain::text::printable;
 const TRY_HERE: &str =
     "agents create --project setup --spec 'Write a haiku about this machine into HAIKU.md'";
 /// Agents of the embedded Coder run as this user, whatever the isolation.
-const AGENTS_HERE: &str = "run on this machine as you: your home and your keys are within their reach";
+const AGENTS_HERE: &str = "run on this machine as you, and can read your home directory and your keys";
 const TRY_ON_CODER: &str = "projects";
 /// If agents are at work already, the suggestion is to watch them.
 const TRY_DEMO: &str = "agents list --watch";
@@ -80,8 +80,8 @@ impl Greeting<'_> {
         let AgentHost::Here { engine, program } = self.host else { return None };
         Some(match program {
             EngineProgram::Own { instead } => {
-                let real = instead.map_or("install claude or codex for real ones".to_owned(), |word| {
-                    format!("real ones with --engine {word}")
+                let real = instead.map_or("install claude or codex to run real agents".to_owned(), |word| {
+                    format!("use --engine {word} to run real agents")
                 });
                 format!("demo: scripted agents that need no account; {real}")
             }
@@ -119,7 +119,7 @@ impl Greeting<'_> {
 
     fn connect_lines(&self) -> String {
         if self.clients.is_empty() {
-            return format!("  none is found here; any of them later: {}\n", self.command("connect --help"));
+            return format!("  no client found; to connect one later: {}\n", self.command("connect --help"));
         }
         let commands: Vec<String> = self.clients.iter().map(|client| self.connect(client)).collect();
         let width = commands.iter().map(|command| command.chars().count()).max().unwrap_or_default();
@@ -141,10 +141,8 @@ impl Greeting<'_> {
 
     fn farewell(&self) -> &'static str {
         match self.host {
-            AgentHost::Here { .. } => {
-                "Ctrl-C stops the server and its agents; the next 'up' goes on with them."
-            }
-            AgentHost::Coder { .. } => "Ctrl-C stops the server; agents go on.",
+            AgentHost::Here { .. } => "Ctrl-C stops the server and its agents; the next 'up' resumes them.",
+            AgentHost::Coder { .. } => "Ctrl-C stops the server; agents keep running.",
         }
     }
 
@@ -167,7 +165,7 @@ fn too_old(wanted: Option<[u32; 2]>) -> String {
 pub(super) fn stopping(host: &AgentHost) -> &'static str {
     match host {
         AgentHost::Here { .. } => "stopping the server and its agents",
-        AgentHost::Coder { .. } => "stopping the server; agents go on",
+        AgentHost::Coder { .. } => "stopping the server; agents keep running",
     }
 }
 

@@ -53,7 +53,7 @@ fn an_engine_that_is_not_there_is_named_with_the_way_out() {
     assert_eq!(greeting(&host, &[]).engine().as_deref(), Some(expected));
     let program = EngineProgram::Own { instead: Some("codex") };
     let host = AgentHost::Here { engine: "demo".to_owned(), program };
-    let expected = "demo: scripted agents that need no account; real ones with --engine codex";
+    let expected = "demo: scripted agents that need no account; use --engine codex to run real agents";
     assert_eq!(greeting(&host, &[]).engine().as_deref(), Some(expected));
 }
 

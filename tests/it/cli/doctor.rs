@@ -29,7 +29,7 @@ fn settled(told: &str, data_directory: &Path) -> String {
 #[tokio::test]
 async fn all_is_well() {
     let rig = Rig::start().await;
-    let checks = vec![well("store", "the database is whole"), well("coder", "Coder v2.36.0 answers")];
+    let checks = vec![well("store", "the database is intact"), well("coder", "Coder v2.36.0 responds")];
     rig.answers("GET /doctor", &DoctorReport { ok: true, checks }).await;
     assert_snapshot!(settled(&rig.run("doctor"), rig.directory.path()));
 }
@@ -53,7 +53,7 @@ async fn every_trouble_has_its_remedy() {
     set_mode(&rig.directory.path().join("operator.token"), 0o644);
     let trouble = CheckRow {
         ok: false,
-        remedy: Some("Check that CODER_URL is right and that Coder runs.".into()),
+        remedy: Some("Check that CODER_URL is correct and that Coder is running.".into()),
         ..well("coder", "connection refused")
     };
     rig.answers("GET /doctor", &DoctorReport { ok: false, checks: vec![trouble] }).await;

@@ -11,7 +11,7 @@ use super::{Rig, authorized, command, dead_url, private_directory, server_file, 
 #[tokio::test]
 async fn an_error_of_the_server_is_told_in_words_of_the_command_line() {
     let rig = Rig::start().await;
-    let body = error("NOT_FOUND", "agent 'x' not found", "Call list_agents to see the agents there are.");
+    let body = error("NOT_FOUND", "agent 'x' not found", "Call list_agents to see all agents.");
     rig.refuses("GET /agents/x", 404, &body).await;
     assert_snapshot!(rig.run("agents show x"));
 }
@@ -19,7 +19,7 @@ async fn an_error_of_the_server_is_told_in_words_of_the_command_line() {
 #[tokio::test]
 async fn with_json_the_error_is_the_servers_body() {
     let rig = Rig::start().await;
-    let body = error("NOT_FOUND", "agent 'x' not found", "Call list_agents to see the agents there are.");
+    let body = error("NOT_FOUND", "agent 'x' not found", "Call list_agents to see all agents.");
     rig.refuses("GET /agents/x", 404, &body).await;
     assert_snapshot!(rig.run("agents show x --json"));
 }
@@ -143,7 +143,7 @@ async fn a_linked_token_or_server_file_is_not_read() {
         let told = rig.run("agents list");
         let expected = format!(
             "$ fleet-mcp agents list\n--- stdout\n--- stderr\nerror: read [DATA]/{name}: it is not a regular file\n  \
-             next: Check that the file is there and that you may read it.\n--- exit 1\n"
+             next: Check that the file exists and that you may read it.\n--- exit 1\n"
         );
         assert_eq!((told, rig.requests().await.len()), (expected, 1));
     }

@@ -93,7 +93,7 @@ async fn status_names_the_commands_that_help() {
     let notice = AttentionRow {
         agent: "fix-login".into(),
         attention: "stuck".into(),
-        reason: "no sign of life for 40 min".into(),
+        reason: "no activity for 40 min".into(),
         next_action: "Call show_agent for 'fix-login'; if it hangs, restart_agent.".into(),
     };
     rig.answers("GET /status", &fleet(coder, vec![notice])).await;

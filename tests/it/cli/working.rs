@@ -27,7 +27,7 @@ fn started() -> StartedTask {
         agent_status: "busy".into(),
         agent_name: "fix-login".into(),
         task_description: "Add a test".into(),
-        message: "the task is on its way to agent 'fix-login'".into(),
+        message: "the task is being delivered to agent 'fix-login'".into(),
         cursor: "7".into(),
     }
 }
@@ -111,7 +111,7 @@ async fn a_task_that_takes_longer_than_it_is_waited_for_is_still_at_it() {
 async fn canceling_says_how_far_it_had_to_go() {
     let rig = Rig::start().await;
     let canceled = CanceledTask {
-        task: Some(task("canceled", Some("it was interrupted as asked"))),
+        task: Some(task("canceled", Some("it was interrupted on request"))),
         agent_status: "idle".into(),
         agent_name: "fix-login".into(),
         message: "the task of agent 'fix-login' is canceled".into(),

@@ -124,11 +124,11 @@ async fn a_role_takes_rights_away_never_adds_any_and_ends_with_its_bridge() {
     let ours: Vec<_> = tokens.filter(|token| token["name"] == "stdio-reviewer").collect();
     assert_eq!((ours.len(), ours[0]["revoked_at"].is_string()), (1, true), "{ours:?}");
     let more = told(&program, &program.run(&["stdio", "--as-role", "operator"]).await);
-    assert!(more.starts_with("exit 2\nerror: role 'operator' is an operator's"), "{more}");
+    assert!(more.starts_with("exit 2\nerror: role 'operator' is for operators"), "{more}");
     let unknown = told(&program, &program.run(&["stdio", "--as-role", "nobody"]).await);
     assert!(unknown.starts_with("exit 3\n"), "{unknown}");
     let both = program.clone().variable("FLEET_TOKEN", "x").run(&["stdio", "--as-role", "coder"]).await;
-    assert!(told(&program, &both).contains("leave one out"));
+    assert!(told(&program, &both).contains("omit one of them"));
     interrupt(server).await;
 }
 

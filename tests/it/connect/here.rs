@@ -124,8 +124,8 @@ async fn a_directory_that_goes_away_is_told_and_keeps_no_agent_from_its_end() {
     for (tool, arguments) in [("create_agent", create("three")), ("start_squad_members", squad())] {
         let told = bridge.call(tool, arguments).await;
         let told = (&told["code"], &told["message"], &told["next_action"], &told["details"]["field"]);
-        let message = format!("'{}' is no directory that the server can use", red.display());
-        let next = "Go to a directory of the server's machine and call again.";
+        let message = format!("the server cannot use '{}' as a directory", red.display());
+        let next = "Use a directory on the server's machine and call again.";
         let expected = (&json!("INVALID_INPUT"), &json!(message), &json!(next), &json!("fleet-directory"));
         assert_eq!(told, expected);
     }

@@ -41,7 +41,7 @@ async fn a_token_is_made_once_works_and_is_replaced_when_it_is_revoked() {
     let mode = std::fs::metadata(home(&program, ".cursor/mcp.json")).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     let second = program.run(&connect).await;
-    assert!(String::from_utf8_lossy(&second.stdout).contains("was connected already"));
+    assert!(String::from_utf8_lossy(&second.stdout).contains("was already connected"));
     assert_eq!(entry(&program), first);
     let made = tokens(&program).await;
     assert_eq!((made.len(), &made[0].0, &made[0].1), (1, &json!("connect-cursor"), &json!("manager")));
@@ -51,7 +51,7 @@ async fn a_token_is_made_once_works_and_is_replaced_when_it_is_revoked() {
     assert!(program.run(&connect).await.status.success());
     assert_eq!(status_of_ping(&entry(&program)).await, 200);
     let removed = told(&program, &program.run(&["connect", "cursor", "--remove"]).await);
-    assert!(removed.contains("its token still opens"), "{removed}");
+    assert!(removed.contains("its token is still valid"), "{removed}");
     interrupt(server).await;
 }
 
@@ -68,7 +68,7 @@ async fn nothing_is_made_for_a_look_or_for_a_client_that_cannot_go_this_way() {
     let refused = told(&program, &program.run(&["connect", "claude-desktop", "--http"]).await);
     assert_eq!(
         refused,
-        "exit 2\nerror: Claude Desktop takes no server by HTTP from its file\n  next: Run 'fleet-mcp connect \
+        "exit 2\nerror: Claude Desktop cannot be connected by HTTP through its file\n  next: Run 'fleet-mcp connect \
          claude-desktop' without --http.\n"
     );
     assert_eq!(tokens(&program).await, Vec::new());
