@@ -75,7 +75,10 @@ impl Progress {
 
     async fn send(&self, told: ProgressNotificationParam) {
         if let Err(error) = self.peer.notify_progress(told).await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "nobody listens to progress any more");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the client no longer receives progress"
+            );
         }
     }
 }

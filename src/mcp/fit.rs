@@ -46,11 +46,11 @@ pub(super) trait Fit: Serialize + JsonSchema {
 struct Fitted<T> {
     #[serde(flatten)]
     answer: T,
-    /// True when texts were cut or left out to keep the answer short.
+    /// True if texts were shortened or omitted to keep the answer short.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     truncated: bool,
-    /// Arguments that give the rest: of this tool if it takes text_offset, else of show_agent.
+    /// Arguments that return the rest: of this tool if it takes text_offset, else of show_agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Value>,
 }
@@ -87,7 +87,7 @@ pub(super) fn input_schema<I: JsonSchema, T: Fit>() -> JsonObject {
     if T::READS_ON
         && let Some(Value::Object(properties)) = schema.get_mut("properties")
     {
-        let description = "Where long texts begin, in characters; taken from next of a truncated answer.";
+        let description = "Offset into long texts, in characters; take it from next of a truncated answer.";
         let offset = json!({ "type": "integer", "minimum": 0, "default": 0, "description": description });
         properties.insert(OFFSET.to_owned(), offset);
     }
@@ -98,7 +98,7 @@ pub(super) fn input_schema<I: JsonSchema, T: Fit>() -> JsonObject {
 pub(super) fn take_offset<T: Fit>(arguments: &mut JsonObject) -> Result<usize, Error> {
     let Some(value) = arguments.remove(OFFSET).filter(|_| T::READS_ON) else { return Ok(0) };
     let offset = value.as_u64().and_then(|offset| usize::try_from(offset).ok());
-    offset.ok_or_else(|| Error::invalid(OFFSET, "text_offset is a number of characters, 0 or more"))
+    offset.ok_or_else(|| Error::invalid(OFFSET, "text_offset must be a number of characters, 0 or more"))
 }
 
 fn next_arguments<T: Fit>(answer: &T, mut arguments: JsonObject, offset: usize) -> Option<Value> {

@@ -22,19 +22,19 @@ const LISTED_TASK_CHARS: usize = 120;
 /// Holds a note on a pull request and one on an earlier branch; the metadata has a longer one whole.
 const START_NOTE_CHARS: usize = 300;
 
-/// One agent in a list; fields that would be empty are left out.
+/// One agent in a list; empty fields are omitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentRow {
     pub name: String,
     /// pending, starting, busy, idle, stopping, stopped, failed, canceling, canceled, deleting or deleted
     pub status: String,
-    /// Why it has that status.
+    /// Reason for the status.
     pub reason: String,
     /// none, stuck, needs_input, failed_task, unreachable, parked or over_budget
     pub attention: String,
     pub role: String,
     pub project: String,
-    /// In the project 'here', the directory whose repository it works on; it need not be yours.
+    /// In the project 'here': the directory whose repository the agent works on; it may differ from the caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
     /// Text of the task being worked on.
@@ -50,18 +50,18 @@ pub struct AgentRow {
     pub pull_request_status: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_check_status: Option<String>,
-    /// How its branch began where that is not as usual: the head of a pull request was used or not, or an earlier
-    /// agent's branch has another name now.
+    /// Start of its branch, if unusual: whether the head of a pull request was used, or the new name of an earlier
+    /// agent's branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_note: Option<String>,
-    /// What was used in its workspace so far; absent when nothing is known.
+    /// Usage in its workspace so far; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageRow>,
-    /// When Coder last showed this agent; null if it never did.
+    /// When Coder last showed this agent; null if never.
     pub observed_at: Option<String>,
 }
 
-/// Where the agent's review stands.
+/// State of the agent's review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct ReviewState {
     /// NONE, WAITING_REVIEW, FEEDBACK, APPROVED or ABANDONED
@@ -70,7 +70,7 @@ pub struct ReviewState {
     pub max_iterations: i64,
 }
 
-/// Everything known of one agent; absent values are null.
+/// All details of one agent; absent values are null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentDetail {
     pub name: String,
@@ -80,27 +80,27 @@ pub struct AgentDetail {
     pub attention: String,
     pub role: String,
     pub project: String,
-    /// In the project 'here', the directory whose repository it works on; it need not be yours.
+    /// In the project 'here': the directory whose repository the agent works on; it may differ from the caller's.
     pub directory: Option<String>,
     pub spec: String,
     pub spec_sections: SpecSections,
-    /// Text of the task being worked on; in short if it is the spec.
+    /// Text of the task being worked on; shortened if it is the spec.
     pub current_task: Option<String>,
     pub last_task: Option<TaskSummary>,
     pub review: Option<ReviewState>,
-    /// Every fleet_mcp_* value known.
+    /// All known fleet_mcp_* values.
     pub metadata: BTreeMap<String, String>,
     pub git: Option<serde_json::Value>,
-    /// What was used in its workspace so far, as this server counted it.
+    /// Usage in its workspace so far, as counted by this server.
     pub usage: Option<UsageDetail>,
-    /// The number of the build that started it last.
+    /// Number of the build that last started it.
     pub generation: i64,
-    /// How many of its builds were starts, in show_agent; null elsewhere and while Coder does not tell.
+    /// Number of builds that were starts, in show_agent only; null elsewhere and while unknown.
     pub starts: Option<i64>,
-    /// How the agent reaches this server, as tried from inside: direct, unreachable, unknown, or null before it
-    /// was tried.
+    /// Connection from the agent to this server, as tested in the workspace: direct, unreachable, unknown, or null
+    /// before the test.
     pub callback: Option<String>,
-    /// Why the agent cannot call this server, and the one thing to do about it.
+    /// Why the agent cannot call this server, and the remedy.
     pub callback_reason: Option<String>,
     pub created_at: String,
     pub updated_at: String,
@@ -108,20 +108,20 @@ pub struct AgentDetail {
     pub links: Links,
 }
 
-/// Which of the headings Objective, Context, Constraints and Deliverables the spec has; one paragraph needs none.
+/// Which of the headings Objective, Context, Constraints and Deliverables the spec has; a spec of one paragraph needs
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SpecSections {
     pub found: Vec<String>,
     pub missing: Vec<String>,
 }
 
-/// Addresses for people.
+/// Links for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct Links {
     pub workspace: Option<String>,
     pub pull_request: Option<String>,
-    /// Why the pull request's address, shown under metadata as it was given, is no link, or why nothing is known of
-    /// what is behind it.
+    /// Why the pull request has no link (metadata has the address as given), or why its status is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_reason: Option<String>,
 }
@@ -143,14 +143,14 @@ pub struct AgentShown {
 /// Answer of create, start, stop and restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentChanged {
-    /// As in a list; show_agent has all of it.
+    /// The row of list_agents; show_agent has all details.
     pub agent: AgentRow,
     pub message: String,
-    /// The durable intent behind it; null when nothing had to be done.
+    /// The operation that makes the change; null if nothing had to be changed.
     pub operation_id: Option<String>,
-    /// For wait_for_agents: what becomes of the change comes after it.
+    /// Pass it to wait_for_agents to see the progress of the change.
     pub cursor: String,
-    /// Hints that do not fail the call, such as missing sections of a spec.
+    /// Warnings, such as missing sections of a spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -160,7 +160,7 @@ pub struct AgentDeleted {
     pub message: String,
     pub deleted_agent: DeletedAgent,
     pub agent_name: String,
-    /// Unpushed work that was saved; null when there was none.
+    /// Unpushed work that was saved; null if none was saved.
     pub rescued: Option<Rescued>,
     pub operation_id: Option<String>,
 }
@@ -176,7 +176,7 @@ pub struct Rescued {
     /// The git bundle on the server's machine.
     pub path: String,
     pub bytes: i64,
-    /// The commit that holds everything, uncommitted work too.
+    /// The commit that contains all work, including uncommitted changes.
     pub commit: String,
     /// For `fleet-mcp rescue restore`.
     pub id: String,
@@ -184,9 +184,9 @@ pub struct Rescued {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentsWaited {
-    /// The agents that changed; with until idle or done also every other agent that was named.
+    /// The agents that changed; with until idle or done also all other named agents.
     pub changed: Vec<ChangedAgent>,
-    /// Pass it to the next call to miss nothing in between.
+    /// Pass it to the next call, so that no change in between is missed.
     pub cursor: String,
     pub timed_out: bool,
 }
@@ -274,9 +274,9 @@ impl From<&AgentState> for Links {
         let given = state.metadata_value(PULL_REQUEST_URL);
         let is_link = given.as_deref().is_some_and(is_web_link);
         let reason = match &given {
-            Some(_) if !is_link => Some("it is not an http or https address"),
+            Some(_) if !is_link => Some("the address is not an http or https address"),
             Some(_) if state.metadata_value(PULL_REQUEST_STATUS).is_none() => {
-                Some("nobody has looked at it: the agent reports no state of it, and no forge is asked")
+                Some("status unknown: not reported by the agent, no forge configured")
             }
             Some(_) | None => None,
         };

@@ -22,7 +22,7 @@ pub struct AgentRole {
     pub description: String,
     /// coding, review, planning, operator or manager
     pub kind: String,
-    /// Is it the one taken when none is named?
+    /// True for the role used if none is given.
     pub default: bool,
     pub project_name: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct AgentRole {
 pub struct AgentProjects {
     pub projects: Vec<AgentProject>,
     pub total_count: i64,
-    /// Project files that could not be used, each with its remedy.
+    /// Project files that are not valid, each with a remedy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }

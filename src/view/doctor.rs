@@ -17,7 +17,7 @@ pub struct CheckRow {
     pub name: String,
     pub ok: bool,
     pub finding: String,
-    /// The one thing to do when it is not well.
+    /// The remedy if the check failed.
     pub remedy: Option<String>,
 }
 

@@ -11,9 +11,9 @@ pub struct ErrorBody {
     /// One of the codes of the contract, such as NOT_FOUND.
     pub code: String,
     pub message: String,
-    /// May the same call succeed later?
+    /// True if the same call may succeed later.
     pub retryable: bool,
-    /// The one thing to do next.
+    /// The next action for the caller.
     pub next_action: String,
     /// The agent or review the call was about.
     pub instance_id: Option<String>,

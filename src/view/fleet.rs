@@ -18,15 +18,15 @@ pub struct FleetStatus {
     pub counts: BTreeMap<String, i64>,
     pub capacity: Capacity,
     pub attention: Vec<AttentionRow>,
-    /// What all agents used on this UTC day, as far as it is known.
+    /// Known usage of all agents on this UTC day.
     pub spend_today: Spend,
     pub coder: CoderHealth,
-    /// Outside MCP servers by name; empty, because this version routes to none.
+    /// External MCP servers by name; always empty in this version.
     pub mcp_servers: BTreeMap<String, String>,
     pub observed_at: Option<String>,
 }
 
-/// Workspace builds that may run at once.
+/// Slots for workspace builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct Capacity {
     pub used: i64,
@@ -39,16 +39,16 @@ pub struct AttentionRow {
     pub agent: String,
     pub attention: String,
     pub reason: String,
-    /// The one thing to do about it.
+    /// The next action.
     pub next_action: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct Spend {
-    /// The cost that is known; tokens of a model without a known price add nothing to it.
+    /// The known cost; models without a known price are not included.
     pub usd: f64,
     pub tokens: i64,
-    /// Runs that reported no usage, which neither number has; absent when there are none.
+    /// Number of runs that reported no usage and are not included; absent if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_runs: i64,
 }

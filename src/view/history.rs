@@ -25,7 +25,7 @@ pub struct HistoryRow {
     /// task or report
     pub kind: String,
     pub message: String,
-    /// A task's state, or the word the agent reported.
+    /// The task's state, or the state that the agent reported.
     pub state: String,
     pub outcome: Option<String>,
     /// agent, human or manager
@@ -35,10 +35,10 @@ pub struct HistoryRow {
     pub needs_user_attention: bool,
     pub generation: i64,
     pub created_at: String,
-    /// What could be checked of a task's outcome (commit, new_commit, pushed, clean); absent when nothing was.
+    /// The verified part of a task's outcome (commit, new_commit, pushed, clean); absent if nothing was verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<serde_json::Value>,
-    /// The states a task was in, oldest first.
+    /// The states of the task, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<StateRow>,
 }

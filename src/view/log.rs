@@ -22,7 +22,7 @@ pub struct LogPage {
 pub struct LogRow {
     pub id: String,
     pub time: String,
-    /// input: what the agent was told; output: what it answered
+    /// input: message to the agent; output: answer of the agent
     #[serde(rename = "type")]
     pub kind: String,
     pub content: String,

@@ -17,7 +17,7 @@ pub struct OperationList {
     pub paging: Paging,
 }
 
-/// One change of an agent, and how far it has come.
+/// One operation on an agent and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct OperationRow {
     pub id: String,
@@ -27,13 +27,13 @@ pub struct OperationRow {
     pub kind: String,
     /// pending, running, done, failed or canceled
     pub state: String,
-    /// accepted: nothing was sent to Coder; sending: a request is on its way; following: its build is watched
+    /// accepted: no request sent to Coder; sending: a request is being sent; following: waiting for its build to end
     pub step: String,
-    /// Why it failed, what it left when it was canceled, or what it waits for.
+    /// Why it failed, what a canceled operation left, or what it is waiting for.
     pub message: Option<String>,
-    /// Who asked for it.
+    /// The caller that requested it.
     pub requested_by: String,
-    /// Who asked for its end; null unless someone did.
+    /// The caller that canceled it, or null.
     pub canceled_by: Option<String>,
     pub created_at: String,
     pub updated_at: String,
@@ -43,7 +43,7 @@ pub struct OperationRow {
 pub struct OperationCanceled {
     pub operation: OperationRow,
     pub message: String,
-    /// The delete that takes away what a create has made; null for other kinds.
+    /// The delete that cleans up after a canceled create; null for other kinds.
     pub clean_up_operation_id: Option<String>,
 }
 

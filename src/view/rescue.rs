@@ -17,7 +17,7 @@ pub struct RescueList {
     pub paging: Paging,
 }
 
-/// What became of one deleted agent's work.
+/// The rescue of a deleted agent's work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct RescueRow {
     pub id: String,
@@ -29,9 +29,9 @@ pub struct RescueRow {
     /// The git bundle on the server's machine; null unless saved.
     pub path: Option<String>,
     pub bytes: Option<i64>,
-    /// The commit that holds everything, uncommitted work too.
+    /// The commit that contains all work, including uncommitted changes.
     pub commit: Option<String>,
-    /// What was not saved, or why nothing was.
+    /// What was not saved, or why nothing was saved.
     pub note: Option<String>,
     pub created_at: String,
 }

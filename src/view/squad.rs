@@ -22,7 +22,7 @@ const OUTPUT_SHARE: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SquadRoles {
     pub roles: Vec<SquadRole>,
-    /// Role files that could not be used, each with the reason.
+    /// Role files that are not valid, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -41,7 +41,7 @@ pub struct SquadResult {
     pub squad_id: String,
     /// In the order given.
     pub members: Vec<SquadMember>,
-    /// As it was given.
+    /// As given by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,
 }
@@ -52,62 +52,62 @@ pub struct SquadMember {
     pub member_id: String,
     #[serde(rename = "roleId")]
     pub role_id: String,
-    /// Where it worked, absolute; as it was given when it got nowhere.
+    /// Absolute working directory; as given if the member did not start.
     pub cwd: String,
-    /// Goes on with the same conversation; stateful squads only.
+    /// Pass it to continue the same conversation; stateful squads only.
     #[serde(rename = "chatId", default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,
     /// completed, error or timeout; waiting or running before that
     pub status: String,
-    /// Why it is not completed, in a few words.
+    /// Why the member is not completed, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What it wrote, as it was; the beginning if it is long.
+    /// Its unparsed output; only the beginning of long output.
     #[serde(rename = "rawStdout")]
     pub raw_stdout: String,
     #[serde(rename = "rawStderr")]
     pub raw_stderr: String,
     pub stdout_bytes: i64,
     pub stderr_bytes: i64,
-    /// There is more than is shown: squad_status with memberId and stream has it.
+    /// The output is longer than shown: squad_status with memberId and stream returns the rest.
     pub truncated: bool,
-    /// When what it wrote was removed because it was old; absent while it is kept.
+    /// When the output was removed because of its age; absent while it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_removed_at: Option<String>,
 }
 
-/// Answer of squad_status: of one squad, of one output, or of all that goes on.
+/// Answer of squad_status: one squad, one output, or all running work.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct SquadStatus {
     #[serde(rename = "squadId", default, skip_serializing_if = "Option::is_none")]
     pub squad_id: Option<String>,
-    /// Have all members ended?
+    /// True if all members have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<SquadMember>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,
-    /// Of a member's output, from offset on.
+    /// A member's output, starting at offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<i64>,
-    /// Where to read on; absent when nothing more will come.
+    /// Offset of the next page; absent at the end of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<i64>,
-    /// When the output was removed because it was old; absent while it is kept.
+    /// When the output was removed because of its age; absent while it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_removed_at: Option<String>,
-    /// Agents at work.
+    /// Busy agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_agents: Option<Vec<ActiveAgent>>,
-    /// Tasks that wait for their agents.
+    /// Queued tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_tasks: Option<Vec<PendingTask>>,
-    /// Your own of the last 24 hours, newest first.
+    /// Your squads of the last 24 hours, newest first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub squads: Option<Vec<SquadSummary>>,
 }

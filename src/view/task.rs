@@ -18,15 +18,15 @@ const OUTCOME_CHARS: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TaskSummary {
     pub id: String,
-    /// What is to be done; in lists, and where it repeats another text, in short.
+    /// Text of the task; shortened in lists and where it repeats another text.
     pub message: String,
     /// queued, delivering, working, done, failed, canceled or timed_out
     pub state: String,
-    /// What the agent claimed about the end, shortened if long.
+    /// The agent's claim about the result, shortened if long.
     pub outcome: Option<String>,
     /// agent, human or manager
     pub source: String,
-    /// What could be checked of the claim (commit, new_commit, pushed, clean); null when nothing was.
+    /// The verified part of the claim (commit, new_commit, pushed, clean); null if nothing was verified.
     pub verified: Option<serde_json::Value>,
     pub created_at: String,
 }
@@ -39,20 +39,20 @@ pub struct StartedTask {
     pub agent_name: String,
     pub task_description: String,
     pub message: String,
-    /// For wait_for_agents: what becomes of the task comes after it.
+    /// Pass it to wait_for_agents to see the progress of the task.
     pub cursor: String,
 }
 
 /// Answer of cancel_agent_task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct CanceledTask {
-    /// Null when the agent did something that was no task given here.
+    /// Null if the agent's work was not a task of the fleet.
     pub task: Option<TaskSummary>,
     pub agent_status: String,
     pub agent_name: String,
     pub message: String,
-    /// How far it had to go: none, interrupt (the agent ended it, by force where its engine did not listen), signals
-    /// (its engine was ended past it) or stop.
+    /// The step that ended the work: none, interrupt (the agent ended it, if necessary by killing its engine), signals
+    /// (the fleet terminated the engine) or stop (the workspace was stopped).
     pub reached: String,
 }
 
@@ -61,7 +61,7 @@ pub struct CanceledTask {
 pub struct ReportedStatus {
     pub agent_name: String,
     pub agent_status: String,
-    /// The task the report belongs to; null when none is being worked on.
+    /// The task the report belongs to; null if there is no current task.
     pub task_id: Option<String>,
     pub message: String,
 }

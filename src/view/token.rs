@@ -11,7 +11,7 @@ use crate::app::tokens::{Minted, TokenInfo};
 use crate::domain::access::AllowedProjects;
 use crate::domain::page::Page;
 
-/// A token just made: the only time its text is shown.
+/// A new token; its text is shown only here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TokenCreated {
     pub id: String,
@@ -29,7 +29,7 @@ pub struct TokenRow {
     pub kind: String,
     pub role: Option<String>,
     pub agent: Option<String>,
-    /// Projects it may act on; null for all.
+    /// Projects the token may act on; null for all.
     pub projects: Option<Vec<String>>,
     pub created_at: String,
     pub expires_at: Option<String>,
@@ -45,7 +45,7 @@ pub struct TokenList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct TokenRevoked {
     pub id: String,
-    /// The token itself and those that hung under it; 0 if it had been revoked before.
+    /// The token itself and the tokens created with it; 0 if it was already revoked.
     pub revoked_count: i64,
 }
 
@@ -68,7 +68,7 @@ pub struct AuditRow {
     /// allowed, denied or failed
     pub outcome: String,
     pub code: Option<String>,
-    /// Of what was denied: why.
+    /// Why a denied call was denied.
     pub reason: Option<String>,
     pub operation_id: Option<String>,
 }

@@ -7,28 +7,28 @@ use utoipa::ToSchema;
 use super::paging::count;
 use crate::domain::usage::UsageTotal;
 
-/// What an agent has used, in short.
+/// Usage of an agent, in short.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct UsageRow {
-    /// Absent when no cost is known.
+    /// Absent if no cost is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     pub tokens: i64,
-    /// Runs that reported no usage, which are not counted here; absent when there are none.
+    /// Number of runs that reported no usage and are not included; absent if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_runs: i64,
 }
 
-/// What an agent has used, with the runs of squads in its workspace.
+/// Usage of an agent, including squad members in its workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct UsageDetail {
-    /// Null when no cost is known.
+    /// Null if no cost is known.
     pub cost_usd: Option<f64>,
     pub tokens: i64,
-    /// All tokens read, cached ones too.
+    /// All tokens read, including cached tokens.
     pub input_tokens: i64,
     pub output_tokens: i64,
-    /// Runs that reported no usage, which are not counted here.
+    /// Number of runs that reported no usage and are not included.
     pub unknown_runs: i64,
 }
 

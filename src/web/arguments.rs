@@ -32,7 +32,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Arguments<T> {
         let mut arguments = sent_arguments(request, state).await?;
         for (name, value) in path {
             if arguments.insert(name.clone(), value).is_some() {
-                return Err(Error::invalid(&name, format!("{name} belongs in the path only")).into());
+                return Err(Error::invalid(&name, format!("{name} is allowed in the path only")).into());
             }
         }
         if let Some(key) = key {
@@ -44,7 +44,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Arguments<T> {
 
 /// The path's `name` is always an agent's.
 async fn path_arguments(request: &mut Request) -> Result<Map<String, Value>, Problem> {
-    let unreadable = |_| Problem::unreadable(StatusCode::BAD_REQUEST, "path", "the path is not UTF-8");
+    let unreadable = |_| Problem::unreadable(StatusCode::BAD_REQUEST, "path", "the path must be UTF-8");
     let params: RawPathParams = request.extract_parts().await.map_err(unreadable)?;
     let named = |name: &str| if name == "name" { "agent_name".to_owned() } else { name.to_owned() };
     Ok(params.iter().map(|(name, value)| (named(name), Value::from(value))).collect())
@@ -57,16 +57,16 @@ async fn sent_arguments<S: Send + Sync>(request: Request, state: &S) -> Result<M
     let is_json = is_json(request.headers());
     let body = Bytes::from_request(request, state).await.map_err(|_| body_limit::too_large())?;
     if is_post && let Some(name) = query.keys().next() {
-        return Err(Error::invalid(name, format!("{name} belongs in the body, not in the query")).into());
+        return Err(Error::invalid(name, format!("{name} must be in the body, not in the query")).into());
     }
     match (is_post, body.is_empty()) {
         (_, true) => Ok(query),
         (true, false) if is_json => body_arguments(&body),
         (true, false) => {
-            let message = "the body is JSON, of type application/json";
+            let message = "the body must be JSON, of type application/json";
             Err(Problem::unreadable(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type", message))
         }
-        (false, false) => Err(Error::invalid("body", "arguments belong in the query, not in a body").into()),
+        (false, false) => Err(Error::invalid("body", "arguments must be in the query, not in a body").into()),
     }
 }
 
@@ -81,7 +81,7 @@ fn body_arguments(body: &Bytes) -> Result<Map<String, Value>, Problem> {
         Value::Object(arguments) => Ok(arguments),
         Value::Null => Ok(Map::new()),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Error::invalid("body", "the body is not a JSON object").into())
+            Err(Error::invalid("body", "the body must be a JSON object").into())
         }
     }
 }
@@ -102,13 +102,13 @@ fn query_value(name: &str, text: &str) -> Result<Value, Error> {
         let number: Result<i64, _> = text.parse();
         return number
             .map(Value::from)
-            .map_err(|_| Error::invalid(name, format!("{name} is not a whole number")));
+            .map_err(|_| Error::invalid(name, format!("{name} must be a whole number")));
     }
     if BOOLEANS.contains(&name) {
         let truth: Result<bool, _> = text.parse();
         return truth
             .map(Value::from)
-            .map_err(|_| Error::invalid(name, format!("{name} is neither true nor false")));
+            .map_err(|_| Error::invalid(name, format!("{name} must be true or false")));
     }
     Ok(Value::from(text))
 }
@@ -119,7 +119,7 @@ fn request_key(request: &Request) -> Result<Option<String>, Error> {
         return Ok(None);
     }
     let key = request.headers().get(IDEMPOTENCY_KEY).map(|key| key.to_str().map(str::to_owned));
-    key.transpose().map_err(|_| Error::invalid(IDEMPOTENCY_KEY, "the key is not plain text"))
+    key.transpose().map_err(|_| Error::invalid(IDEMPOTENCY_KEY, "the key must be plain text"))
 }
 
 fn add_request_key(arguments: &mut Map<String, Value>, key: String) -> Result<(), Error> {

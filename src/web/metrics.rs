@@ -138,8 +138,8 @@ impl fmt::Debug for Metrics {
 fn agents_text(usage: &[(AgentName, UsageTotal)]) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
-        describe_gauge!(AGENT_USD, "Dollars that each agent has spent, where the cost is known.");
-        describe_gauge!(AGENT_TOKENS, "Tokens that each agent has used.");
+        describe_gauge!(AGENT_USD, "Known cost of each agent, in dollars.");
+        describe_gauge!(AGENT_TOKENS, "Tokens used by each agent.");
         for (name, total) in usage {
             gauge!(AGENT_TOKENS, "agent" => name.to_string()).set(total.all.tokens() as f64);
             if let Some(cost) = total.all.cost_usd() {
@@ -151,14 +151,14 @@ fn agents_text(usage: &[(AgentName, UsageTotal)]) -> String {
 }
 
 fn describe() {
-    describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs.");
+    describe_gauge!(BUILD_INFO, "Always 1; the label has the running version.");
     describe_gauge!(AGENTS, "Agents by status.");
-    describe_gauge!(OPERATIONS, "Operations accepted and not ended.");
-    describe_gauge!(SLOTS, "Workspace builds that run, could run, and wait to run.");
-    describe_gauge!(CODER, "1 while Coder answers us, else 0.");
-    describe_gauge!(SPEND_USD, "Dollars that agents spent on this UTC day, as far as the cost is known.");
-    describe_gauge!(SPEND_TOKENS, "Tokens that agents used on this UTC day.");
+    describe_gauge!(OPERATIONS, "Operations that have not ended.");
+    describe_gauge!(SLOTS, "Workspace build slots: used, free and queued.");
+    describe_gauge!(CODER, "1 while Coder is reachable, else 0.");
+    describe_gauge!(SPEND_USD, "Known cost of all agents on this UTC day, in dollars.");
+    describe_gauge!(SPEND_TOKENS, "Tokens used by all agents on this UTC day.");
     describe_gauge!(UNKNOWN_RUNS, "Runs of this UTC day that reported no usage.");
-    describe_counter!(REQUESTS, "Requests answered, by method, route and status.");
-    describe_histogram!(DURATION, Unit::Seconds, "Time until a request's answer began.");
+    describe_counter!(REQUESTS, "Requests, by method, route and status.");
+    describe_histogram!(DURATION, Unit::Seconds, "Seconds until the start of the response.");
 }

@@ -16,14 +16,14 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::problem::{Problem, ProblemBody};
 
-const DESCRIPTION: &str = "A fleet of coding agents on Coder. Every operation is named as its MCP tool; every \
-                           failure has the same body.";
+const DESCRIPTION: &str = "A fleet of coding agents on Coder. Each operationId is the name of the MCP tool; \
+    all errors have the same body.";
 /// Every way a call can fail: status, name in the document, meaning.
 const FAILURES: [Failure; 12] = [
     Failure(400, "InvalidInput", "An argument is missing, unknown or wrong: `details.field` names it."),
-    Failure(401, "Unauthenticated", "No token, or none that is let in: `error` says which."),
-    Failure(403, "Forbidden", "The token may not do this, or Host or Origin are foreign."),
-    Failure(404, "NotFound", "There is no such agent, project, role, token or rescue."),
+    Failure(401, "Unauthenticated", "No token, or a token that is not valid: `error` says which."),
+    Failure(403, "Forbidden", "The token has no right to do this, or Host or Origin is not allowed."),
+    Failure(404, "NotFound", "The agent, project, role, token or rescue does not exist."),
     Failure(
         409,
         "Conflict",
@@ -31,19 +31,20 @@ const FAILURES: [Failure; 12] = [
     ),
     Failure(413, "TooLarge", "The body is larger than 1 MiB."),
     Failure(415, "UnsupportedType", "The body is not of type application/json."),
-    Failure(422, "CoderRejected", "Coder refused what was asked of it."),
+    Failure(422, "CoderRejected", "Coder refused the request."),
     Failure(
         429,
         "RateLimited",
-        "Coder limits our requests, or an agent has too many open; `Retry-After` says how long.",
+        "Coder limits the rate of requests, or an agent has too many open requests; `Retry-After` says how \
+        long to wait.",
     ),
-    Failure(500, "Internal", "A mistake of the server or a failure of its store."),
+    Failure(500, "Internal", "An internal error of the server or its store."),
     Failure(
         503,
         "CoderUnavailable",
         "Coder cannot be reached or refuses the server's token; `Retry-After` says when to try again.",
     ),
-    Failure(504, "Timeout", "Coder took too long."),
+    Failure(504, "Timeout", "Coder timed out."),
 ];
 /// The failures of calls that change nothing.
 const FAILURES_OF_READS: [u16; 6] = [400, 401, 403, 404, 500, 503];
@@ -61,9 +62,9 @@ struct Failure(u16, &'static str, &'static str);
     security(("bearer" = [])),
     tags(
         (name = "agents", description = "Coding agents, each in its own workspace."),
-        (name = "catalog", description = "Roles and projects an agent can be made of."),
+        (name = "catalog", description = "Roles and projects for new agents."),
         (name = "access", description = "Tokens and the audit trail; operators only."),
-        (name = "server", description = "The fleet as a whole and the process that serves it."),
+        (name = "server", description = "The fleet as a whole and its server process."),
     )
 )]
 struct Foundation;

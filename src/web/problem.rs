@@ -76,7 +76,7 @@ impl Problem {
         let body = ErrorBody {
             code: Code::Forbidden.as_str().to_owned(),
             message,
-            next_action: format!("Use an address of this server that its operator allows as {header}."),
+            next_action: format!("Use an address that this server allows as {header}."),
             details: json!({ "field": header }),
             ..blank()
         };
@@ -99,9 +99,9 @@ impl Problem {
     pub(super) fn too_many_open(most: usize) -> Self {
         let body = ErrorBody {
             code: Code::RateLimited.as_str().to_owned(),
-            message: format!("this agent has {most} requests open, which is the most it may have at once"),
+            message: format!("this agent has {most} open requests, which is the maximum"),
             retryable: true,
-            next_action: "Let one of them end, then call again.".to_owned(),
+            next_action: "Wait until one of them has ended, then call again.".to_owned(),
             ..blank()
         };
         let mut problem = Self::plain(StatusCode::TOO_MANY_REQUESTS, body);
@@ -173,8 +173,8 @@ impl AuthFault {
 
     fn message(self) -> String {
         match self {
-            Self::MissingToken => "the request carries no token".to_owned(),
-            Self::MalformedHeader => "the Authorization header is not 'Bearer' and one token".to_owned(),
+            Self::MissingToken => "the request has no token".to_owned(),
+            Self::MalformedHeader => "the Authorization header must be 'Bearer' and one token".to_owned(),
             Self::InvalidToken(refusal) => refusal.to_string(),
         }
     }
@@ -199,7 +199,7 @@ pub(super) async fn no_route(method: Method, OriginalUri(uri): OriginalUri) -> P
     let body = ErrorBody {
         code: Code::NotFound.as_str().to_owned(),
         message: format!("there is no route {method} {}", uri.path()),
-        next_action: "Read /api/v1/openapi.json for the routes there are.".to_owned(),
+        next_action: "Read /api/v1/openapi.json for the list of routes.".to_owned(),
         ..blank()
     };
     Problem::plain(StatusCode::NOT_FOUND, body)
@@ -207,18 +207,19 @@ pub(super) async fn no_route(method: Method, OriginalUri(uri): OriginalUri) -> P
 
 /// The response for a known path with an unsupported method.
 pub(super) async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
-    let message = format!("{} does not take {method}", uri.path());
+    let message = format!("{} does not support {method}", uri.path());
     Problem::unreadable(StatusCode::METHOD_NOT_ALLOWED, "method", message)
 }
 
 /// The response for a handler that panicked; the panic hook has logged the reason.
 pub(super) fn panicked(_panic: Box<dyn Any + Send>) -> Response {
-    tracing::error!("a request's handler panicked");
+    tracing::error!("the handler of a request panicked");
     let body = ErrorBody {
         code: Code::Internal.as_str().to_owned(),
-        message: "the server made a mistake".to_owned(),
+        message: "internal server error".to_owned(),
         retryable: true,
-        next_action: "Call again; if it happens twice, send the server's log to its makers.".to_owned(),
+        next_action: "Call again; if it happens twice, report it as a defect with the server's log."
+            .to_owned(),
         ..blank()
     };
     Problem::plain(StatusCode::INTERNAL_SERVER_ERROR, body).into_response()

@@ -30,8 +30,8 @@ impl Cause {
 /// A malformed request still gets a response under its id, so that its caller does not wait.
 pub(super) fn unreadable(line: &[u8], error: &JsonError) -> Value {
     let (cause, next) = match error {
-        JsonError::Syntax(_) => (Cause::NotJson, "Send one JSON-RPC message a line."),
-        JsonError::TooDeep => (Cause::NotAMessage, "Send a flatter message."),
+        JsonError::Syntax(_) => (Cause::NotJson, "Send one JSON-RPC message per line."),
+        JsonError::TooDeep => (Cause::NotAMessage, "Send a message with less nesting."),
         JsonError::Duplicate(_) => (Cause::NotAMessage, "Send each key once."),
     };
     let id = match error {
@@ -48,7 +48,7 @@ fn id_of(line: &[u8]) -> Value {
 
 pub(super) fn not_a_message() -> Value {
     let message = "the line is not a single message";
-    of(&Value::Null, Cause::NotAMessage, message, "Send one JSON-RPC message a line.")
+    of(&Value::Null, Cause::NotAMessage, message, "Send one JSON-RPC message per line.")
 }
 
 pub(super) fn too_long() -> Value {
@@ -63,12 +63,13 @@ pub(super) fn unreachable(id: &Value, url: &Url, remedy: &str) -> Value {
 
 /// The call may or may not have taken effect.
 pub(super) fn lost(id: &Value) -> Value {
-    let next = "Call list_agents to see what was done, then repeat the call with the same request_key.";
-    of(id, Cause::Away, "the connection to the fleet server was lost before its answer came", next)
+    let next = "Call list_agents to see whether the call took effect, then repeat it with the same \
+        request_key.";
+    of(id, Cause::Away, "the connection to the fleet server was lost before its response arrived", next)
 }
 
 pub(super) fn unauthenticated(id: &Value) -> Value {
-    let next = "Make a token with 'fleet-mcp token create' and set FLEET_TOKEN to it.";
+    let next = "Create a token with 'fleet-mcp token create' and set FLEET_TOKEN to it.";
     of(id, Cause::Refused, "the fleet server does not accept this token", next)
 }
 

@@ -24,25 +24,26 @@ fn reading() -> Vec<Entry> {
     let list = About {
         action: Action::AgentList,
         title: "List agents",
-        description: "The agents of the fleet, page by page, with status, role, project, current and last \
-            task in short and pull request; filters by status, project and role. Answers at once from the \
-            last look at Coder. To follow agents use wait_for_agents instead of calling this repeatedly.",
+        description: "Lists the agents of the fleet, in pages: status, role, project, pull request, and \
+            current and last task in short. Filters by status, project and role. Returns the last known \
+            state at once. To follow agents use wait_for_agents instead of polling this tool.",
         effect: Effect::Reads,
     };
     let show = About {
         action: Action::AgentShow,
         title: "Show an agent",
-        description: "Everything known of one agent: status and why, its whole spec, current and last task, \
+        description: "Shows all details of one agent: status and reason, full spec, current and last task, \
             metadata, git state, usage, pull request and links.",
         effect: Effect::Reads,
     };
     let wait = About {
         action: Action::AgentWait,
         title: "Wait for agents",
-        description: "Waits until agents change, until all of them are idle, or until all have ended their \
-            tasks, for at most 45 seconds, and returns those that changed; with until idle or done also the \
-            other agents you named (at most 100), as they are. Pass the cursor of the previous answer, or of the \
-            call that changed something, to miss nothing in between; on timed_out simply call again with it.",
+        description: "Waits until an agent changes, until all agents are idle, or until all have ended \
+            their tasks, for at most 45 seconds. Returns the changed agents; with until idle or done also \
+            the other agents you named (at most 100). Pass the cursor of the previous answer, or of the \
+            call that made a change, so that no change is missed. If timed_out is true, call again with the \
+            new cursor.",
         effect: Effect::Reads,
     };
     vec![Entry::new(list, list_agents), Entry::new(show, show_agent), Entry::new(wait, wait_for_agents)]
@@ -52,16 +53,16 @@ fn making() -> Vec<Entry> {
     let create = About {
         action: Action::AgentCreate,
         title: "Create an agent",
-        description: "Makes a new agent in a project and gives it its spec as first task. Returns at once \
-            with the agent's name while the workspace is built, or when it is ready with wait_seconds. Pass \
-            request_key if you may have to repeat the call.",
+        description: "Creates an agent in a project, with the spec as its first task. Returns at once with \
+            the agent's name while the workspace is built; with wait_seconds it waits until the agent is \
+            ready. Pass request_key if you may have to repeat the call.",
         effect: Effect::Adds,
     };
     let delete = About {
         action: Action::AgentDelete,
         title: "Delete an agent",
-        description: "Removes an agent and its workspace for good, also while it works. Tries to save \
-            unpushed work first unless keep_work is false. The history stays readable. To pause an agent \
+        description: "Deletes an agent and its workspace permanently, even while it works. Tries to save \
+            unpushed work first, unless keep_work is false. The history stays readable. To pause an agent \
             use stop_agent.",
         effect: Effect::Ends,
     };
@@ -72,28 +73,29 @@ fn moving() -> Vec<Entry> {
     let start = About {
         action: Action::AgentStart,
         title: "Start an agent",
-        description: "Starts the workspace of a stopped or failed agent. Says so if it runs already.",
+        description: "Starts the workspace of a stopped or failed agent and resumes its task and queue. No \
+            effect on a running agent.",
         effect: Effect::Sets,
     };
     let stop = About {
         action: Action::AgentStop,
         title: "Stop an agent",
-        description: "Stops an agent's workspace and parks what it is doing; files, spec and history stay, \
-            and start_agent goes on with its task and queue. Says so if it is stopped already.",
+        description: "Stops an agent's workspace and parks its task. Files, spec and history stay; \
+            start_agent resumes the task and the queue. No effect on a stopped agent.",
         effect: Effect::Ends,
     };
     let restart = About {
         action: Action::AgentRestart,
         title: "Restart an agent",
-        description: "Stops and starts an agent's workspace, then goes on with its task. Helps \
-            against an agent that hangs or cannot be reached.",
+        description: "Stops and starts an agent's workspace, then resumes its task. Use it for an agent \
+            that hangs or is unreachable.",
         effect: Effect::Interrupts,
     };
     let metadata = About {
         action: Action::AgentMetadataSet,
         title: "Set agent metadata",
-        description: "Sets one fleet_mcp_* value of an agent, such as its pull request's address, and \
-            returns all of them. An agent may leave out agent_name to mean itself.",
+        description: "Sets one fleet_mcp_* value of an agent, such as the address of its pull request, and \
+            returns all values. An agent may omit agent_name to set its own metadata.",
         effect: Effect::Sets,
     };
     vec![

@@ -11,15 +11,15 @@ pub(super) fn tools() -> Vec<Entry> {
     let projects = About {
         action: Action::ProjectList,
         title: "List projects",
-        description: "The projects agents can work in, with the name that create_agent takes and the role \
-            an agent gets if none is named.",
+        description: "Lists the projects that agents can work in, with the name for create_agent and the \
+            default role.",
         effect: Effect::Reads,
     };
     let roles = About {
         action: Action::RoleList,
         title: "List roles",
-        description: "The roles an agent can have, with what each is for. With a project, also the roles \
-            its template adds and which one is the default there.",
+        description: "Lists the roles an agent can have, with their purpose. With a project, also the roles \
+            of its template and the default role.",
         effect: Effect::Reads,
     };
     vec![Entry::new(projects, list_agent_projects), Entry::new(roles, list_agent_roles)]

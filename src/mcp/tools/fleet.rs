@@ -11,9 +11,9 @@ pub(super) fn tools() -> Vec<Entry> {
     let about = About {
         action: Action::FleetStatus,
         title: "Fleet status",
-        description: "The state of the whole fleet in one look: how many agents have which status, which of \
-            them want attention and what to do about each, how many workspace builds run and wait, and \
-            whether Coder can be reached. Start here.",
+        description: "Shows the state of the whole fleet: number of agents per status, agents that need \
+            attention with the next action for each, running and queued workspace builds, today's spend, \
+            and whether Coder is reachable. Start here.",
         effect: Effect::Reads,
     };
     vec![Entry::new(about, fleet_status)]

@@ -11,9 +11,9 @@ pub(super) fn tools() -> Vec<Entry> {
     let about = About {
         action: Action::AgentHistory,
         title: "Show an agent's history",
-        description: "What an agent was told to do and what it reported, newest first, page by page: tasks \
-            with their state and outcome, and the agent's own reports. Also for deleted agents. Use it to \
-            find out what an agent did, or why a task failed.",
+        description: "Shows the history of an agent, newest first, in pages: its tasks with state and \
+            outcome, and its own reports. Also for deleted agents. Use it to find out what an agent did, or \
+            why a task failed.",
         effect: Effect::Reads,
     };
     vec![Entry::new(about, show_agent_task_history)]

@@ -212,7 +212,7 @@ impl Entry {
     /// A caller without the right to use the tool learns only that, and nothing about its arguments.
     async fn result(&self, call: Call, arguments: Value) -> Result<Value, Error> {
         let Value::Object(arguments) = arguments else {
-            return Err(Error::invalid("arguments", "arguments is not an object"));
+            return Err(Error::invalid("arguments", "arguments must be an object"));
         };
         let target = arguments.get("agent_name").and_then(Value::as_str);
         call.fleet.action_offered(&call.caller, self.action, target).await?;

@@ -11,16 +11,17 @@ pub(super) fn tools() -> Vec<Entry> {
     let list = About {
         action: Action::OperationList,
         title: "List operations",
-        description: "Creates, starts, stops, restarts and deletes of agents that are under way, newest first, \
-            with how far each has come; with include_ended also those that have ended, and how. Use it when an \
-            agent stays in the same state for long.",
+        description: "Lists the running creates, starts, stops, restarts and deletes of agents, newest \
+            first, with their progress; with include_ended also those that have ended, with their result. \
+            Use it if an agent stays in the same state for long.",
         effect: Effect::Reads,
     };
     let cancel = About {
         action: Action::OperationCancel,
         title: "Cancel an operation",
-        description: "Ends a create, start, stop, restart or delete that is under way. A build that runs for it is \
-            canceled where Coder allows that; what a create has made is removed and its name is free again.",
+        description: "Cancels a running create, start, stop, restart or delete. Its build is canceled if \
+            Coder allows it; the workspace of a canceled create is deleted and the agent's name is free \
+            again.",
         effect: Effect::Ends,
     };
     vec![Entry::new(list, list_operations), Entry::new(cancel, cancel_operation)]

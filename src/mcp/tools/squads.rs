@@ -27,25 +27,25 @@ pub(super) fn tools() -> Vec<Entry> {
     let roles = About {
         action: Action::SquadRoleList,
         title: "List squad roles",
-        description: "The roles that squad members can play, with the id that start_squad_members takes. Role \
-            files that cannot be used are named with the reason.",
+        description: "Lists the roles of squad members, with the id for start_squad_members. Role files \
+            that are not valid are listed with the reason.",
         effect: Effect::Reads,
     };
     let start = About {
         action: Action::SquadRun,
         title: "Run a squad",
-        description: "Runs members of different roles, each once on its own task, inside workspaces, and returns \
-            what they wrote when all are through; for work that needs no agent of its own. One that fails does \
-            not touch the others. With async it returns at once: follow it with squad_status. If you stop \
-            waiting the squad goes on; squad_status finds it again.",
+        description: "Runs members with different roles, each once on its own task, inside workspaces, and \
+            returns their output when all have ended. For work that needs no agent of its own. A failed \
+            member does not affect the others. With async it returns at once: follow the squad with \
+            squad_status. If you stop waiting, the squad continues; squad_status finds it again.",
         effect: Effect::Adds,
     };
     let status = About {
         action: Action::SquadStatus,
         title: "Squad status",
-        description: "With squadId: its members, how far each is, and what it wrote. With memberId and stream as \
-            well: the rest of a long output, page by page from offset to next_offset. Without: agents at work, \
-            tasks that wait, and your squads of the last 24 hours.",
+        description: "With squadId: the squad's members, their progress and output. With memberId and \
+            stream as well: the rest of a long output, in pages from offset to next_offset. Without \
+            squadId: busy agents, queued tasks, and your squads of the last 24 hours.",
         effect: Effect::Reads,
     };
     vec![

@@ -16,35 +16,35 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(40);
 pub(super) fn tools() -> Vec<Entry> {
     let start = About {
         action: Action::TaskStart,
-        title: "Give an agent a task",
-        description: "Gives an agent that is there its next piece of work. Returns at once; the task is brought \
-            to the agent whatever happens, and held while the agent starts. If it has a task already: \
-            when_busy reject (AGENT_BUSY), queue, or interrupt, which ends all before it. Follow it with wait_for_agents until done. \
-            Also the way to answer an agent's question.",
+        title: "Assign a task to an agent",
+        description: "Assigns a task to an existing agent. Returns at once; delivery is retried, and held \
+            while the agent starts. If the agent already has a task: when_busy reject (AGENT_BUSY), queue, \
+            or interrupt, which ends all earlier tasks. Follow the task with wait_for_agents until done. \
+            Use it also to answer an agent's question.",
         effect: Effect::Adds,
     };
     let cancel = About {
         action: Action::TaskCancel,
         title: "Cancel an agent's task",
-        description: "Ends what an agent is working on and leaves the agent itself up; those that wait go on \
-            unless all is true. Interrupts it first, then harder; with escalate its workspace is stopped if \
-            nothing else helps. The answer says in reached how far it had to go.",
+        description: "Cancels the task an agent is working on; the agent keeps running. Queued tasks \
+            continue unless all is true. The steps are interrupt, then signals; with escalate also a stop \
+            of the workspace. reached in the answer is the step that ended the work.",
         effect: Effect::Ends,
     };
     let log = About {
         action: Action::AgentLog,
         title: "Show an agent's log",
-        description: "The conversation with an agent, newest first: what it was told (input) and what it \
-            answered (output). Also of stopped and deleted agents, from the copy kept here. For tasks and \
-            their outcomes use show_agent_task_history.",
+        description: "Shows the conversation with an agent, newest first: messages to it (input) and its \
+            answers (output). Also of stopped and deleted agents, from the stored copy. For tasks and their \
+            outcomes use show_agent_task_history.",
         effect: Effect::Reads,
     };
     let report = About {
         action: Action::StatusReport,
         title: "Report your status",
-        description: "For agents, about themselves: say that you are working, idle, through with your task \
-            (complete) or cannot do it (failure), in one sentence. complete and failure end your task. With \
-            question you ask your manager, and the answer comes as a new task.",
+        description: "For agents, about themselves: report that you are working, idle, finished with your \
+            task (complete) or unable to do it (failure), in one sentence. complete and failure end your \
+            task. With question you ask your manager, and the answer arrives as a new task.",
         effect: Effect::Adds,
     };
     vec![

@@ -23,23 +23,23 @@ pub(super) const MAX_NAMED: usize = 100;
 pub struct CreateAgentInput {
     /// Name of the project (see list_agent_projects).
     pub project: String,
-    /// What the agent is to do, in Markdown; headings Objective, Context, Constraints, Deliverables help it.
+    /// The agent's first task, in Markdown; use the headings Objective, Context, Constraints, Deliverables.
     #[serde(alias = "task")]
     pub spec: String,
-    /// 1 to 32 letters, digits and single inner hyphens; left out, a name is made.
+    /// 1 to 32 letters, digits and single inner hyphens; generated if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Name of the role (see list_agent_roles); the project's default if left out.
+    /// Name of the role (see list_agent_roles); the project's default if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// A pull request the agent is to work on: it is told to the agent, and its head is the start of the agent's branch
-    /// where the repository's own remote offers it.
+    /// A pull request to work on: the agent's first message names it, and the agent's branch starts from its head if
+    /// the repository's own remote offers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request_url: Option<String>,
-    /// Makes a repeated call the same call: the second one returns the first one's agent.
+    /// Idempotency key: a repeated call with the same key returns the agent of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_key: Option<String>,
-    /// Seconds to wait for the agent to be ready, 0 to 45.
+    /// Seconds to wait until the agent is ready, 0 to 45.
     #[serde(default)]
     pub wait_seconds: i64,
 }
@@ -48,20 +48,20 @@ pub struct CreateAgentInput {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListAgentsInput {
-    /// One status or a comma-separated list; deleted agents are shown only when asked for.
+    /// One status or a comma-separated list; deleted agents are shown only if the list has 'deleted'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_filter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_filter: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_filter: Option<String>,
-    /// Pages are counted from 1.
+    /// Page, starting at 1.
     #[serde(default = "first_page")]
     pub page: i64,
-    /// 1 to 100, 50 if left out.
+    /// 1 to 100, default 50.
     #[serde(default = "list_size")]
     pub page_size: i64,
-    /// Also show the workspaces that squads and spawns run in.
+    /// Also show the workspaces used by squads and spawns.
     #[serde(default)]
     pub include_runs: bool,
 }
@@ -77,10 +77,10 @@ pub struct ShowAgentInput {
 #[into_params(parameter_in = Query)]
 pub struct DeleteAgentInput {
     pub agent_name: String,
-    /// Save unpushed work first, where that is possible within ten seconds.
+    /// Save unpushed work first, if that is possible within ten seconds.
     #[serde(default = "yes")]
     pub keep_work: bool,
-    /// Seconds to wait for the workspace to be gone, 0 to 45.
+    /// Seconds to wait until the workspace is deleted, 0 to 45.
     #[serde(default)]
     pub wait_seconds: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ pub struct DeleteAgentInput {
 #[serde(deny_unknown_fields)]
 pub struct ChangeAgentInput {
     pub agent_name: String,
-    /// Seconds to wait for the change to be done, 0 to 45.
+    /// Seconds to wait until the change has ended, 0 to 45.
     #[serde(default)]
     pub wait_seconds: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,18 +102,18 @@ pub struct ChangeAgentInput {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitInput {
-    /// Agents to watch, at most 100; all of them if left out.
+    /// Agents to wait for, at most 100; all if omitted.
     #[serde(default)]
     #[schemars(length(max = MAX_NAMED))]
     #[schema(max_items = 100)]
     pub agent_names: Vec<String>,
-    /// any_change, idle (every one is idle or will not become so) or done (every one has ended its task)
+    /// any_change, idle (every agent is idle or cannot become idle) or done (every agent has ended its task)
     #[serde(default = "any_change")]
     pub until: String,
-    /// 1 to 45, 40 if left out.
+    /// 1 to 45, default 40.
     #[serde(default = "change_wait")]
     pub timeout_seconds: i64,
-    /// The cursor of the previous answer: changes after it count.
+    /// The cursor of the previous answer; only later changes are returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -121,10 +121,10 @@ pub struct WaitInput {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetMetadataInput {
-    /// An agent may leave it out: it means itself.
+    /// An agent may omit it to change its own metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// fleet_mcp_ and lower-case letters, digits, underscores
+    /// fleet_mcp_ followed by lower-case letters, digits and underscores
     pub key: String,
     pub value: String,
 }
@@ -191,14 +191,13 @@ impl WaitInput {
         };
         let n_names = self.agent_names.len();
         if n_names > MAX_NAMED {
-            let message =
-                format!("{n_names} agents are named; at most {MAX_NAMED} can be waited for at once");
+            let message = format!("{n_names} agents are named; at most {MAX_NAMED} are allowed");
             return Err(Error::invalid("agent_names", message));
         }
         if !(1..=MAX_WAIT_SECONDS).contains(&self.timeout_seconds) {
             return Err(Error::invalid(
                 "timeout_seconds",
-                format!("timeout_seconds goes from 1 to {MAX_WAIT_SECONDS}"),
+                format!("timeout_seconds must be between 1 and {MAX_WAIT_SECONDS}"),
             ));
         }
         let cursor = self.cursor.map(|cursor| cursor.trim().parse().ok().filter(|revision| *revision >= 0));
@@ -210,10 +209,7 @@ impl WaitInput {
                 None => None,
                 Some(Some(revision)) => Some(revision),
                 Some(None) => {
-                    return Err(Error::invalid(
-                        "cursor",
-                        "cursor is not one of ours: leave it out to start anew",
-                    ));
+                    return Err(Error::invalid("cursor", "cursor is not valid: omit it to start again"));
                 }
             },
         })

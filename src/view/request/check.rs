@@ -29,7 +29,11 @@ pub(super) fn filled(field: &str, text: &str) -> Result<String, Error> {
 pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
     let name = AgentName::parse(text).map_err(|error| Error::invalid("name", error.to_string()))?;
     if name.is_of_runs() {
-        return Err(Error::invalid("name", "names that begin with 'runs-' are kept for squads and spawns"));
+        return Err(Error::invalid(
+            "name",
+            "names that begin with 'runs-' are reserved for squads and \
+            spawns",
+        ));
     }
     Ok(name)
 }
@@ -46,14 +50,14 @@ pub(super) fn spec(text: &str, pull_request_url: Option<&str>) -> Result<Spec, E
 pub(super) fn pull_request_url(text: &str) -> Result<String, Error> {
     let refused = |why: String| Error::invalid("pull_request_url", format!("pull_request_url {why}"));
     if text.len() > MAX_URL_CHARS {
-        return Err(refused(format!("has more than {MAX_URL_CHARS} characters")));
+        return Err(refused(format!("may have at most {MAX_URL_CHARS} characters")));
     }
     // A parser drops line breaks, which would reach the agent's first message.
     let is_plain = !text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
     let url = url::Url::parse(text).ok().filter(|url| is_plain && matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else { return Err(refused("is not an http or https address".to_owned())) };
     if !url.username().is_empty() || url.password().is_some() {
-        let why = "carries a name or a password: give the address without, it is shown to agents";
+        let why = "contains a user name or a password: remove it, because agents see the address";
         return Err(refused(why.to_owned()));
     }
     Ok(text.to_owned())
@@ -86,7 +90,7 @@ pub(super) fn wait_of(wait_seconds: i64) -> Result<Duration, Error> {
     if !(0..=MAX_WAIT_SECONDS).contains(&wait_seconds) {
         return Err(Error::invalid(
             "wait_seconds",
-            format!("wait_seconds goes from 0 to {MAX_WAIT_SECONDS}"),
+            format!("wait_seconds must be between 0 and {MAX_WAIT_SECONDS}"),
         ));
     }
     Ok(seconds(wait_seconds))
@@ -105,7 +109,7 @@ pub(super) fn request_token(
     if key.trim().is_empty() || key.chars().count() > MAX_KEY_CHARS {
         return Err(Error::invalid(
             "request_key",
-            format!("request_key has 1 to {MAX_KEY_CHARS} characters"),
+            format!("request_key must have 1 to {MAX_KEY_CHARS} characters"),
         ));
     }
     let canonical =

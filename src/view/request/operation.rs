@@ -13,15 +13,15 @@ use crate::app::operations::{CancelOperation, Ended, ListOperations};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListOperationsInput {
-    /// Only those of this agent.
+    /// Only operations of this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_filter: Option<String>,
-    /// Also the newest of those that have ended.
+    /// Also the newest operations that have ended.
     #[serde(default)]
     pub include_ended: bool,
     #[serde(default = "first_page")]
     pub page: i64,
-    /// 1 to 100, 50 if left out.
+    /// 1 to 100, default 50.
     #[serde(default = "list_size")]
     pub page_size: i64,
 }
@@ -29,9 +29,9 @@ pub struct ListOperationsInput {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelOperationInput {
-    /// As list_operations and the call that started it tell it.
+    /// The operation_id of list_operations, or of the call that started the operation.
     pub operation_id: String,
-    /// Wait at most so long for its end, up to 45.
+    /// Seconds to wait until the operation has ended, 0 to 45.
     #[serde(default)]
     pub wait_seconds: i64,
 }

@@ -22,10 +22,10 @@ pub struct HistoryInput {
     pub kind: String,
     #[serde(default = "first_page")]
     pub page: i64,
-    /// 1 to 100, 20 if left out.
+    /// 1 to 100, default 20.
     #[serde(default = "history_size")]
     pub page_size: i64,
-    /// Selects an older agent of the same name.
+    /// Selects an older agent with the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_id: Option<String>,
 }
@@ -34,7 +34,7 @@ pub struct HistoryInput {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RolesInput {
-    /// Adds the roles of this project's template and says which one is its default.
+    /// Also lists the roles of this project's template and marks its default role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
 }
@@ -71,7 +71,7 @@ impl HistoryInput {
             page: page_of(self.page, self.page_size)?,
             workspace: workspace
                 .transpose()
-                .map_err(|_| Error::invalid("workspace_id", "workspace_id is not a UUID"))?,
+                .map_err(|_| Error::invalid("workspace_id", "workspace_id must be a UUID"))?,
         })
     }
 }

@@ -23,16 +23,16 @@ const USUAL_PAGE: i64 = 16_000;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartSquadInput {
-    /// 1 to 50 members; their results come back in this order.
+    /// 1 to 50 members; the results have the same order.
     pub members: Vec<SquadMemberInput>,
-    /// An object of your own that comes back with the squad.
+    /// An object of the caller, returned unchanged with the squad.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
-    /// Return at once; squad_status tells how it goes.
+    /// Return at once; squad_status shows the progress.
     #[serde(default, rename = "async")]
     pub is_async: bool,
-    /// Makes a repeated call the same call: the second one returns the first one's squad.
+    /// Idempotency key: a repeated call with the same key returns the squad of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_key: Option<String>,
 }
@@ -40,18 +40,18 @@ pub struct StartSquadInput {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SquadMemberInput {
-    /// The role it plays (see list_roles).
+    /// The member's role (see list_roles).
     #[serde(rename = "roleId")]
     pub role_id: String,
-    /// What it is to do, complete in itself.
+    /// The member's task, self-contained.
     pub task: String,
-    /// Directory inside the workspace, from the workspace's own on; that one if left out.
+    /// Directory inside the workspace, relative to its root; the root if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The chat to go on with, from an earlier result; left out or blank, a new one begins.
+    /// The chat to continue, from an earlier result; a new one starts if omitted or blank.
     #[serde(rename = "chatId", default, skip_serializing_if = "Option::is_none")]
     pub chat_id: Option<String>,
-    /// The agent in whose workspace it works; left out: your own, or the one for runs.
+    /// The agent whose workspace the member uses; if omitted: the caller's own, or the workspace for runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
 }
@@ -60,21 +60,21 @@ pub struct SquadMemberInput {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SquadStatusInput {
-    /// One squad; left out: agents at work, tasks that wait, and your squads of the last 24 hours.
+    /// One squad; if omitted: busy agents, queued tasks, and your squads of the last 24 hours.
     #[serde(rename = "squadId", default, skip_serializing_if = "Option::is_none")]
     #[param(rename = "squadId")]
     pub squad_id: Option<String>,
-    /// One member of it, whose output is read on.
+    /// A member of the squad, to read more of its output.
     #[serde(rename = "memberId", default, skip_serializing_if = "Option::is_none")]
     #[param(rename = "memberId")]
     pub member_id: Option<String>,
-    /// stdout or stderr, with memberId; stdout if left out
+    /// stdout or stderr, with memberId; default stdout
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
-    /// Where to read on, in bytes: next_offset of the page before.
+    /// Offset to continue from, in bytes: next_offset of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<i64>,
-    /// Bytes to read at most, 1 to 1000000, 16000 if left out; less comes where an answer has to be short.
+    /// Maximum bytes to read, 1 to 1000000, default 16000; an answer with a size limit has fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// With squadId: seconds to wait for the next member to end, 0 to 45.
@@ -95,13 +95,13 @@ impl StartSquadInput {
         let request =
             request_token(self.request_key.as_deref(), &Self { request_key: None, ..self.clone() })?;
         if self.members.is_empty() || self.members.len() > MOST_MEMBERS {
-            return Err(Error::invalid("members", format!("a squad has 1 to {MOST_MEMBERS} members")));
+            return Err(Error::invalid("members", format!("a squad must have 1 to {MOST_MEMBERS} members")));
         }
         let metadata = self.metadata.map(|metadata| serde_json::Value::Object(metadata).to_string());
         if metadata.as_ref().is_some_and(|text| text.len() > MAX_METADATA_BYTES) {
             return Err(Error::invalid(
                 "metadata",
-                format!("metadata has at most {MAX_METADATA_BYTES} bytes"),
+                format!("metadata may have at most {MAX_METADATA_BYTES} bytes"),
             ));
         }
         let members = self.members.into_iter().enumerate().map(|(n, member)| member.into_member(n, mode));
@@ -113,16 +113,17 @@ impl SquadMemberInput {
     fn into_member(self, n: usize, mode: StateMode) -> Result<NewMember, Error> {
         let field = |name: &str| format!("members[{n}].{name}");
         if mode == StateMode::Stateless && self.chat_id.is_some() {
-            let message = "chatId is for stateful squads only; here members remember nothing: leave it out";
+            let message =
+                "chatId is for stateful squads only, and this server's squads are stateless: omit chatId";
             return Err(Error::invalid(&field("chatId"), message));
         }
         filled(&field("task"), &self.task)?;
         if self.task.len() > MAX_BYTES {
-            return Err(Error::invalid(&field("task"), format!("a task has at most {MAX_BYTES} bytes")));
+            return Err(Error::invalid(&field("task"), format!("a task may have at most {MAX_BYTES} bytes")));
         }
         let cwd = not_blank(self.cwd);
         if cwd.as_ref().is_some_and(|cwd| cwd.len() > MAX_PATH_BYTES || cwd.contains('\0')) {
-            return Err(Error::invalid(&field("cwd"), "cwd is no path"));
+            return Err(Error::invalid(&field("cwd"), "cwd is not a path"));
         }
         Ok(NewMember {
             role: filled(&field("roleId"), &self.role_id)?,
@@ -140,17 +141,17 @@ impl SquadStatusInput {
         let stream = match self.stream.as_deref() {
             None => RunStream::Stdout,
             Some(word) => RunStream::parse(word)
-                .ok_or_else(|| Error::invalid("stream", "stream is stdout or stderr"))?,
+                .ok_or_else(|| Error::invalid("stream", "stream must be stdout or stderr"))?,
         };
         let offset = u64::try_from(self.offset.unwrap_or(0))
-            .map_err(|_| Error::invalid("offset", "offset is a number of bytes, 0 or more"))?;
+            .map_err(|_| Error::invalid("offset", "offset must be a number of bytes, 0 or more"))?;
         let limit = self.limit.unwrap_or(USUAL_PAGE);
         if !(1..=LONGEST_PAGE).contains(&limit) {
-            return Err(Error::invalid("limit", format!("limit goes from 1 to {LONGEST_PAGE}")));
+            return Err(Error::invalid("limit", format!("limit must be between 1 and {LONGEST_PAGE}")));
         }
         match (not_blank(self.squad_id), not_blank(self.member_id)) {
             (None, None) => Ok(AskSquads::Overview),
-            (None, Some(_)) => Err(Error::invalid("squadId", "memberId needs its squadId")),
+            (None, Some(_)) => Err(Error::invalid("squadId", "memberId needs a squadId")),
             (Some(squad), None) => {
                 let id = squad.parse().map(SquadId).map_err(|_| Error::SquadNotFound(squad))?;
                 Ok(AskSquads::One { squad: id, wait })

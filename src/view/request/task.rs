@@ -20,15 +20,15 @@ const LONGEST_TIMEOUT: i64 = 7 * 24 * 60 * 60;
 #[serde(deny_unknown_fields)]
 pub struct StartTaskInput {
     pub agent_name: String,
-    /// What the agent is to do, complete in itself.
+    /// The task, self-contained.
     pub task_description: String,
-    /// What to do if the agent has a task: reject, queue (after those that wait) or interrupt (what it does now)
+    /// What to do if the agent has a task: reject, queue (after its queued tasks) or interrupt (its current task)
     #[serde(default = "reject")]
     pub when_busy: String,
-    /// The task is ended after working so many seconds, 1 to 604800; left out, it may take as long as it likes.
+    /// Seconds of work after which the task is ended, 1 to 604800; no limit if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
-    /// Makes a repeated call the same call: the second one returns the first one's task.
+    /// Idempotency key: a repeated call with the same key returns the task of the first call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_key: Option<String>,
 }
@@ -38,10 +38,10 @@ pub struct StartTaskInput {
 #[into_params(parameter_in = Query)]
 pub struct CancelTaskInput {
     pub agent_name: String,
-    /// Also cancel the tasks that wait.
+    /// Also cancel the queued tasks.
     #[serde(default)]
     pub all: bool,
-    /// Stop the workspace if the agent does not react to an interruption.
+    /// Stop the workspace if the agent does not react to interrupt and signals.
     #[serde(default)]
     pub escalate: bool,
 }
@@ -53,7 +53,7 @@ pub struct LogInput {
     pub agent_name: String,
     #[serde(default = "first_page")]
     pub page: i64,
-    /// 1 to 100, 1 if left out: the newest message.
+    /// 1 to 100, default 1: the newest message.
     #[serde(default = "log_size")]
     pub page_size: i64,
 }
@@ -63,9 +63,9 @@ pub struct LogInput {
 pub struct ReportInput {
     /// working, idle, complete or failure; the last two end your task
     pub state: String,
-    /// One sentence on what you did or do.
+    /// One sentence on what you did or are doing.
     pub summary: String,
-    /// What you have to know before you can go on; it ends your task, and the answer comes as a new one.
+    /// What you need to know to continue; it ends your task, and the answer arrives as a new task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Where to look, such as a commit or a pull request.
@@ -126,7 +126,7 @@ impl ReportInput {
 
 fn timeout(seconds: i64) -> Result<TimeDelta, Error> {
     if !(1..=LONGEST_TIMEOUT).contains(&seconds) {
-        let message = format!("timeout_seconds goes from 1 to {LONGEST_TIMEOUT}");
+        let message = format!("timeout_seconds must be between 1 and {LONGEST_TIMEOUT}");
         return Err(Error::invalid("timeout_seconds", message));
     }
     Ok(TimeDelta::seconds(seconds))
@@ -134,7 +134,7 @@ fn timeout(seconds: i64) -> Result<TimeDelta, Error> {
 
 fn limited(field: &str, text: &str, max_bytes: usize) -> Result<(), Error> {
     if text.len() > max_bytes {
-        return Err(Error::invalid(field, format!("{field} has at most {max_bytes} bytes")));
+        return Err(Error::invalid(field, format!("{field} may have at most {max_bytes} bytes")));
     }
     Ok(())
 }

@@ -40,10 +40,10 @@ fn a_pull_request_is_refused_with_the_reason_and_what_signs_in_is_not_repeated()
         ("file:///etc/passwd", "pull_request_url is not an http or https address"),
         ("https://example.com/o/r/pull/7\nsay hello", "pull_request_url is not an http or https address"),
         ("https:///", "pull_request_url is not an http or https address"),
-        (long.as_str(), "pull_request_url has more than 2000 characters"),
+        (long.as_str(), "pull_request_url may have at most 2000 characters"),
         (
             "https://me:secret@example.com/o/r/pull/7",
-            "pull_request_url carries a name or a password: give the address without, it is shown to agents",
+            "pull_request_url contains a user name or a password: remove it, because agents see the address",
         ),
     ];
     for (url, expected) in cases {
@@ -64,7 +64,7 @@ fn the_address_of_a_pull_request_counts_as_part_of_the_spec() {
         create(json!({"project": "p", "spec": "x".repeat(n_bytes), "pull_request_url": url}))
     };
     with(most - around).unwrap();
-    let told = format!("with the pull request the text has {} bytes; at most {most} are taken", most + 1);
+    let told = format!("with the pull request the text has {} bytes; at most {most} are allowed", most + 1);
     assert_eq!(refusal(&with(most - around + 1).unwrap_err()), (told, json!({"field": "spec"})));
 }
 

@@ -17,15 +17,15 @@ use crate::domain::token::LONGEST_NAME;
 pub struct CreateTokenInput {
     /// operator, manager or agent
     pub kind: String,
-    /// How the audit trail names its holder, in at most 40 characters.
+    /// Name of the holder in the audit trail, at most 40 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The agent an agent token belongs to.
+    /// The agent that an agent token belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Projects a manager token may act on; all if left out.
+    /// Projects a manager token may act on; all if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projects: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,10 +42,13 @@ impl CreateTokenInput {
         };
         let lifetime = self.expires_in_seconds.map(|n| (1..=315_360_000).contains(&n).then_some(n));
         if lifetime == Some(None) {
-            return Err(Error::invalid("expires_in_seconds", "a lifetime goes from one second to ten years"));
+            return Err(Error::invalid(
+                "expires_in_seconds",
+                "a lifetime must be between one second and ten years",
+            ));
         }
         if self.name.as_ref().is_some_and(|name| !is_name(name)) {
-            let message = format!("a name has 1 to {LONGEST_NAME} characters, all of which print");
+            let message = format!("a name must have 1 to {LONGEST_NAME} printable characters");
             return Err(Error::invalid("name", message));
         }
         Ok(CreateToken {

@@ -38,7 +38,7 @@ struct TokenPath {
 
 /// The tokens there are, without their texts.
 #[utoipa::path(get, path = "/tokens", tag = "access",
-    responses((status = 200, body = TokenList, description = "All tokens, revoked ones too.")))]
+    responses((status = 200, body = TokenList, description = "All tokens, including revoked ones.")))]
 async fn list_tokens(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -63,7 +63,7 @@ async fn create_token(
 
 /// Revokes a token and those that hang under it.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "access", params(TokenPath),
-    responses((status = 200, body = TokenRevoked, description = "How many tokens died.")))]
+    responses((status = 200, body = TokenRevoked, description = "The number of revoked tokens.")))]
 async fn revoke_token(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -75,7 +75,7 @@ async fn revoke_token(
 
 /// Who asked for what and how it was answered, newest first.
 #[utoipa::path(get, path = "/audit", tag = "access", params(PageInput),
-    responses((status = 200, body = AuditList, description = "A page of the trail.")))]
+    responses((status = 200, body = AuditList, description = "A page of the audit trail.")))]
 async fn list_audit(
     State(fleet): State<Fleet>,
     caller: Caller,

@@ -30,7 +30,8 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
 
 /// The agents of the fleet, page by page.
 #[utoipa::path(get, path = "/agents", tag = "agents", params(ListAgentsInput),
-    responses((status = 200, body = AgentList, description = "A page, and the counts of the whole fleet.")))]
+    responses((status = 200, body = AgentList,
+        description = "A page of agents, and the counts of the whole fleet.")))]
 async fn list_agents(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -48,7 +49,8 @@ async fn list_agents(
         "role": "coder",
         "wait_seconds": 40
     })),
-    responses((status = 201, body = AgentChanged, description = "Accepted; the operation goes on by itself.")))]
+    responses((status = 201, body = AgentChanged,
+        description = "Accepted; the operation continues in the background.")))]
 async fn create_agent(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -73,7 +75,8 @@ async fn show_agent(
 /// Deletes an agent and its workspace, also while it is busy.
 #[utoipa::path(delete, path = "/agents/{name}", tag = "agents",
     params(AgentPath, DeleteAgentInput, IdempotencyKey),
-    responses((status = 200, body = AgentDeleted, description = "Accepted; done when the workspace is gone.")))]
+    responses((status = 200, body = AgentDeleted,
+        description = "Accepted; the operation ends when the workspace is deleted.")))]
 async fn delete_agent(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -111,7 +114,7 @@ async fn set_agent_metadata(
 /// Waits until agents change, rest or are done; the cursor leads on to the next call.
 #[utoipa::path(post, path = "/wait", tag = "agents",
     request_body(content = WaitInput, example = json!({ "agent_names": ["brave-otter"], "until": "idle" })),
-    responses((status = 200, body = AgentsWaited, description = "What changed, or that the time is over.")))]
+    responses((status = 200, body = AgentsWaited, description = "The changed agents, or timed_out.")))]
 async fn wait_for_agents(
     State(fleet): State<Fleet>,
     caller: Caller,

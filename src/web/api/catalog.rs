@@ -31,7 +31,7 @@ async fn list_agent_roles(
 
 /// The projects an agent can work in.
 #[utoipa::path(get, path = "/projects", tag = "catalog",
-    responses((status = 200, body = AgentProjects, description = "Projects with a template here.")))]
+    responses((status = 200, body = AgentProjects, description = "Projects whose template exists.")))]
 async fn list_agent_projects(
     State(fleet): State<Fleet>,
     caller: Caller,

@@ -44,7 +44,8 @@ struct EventsInput {
 #[utoipa::path(get, path = "/events", tag = "agents",
     params(
         EventsInput,
-        ("Last-Event-ID" = Option<i64>, Header, description = "The same as after, and stronger: sent by clients that reconnect."),
+        ("Last-Event-ID" = Option<i64>, Header,
+            description = "The same as `after`, and takes precedence: sent by clients that reconnect."),
     ),
     responses((status = 200, body = ChangedAgent, content_type = "text/event-stream",
         description = "`event: agent`, `id` the number of the change, `data` the agent.")))]
@@ -71,7 +72,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Error> {
     let Some(id) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let id = id.to_str().ok().and_then(|id| id.parse().ok());
     id.map(Some)
-        .ok_or_else(|| Error::invalid(LAST_EVENT_ID, "Last-Event-ID is not the id of an event of ours"))
+        .ok_or_else(|| Error::invalid(LAST_EVENT_ID, "Last-Event-ID is not an event id of this server"))
 }
 
 /// One client's position in the stream of changes.
@@ -115,7 +116,10 @@ impl Feed {
                 Ok(changed) if self.fleet.token_is_good(&self.principal).await => self.take(&changed),
                 Ok(_) => return None,
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "an event stream is cut short");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "an event stream was closed early"
+                    );
                     return None;
                 }
             }

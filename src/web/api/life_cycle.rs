@@ -23,7 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
 /// Starts an agent's workspace; one that runs is left alone.
 #[utoipa::path(post, path = "/agents/{name}/start", tag = "agents", params(AgentPath, IdempotencyKey),
     request_body = Option<ChangeAgentInput>,
-    responses((status = 200, body = AgentChanged, description = "Accepted, or nothing to do.")))]
+    responses((status = 200, body = AgentChanged, description = "Accepted, or nothing had to be changed.")))]
 async fn start_agent(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -36,7 +36,7 @@ async fn start_agent(
 /// Stops an agent's workspace; one that is stopped is left alone.
 #[utoipa::path(post, path = "/agents/{name}/stop", tag = "agents", params(AgentPath, IdempotencyKey),
     request_body = Option<ChangeAgentInput>,
-    responses((status = 200, body = AgentChanged, description = "Accepted, or nothing to do.")))]
+    responses((status = 200, body = AgentChanged, description = "Accepted, or nothing had to be changed.")))]
 async fn stop_agent(
     State(fleet): State<Fleet>,
     caller: Caller,

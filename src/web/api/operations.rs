@@ -42,7 +42,7 @@ async fn list_operations(
 /// Ends a change of an agent that is under way; what a create has made is removed.
 #[utoipa::path(post, path = "/operations/{operation_id}/cancel", tag = "agents", params(OperationPath),
     request_body = Option<CancelOperationInput>,
-    responses((status = 200, body = OperationCanceled, description = "It has ended, or ends soon.")))]
+    responses((status = 200, body = OperationCanceled, description = "Canceled, or being canceled.")))]
 async fn cancel_operation(
     State(fleet): State<Fleet>,
     caller: Caller,

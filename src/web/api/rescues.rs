@@ -38,7 +38,7 @@ struct RescuePath {
 
 /// What became of the work of agents that were deleted, newest first.
 #[utoipa::path(get, path = "/rescues", tag = "agents", params(PageInput),
-    responses((status = 200, body = RescueList, description = "A page of rescues, failed ones too.")))]
+    responses((status = 200, body = RescueList, description = "A page of rescues, including failed ones.")))]
 async fn list_rescues(
     State(fleet): State<Fleet>,
     caller: Caller,

@@ -28,7 +28,8 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
 
 /// The whole fleet in one look.
 #[utoipa::path(get, path = "/status", tag = "server",
-    responses((status = 200, body = FleetStatus, description = "Counts, capacity and what needs attention.")))]
+    responses((status = 200, body = FleetStatus,
+        description = "Counts, capacity and agents that need attention.")))]
 async fn fleet_status(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -40,7 +41,7 @@ async fn fleet_status(
 
 /// Checks the running server.
 #[utoipa::path(get, path = "/doctor", tag = "server",
-    responses((status = 200, body = DoctorReport, description = "What was found, with remedies.")))]
+    responses((status = 200, body = DoctorReport, description = "The checks, with remedies.")))]
 async fn doctor(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -52,7 +53,8 @@ async fn doctor(
 
 /// Stops the server; agents of an embedded Coder stop with it, all others go on.
 #[utoipa::path(post, path = "/shutdown", tag = "server",
-    responses((status = 202, body = ShuttingDown, description = "It stops once what runs is at rest.")))]
+    responses((status = 202, body = ShuttingDown,
+        description = "The server stops when running work has ended or is parked.")))]
 async fn shut_down(
     State(state): State<WebState>,
     caller: Caller,
@@ -66,7 +68,7 @@ async fn shut_down(
 
 fn shutdown_message(hosting: &Hosting) -> &'static str {
     match hosting {
-        Hosting::Deployment => "the server is shutting down; its agents go on",
+        Hosting::Deployment => "the server is shutting down; its agents keep running",
         Hosting::Embedded(_) => {
             "the server is shutting down and stops its agents; the next 'fleet-mcp up' starts them again"
         }

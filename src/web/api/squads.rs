@@ -29,7 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
 
 /// The roles that squad members can play.
 #[utoipa::path(get, path = "/squads/roles", tag = "squads",
-    responses((status = 200, body = SquadRoles, description = "Roles by their ids.")))]
+    responses((status = 200, body = SquadRoles, description = "The roles, sorted by id.")))]
 async fn list_roles(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -65,7 +65,7 @@ async fn start_squad_members(
 
 /// One squad, a page of what a member wrote, or all that goes on.
 #[utoipa::path(get, path = "/squads", tag = "squads", params(SquadStatusInput),
-    responses((status = 200, body = SquadStatus, description = "What was asked for.")))]
+    responses((status = 200, body = SquadStatus, description = "The overview, the squad or the output.")))]
 async fn squad_status(
     State(fleet): State<Fleet>,
     caller: Caller,

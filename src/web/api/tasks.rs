@@ -29,7 +29,8 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         "task_description": "Add a test for the login form",
         "when_busy": "queue"
     })),
-    responses((status = 201, body = StartedTask, description = "Accepted; the task goes on by itself.")))]
+    responses((status = 201, body = StartedTask,
+        description = "Accepted; the task continues in the background.")))]
 async fn start_agent_task(
     State(fleet): State<Fleet>,
     caller: Caller,
@@ -41,7 +42,7 @@ async fn start_agent_task(
 
 /// Ends what an agent is working on; the agent stays up unless it has to be stopped.
 #[utoipa::path(delete, path = "/agents/{name}/tasks", tag = "agents", params(AgentPath, CancelTaskInput),
-    responses((status = 200, body = CanceledTask, description = "The task, and how far it had to go.")))]
+    responses((status = 200, body = CanceledTask, description = "The task, and the step that ended it.")))]
 async fn cancel_agent_task(
     State(fleet): State<Fleet>,
     caller: Caller,

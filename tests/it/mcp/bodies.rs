@@ -147,7 +147,7 @@ async fn the_bridge_refuses_the_same_lines_and_answers_under_the_id_of_the_call(
     let expected = [
         refusal(json!(7), "the key 'params.name' is given twice. Send each key once."),
         refusal(Value::Null, "the key 'id' is given twice. Send each key once."),
-        refusal(Value::Null, "the line is nested deeper than 64 levels. Send a flatter message."),
+        refusal(Value::Null, "the line is nested deeper than 64 levels. Send a message with less nesting."),
         refusal(Value::Null, "the line is longer than 1 MiB. Send a shorter message."),
     ];
     assert_eq!(told, expected);

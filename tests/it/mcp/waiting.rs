@@ -139,6 +139,6 @@ async fn a_wait_for_more_agents_than_one_answer_holds_is_refused() {
     let arguments = json!({ "agent_names": vec!["one"; 101], "until": "idle" });
     let call = json!({ "name": "wait_for_agents", "arguments": arguments });
     let error = error_of(&client.ask("tools/call", call).await["result"]);
-    let message = json!("101 agents are named; at most 100 can be waited for at once");
+    let message = json!("101 agents are named; at most 100 are allowed");
     assert_eq!((&error["code"], &error["message"]), (&json!("INVALID_INPUT"), &message));
 }

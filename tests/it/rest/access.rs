@@ -197,19 +197,19 @@ async fn a_token_is_in_no_log_at_any_level() {
 #[tokio::test]
 async fn a_token_is_of_the_kind_of_its_role_and_no_agents_token_is_an_operators() {
     let server = Server::start().await;
-    let name = "a name has 1 to 40 characters, all of which print";
+    let name = "a name must have 1 to 40 printable characters";
     let cases = [
         (
             json!({ "kind": "agent", "role": "operator" }),
             "role",
-            "role 'operator' is an operator's, and no agent is one",
+            "role 'operator' is for operators; an agent cannot have it",
         ),
         (
             json!({ "kind": "operator", "role": "coder" }),
             "role",
-            "role 'coder' is of kind coding, and the token of kind operator",
+            "role 'coder' is of kind coding, but the token is of kind operator",
         ),
-        (json!({ "kind": "agent" }), "agent", "a token of kind agent names its agent, or at least a role"),
+        (json!({ "kind": "agent" }), "agent", "a token of kind agent needs an agent or a role"),
         (json!({ "kind": "manager", "name": "x".repeat(41) }), "name", name),
         (json!({ "kind": "manager", "name": "x".repeat(900_000) }), "name", name),
         (json!({ "kind": "manager", "name": "ci\u{1b}[2J" }), "name", name),

@@ -45,7 +45,7 @@ async fn a_wait_for_more_agents_than_one_answer_holds_is_refused() {
     assert_eq!(names_and_statuses(&waited), [("otter", "idle")], "{waited}");
     let refused = server.post("/api/v1/wait", &wait(101)).await;
     let told = (refused.status, &refused.body["code"], &refused.body["message"]);
-    let message = json!("101 agents are named; at most 100 can be waited for at once");
+    let message = json!("101 agents are named; at most 100 are allowed");
     assert_eq!(told, (400, &json!("INVALID_INPUT"), &message));
 }
 
