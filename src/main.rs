@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 
 fn enclose(arguments: EncloseArgs) -> ExitCode {
     if let Some(process) = arguments.map_users {
-        return finish(enclosure::map_users(process).context("cannot write down the users"));
+        return finish(enclosure::map_users(process).context("cannot write the user map"));
     }
     let ended = match (arguments.init, arguments.lead_terminal) {
         (Some(tether), _) => enclosure::init(tether, &arguments.command),
@@ -200,7 +200,7 @@ async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
     let directory = std::env::current_dir().unwrap_or_default();
     let bridge = |token| boot::stdio(StdioOptions { background, mcp_url: server.mcp_url, token, directory });
     let Some(role) = &arguments.as_role else { return Ok(bridge(token).await?) };
-    anyhow::ensure!(token.is_none(), "FLEET_TOKEN and --as-role both say who calls: leave one out");
+    anyhow::ensure!(token.is_none(), "FLEET_TOKEN and --as-role both set the caller: omit one of them");
     let own = RoleToken::mint(globals, role).await?;
     let bridged = bridge(Some(own.token.clone())).await;
     if let Err(error) = own.revoke().await {

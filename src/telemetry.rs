@@ -50,7 +50,7 @@ pub fn start(settings: &LogSettings, secrets: Secrets) {
         LogFormat::Json => builder.json().try_init(),
     };
     if started.is_ok() && is_unreadable {
-        tracing::warn!(level = settings.level, "log.level cannot be read; logging at info");
+        tracing::warn!(level = settings.level, "log.level cannot be parsed; logging at level info");
     }
 }
 

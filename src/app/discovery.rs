@@ -135,7 +135,7 @@ impl Fleet {
     /// What discovery found last; before the first success nothing can be said.
     pub(super) fn found(&self) -> Result<Arc<Found>, Error> {
         let found = self.0.discovery.found.load_full();
-        found.ok_or_else(|| self.health().now().unavailable("its templates are not known yet"))
+        found.ok_or_else(|| self.health().now().unavailable("the list of templates has not been read yet"))
     }
 
     /// The project of that name; a name not known yet is looked for once more, since templates come and go.
@@ -262,7 +262,10 @@ impl Fleet {
                 Ok(projects) => found.projects.extend(projects),
                 Err(error) if is_general(&error) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(template.name, %error, "a template could not be read; what was known of it stays");
+                    tracing::warn!(
+                        template.name, %error,
+                        "a template could not be read; its last known version is used"
+                    );
                     found.projects.extend(self.last_known(template.id));
                     if matches!(error.kind(), ErrorKind::RateLimited { .. }) {
                         limited = Some(error);

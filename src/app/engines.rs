@@ -137,8 +137,8 @@ impl Fleet {
         }
         let programs = self.programs_in(state, agent).await?;
         let there = found::found(|program| programs.get(program).cloned());
-        let nothing = "neither claude nor codex is installed in its workspace; install one of them there, name \
-                       the project's engine, or choose --engine demo";
+        let nothing = "neither claude nor codex is installed in the workspace; install one of them there, \
+            set the project's engine, or use --engine demo";
         let first = there.first().ok_or_else(|| unavailable(state, nothing.to_owned()))?.word;
         cache.insert(agent, first).await;
         Ok(first)
@@ -152,7 +152,7 @@ impl Fleet {
         };
         let inside = self.inside(agent, &state.agent.project);
         let asked = tokio::time::timeout(WAIT, inside.exec(command)).await;
-        let output = asked.map_err(|_| silent("no answer in time"))?;
+        let output = asked.map_err(|_| silent("no response in time"))?;
         let output = output.map_err(|error| silent(&error.to_string()))?;
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))
     }
@@ -164,7 +164,7 @@ fn listed(text: &str) -> HashMap<String, PathBuf> {
 }
 
 fn silent(why: &str) -> Error {
-    Error::CoderUnavailable(format!("the workspace does not answer: {why}"))
+    Error::CoderUnavailable(format!("the workspace does not respond: {why}"))
 }
 
 fn unavailable(state: &AgentState, reason: String) -> Error {

@@ -19,7 +19,7 @@ use crate::store::StoreError;
 pub enum Error {
     #[error("{message}")]
     Invalid { field: String, message: String },
-    #[error("'{0}' is no directory that the server can use")]
+    #[error("the server cannot use '{0}' as a directory")]
     NoDirectory(String),
     #[error("{0} is not a git repository: run 'git init' and make a first commit there")]
     NoRepository(String),
@@ -31,7 +31,7 @@ pub enum Error {
     TokenNotFound(String),
     #[error("rescue '{0}' not found")]
     RescueNotFound(String),
-    #[error("'{asked}' is the beginning of several rescues: {found}")]
+    #[error("'{asked}' matches several rescues: {found}")]
     SeveralRescues { asked: String, found: String },
     #[error("rescue '{id}' has nothing to restore: {outcome}")]
     NothingRescued { id: String, outcome: String },
@@ -39,7 +39,7 @@ pub enum Error {
     OperationNotFound(String),
     #[error("operation '{id}' of agent '{agent}' has ended ({state}); there is nothing to cancel")]
     OperationEnded { id: OperationId, agent: String, state: OperationState },
-    #[error("the delete of agent '{0}' takes away what a canceled create left and cannot be canceled")]
+    #[error("the delete of agent '{0}' cleans up after a canceled create and cannot be canceled")]
     CleanUp(String),
     #[error("run '{0}' not found")]
     RunNotFound(String),
@@ -51,9 +51,12 @@ pub enum Error {
     AlreadyExists(String),
     #[error("agent '{0}' is busy")]
     Busy(String),
-    #[error("too many tasks wait for agent '{0}'")]
+    #[error("the task queue of agent '{0}' is full")]
     QueueFull(String),
-    #[error("agent '{0}' has as much metadata as it may have: {MOST_KEYS} keys, {MOST_BYTES} bytes together")]
+    #[error(
+        "the metadata of agent '{0}' has reached its limit: {MOST_KEYS} keys, {MOST_BYTES} bytes in \
+        total"
+    )]
     MetadataFull(String),
     #[error("agent '{0}' has no task to cancel")]
     NoTask(String),
@@ -80,7 +83,7 @@ pub enum Error {
     CoderTokenRefused(TokenRefused),
     #[error("Coder refused: {0}")]
     CoderRejected(String),
-    #[error("Coder limits our requests")]
+    #[error("Coder limits the rate of requests")]
     RateLimited,
     /// What an operation recorded as its end, told again to the caller that waited for it.
     #[error("{}", .0.message)]
@@ -212,42 +215,46 @@ impl Error {
     pub fn next_action(&self) -> String {
         match self {
             Self::Invalid { field, .. } => format!("Correct '{field}' and call again."),
-            Self::NoDirectory(_) => "Go to a directory of the server's machine and call again.".into(),
+            Self::NoDirectory(_) => "Use a directory on the server's machine and call again.".into(),
             Self::NoRepository(_) => "Run 'git init' there, make a first commit and call again.".into(),
-            Self::AgentNotFound(_) => "Call list_agents to see the agents there are.".into(),
-            Self::CatalogNotFound { what, .. } => format!("Take one of the {what}s named and call again."),
-            Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see the tokens there are.".into(),
+            Self::AgentNotFound(_) => "Call list_agents to see all agents.".into(),
+            Self::CatalogNotFound { what, .. } => format!("Use one of the {what}s listed and call again."),
+            Self::TokenNotFound(_) => "Run 'fleet-mcp token list' to see all tokens.".into(),
             Self::RescueNotFound(_) | Self::NothingRescued { .. } => {
-                "Run 'fleet-mcp rescue list' to see what was saved.".into()
+                "Run 'fleet-mcp rescue list' to see the saved work.".into()
             }
-            Self::SeveralRescues { .. } => "Give more of the id.".into(),
+            Self::SeveralRescues { .. } => "Give more characters of the id.".into(),
             Self::SquadNotFound(_) => "Call squad_status without squadId to see your squads.".into(),
-            Self::MemberNotFound(_) => "Call squad_status with the squadId alone to see its members.".into(),
-            Self::OperationNotFound(_) => "Call list_operations to see the operations there are.".into(),
+            Self::MemberNotFound(_) => "Call squad_status with squadId only to see its members.".into(),
+            Self::OperationNotFound(_) => "Call list_operations to see all operations.".into(),
             Self::OperationEnded { agent, .. } => {
-                format!("Call show_agent for '{agent}' to see the state it is in.")
+                format!("Call show_agent for '{agent}' to see its current state.")
             }
-            Self::CleanUp(name) => format!("Call wait_for_agents until '{name}' is gone."),
-            Self::RunNotFound(_) => "Take the id that starting the run returned.".into(),
-            Self::AlreadyExists(_) => "Take another name, or leave it out to get one made.".into(),
+            Self::CleanUp(name) => format!("Call wait_for_agents until '{name}' is deleted."),
+            Self::RunNotFound(_) => "Use the id that was returned when the run was started.".into(),
+            Self::AlreadyExists(_) => "Use another name, or omit the name to get a generated one.".into(),
             Self::Busy(name) => {
                 format!(
-                    "Call wait_for_agents until '{name}' is idle, or give the task with when_busy 'queue'."
+                    "Call wait_for_agents until '{name}' is idle, or call start_agent_task with \
+                    when_busy=queue."
                 )
             }
-            Self::QueueFull(name) => format!("Call wait_for_agents until '{name}' has done some of them."),
+            Self::QueueFull(name) => {
+                format!("Call wait_for_agents until '{name}' has ended some of its tasks, then call again.")
+            }
             Self::MetadataFull(name) => {
                 format!(
                     "Call set_agent_metadata with an empty value for a key that '{name}' no longer needs."
                 )
             }
-            Self::NoTask(name) => format!("Call show_agent for '{name}' to see what it did last."),
+            Self::NoTask(name) => format!("Call show_agent for '{name}' to see its last task."),
             Self::NotReady { name, .. } => {
                 format!("Call start_agent for '{name}' and wait until it is idle.")
             }
             Self::BeingDeleted(_) => "Call create_agent to make another agent.".into(),
             Self::EngineUnavailable { .. } => {
-                "Ask an operator to install an engine there, or to restart the server with --engine demo."
+                "Ask an operator to install an engine in the workspace, or to restart the server with \
+                --engine demo."
                     .into()
             }
             Self::EngineUnknown { project, .. } => {
@@ -256,19 +263,21 @@ impl Error {
             Self::EngineMissing { word, .. } => {
                 format!("Install {word} on the server's machine, then call again.")
             }
-            Self::Forbidden(_) => "Ask an operator to do this or to give you a token that may.".into(),
+            Self::Forbidden(_) => {
+                "Ask an operator to do this, or to give you a token with this right.".into()
+            }
             Self::TokenRefused(refusal) => refusal.next_action().into(),
-            Self::KeyReused => "Take a new request_key for the new arguments.".into(),
+            Self::KeyReused => "Use a new request_key for the new arguments.".into(),
             Self::CoderUnavailable(_) => {
-                "Call fleet_status until coder.reachable is true, then call again.".into()
+                "Call fleet_status until it shows that Coder is reachable, then call again.".into()
             }
             Self::CoderTokenRefused(refused) => refused.remedy().into(),
-            Self::CoderRejected(_) => "Correct what Coder names, then call again.".into(),
+            Self::CoderRejected(_) => "Correct the input that Coder refused, then call again.".into(),
             Self::RateLimited => "Wait a minute, then call again.".into(),
             Self::Operation(_) => {
-                "Call show_agent to see the state it is in, correct the cause and call again.".into()
+                "Call show_agent to see the agent's state, correct the cause and call again.".into()
             }
-            Self::DiskFull => "Free some space on it, then call again.".into(),
+            Self::DiskFull => "Free disk space, then call again.".into(),
             Self::Store(_) => "Run 'fleet-mcp doctor' on the server and follow what it says.".into(),
         }
     }

@@ -77,26 +77,31 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
         (Attention::None | Attention::Unreachable, AgentStatus::Failed)
             if state.agent.workspace_id.is_none() =>
         {
-            format!("Call delete_agent for '{name}', then create_agent with what was wrong corrected.")
+            format!("Call delete_agent for '{name}', then create_agent with corrected input.")
         }
         (Attention::None | Attention::Unreachable, AgentStatus::Failed)
         | (Attention::Unreachable, AgentStatus::Canceled) => {
             format!("Call show_agent for '{name}', then start_agent or delete_agent.")
         }
         (Attention::None, _) => return None,
-        (Attention::Stuck, _) => format!("Call show_agent_log for '{name}'; if it hangs, cancel_agent_task."),
+        (Attention::Stuck, _) => {
+            format!("Call show_agent_log for '{name}'; if it hangs, call cancel_agent_task.")
+        }
         (Attention::NeedsInput, _) => format!("Answer '{name}' with start_agent_task."),
         (Attention::FailedTask, _) => {
             format!("Call show_agent_task_history for '{name}', then start_agent_task with a corrected task.")
         }
         (Attention::Unreachable, _) if state.live.is_connected() => {
             format!(
-                "Call restart_agent for '{name}': its workspace is up, but the agent in it does not answer."
+                "Call restart_agent for '{name}': its workspace is running, but the agent in it does not \
+                respond."
             )
         }
-        (Attention::Unreachable, _) => format!("Wait half a minute; if '{name}' stays away, restart_agent."),
-        (Attention::Parked, _) => format!("Nothing: '{name}' goes on by itself when its limit is over."),
-        (Attention::OverBudget, _) => format!("Raise the budget of '{name}' or delete_agent."),
+        (Attention::Unreachable, _) => {
+            format!("Wait 30 seconds; if '{name}' stays unreachable, call restart_agent.")
+        }
+        (Attention::Parked, _) => format!("Nothing to do: '{name}' continues when its usage limit resets."),
+        (Attention::OverBudget, _) => format!("Raise the budget of '{name}', or call delete_agent."),
     };
     Some(Notice {
         agent: name.clone(),
@@ -128,7 +133,7 @@ mod tests {
         let start = "Call show_agent for 'one', then start_agent or delete_agent.";
         assert_eq!(advice(AgentStatus::Failed, workspace), start);
         assert_eq!(advice(AgentStatus::Canceled, workspace), start);
-        let anew = "Call delete_agent for 'one', then create_agent with what was wrong corrected.";
+        let anew = "Call delete_agent for 'one', then create_agent with corrected input.";
         assert_eq!(advice(AgentStatus::Failed, None), anew);
     }
 }

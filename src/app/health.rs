@@ -119,7 +119,7 @@ impl Health {
             health.refused = None;
         });
         if was_down {
-            tracing::info!("Coder answers again");
+            tracing::info!("Coder is reachable again");
         }
     }
 
@@ -129,7 +129,7 @@ impl Health {
         let error = refused.map_or_else(|| error.to_string(), TokenRefused::with_remedy);
         let is_news = self.0.borrow().error.as_ref() != Some(&error);
         if is_news && refused.is_some() {
-            tracing::error!("{error} Nothing is done until then.");
+            tracing::error!("{error} All work is paused until then.");
         } else if is_news {
             tracing::warn!(error, "Coder cannot be reached; reads serve the last state, changes wait");
         }

@@ -44,8 +44,8 @@ impl Fleet {
             (Hosting::Embedded(_), Some(container)) => Err(Error::invalid(
                 "project",
                 format!(
-                    "project '{project}' works in container '{container}', and the embedded Coder has none: \
-                     remove 'container' from its file, or use a Coder deployment"
+                    "project '{project}' uses container '{container}', but the embedded Coder has no \
+                    containers: remove 'container' from the project file, or use a Coder deployment"
                 ),
             )),
             (Hosting::Deployment | Hosting::Embedded(_), _) => Ok(()),

@@ -61,7 +61,7 @@ impl Fleet {
         let entries: Vec<LogEntry> =
             app.messages().iter().map(|message| LogEntry::of(message, conversation)).collect();
         if let Err(error) = self.store().log_add(state.agent.id, &entries).await {
-            tracing::warn!(agent.name = %state.agent.name, %error, "the agent's log could not be kept");
+            tracing::warn!(agent.name = %state.agent.name, %error, "the agent's log could not be stored");
         }
     }
 

@@ -169,7 +169,7 @@ impl Fleet {
         fleet.shelf().sweep();
         // A full disk must not keep the server from starting: stops and deletes make room.
         if let Err(error) = fleet.store().audit_complete().await {
-            tracing::warn!(%error, "the audit trail lacks rows of operations; the next start adds them");
+            tracing::warn!(%error, "audit rows of some operations are missing; the next start adds them");
         }
         fleet.board_load().await?;
         Ok(fleet)

@@ -193,7 +193,7 @@ fn told(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
     let what = format!("the {} of agent '{agent_name}'", operation.kind);
     match (operation.state, &operation.failure, clean_up) {
         (state, _, Some(clean_up)) => {
-            format!("{what} {}; what it has made {}", end_of(state), removal_of(clean_up))
+            format!("{what} {}; the workspace it created {}", end_of(state), removal_of(clean_up))
         }
         (OperationState::Canceled, Some(left), None) => format!("{what} is canceled: {}", left.message),
         (state, _, None) => format!("{what} {}", end_of(state)),
@@ -203,9 +203,9 @@ fn told(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
 fn removal_of(clean_up: &Operation) -> String {
     let reason = || clean_up.failure.as_ref().map_or_else(String::new, |why| format!(": {}", why.message));
     match clean_up.state {
-        OperationState::Pending | OperationState::Running => "is being removed".to_owned(),
-        OperationState::Done => "is removed".to_owned(),
-        OperationState::Failed => format!("could not be removed{}", reason()),
+        OperationState::Pending | OperationState::Running => "is being deleted".to_owned(),
+        OperationState::Done => "is deleted".to_owned(),
+        OperationState::Failed => format!("could not be deleted{}", reason()),
         OperationState::Canceled => format!("stays, because its delete was canceled{}", reason()),
     }
 }
@@ -213,7 +213,7 @@ fn removal_of(clean_up: &Operation) -> String {
 fn end_of(state: OperationState) -> &'static str {
     match state {
         OperationState::Canceled => "is canceled",
-        OperationState::Done => "was done before it could be canceled",
+        OperationState::Done => "completed before it could be canceled",
         OperationState::Failed => "failed before it could be canceled",
         OperationState::Pending | OperationState::Running => "is being canceled",
     }
@@ -242,11 +242,11 @@ mod tests {
             };
             told(&listed, Some(clean_up))
         };
-        let removed = "; what it has made is being removed";
+        let removed = "; the workspace it created is being deleted";
         let create = "the create of agent 'one'";
         let expected = [
             (OperationState::Canceled, format!("{create} is canceled{removed}")),
-            (OperationState::Done, format!("{create} was done before it could be canceled{removed}")),
+            (OperationState::Done, format!("{create} completed before it could be canceled{removed}")),
             (OperationState::Failed, format!("{create} failed before it could be canceled{removed}")),
             (OperationState::Running, format!("{create} is being canceled{removed}")),
         ];
@@ -254,15 +254,15 @@ mod tests {
             assert_eq!(said(&clean_up, state), words);
         }
         let removals = [
-            (OperationState::Done, "is removed"),
-            (OperationState::Failed, "could not be removed: no disk"),
+            (OperationState::Done, "is deleted"),
+            (OperationState::Failed, "could not be deleted: no disk"),
             (OperationState::Canceled, "stays, because its delete was canceled: no disk"),
         ];
         for (state, words) in removals {
             clean_up.state = state;
             let reason = Failure { code: "TIMEOUT".to_owned(), message: "no disk".to_owned() };
             clean_up.failure = (state != OperationState::Done).then_some(reason);
-            let expected = format!("{create} is canceled; what it has made {words}");
+            let expected = format!("{create} is canceled; the workspace it created {words}");
             assert_eq!(said(&clean_up, OperationState::Canceled), expected);
         }
     }

@@ -15,7 +15,7 @@ impl Fleet {
             Err(Error::DiskFull) => {
                 tracing::warn!(
                     principal.name = caller.principal.name,
-                    "stops without a row: the disk is full"
+                    "the shutdown is not recorded: the disk is full"
                 );
                 Ok(())
             }

@@ -60,7 +60,7 @@ impl Fleet {
         }
         let counted = self.store().usage_count(&told, Utc::now()).await?;
         for agent in &counted.rejected {
-            tracing::debug!(agent.id = %agent, "figures of usage cannot be true and are not counted");
+            tracing::debug!(agent.id = %agent, "implausible usage figures are not counted");
         }
         self.usage_show(&counted.changed);
         Ok(counted.rejected)

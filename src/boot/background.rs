@@ -49,7 +49,7 @@ impl Background {
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        Err(self.failed("no answer in 20 s".to_owned()))
+        Err(self.failed("no response within 20 s".to_owned()))
     }
 
     pub(super) fn start(&self) -> Result<Child, BootError> {

@@ -51,7 +51,10 @@ impl DataDir {
             if let Err(error) = files::sweep(&directory)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                tracing::warn!(%error, directory = %directory.display(), "unfinished files could not be removed");
+                tracing::warn!(
+                    %error, directory = %directory.display(),
+                    "unfinished files could not be removed"
+                );
             }
         }
     }

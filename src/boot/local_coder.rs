@@ -43,7 +43,7 @@ pub async fn local_coder(settings: &Settings, options: &EmbeddedOptions) -> Resu
     tracing::info!(
         coder.url = %coder.url(),
         coder.token_file = %dir.file("coder.token").display(),
-        "serving a Coder; set CODER_URL and CODER_SESSION_TOKEN to these"
+        "serving the embedded Coder; set CODER_URL and CODER_SESSION_TOKEN to these values"
     );
     signals.received().await;
     coder.stop().await;
@@ -96,8 +96,9 @@ fn log_isolation(isolation: &Isolation) {
         }
         Isolation::SharedProcesses { reason } => tracing::warn!(
             reason,
-            "agents cannot reach the fleet's data, but they can signal this server and each other, and a process that \
-             hides from its parent can outlive a stop; allow PID namespaces with a /proc of their own for this program"
+            "agents cannot reach the fleet's data, but they can signal this server and each other, and a \
+             detached process can survive a stop; allow PID namespaces with a /proc of their own for this \
+             program"
         ),
         Isolation::Absent { reason } => tracing::warn!(
             reason,
@@ -106,8 +107,9 @@ fn log_isolation(isolation: &Isolation) {
         ),
         Isolation::Withheld { reason } => tracing::error!(
             reason,
-            "agents were isolated here before and cannot be now, so none is started; allow namespaces for this program \
-             again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the server to start agents with less"
+            "agents were isolated before, but the server cannot isolate them now, so it starts no agent; \
+             allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the \
+             server to start agents with less isolation"
         ),
     }
 }

@@ -33,7 +33,7 @@ pub use stdio::{StdioOptions, stdio};
 pub enum BootError {
     #[error("{path} is held by {by}")]
     Held { path: PathBuf, by: String },
-    #[error("cannot use the data directory {path}: make it writable, or name another one with --data-dir")]
+    #[error("cannot use the data directory {path}: make it writable, or choose another one with --data-dir")]
     DataDir {
         path: PathBuf,
         #[source]
@@ -41,20 +41,20 @@ pub enum BootError {
     },
     #[error(
         "no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN, or run 'fleet-mcp up', which \
-         brings a Coder of its own"
+        has an embedded Coder"
     )]
     NoCoder,
     #[error("mcp.toolsets")]
     Toolsets(#[source] UnknownToolset),
-    #[error("cannot listen on {address}: another program may hold the port; take another one with --port")]
+    #[error("cannot listen on {address}: another program may use the port; choose another one with --port")]
     Listen {
         address: std::net::SocketAddr,
         #[source]
         source: std::io::Error,
     },
     #[error(
-        "agents could reach the database in {directory}, because {foreign_file:?} lies there too and the directory cannot be \
-         hidden as a whole: move the database into a directory of its own and set MCP_DATABASE_PATH to its new path"
+        "agents could reach the database: {directory} also contains {foreign_file:?} and cannot be hidden from \
+        them; move the database into a directory of its own and set MCP_DATABASE_PATH to its new path"
     )]
     StorePlace { directory: PathBuf, foreign_file: OsString },
     #[error("cannot open the store")]
@@ -77,7 +77,7 @@ pub enum BootError {
     Serve(#[source] std::io::Error),
     #[error(transparent)]
     Engine(UnknownEngine),
-    #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or choose --engine demo")]
+    #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or use --engine demo")]
     NoTemplate,
     #[error("the template {origin} cannot be used")]
     Template {
@@ -87,7 +87,7 @@ pub enum BootError {
     },
     #[error("the bridge between the client and the server broke")]
     Bridge(#[source] BridgeError),
-    #[error("the agent of this workspace cannot go on")]
+    #[error("the agent of this workspace failed")]
     Agent(#[source] RunnerError),
     #[error("a server in the background did not start ({status}); see {log}")]
     Background { log: PathBuf, status: String },

@@ -301,6 +301,6 @@ async fn shut_down(running: RunningServer) {
     running.stop.cancel();
     running.tasks.close();
     if tokio::time::timeout(DRAIN_LIMIT, running.tasks.wait()).await.is_err() {
-        tracing::warn!("some work did not end in time; it goes on from its record at the next start");
+        tracing::warn!("some work did not end in time; the next start resumes it");
     }
 }

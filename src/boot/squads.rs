@@ -46,7 +46,7 @@ fn custom(settings: &SquadSettings, engine: EngineWord) -> Result<Option<MemberE
         tracing::warn!(
             engine = engine.word(),
             template = %run.path.display(),
-            "RUN_TEMPLATE_PATH is for --engine custom alone: only projects whose file says so use it"
+            "RUN_TEMPLATE_PATH is for the engine 'custom': only projects whose file sets that engine use it"
         );
     }
     let chat = settings.create_chat_template.as_ref();

@@ -79,7 +79,7 @@ impl DataDirLocator {
             // It outlives us and is not awaited.
             Ok(_server) => ServerLocation::Changing,
             Err(error) => {
-                tracing::warn!(%error, "the server has fallen and cannot be started again");
+                tracing::warn!(%error, "the server stopped and could not be restarted");
                 ServerLocation::Nowhere
             }
         }

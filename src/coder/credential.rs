@@ -45,7 +45,10 @@ impl Client {
         check_token(&secret)?;
         let mut value =
             HeaderValue::try_from(format!("{prefix}{}", secret.expose_secret())).map_err(|_| {
-                CoderError::request(request.operation.name, "the token is no header value".to_owned())
+                CoderError::request(
+                    request.operation.name,
+                    "the token is not a valid header value".to_owned(),
+                )
             })?;
         value.set_sensitive(true);
         Ok(Some(Credential { name, value, secret }))

@@ -18,15 +18,15 @@ pub enum CoderError {
         #[source]
         source: reqwest::Error,
     },
-    #[error("{operation}: Coder did not answer in time")]
+    #[error("{operation}: Coder did not respond in time")]
     Timeout { operation: &'static str },
     #[error("{operation}: the connection to Coder broke: {reason}")]
     Cut { operation: &'static str, reason: String },
     #[error("{0}")]
     Answered(Box<Answer>),
-    #[error("{operation}: Coder's answer (status {status}) makes no sense: {reason}")]
+    #[error("{operation}: Coder's response (status {status}) cannot be parsed: {reason}")]
     Undecodable { operation: &'static str, status: u16, reason: String, body: String },
-    #[error("{operation}: Coder's answer is larger than {limit} bytes")]
+    #[error("{operation}: Coder's response is larger than {limit} bytes")]
     TooLarge { operation: &'static str, limit: usize },
 }
 

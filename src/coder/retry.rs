@@ -28,7 +28,7 @@ impl RetryPolicy {
         send.retry(self.backoff())
             .when(|error| is_repeatable(effect, error) && !self.outlasts_backoff(error))
             .adjust(|error, delay| delay.map(|delay| rate_limit_wait(error).unwrap_or(delay)))
-            .notify(|error, delay| tracing::debug!(%error, ?delay, "call to Coder failed, trying again"))
+            .notify(|error, delay| tracing::debug!(%error, ?delay, "call to Coder failed; retrying"))
             .await
     }
 

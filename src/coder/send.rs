@@ -88,7 +88,7 @@ impl Client {
                 return Ok(response);
             }
             let reply = Reply::read(request, response, secret).await?.success()?;
-            Err(reply.undecodable("a success, but not the expected one"))
+            Err(reply.undecodable("unexpected success status"))
         })
         .await
     }

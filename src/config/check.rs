@@ -82,8 +82,9 @@ fn coder(coder: &Coder, environment: &Environment) -> Result<Option<CoderSetting
         url,
         token,
         token_source,
-        requests_per_minute: requests
-            .ok_or_else(|| bad("coder.requests_per_minute", format!("it goes from 1 to {MOST_REQUESTS}")))?,
+        requests_per_minute: requests.ok_or_else(|| {
+            bad("coder.requests_per_minute", format!("it must be between 1 and {MOST_REQUESTS}"))
+        })?,
     }))
 }
 
@@ -117,10 +118,10 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
     check_budget(agents)?;
     let builds = NonZeroUsize::new(coder.parallel_builds).filter(|n| n.get() <= 100);
     if !(100..=60_000).contains(&coder.poll_interval_ms) {
-        return Err(bad("coder.poll_interval_ms", "it goes from 100 to 60000"));
+        return Err(bad("coder.poll_interval_ms", "it must be between 100 and 60000"));
     }
     if !(10..=86_400).contains(&coder.build_timeout_seconds) {
-        return Err(bad("coder.build_timeout_seconds", "it goes from 10 to 86400"));
+        return Err(bad("coder.build_timeout_seconds", "it must be between 10 and 86400"));
     }
     let dirs = |name: &str, further: Option<PathBuf>| {
         [Some(data_dir.join(name)), further].into_iter().flatten().collect()
@@ -128,7 +129,8 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
     let (roles_dir, projects_dir) = (&fleet.roles_dir, &fleet.projects_dir);
     Ok(FleetSettings {
         poll_interval: Duration::from_millis(coder.poll_interval_ms),
-        parallel_builds: builds.ok_or_else(|| bad("coder.parallel_builds", "it goes from 1 to 100"))?,
+        parallel_builds: builds
+            .ok_or_else(|| bad("coder.parallel_builds", "it must be between 1 and 100"))?,
         build_timeout: Duration::from_secs(coder.build_timeout_seconds),
         stuck_after: TimeDelta::minutes(i64::from(fleet.stuck_after_minutes.max(1))),
         max_cost_usd: agents.max_cost_usd,
@@ -143,7 +145,7 @@ fn fleet(merged: &Merged, data_dir: &Path) -> Result<FleetSettings, ConfigError>
 fn named(key: &str, dir: Option<&Path>) -> Result<Option<PathBuf>, ConfigError> {
     match dir {
         Some(dir) if !dir.is_dir() => {
-            Err(bad(key, format!("'{}' is no directory: make it, or name another one", dir.display())))
+            Err(bad(key, format!("'{}' is not a directory: create it, or choose another one", dir.display())))
         }
         Some(dir) => Ok(Some(dir.to_owned())),
         None => Ok(None),
@@ -152,10 +154,10 @@ fn named(key: &str, dir: Option<&Path>) -> Result<Option<PathBuf>, ConfigError> 
 
 fn check_budget(agents: &Agents) -> Result<(), ConfigError> {
     if agents.max_cost_usd.is_some_and(|cost| !(0.01..=1_000_000.0).contains(&cost)) {
-        return Err(bad("agents.max_cost_usd", "it goes from 0.01 to 1000000; leave it out for no bound"));
+        return Err(bad("agents.max_cost_usd", "it must be between 0.01 and 1000000; omit it for no limit"));
     }
     if agents.max_tokens == Some(0) {
-        return Err(bad("agents.max_tokens", "it is at least 1; leave it out for no bound"));
+        return Err(bad("agents.max_tokens", "it must be at least 1; omit it for no limit"));
     }
     Ok(())
 }

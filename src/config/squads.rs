@@ -17,20 +17,23 @@ pub(super) fn checked(
     tool_timeout_ms: Option<u64>,
 ) -> Result<SquadSettings, ConfigError> {
     if !(1..=LONGEST_TIMEOUT_MS).contains(&squads.process_timeout_ms) {
-        let problem = format!("it goes from 1 to {LONGEST_TIMEOUT_MS}");
+        let problem = format!("it must be between 1 and {LONGEST_TIMEOUT_MS}");
         return Err(bad("squads.process_timeout_ms", problem));
     }
     if squads.sequential_delay_ms > LONGEST_DELAY_MS {
-        return Err(bad("squads.sequential_delay_ms", format!("it goes from 0 to {LONGEST_DELAY_MS}")));
+        return Err(bad(
+            "squads.sequential_delay_ms",
+            format!("it must be between 0 and {LONGEST_DELAY_MS}"),
+        ));
     }
     if squads.create_chat_template.is_some() && squads.run_template.is_none() {
         let problem =
-            "it makes chats for the template in squads.run_template (RUN_TEMPLATE_PATH): set that too";
+            "it creates chats for the template in squads.run_template (RUN_TEMPLATE_PATH): set that too";
         return Err(bad("squads.create_chat_template", problem));
     }
     Ok(SquadSettings {
         state_mode: StateMode::parse(&squads.state_mode)
-            .ok_or_else(|| bad("squads.state_mode", "it is stateless or stateful"))?,
+            .ok_or_else(|| bad("squads.state_mode", "it must be stateless or stateful"))?,
         execution_mode: squads.execution_mode.as_deref().map(execution_mode).transpose()?,
         delay: Duration::from_millis(squads.sequential_delay_ms),
         timeout: Duration::from_millis(squads.process_timeout_ms),
@@ -44,13 +47,17 @@ pub(super) fn checked(
 
 fn longest_wait(millis: u64) -> Result<Duration, ConfigError> {
     if millis == 0 {
-        return Err(bad("mcp.tool_timeout_ms", "it is at least 1; leave it out to wait until work is done"));
+        return Err(bad(
+            "mcp.tool_timeout_ms",
+            "it must be at least 1; omit it to wait until work has ended",
+        ));
     }
     Ok(Duration::from_millis(millis))
 }
 
 fn execution_mode(word: &str) -> Result<ExecutionMode, ConfigError> {
-    ExecutionMode::parse(word).ok_or_else(|| bad("squads.execution_mode", "it is sequential or parallel"))
+    ExecutionMode::parse(word)
+        .ok_or_else(|| bad("squads.execution_mode", "it must be sequential or parallel"))
 }
 
 fn template(path: PathBuf) -> Result<TemplateFile, ConfigError> {

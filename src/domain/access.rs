@@ -85,9 +85,9 @@ pub enum Denial {
     Kind(RoleKind),
     #[error("this token may not act on project '{0}'")]
     Project(String),
-    #[error("an agent may do this on itself only")]
+    #[error("an agent may do this only to itself")]
     NotItself,
-    #[error("a manager agent acts on agents it created only, and never on another manager")]
+    #[error("a manager agent may act only on agents it created, and never on another manager")]
     NotItsChild,
 }
 

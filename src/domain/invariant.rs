@@ -48,15 +48,15 @@ impl Invariant {
     /// The statement of the invariant.
     pub fn statement(self) -> &'static str {
         match self {
-            Self::NothingLost => "accepted work is recorded and moves on",
-            Self::NoDuplicates => "no agent, task or member is done twice",
+            Self::NothingLost => "accepted work is recorded and makes progress",
+            Self::NoDuplicates => "no agent, task or squad member is executed twice",
             Self::NoOrphans => "every workspace and directory belongs to an agent",
-            Self::NoZombieWork => "every process belongs to work under way, and the other way round",
-            Self::LegalTransitions => "every record went through legal states only",
+            Self::NoZombieWork => "every process belongs to running work, and running work has its process",
+            Self::LegalTransitions => "every record made only legal state changes",
             Self::Audited => "every operation has its row in the audit trail",
             Self::WithinBudget => "no agent has spent more than its budget",
-            Self::NoSecrets => "no token lies in the database or the log",
-            Self::Integrity => "the database is whole",
+            Self::NoSecrets => "no token is stored in the database or the log",
+            Self::Integrity => "the database is intact",
             Self::DeniedWithoutEffect => "no refused call had an effect",
         }
     }
@@ -65,21 +65,21 @@ impl Invariant {
     pub fn remedy(self) -> &'static str {
         match self {
             Self::NothingLost => {
-                "Run doctor again in a minute. What stays: restart the server, then cancel it with \
-                 'fleet-mcp operations cancel'."
+                "Run doctor again in a minute. If the problem stays, restart the server, then cancel the \
+                operation with 'fleet-mcp operations cancel'."
             }
-            Self::NoDuplicates => "Delete the agent that is there twice, then create it anew.",
-            Self::NoOrphans => "Restart the server, then delete by hand what is still there.",
-            Self::NoZombieWork => "Run 'fleet-mcp agents restart' for the agent named.",
+            Self::NoDuplicates => "Delete the duplicate agent, then create it again.",
+            Self::NoOrphans => "Restart the server, then delete the reported leftovers by hand.",
+            Self::NoZombieWork => "Run 'fleet-mcp agents restart' for the reported agent.",
             Self::LegalTransitions => {
-                "Stop the server, put the newest backup in its place and report the old file as a defect."
+                "Stop the server, restore the newest backup and report the old file as a defect."
             }
-            Self::Audited => "Restart the server: it writes the rows that are missing.",
+            Self::Audited => "Restart the server to write the missing rows.",
             Self::WithinBudget => "Stop the agent, or raise its budget.",
             Self::NoSecrets => {
-                "Revoke that token ('fleet-mcp token revoke'); restart an agent to give it another one."
+                "Revoke that token ('fleet-mcp token revoke'); restart an agent to give it a new one."
             }
-            Self::Integrity => "Stop the server and put the newest backup in its place.",
+            Self::Integrity => "Stop the server and restore the newest backup.",
             Self::DeniedWithoutEffect => {
                 "Revoke the token that made the call and report the database as a defect."
             }

@@ -42,9 +42,7 @@ const MAX_VALUE: usize = MOST_BYTES;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum MetadataError {
-    #[error(
-        "a metadata key starts with '{PREFIX}' and goes on with lower-case letters, digits and underscores"
-    )]
+    #[error("a metadata key starts with '{PREFIX}', followed by lower-case letters, digits and underscores")]
     Key,
     #[error("a metadata value has at most {MAX_VALUE} bytes")]
     Value,

@@ -24,9 +24,9 @@ pub struct AgentName(String);
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NameError {
-    #[error("a name has 1 to {MAX_GIVEN} characters")]
+    #[error("a name must have 1 to {MAX_GIVEN} characters")]
     Length,
-    #[error("a name is made of letters, digits and single inner hyphens")]
+    #[error("a name may contain only letters, digits and single inner hyphens")]
     Characters,
     #[error("'{0}' is reserved")]
     Reserved(String),

@@ -19,9 +19,9 @@ pub struct Page<T> {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PageError {
-    #[error("page is {0}; pages are counted from 1")]
+    #[error("page is {0}; it must be at least 1")]
     Page(i64),
-    #[error("page_size is {0}; it goes from 1 to {MAX_SIZE}")]
+    #[error("page_size is {0}; it must be between 1 and {MAX_SIZE}")]
     Size(i64),
 }
 

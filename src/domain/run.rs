@@ -166,7 +166,7 @@ impl Run {
             Whereabouts::Broken => Verdict::End(lost("its workspace failed")),
             Whereabouts::Unseen | Whereabouts::Seen { workspace_agent: None, .. } => {
                 if self.is_overdue(clock) {
-                    Verdict::End(lost("its workspace stayed out of reach"))
+                    Verdict::End(lost("its workspace stayed unreachable"))
                 } else {
                     Verdict::Wait
                 }
@@ -189,7 +189,7 @@ impl fmt::Display for RunEnd {
             Self::TimedOut => f.write_str("ran out of time"),
             Self::Canceled => f.write_str("was canceled"),
             Self::Failed { reason } => write!(f, "did not start: {reason}"),
-            Self::Unstarted => f.write_str("did not start: the server stopped before"),
+            Self::Unstarted => f.write_str("did not start: the server stopped first"),
             Self::Lost { reason } => write!(f, "was lost: {reason}"),
         }
     }
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(late(seen(AgentStatus::Idle, Some(agent))), Verdict::Ask(agent));
         assert_eq!(
             late(seen(AgentStatus::Starting, None)),
-            Verdict::End(lost("its workspace stayed out of reach"))
+            Verdict::End(lost("its workspace stayed unreachable"))
         );
         assert_eq!(run.judge(Whereabouts::Unseen, &Clock::at(now - TimeDelta::days(1))), Verdict::Wait);
     }

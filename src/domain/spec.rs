@@ -16,7 +16,7 @@ pub struct Spec(String);
 pub enum SpecError {
     #[error("the text is blank")]
     Blank,
-    #[error("the text has {0} bytes; at most {MAX_BYTES} are taken")]
+    #[error("the text has {0} bytes; at most {MAX_BYTES} are allowed")]
     TooLong(usize),
 }
 

@@ -122,7 +122,7 @@ impl Verdict {
         let cannot_go_on = matches!(self.status, AgentStatus::Failed | AgentStatus::Canceled);
         let note = match task {
             _ if !cannot_go_on => return,
-            TaskSeen::Pending { .. } | TaskSeen::Parked { .. } => "; a task waits for it",
+            TaskSeen::Pending { .. } | TaskSeen::Parked { .. } => "; a task is waiting for it",
             TaskSeen::Working { .. } | TaskSeen::Silent { .. } => "; its task has not ended",
             TaskSeen::None
             | TaskSeen::Reported { .. }
@@ -181,7 +181,7 @@ fn judge_build(seen: &Observation) -> Verdict {
     };
     match &build.status {
         BuildStatus::Running => judge_running(seen, build),
-        BuildStatus::Pending => Verdict::new(AgentStatus::Pending, "the build waits for a provisioner"),
+        BuildStatus::Pending => Verdict::new(AgentStatus::Pending, "the build is waiting for a provisioner"),
         BuildStatus::Starting => Verdict::new(AgentStatus::Starting, "the workspace is being built"),
         BuildStatus::Stopping => Verdict::new(AgentStatus::Stopping, "the workspace is stopping"),
         BuildStatus::Stopped => Verdict::new(AgentStatus::Stopped, "the workspace is stopped"),
@@ -293,7 +293,7 @@ fn work_of(seen: &Observation, reachable: bool) -> Verdict {
             busy(seen, working(report), report_at)
         }
         TaskSeen::Asking { question } => {
-            Verdict::new(AgentStatus::Idle, first_of(question.as_deref(), report, "waits for an answer"))
+            Verdict::new(AgentStatus::Idle, first_of(question.as_deref(), report, "waiting for an answer"))
                 .attention(Attention::NeedsInput)
         }
         TaskSeen::Failed { outcome } => {
@@ -327,11 +327,11 @@ fn at_rest(report: Option<&ReportSeen>) -> Verdict {
 }
 
 fn silence(since: DateTime<Utc>) -> String {
-    format!("the agent's app has not answered since {}", moment(since))
+    format!("the agent's app has not responded since {}", moment(since))
 }
 
 fn parking(until: DateTime<Utc>) -> String {
-    format!("a usage limit holds it until {}", moment(until))
+    format!("paused by a usage limit until {}", moment(until))
 }
 
 /// Text that is stable between looks, so that it causes no change.
@@ -354,7 +354,7 @@ fn busy(seen: &Observation, reason: String, last_sign: Option<DateTime<Utc>>) ->
     match last_sign {
         Some(at) if seen.clock.since(at) > seen.stuck_after => {
             let minutes = seen.clock.since(at).num_minutes();
-            Verdict { reason: format!("no sign of life for {minutes} min"), ..verdict }
+            Verdict { reason: format!("no activity for {minutes} min"), ..verdict }
                 .attention(Attention::Stuck)
         }
         Some(_) | None => verdict,
@@ -368,9 +368,9 @@ fn pending(seen: &Observation, report: Option<&ReportSeen>, since: DateTime<Utc>
         [report.map(|report| report.at), started].into_iter().flatten().fold(since, DateTime::max);
     let waited = seen.clock.since(free_since);
     if waited <= seen.stuck_after {
-        return Verdict::new(AgentStatus::Busy, "a task is on its way to the agent");
+        return Verdict::new(AgentStatus::Busy, "a task is being delivered to the agent");
     }
-    let reason = format!("a task has not reached the agent for {} min", waited.num_minutes());
+    let reason = format!("a task has not been delivered to the agent for {} min", waited.num_minutes());
     Verdict::new(AgentStatus::Busy, reason).attention(Attention::Stuck)
 }
 

@@ -74,7 +74,7 @@ fn asked_by(status: AgentStatus) -> Attention {
 #[test]
 fn a_build_that_is_not_running_gives_its_own_word() {
     let rows = [
-        ("pending", AgentStatus::Pending, "the build waits for a provisioner"),
+        ("pending", AgentStatus::Pending, "the build is waiting for a provisioner"),
         ("starting", AgentStatus::Starting, "the workspace is being built"),
         ("stopping", AgentStatus::Stopping, "the workspace is stopping"),
         ("stopped", AgentStatus::Stopped, "the workspace is stopped"),
@@ -194,7 +194,7 @@ fn a_failed_agent_says_what_becomes_of_its_task() {
     let working = TaskSeen::Working { last_sign: ago(1) };
     let failed = AgentStatus::Failed;
     assert_eq!(noted(failed, TaskSeen::None), "so");
-    assert_eq!(noted(failed, pending()), "so; a task waits for it");
+    assert_eq!(noted(failed, pending()), "so; a task is waiting for it");
     assert_eq!(noted(failed, working), "so; its task has not ended");
     assert_eq!(noted(AgentStatus::Busy, pending()), "so");
 }
@@ -256,15 +256,15 @@ fn a_task_on_its_way_out_of_reach_or_parked_keeps_the_agent_busy() {
     let rows = [
         (
             TaskSeen::Pending { since: ago(1) },
-            "a task is on its way to the agent".to_owned(),
+            "a task is being delivered to the agent".to_owned(),
             Attention::None,
         ),
         (
             TaskSeen::Silent { since: now() },
-            format!("the agent's app has not answered since {at}"),
+            format!("the agent's app has not responded since {at}"),
             Attention::Unreachable,
         ),
-        (TaskSeen::Parked { until: now() }, format!("a usage limit holds it until {at}"), Attention::Parked),
+        (TaskSeen::Parked { until: now() }, format!("paused by a usage limit until {at}"), Attention::Parked),
     ];
     for (task, reason, attention) in rows {
         expect(&Observation { task, ..ready() }, AgentStatus::Busy, &reason, attention);
@@ -285,10 +285,10 @@ fn a_task_that_does_not_reach_an_agent_that_is_up_is_stuck() {
         agents: vec![agent("connected", "ready")],
         ..build("running", age * 60)
     };
-    let on_its_way = "a task is on its way to the agent";
+    let on_its_way = "a task is being delivered to the agent";
     expect(&waiting(30, 90), AgentStatus::Busy, on_its_way, Attention::None);
     expect(&waiting(90, 30), AgentStatus::Busy, on_its_way, Attention::None);
-    let reason = "a task has not reached the agent for 31 min";
+    let reason = "a task has not been delivered to the agent for 31 min";
     expect(&waiting(31, 90), AgentStatus::Busy, reason, Attention::Stuck);
     let after_another = Observation { report: report("complete", 60), ..waiting(90, 90) };
     expect(&after_another, AgentStatus::Busy, on_its_way, Attention::None);
@@ -304,7 +304,7 @@ fn an_agent_without_a_task_that_says_it_works_is_busy_until_its_app_waits() {
     expect(&said(5, None), AgentStatus::Busy, "reading", Attention::None);
     expect(&said(5, Some(ago(9))), AgentStatus::Busy, "reading", Attention::None);
     expect(&said(5, Some(ago(1))), AgentStatus::Idle, "ready for a task", Attention::None);
-    expect(&said(31 * 60, None), AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
+    expect(&said(31 * 60, None), AgentStatus::Busy, "no activity for 31 min", Attention::Stuck);
 }
 
 #[test]
@@ -312,11 +312,11 @@ fn busy_without_a_sign_of_life_is_stuck_but_still_busy() {
     let at_limit = Observation { report: report("working", 30 * 60), ..ready() };
     expect(&at_limit, AgentStatus::Busy, "on it", Attention::None);
     let silent = Observation { report: report("working", 31 * 60), ..ready() };
-    expect(&silent, AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
+    expect(&silent, AgentStatus::Busy, "no activity for 31 min", Attention::Stuck);
     let output = Observation { task: TaskSeen::Working { last_sign: ago(5) }, ..silent.clone() };
     expect(&output, AgentStatus::Busy, "on it", Attention::None);
     let ours = Observation { task: TaskSeen::Working { last_sign: ago(32 * 60) }, ..silent };
-    expect(&ours, AgentStatus::Busy, "no sign of life for 31 min", Attention::Stuck);
+    expect(&ours, AgentStatus::Busy, "no activity for 31 min", Attention::Stuck);
 }
 
 fn word(known: &'static [&'static str]) -> impl Strategy<Value = String> {
@@ -374,7 +374,7 @@ fn a_canceled_agent_asks_for_attention_while_a_task_of_it_is_open() {
     let canceled =
         |note: &str, attention| (AgentStatus::Canceled, format!("the build was canceled{note}"), attention);
     assert_eq!(noted(TaskSeen::None), canceled("", Attention::None));
-    let waits = canceled("; a task waits for it", Attention::Unreachable);
+    let waits = canceled("; a task is waiting for it", Attention::Unreachable);
     assert_eq!(noted(TaskSeen::Pending { since: ago(9) }), waits);
     assert_eq!(noted(TaskSeen::Parked { until: ago(-9) }), waits);
     let goes_on = canceled("; its task has not ended", Attention::Unreachable);

@@ -51,7 +51,7 @@ pub enum Refusal {
     AgentGone,
     #[error("the agent of this token is stopped")]
     AgentStopped,
-    #[error("the agent of this token was started anew and has another token since")]
+    #[error("the agent of this token was restarted and has a new token")]
     StartedAnew,
 }
 
@@ -63,7 +63,7 @@ impl Refusal {
                 "Ask an operator for a new token ('fleet-mcp token create')."
             }
             Self::AgentStopped => "Ask an operator to start the agent: it gets a new token then.",
-            Self::StartedAnew => "Read the agent's token anew from $FLEET_AGENT_DIR/token.",
+            Self::StartedAnew => "Read the agent's new token from $FLEET_AGENT_DIR/token.",
         }
     }
 }

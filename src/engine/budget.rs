@@ -16,9 +16,9 @@ pub(crate) struct Budget {
 /// Why nothing more is run.
 #[derive(Debug, Error)]
 pub(crate) enum BudgetError {
-    #[error("this agent's budget is used up ({0}); raise it to go on")]
+    #[error("this agent's budget is used up ({0}); raise it to continue")]
     UsedUp(String),
-    #[error("this agent's budget cannot be read ({0}); restart the agent to have it written anew")]
+    #[error("this agent's budget cannot be read ({0}); restart the agent to write it again")]
     Unreadable(String),
 }
 
@@ -61,9 +61,9 @@ mod tests {
         let said = |used: Usage| budget.check(&used).map_err(|error| error.to_string());
         assert_eq!(said(used(99, Some(0.5))), Ok(()));
         assert_eq!(said(used(99, None)), Ok(()));
-        let spent = "this agent's budget is used up ($1.0000 of $1.0000 spent); raise it to go on";
+        let spent = "this agent's budget is used up ($1.0000 of $1.0000 spent); raise it to continue";
         assert_eq!(said(used(0, Some(1.0))), Err(spent.to_owned()));
-        let tokens = "this agent's budget is used up (100 of 100 tokens used); raise it to go on";
+        let tokens = "this agent's budget is used up (100 of 100 tokens used); raise it to continue";
         assert_eq!(said(used(100, None)), Err(tokens.to_owned()));
         assert!(Budget::default().check(&used(u64::MAX, Some(1e9))).is_ok());
         let left = Budget { max_cost_usd: Some(0.75), max_tokens: Some(0) };

@@ -45,7 +45,7 @@ pub(super) fn kind_of(text: &str) -> FailureKind {
 /// The end of a process that told no outcome: by its last words if it had any, else by how it ended.
 pub(super) fn without_outcome(exit: &Exit) -> End {
     if exit.status.success() {
-        let text = "the engine ended without telling an outcome".to_owned();
+        let text = "the engine ended without reporting a result".to_owned();
         return End::Failed { kind: FailureKind::BadOutput, text };
     }
     match (exit.status.code(), last_error(&exit.stderr)) {

@@ -34,15 +34,18 @@ pub struct Site {
 /// Why an engine cannot be used here; each names what to do.
 #[derive(Debug, Error)]
 pub enum Unavailable {
-    #[error("neither claude nor codex is installed here; install one of them, or choose --engine demo")]
+    #[error("neither claude nor codex is installed here; install one of them, or use --engine demo")]
     Nothing,
-    #[error("{word} is not installed here; install it, or choose --engine demo")]
+    #[error("{word} is not installed here; install it, or use --engine demo")]
     Missing { word: EngineWord },
-    #[error("{word} {} is too old; update it to {} or later, or choose --engine demo", dotted(*found), dotted(*wanted))]
+    #[error(
+        "{word} {} is too old; update it to {} or later, or use --engine demo",
+        dotted(*found), dotted(*wanted)
+    )]
     TooOld { word: EngineWord, found: [u32; 2], wanted: [u32; 2] },
-    #[error("{word} does not tell its version ({reason}); install it again, or choose --engine demo")]
+    #[error("{word} does not report its version ({reason}); install it again, or use --engine demo")]
     Mute { word: EngineWord, reason: String },
-    #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or choose --engine demo")]
+    #[error("set RUN_TEMPLATE_PATH to the template of the custom engine, or use --engine demo")]
     NoTemplate,
     #[error("the template {} cannot be read", path.display())]
     Unreadable {
@@ -160,7 +163,7 @@ async fn version(program: &Path) -> Result<String, String> {
         Ok(Ok(output)) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(Ok(output)) => Err(output.status.to_string()),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("it takes too long".to_owned()),
+        Err(_) => Err("it timed out".to_owned()),
     }
 }
 
@@ -183,7 +186,7 @@ async fn sandbox(program: &Path) -> Sandbox {
     if matches!(tried, Ok(Ok(status)) if status.success()) {
         return Sandbox::Workspace;
     }
-    tracing::warn!("Codex cannot shut its commands in on this machine; it runs them without its sandbox");
+    tracing::warn!("Codex cannot sandbox its commands on this machine; it runs them without a sandbox");
     Sandbox::Impossible
 }
 

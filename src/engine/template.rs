@@ -36,19 +36,20 @@ pub enum TemplateError {
     Unclosed { line: usize },
     #[error("line {line} of the template: '{inside}' is not a variable; write <% name %>")]
     NotAName { line: usize, inside: String },
-    #[error("line {line} of the template: '<% if … %>' and '<% end %>' stand on lines of their own")]
+    #[error("line {line} of the template: '<% if … %>' and '<% end %>' must stand on lines of their own")]
     NotAlone { line: usize },
-    #[error("line {line} of the template: there is no '<% if … %>' that this '<% end %>' could end")]
+    #[error("line {line} of the template: '<% end %>' without '<% if … %>'")]
     NothingToEnd { line: usize },
-    #[error("line {line} of the template: '<% if … %>' has no '<% end %>'")]
+    #[error("line {line} of the template: '<% if … %>' without '<% end %>'")]
     Endless { line: usize },
     #[error("line {line} of the template: there is no variable '{name}'; there are: {known}")]
     Unknown { line: usize, name: String, known: String },
     #[error(
-        "line {line} of the template: the argument has {n_bytes} bytes, and {MAX_ARGUMENT} are possible; leave the prompt out of the template to give it on standard input"
+        "line {line} of the template: the argument has {n_bytes} bytes, and at most {MAX_ARGUMENT} are \
+        possible; remove the prompt from the template to pass it on standard input"
     )]
     TooLong { line: usize, n_bytes: usize },
-    #[error("line {line} of the template: an argument cannot hold a zero byte")]
+    #[error("line {line} of the template: an argument cannot contain a zero byte")]
     ZeroByte { line: usize },
 }
 

@@ -34,7 +34,7 @@ async fn whole(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let Some(stream) = stream else { return Ok(bytes) };
     stream.take(LONGEST_OUTPUT as u64 + 1).read_to_end(&mut bytes).await?;
     if bytes.len() > LONGEST_OUTPUT {
-        let message = format!("it printed more than {LONGEST_OUTPUT} bytes");
+        let message = format!("its output exceeded {LONGEST_OUTPUT} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
@@ -68,7 +68,7 @@ mod tests {
     async fn a_child_that_prints_without_end_is_killed_and_refused() {
         let refused = shell("exec yes").await.unwrap_err();
         let told = (refused.kind(), refused.to_string());
-        assert_eq!(told, (io::ErrorKind::FileTooLarge, "it printed more than 16777216 bytes".to_owned()));
+        assert_eq!(told, (io::ErrorKind::FileTooLarge, "its output exceeded 16777216 bytes".to_owned()));
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ pub(crate) async fn end_orphans(deployment: &Deployment) {
         Err(error) => return tracing::warn!(%error, "cannot look for processes of workspaces"),
     };
     if let Some(error) = marked.unread {
-        tracing::warn!(%error, "some processes of workspaces may be overlooked");
+        tracing::warn!(%error, "some processes of workspaces may not be found");
     }
     let orphans: Vec<Uuid> = deployment.read(|memory| {
         let without_agent = memory.workspaces.values().filter(|workspace| shows(workspace, None));
@@ -51,7 +51,10 @@ async fn end_processes(deployment: &Deployment, workspace: Uuid, agent: Option<U
     }
     let _over = over.drop_guard();
     if let Err(error) = end_tree(&marker(workspace), END_LIMITS).await {
-        tracing::warn!(workspace.id = %workspace, %error, "processes that nothing shows are left");
+        tracing::warn!(
+            workspace.id = %workspace, %error,
+            "processes of an ended agent could not be terminated"
+        );
     }
     deployment.adjust(|memory| memory.clearing.remove(&workspace));
 }

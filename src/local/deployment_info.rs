@@ -123,7 +123,7 @@ impl Layout {
         let path = self.token_file();
         match std::fs::read_to_string(&path) {
             Ok(text) if token::malformed(text.trim()).is_none() => Ok(text.trim().to_owned()),
-            Ok(_) => Err(LocalError::StateFile { path, problem: "it holds no token".into() }),
+            Ok(_) => Err(LocalError::StateFile { path, problem: "it contains no token".into() }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let token = token::generate();
                 files::private_file(&path, &token)?;

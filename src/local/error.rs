@@ -15,9 +15,9 @@ pub enum LocalError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot use the state file {path}: {problem}; move it away to go on without it")]
+    #[error("cannot use the state file {path}: {problem}; move it away to continue without it")]
     StateFile { path: PathBuf, problem: String },
-    #[error("cannot listen on {address}: another program may hold the port; take another one, or port 0")]
+    #[error("cannot listen on {address}: another program may use the port; choose another one, or port 0")]
     Listen {
         address: SocketAddr,
         #[source]
@@ -29,7 +29,7 @@ pub enum LocalError {
         #[source]
         source: Arc<io::Error>,
     },
-    #[error("{path} is there already and belongs to no workspace; move it away and try again")]
+    #[error("{path} already exists and belongs to no workspace; move it away and try again")]
     Occupied { path: PathBuf },
     #[error("git was not found on the PATH: install git and start the workspace again")]
     NoGit,
@@ -47,9 +47,9 @@ pub enum LocalError {
         "agents cannot be isolated as before; run 'fleet-mcp doctor' to see why and what to do: {reason}"
     )]
     Withheld { reason: String },
-    #[error("{path} gave no answer within {seconds} s; it may lie on a mount that hangs")]
+    #[error("{path} did not respond within {seconds} s; it may be on a mount that hangs")]
     NoAnswer { path: PathBuf, seconds: u64 },
-    #[error("template '{0}' is not there any more")]
+    #[error("template '{0}' no longer exists")]
     NoTemplate(String),
     #[error("cannot start {program}")]
     Runner {
@@ -61,15 +61,15 @@ pub enum LocalError {
     RunnerEnded { output: String },
     #[error("the agent's process was killed by signal {signal} before it was ready")]
     RunnerKilled { signal: i32 },
-    #[error("some processes of the workspace could not be ended")]
+    #[error("some processes of the workspace could not be terminated")]
     Unending(#[source] io::Error),
     #[error("the build was canceled")]
     Canceled,
     #[error("the build took longer than {seconds} s")]
     TooLong { seconds: u64 },
     #[error(
-        "the agent's process ended {n_ends} times within {minutes} minutes, so it is not started again by itself; \
-         look at its log, then start the agent"
+        "the agent's process ended {n_ends} times within {minutes} minutes, so it is not restarted \
+        automatically; read its log, then start the agent"
     )]
     KeepsEnding { n_ends: usize, minutes: i64 },
 }

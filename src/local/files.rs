@@ -37,7 +37,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LocalE
     let written: StateFile<serde_json::Value> =
         serde_json::from_slice(&bytes).map_err(|error| problem(error.to_string()))?;
     if written.format != FORMAT {
-        return Err(problem(format!("it has format {}, this version knows {FORMAT}", written.format)));
+        return Err(problem(format!("it has format {}, and this version supports {FORMAT}", written.format)));
     }
     serde_path_to_error::deserialize(written.content).map(Some).map_err(|error| problem(error.to_string()))
 }
@@ -100,9 +100,9 @@ mod tests {
             [problem_of("{\"format\":1,"), problem_of("{\"format\":9,\"content\":[]}")],
             [
                 "cannot use the state file DIR/a.json: EOF while parsing a value at line 1 column 12; \
-                 move it away to go on without it",
-                "cannot use the state file DIR/a.json: it has format 9, this version knows 1; \
-                 move it away to go on without it",
+                 move it away to continue without it",
+                "cannot use the state file DIR/a.json: it has format 9, and this version supports 1; \
+                 move it away to continue without it",
             ]
         );
     }

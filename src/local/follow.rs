@@ -60,7 +60,7 @@ async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
 /// A failed look, for want of descriptors for example, tells nothing about the process.
 async fn has_ended(process: &ProcessId) {
     while let Err(error) = exited(process).await {
-        tracing::warn!(process.pid = process.pid, %error, "cannot look whether an agent's process runs");
+        tracing::warn!(process.pid = process.pid, %error, "cannot check whether an agent's process runs");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -202,7 +202,7 @@ impl LocalCoder {
 /// A terminal sends many small messages; batching would delay each by forty milliseconds.
 fn send_at_once(connection: &mut TcpStream) {
     if let Err(error) = connection.set_nodelay(true) {
-        tracing::debug!(%error, "a connection stays slow");
+        tracing::debug!(%error, "a connection keeps its small packets delayed");
     }
 }
 

@@ -137,12 +137,12 @@ impl TemplateInputs<'_> {
 
     fn parameters(&self, project: &Project, takes_directory: bool) -> Vec<Parameter> {
         let mut parameters = vec![
-            optional(PROMPT, "What the agent is told first"),
-            optional(SYSTEM_PROMPT, "Who the agent is"),
+            optional(PROMPT, "The first message to the agent"),
+            optional(SYSTEM_PROMPT, "The system prompt of the agent"),
             fixed("fleet_mcp_agent_name", "The agent's name in the fleet"),
             self.role(project),
             fixed(PROJECT, "The agent's project in the fleet"),
-            address("fleet_mcp_url", "Where the agent reaches the fleet"),
+            address("fleet_mcp_url", "The address of the fleet for the agent"),
             address("fleet_mcp_pull_request_url", "The pull request the agent works on"),
         ];
         if takes_directory {

@@ -212,10 +212,9 @@ async fn survivors(left: &[ProcessId]) -> io::Error {
     let pids: Vec<u32> = left.iter().map(|process| process.pid).collect();
     let named = pids.iter().map(u32::to_string).collect::<Vec<String>>().join(", ");
     match spawn_blocking(move || fuse::remedy(&pids)).await {
-        Ok(remedy) => io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!("processes that cannot be killed: {named}; {remedy}"),
-        ),
+        Ok(remedy) => {
+            io::Error::new(io::ErrorKind::TimedOut, format!("processes cannot be killed: {named}; {remedy}"))
+        }
         Err(error) => io::Error::other(error),
     }
 }

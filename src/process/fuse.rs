@@ -14,7 +14,7 @@ const MOST_NAMED: usize = 4;
 pub(super) fn remedy(pids: &[u32]) -> String {
     let files: Vec<String> = connections(pids).into_iter().take(MOST_NAMED).map(abort_file).collect();
     if files.is_empty() {
-        return "see /proc/PID/stack for what each of them waits for, then try again".to_owned();
+        return "read /proc/PID/stack to see why each of them is blocked, then try again".to_owned();
     }
     format!("as root, write 1 to {}, then try again", files.join(" and "))
 }
@@ -69,7 +69,7 @@ mod tests {
     fn processes_without_a_file_system_of_their_own_are_to_be_looked_at() {
         assert_eq!(
             remedy(&[std::process::id()]),
-            "see /proc/PID/stack for what each of them waits for, then try again"
+            "read /proc/PID/stack to see why each of them is blocked, then try again"
         );
     }
 }

@@ -53,7 +53,7 @@ impl ProcessSet {
 
     /// The processes that run now; runs off the async threads.
     pub(super) async fn look(&mut self) -> io::Result<Vec<Member>> {
-        let taken = self.0.take().ok_or_else(|| io::Error::other("a search for processes broke off"))?;
+        let taken = self.0.take().ok_or_else(|| io::Error::other("a search for processes was aborted"))?;
         let (rule, found) = spawn_blocking(move || looked(taken)).await.map_err(io::Error::other)?;
         self.0 = Some(rule);
         found

@@ -51,7 +51,7 @@ async fn watch(mut streams: Streams, asked: CancellationToken, awaited: Cancella
     // A service manager may send a hangup right after the stop signal: only a repetition of the first counts.
     let repeated = async { while streams.next().await != first {} };
     if awaited.run_until_cancelled(repeated).await.is_some() {
-        tracing::warn!("asked again before the start was over; ending at once");
+        tracing::warn!("second request to stop during the start; exiting at once");
         process::exit(128 + first.as_raw_value());
     }
 }
@@ -60,7 +60,7 @@ fn stop_message(kind: SignalKind) -> &'static str {
     if kind == SignalKind::interrupt() {
         return "interrupted; stopping";
     }
-    if kind == SignalKind::hangup() { "the terminal is gone; stopping" } else { "asked to stop" }
+    if kind == SignalKind::hangup() { "the terminal was closed; stopping" } else { "stop requested" }
 }
 
 struct Streams {

@@ -145,7 +145,7 @@ impl From<End> for Outcome {
             End::Failed { kind, text } => Self::Failed { kind, text },
             End::SessionLost => Self::Failed {
                 kind: FailureKind::EngineError,
-                text: "the engine does not know a conversation it has just begun".to_owned(),
+                text: "the engine has no record of a conversation it has just started".to_owned(),
             },
         }
     }
@@ -154,11 +154,11 @@ impl From<End> for Outcome {
 impl Interruption {
     pub(super) fn text(self) -> &'static str {
         match self {
-            Self::Request => "Interrupted as asked.",
+            Self::Request => "Interrupted on request.",
             Self::Stop => "Interrupted: the workspace is stopping.",
-            Self::Park => "Interrupted: the workspace is stopping; the next start goes on from here.",
-            Self::Unbegun => "Not begun: the workspace is stopping.",
-            Self::Crash => "Interrupted: the runner ended in the middle of this run; it is not run again.",
+            Self::Park => "Interrupted: the workspace is stopping; the next start resumes the task.",
+            Self::Unbegun => "Not started: the workspace is stopping.",
+            Self::Crash => "Interrupted: the runner ended during this run; it is not run again.",
         }
     }
 }

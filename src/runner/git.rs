@@ -40,11 +40,11 @@ async fn in_time<T>(asking: impl Future<Output = Result<T, GitError>>) -> Option
     match tokio::time::timeout(LIMIT, asking).await {
         Ok(Ok(told)) => Some(told),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "git tells nothing about the workspace");
+            tracing::debug!(%error, "git cannot read the state of the workspace");
             None
         }
         Err(_) => {
-            tracing::warn!("git takes too long to tell about the workspace");
+            tracing::warn!("git timed out reading the state of the workspace");
             None
         }
     }

@@ -29,9 +29,12 @@ pub enum JournalError {
         #[source]
         source: io::Error,
     },
-    #[error("another runner works on {}", path.display())]
+    #[error("another runner uses {}", path.display())]
     Held { path: PathBuf },
-    #[error("line {line} of the journal {} is damaged; to start without what it holds, move that file away", path.display())]
+    #[error(
+        "line {line} of the journal {} is damaged; to start without its contents, move the file away",
+        path.display()
+    )]
     Damaged {
         path: PathBuf,
         line: usize,
@@ -80,7 +83,7 @@ impl Journal {
             }
             Err(error) => {
                 if let Err(error) = self.cut().await {
-                    tracing::warn!(%error, "half a line stays in the journal until the next write");
+                    tracing::warn!(%error, "an incomplete line stays in the journal until the next write");
                 }
                 Err(JournalError::Write(error))
             }
@@ -146,7 +149,7 @@ fn own(directory: &Path) -> Result<File, JournalError> {
     if file.metadata().map_err(failed)?.len() <= LONGEST {
         return Ok(file);
     }
-    put_aside(directory, "it is longer than any journal of ours").map_err(failed)?;
+    put_aside(directory, "it is too large for a journal").map_err(failed)?;
     lock(&path)
 }
 

@@ -47,7 +47,7 @@ impl BoundListener {
             Self::Socket { listener, path } => {
                 serve::serve(listener, router, limits, closing).await;
                 if let Err(error) = std::fs::remove_file(&path) {
-                    tracing::warn!(%error, "the runner's socket stays behind");
+                    tracing::warn!(%error, "the runner's socket could not be removed");
                 }
             }
         }

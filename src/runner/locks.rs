@@ -20,7 +20,7 @@ pub(super) async fn free(directory: &Path, since: DateTime<Utc>) {
     let since = SystemTime::from(since) - CLOCKS_DIFFER;
     let freed = tokio::task::spawn_blocking(move || checkout.free(since)).await.unwrap_or_default();
     for lock in freed {
-        tracing::info!(lock = %lock.display(), "took away a lock that a killed git had left");
+        tracing::info!(lock = %lock.display(), "removed a lock that a killed git had left");
     }
 }
 

@@ -70,9 +70,9 @@ pub struct TerminationGrace {
 
 #[derive(Debug, Error)]
 pub enum OptionsError {
-    #[error("set FLEET_AGENT_SOCKET to the path of a socket, or name a port with --port")]
+    #[error("set FLEET_AGENT_SOCKET to the path of a socket, or choose a port with --port")]
     NoListen,
-    #[error("set FLEET_AGENT_DIR, or HOME to keep things in ~/.fleet")]
+    #[error("set FLEET_AGENT_DIR, or HOME to use ~/.fleet")]
     NoDirectory,
     #[error("set FLEET_ENGINE to one of: {}", engine::words())]
     NoEngine,
@@ -197,10 +197,10 @@ mod tests {
         let home = ("HOME", "/home/ann");
         let said = |port, variables: &[(&str, &str)]| read(port, variables).unwrap_err();
         assert_eq!(said(Some(1), &[home]), format!("set FLEET_ENGINE to one of: {}", engine::words()));
-        assert_eq!(said(Some(1), &[engine]), "set FLEET_AGENT_DIR, or HOME to keep things in ~/.fleet");
+        assert_eq!(said(Some(1), &[engine]), "set FLEET_AGENT_DIR, or HOME to use ~/.fleet");
         assert_eq!(
             said(None, &[engine, home]),
-            "set FLEET_AGENT_SOCKET to the path of a socket, or name a port with --port"
+            "set FLEET_AGENT_SOCKET to the path of a socket, or choose a port with --port"
         );
         assert_eq!(
             said(Some(1), &[engine, home, ("FLEET_GENERATION", "two")]),

@@ -39,8 +39,8 @@ impl Listener for OwnPeers {
             let (stream, address) = Listener::accept(&mut self.listener).await;
             match stream.peer_cred() {
                 Ok(peer) if self.admits(&peer) => return (stream, address),
-                Ok(peer) => tracing::warn!(?peer, "a process that is not the Coder was refused"),
-                Err(error) => tracing::warn!(%error, "a connection without a known process was refused"),
+                Ok(peer) => tracing::warn!(?peer, "a connection from a process other than Coder was refused"),
+                Err(error) => tracing::warn!(%error, "a connection from an unknown process was refused"),
             }
         }
     }

@@ -126,9 +126,9 @@ impl Reports {
             match client.app_status_report(&coder.agent_token, &body).await {
                 Ok(()) => return,
                 Err(error) if is_final(&error) => {
-                    return tracing::warn!(%error, "Coder does not take this report");
+                    return tracing::warn!(%error, "Coder refused this report");
                 }
-                Err(error) => tracing::debug!(%error, ?pause, "report not sent; trying again"),
+                Err(error) => tracing::debug!(%error, ?pause, "report not sent; retrying"),
             }
             tokio::select! {
                 newer = self.news.changed() => if newer.is_err() { return },

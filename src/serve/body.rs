@@ -31,7 +31,7 @@ impl hyper::body::Body for TimedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.deadline.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err("the body did not arrive in time".into())));
+            return Poll::Ready(Some(Err("timed out waiting for the body".into())));
         }
         Pin::new(&mut self.body).poll_frame(context).map_err(Into::into)
     }

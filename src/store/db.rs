@@ -128,7 +128,7 @@ pub(crate) async fn findings(connection: &mut DbConnection) -> Result<Vec<String
     let orphans: Vec<String> = sqlx::query_scalar("SELECT DISTINCT \"table\" FROM pragma_foreign_key_check")
         .fetch_all(connection)
         .await?;
-    findings.extend(orphans.into_iter().map(|table| format!("{table} has rows whose parent is gone")));
+    findings.extend(orphans.into_iter().map(|table| format!("{table} has rows without their parent row")));
     Ok(findings)
 }
 
@@ -137,8 +137,9 @@ pub(crate) fn refuse_emptied(options: &StoreOptions) -> Result<(), StoreError> {
     let path = options.path.clone();
     if fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
         let advice = backup_advice(options);
-        let advice =
-            advice.unwrap_or_else(|none| format!("{none}; to begin anew run 'rm {}'", path.display()));
+        let advice = advice.unwrap_or_else(|none| {
+            format!("{none}; to start with an empty database run 'rm {}'", path.display())
+        });
         return Err(StoreError::Emptied { path, advice });
     }
     Ok(())

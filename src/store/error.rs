@@ -10,17 +10,17 @@ use crate::domain::task_order::Refused;
 
 #[derive(Debug, Error)]
 pub enum StoreError {
-    #[error("a live agent has this name already")]
+    #[error("an existing agent already has this name")]
     NameTaken,
-    #[error("another agent has this workspace already")]
+    #[error("another agent already has this workspace")]
     WorkspaceTaken,
     #[error("the agent has a workspace, so its record stays")]
     HasWorkspace,
-    #[error("the agent has a task already")]
+    #[error("the agent already has a task")]
     Busy,
-    #[error("too many tasks wait for the agent")]
+    #[error("the task queue of the agent is full")]
     QueueFull,
-    #[error("the agent has as much metadata as it may have")]
+    #[error("the metadata of the agent has reached its limit")]
     MetadataFull,
     #[error("this request key was used with other arguments")]
     KeyReused,
@@ -30,13 +30,13 @@ pub enum StoreError {
     BeingDeleted,
     #[error("the parent token is revoked")]
     ParentRevoked,
-    #[error("the store has no such {0}")]
+    #[error("no such {0} in the store")]
     Missing(&'static str),
     #[error("SQLite {found} can damage its write-ahead log; {needed} or newer is needed")]
     SqliteTooOld { found: String, needed: &'static str },
     #[error(
-        "{path} was made by a newer fleet-mcp (schema {found}, this one knows {known}): install that version, \
-         or stop fleet-mcp, remove {path}-wal and copy a backup from {backups} over {path}"
+        "{path} was made by a newer fleet-mcp (schema {found}, this one supports {known}): install that \
+         version, or stop fleet-mcp, remove {path}-wal and copy a backup from {backups} over {path}"
     )]
     NewerSchema { path: PathBuf, found: i64, known: i64, backups: PathBuf },
     #[error("{path} is damaged: {problem}; {advice}")]

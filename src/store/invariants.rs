@@ -70,7 +70,7 @@ const NOTHING_LOST: &[Rule] = &[
     },
     Rule {
         what: "task",
-        problem: "was accepted and nothing delivers it",
+        problem: "was accepted and is not being delivered",
         sql: "SELECT j.id FROM journal j WHERE j.ended_at IS NULL AND j.kind = 'task' AND j.created_at < $1 \
               AND NOT EXISTS (SELECT 1 FROM task_deliveries d WHERE d.task_id = j.id) LIMIT 5",
     },
@@ -108,7 +108,7 @@ const NO_DUPLICATES: &[Rule] = &[
     },
     Rule {
         what: "agent",
-        problem: "works at two tasks at once",
+        problem: "works on two tasks at once",
         sql: "SELECT min(a.name) FROM journal j JOIN task_deliveries d ON d.task_id = j.id JOIN agents a ON a.id = j.agent_id \
               WHERE j.ended_at IS NULL AND j.state IN ('delivering', 'working') AND d.origin <> 'run' \
               AND (SELECT max(at) FROM task_moves m WHERE m.task_id = j.id) < $1 \
@@ -116,7 +116,7 @@ const NO_DUPLICATES: &[Rule] = &[
     },
     Rule {
         what: "task",
-        problem: "was delivered more often than it was tried",
+        problem: "was delivered more often than delivery was attempted",
         sql: "SELECT COALESCE(m.task_id, m.task_id) FROM task_moves m JOIN task_deliveries d ON d.task_id = m.task_id \
               WHERE m.state = 'delivering' AND m.sequence > (SELECT max(sequence) FROM task_moves) - 20000 \
               GROUP BY COALESCE(m.task_id, m.task_id) HAVING count(*) > max(d.attempt) LIMIT 5",
@@ -132,7 +132,7 @@ const NO_DUPLICATES: &[Rule] = &[
 
 const NO_ORPHANS: &[Rule] = &[Rule {
     what: "run",
-    problem: "goes on in the workspace of a deleted agent",
+    problem: "is still running in the workspace of a deleted agent",
     sql: "SELECT r.id FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.is_cleared = 0 AND r.ended_at IS NULL \
           AND a.deleted_at < $1 LIMIT 5",
 }];
@@ -179,7 +179,7 @@ const LEGAL_TRANSITIONS: &[Rule] = &[
     },
     Rule {
         what: "task",
-        problem: "moved on after its end",
+        problem: "changed its state after its end",
         sql: "SELECT DISTINCT COALESCE(m.task_id, m.task_id) FROM task_moves m \
               JOIN task_moves e ON e.task_id = m.task_id \
               AND e.sequence < m.sequence AND e.state IN ('done', 'failed', 'canceled', 'timed_out') \
@@ -213,7 +213,7 @@ const LEGAL_TRANSITIONS: &[Rule] = &[
     },
     Rule {
         what: "agent",
-        problem: "has a revision that was never given out",
+        problem: "has a revision that was never assigned",
         sql: "SELECT a.name FROM sightings s JOIN agents a ON a.id = s.agent_id \
               WHERE s.revision > (SELECT value FROM fleet_revision) LIMIT 5",
     },

@@ -97,7 +97,7 @@ pub(super) async fn count_findings(connection: &mut DbConnection) -> Result<Vec<
     .bind(DAY_MICROS)
     .fetch_all(connection)
     .await?;
-    Ok(agents.into_iter().map(|agent| format!("the journal of agent {agent} is miscounted")).collect())
+    Ok(agents.into_iter().map(|agent| format!("the counts of agent {agent}'s journal are wrong")).collect())
 }
 
 async fn is_known(connection: &mut DbConnection, id: Uuid) -> Result<bool, sqlx::Error> {

@@ -102,7 +102,7 @@ async fn a_newer_schema_is_refused_and_says_where_the_backups_are() {
     let refusal = Store::open_at(&options, &STEPS[..1]).await.unwrap_err();
     let (path, backups) = (options.path.display(), options.backups.display());
     let expected = format!(
-        "{path} was made by a newer fleet-mcp (schema 2, this one knows 1): install that version, or stop \
+        "{path} was made by a newer fleet-mcp (schema 2, this one supports 1): install that version, or stop \
          fleet-mcp, remove {path}-wal and copy a backup from {backups} over {path}"
     );
     assert_eq!(refusal.to_string(), expected);

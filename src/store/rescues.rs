@@ -123,7 +123,7 @@ pub(super) async fn overtake(connection: &mut DbConnection, agent: AgentId) -> R
          WHERE agent_id = $7 AND state IN ('wanted', 'trying') AND operation_id IN \
          (SELECT id FROM operations WHERE agent_id = $7 AND ended_at IS NOT NULL)",
     );
-    let overtaken = RescueOutcome::Failed { reason: "a later delete took its place".to_owned() };
+    let overtaken = RescueOutcome::Failed { reason: "it was replaced by a later delete".to_owned() };
     bind_outcome(update, &overtaken).bind(agent.0).execute(connection).await.map(drop)
 }
 

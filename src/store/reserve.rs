@@ -63,7 +63,7 @@ impl Reserve {
         let mut state = self.state();
         if *state == State::Gone {
             *state = self.make().unwrap_or_else(|error| {
-                tracing::warn!(%error, "no space can be kept back on this disk for what ends work");
+                tracing::warn!(%error, "no disk space can be reserved for cancels, stops and deletes");
                 State::Unsupported
             });
         }
@@ -99,10 +99,10 @@ impl Reserve {
             Ok(()) => {
                 *state = State::Gone;
                 tracing::warn!(
-                    "the disk of the data directory is full; what ends work uses the space kept back"
+                    "the disk of the data directory is full; cancel, stop and delete use the reserved space"
                 );
             }
-            Err(error) => tracing::error!(%error, "the space kept back for a full disk cannot be used"),
+            Err(error) => tracing::error!(%error, "the reserved disk space cannot be used"),
         }
     }
 

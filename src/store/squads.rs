@@ -139,7 +139,7 @@ async fn refused_for_its_chat(
     if !squad_members::chat_is_in_use(connection, chat).await? {
         return Ok(None);
     }
-    let reason = format!("chat '{chat}' is in use by another member; wait until that has ended");
+    let reason = format!("chat '{chat}' is in use by another member; wait until that member has ended");
     Ok(Some(member.clone().refused(reason, squad.created_at)))
 }
 

@@ -227,7 +227,7 @@ pub(super) async fn end_waiting(
     cancel: Cancel,
 ) -> Result<(), sqlx::Error> {
     ask_to_cancel(connection, task.id, cancel).await?;
-    let reason = why(cancel.cause, "canceled while it waited", "the agent did not have it yet");
+    let reason = why(cancel.cause, "canceled while it was queued", "it had not been delivered yet");
     end(connection, task, (&reason, TaskState::Canceled), cancel.at).await
 }
 

@@ -46,8 +46,8 @@ impl Fleet {
         };
         match self.app_is_foreign(app, [whole, status, messages]).await {
             Ok(true) if is_well => AppSeen::Foreign,
-            Ok(true) => AppSeen::Silent { reason: "its app is not healthy yet".to_owned() },
-            Ok(false) => AppSeen::Silent { reason: "its app does not speak AgentAPI".to_owned() },
+            Ok(true) => AppSeen::Silent { reason: "the agent's app is not healthy yet".to_owned() },
+            Ok(false) => AppSeen::Silent { reason: "the agent's app does not speak AgentAPI".to_owned() },
             Err(error) => silent(&error),
         }
     }

@@ -62,10 +62,12 @@ impl Fleet {
                 Place::At(app, is_well) => self.app_ask(&app, is_well).await,
                 Place::Nowhere => AppSeen::Absent,
                 Place::Strangers => AppSeen::Foreign,
-                Place::Unknown => AppSeen::Silent { reason: "not all of its apps answer".to_owned() },
+                Place::Unknown => {
+                    AppSeen::Silent { reason: "an app of the agent did not respond".to_owned() }
+                }
             }
         };
-        let late = || AppSeen::Silent { reason: "no answer in time".to_owned() };
+        let late = || AppSeen::Silent { reason: "no response in time".to_owned() };
         tokio::time::timeout(limit, look).await.unwrap_or_else(|_| late())
     }
 
@@ -84,10 +86,10 @@ impl Fleet {
                 AppSeen::Runner(seen)
             }
             Ok(Ok(Said::Other | Said::Page | Said::Vague)) => {
-                AppSeen::Silent { reason: "it does not tell what it knows of the task".to_owned() }
+                AppSeen::Silent { reason: "the agent's app did not return the state of the task".to_owned() }
             }
             Ok(Err(error)) => silent(&error),
-            Err(_) => AppSeen::Silent { reason: "no answer in time".to_owned() },
+            Err(_) => AppSeen::Silent { reason: "no response in time".to_owned() },
         }
     }
 
@@ -120,7 +122,7 @@ impl Fleet {
         }
         let Some(app) = self.app_place(state).await.address() else { return };
         if let Some(Err(error)) = self.app_post(&app, body, self.limits().app_interrupt).await {
-            tracing::debug!(agent.name = %state.agent.name, %error, "the interruption was not heard");
+            tracing::debug!(agent.name = %state.agent.name, %error, "the interrupt was not delivered");
         }
     }
 
@@ -143,7 +145,7 @@ fn told(reply: &AppReply) -> Told {
         StatusCode::INTERNAL_SERVER_ERROR if said().contains(NOT_NOW) => Told::NotNow,
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Told::NotNow,
         status if status.is_server_error() => Told::Unclear,
-        status => Told::Refused(format!("the agent's app refused the task ({status}): {}", said())),
+        status => Told::Refused(format!("the agent's app rejected the task ({status}): {}", said())),
     }
 }
 

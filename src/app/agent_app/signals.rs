@@ -19,7 +19,10 @@ impl Fleet {
         match tokio::time::timeout(limit, inside.exec(command)).await {
             Ok(Ok(output)) => output.stdout.trim_ascii() == b"gone",
             Ok(Err(error)) => {
-                tracing::debug!(agent.name = %state.agent.name, %error, "its engine could not be signaled");
+                tracing::debug!(
+                    agent.name = %state.agent.name, %error,
+                    "the agent's engine could not be signaled"
+                );
                 false
             }
             Err(_) => false,

@@ -45,7 +45,7 @@ impl Fleet {
         let (state, operation) = accepted;
         let Some(operation) = operation else {
             let message = format!(
-                "agent '{}' is {} already; nothing was done",
+                "agent '{}' is already {}; nothing was changed",
                 state.agent.name, state.agent.sighting.status
             );
             let cursor = self.board().revision();

@@ -27,7 +27,7 @@ use crate::store::{Accepted, RequestKey, StoreError};
 /// A refusal by Coder that comes this quickly is the call's own error.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
 /// Why a new agent is pending.
-pub(in crate::app) const UNMADE: &str = "waits for its workspace to be made";
+pub(in crate::app) const UNMADE: &str = "waiting for the workspace to be created";
 /// A generated name may lose a race this often before we give up.
 const NAME_TRIES: usize = 5;
 
@@ -162,14 +162,14 @@ impl Fleet {
             (true, _) => format!("agent '{name}' was created by an earlier call with this request_key"),
             (false, AgentStatus::Idle | AgentStatus::Busy) => format!("agent '{name}' is ready"),
             (false, AgentStatus::Deleting | AgentStatus::Deleted) => {
-                format!("the create of agent '{name}' was canceled; what it has made is being removed")
+                format!("the create of agent '{name}' was canceled; its workspace is being deleted")
             }
             (false, AgentStatus::Failed) => format!("agent '{name}' failed: {}", agent.agent.sighting.reason),
             (false, AgentStatus::Pending) if let Some(awaited) = self.health().now().awaited() => {
-                format!("agent '{name}' is accepted and {awaited}")
+                format!("agent '{name}' was accepted and {awaited}")
             }
             (false, _) => {
-                format!("agent '{name}' is being created; call wait_for_agents to know when it is ready")
+                format!("agent '{name}' is being created; call wait_for_agents to wait until it is ready")
             }
         };
         let message = match &agent.live.start_note {

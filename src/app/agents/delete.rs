@@ -98,7 +98,7 @@ fn rescue_wanted(state: &AgentState, operation: &Operation, work: Work) -> Optio
 fn unsaved(state: &AgentState, work: Work) -> &'static str {
     match (work, state.agent.sighting.status) {
         (Work::Keep, AgentStatus::Stopped) => {
-            "; what it has not pushed is not saved, because its workspace is not running"
+            "; unpushed work is not saved, because the workspace is not running"
         }
         (Work::Keep | Work::Discard, _) => "",
     }

@@ -34,7 +34,7 @@ impl Fleet {
         let state = self.agent_permitted(deed, name).await?;
         if request.key.as_str() == USAGE {
             let message =
-                format!("{USAGE} is counted by the fleet, since budgets go by it; choose another key");
+                format!("{USAGE} is reserved for the usage that the fleet counts; choose another key");
             return Err(Error::invalid("key", message));
         }
         // What the workspace shows by now is older than what is set here.
@@ -55,8 +55,7 @@ impl Fleet {
             return Ok(name.to_owned());
         }
         let own = caller.principal.agent.and_then(|id| self.board().now().by_id(id).cloned());
-        own.map(|state| state.agent.name.to_string()).ok_or_else(|| {
-            Error::invalid("agent_name", "agent_name is missing: only an agent may leave it out")
-        })
+        own.map(|state| state.agent.name.to_string())
+            .ok_or_else(|| Error::invalid("agent_name", "agent_name is missing: only an agent may omit it"))
     }
 }

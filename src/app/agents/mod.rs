@@ -145,7 +145,7 @@ pub struct Changed {
 }
 
 /// What is missing before the first look at Coder.
-const UNSEEN: &str = "the fleet has not been seen yet";
+const UNSEEN: &str = "the list of workspaces has not been read yet";
 
 impl Fleet {
     /// The live agent of that name, if the caller may do this to it.

@@ -58,7 +58,7 @@ impl Fleet {
         let told = usage::told(&fresh, state.agent.sighting.generation);
         let news = usage::news(&state, told);
         if let Err(error) = self.usage_absorb(news.into_iter().collect()).await {
-            tracing::debug!(%error, "what an agent has used could not be counted");
+            tracing::debug!(%error, "the usage of an agent could not be counted");
         }
         self.board().update(|snapshot| {
             let shown = snapshot.agents.values_mut().find(|shown| shown.agent.id == id);

@@ -46,7 +46,10 @@ pub enum CatalogError {
     },
     #[error("{path}: {problem}")]
     Content { path: String, problem: String },
-    #[error("{path} is left out: {first} has the same name, whose case does not count; rename one of them")]
+    #[error(
+        "{path} is ignored: {first} has the same name (upper and lower case count as equal); rename one \
+        of them"
+    )]
     Twice { path: String, first: String },
 }
 
@@ -100,7 +103,7 @@ impl Catalog {
         let before = self.files.swap(Arc::clone(&files));
         let known: Vec<&String> = before.problems().collect();
         for problem in files.problems().filter(|problem| !known.contains(problem)) {
-            tracing::warn!(problem, "a role or project file is left out");
+            tracing::warn!(problem, "a role or project file is ignored");
         }
     }
 }
@@ -117,7 +120,7 @@ impl Files {
         match self.broken_roles.get(&key) {
             Some(problem) => Err(Error::invalid(
                 field,
-                format!("role '{name}' cannot be used until its file is mended: {problem}"),
+                format!("role '{name}' cannot be used until its file is corrected: {problem}"),
             )),
             None => Ok(()),
         }
@@ -163,7 +166,7 @@ fn read(path: &Path) -> Result<File, CatalogError> {
     let shown = path.display().to_string();
     let failed = |source| CatalogError::Read { path: shown.clone(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(CatalogError::Content { path: shown, problem: "it is no file".to_owned() });
+        return Err(CatalogError::Content { path: shown, problem: "it is not a file".to_owned() });
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
     Ok(File { path: shown, text })
@@ -292,7 +295,7 @@ mod tests {
         let refused = files.check_role("roleId", "reviewer").unwrap_err().to_string();
         let problem = "Reviewer.md: the front matter has no closing '---' line";
         let expected = format!(
-            "role 'reviewer' cannot be used until its file is mended: {}/{problem}",
+            "role 'reviewer' cannot be used until its file is corrected: {}/{problem}",
             first.path().display()
         );
         assert_eq!(refused, expected);
@@ -316,10 +319,11 @@ mod tests {
         let twice = |path: &str, first: &str| {
             let (path, first) = (at(path), at(first));
             format!(
-                "{path} is left out: {first} has the same name, whose case does not count; rename one of them"
+                "{path} is ignored: {first} has the same name (upper and lower case count as equal); rename \
+                one of them"
             )
         };
-        let no_file = format!("{}: it is no file", at("folder.md"));
+        let no_file = format!("{}: it is not a file", at("folder.md"));
         assert_eq!(files.role_problems, [twice("dup.md", "Dup.md"), no_file]);
         assert_eq!(files.project_problems, [twice("b.toml", "a.toml")]);
         assert_eq!(

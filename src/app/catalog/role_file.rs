@@ -32,7 +32,7 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Role, CatalogError> {
     if prompt.trim().is_empty() {
         return Err(problem("the prompt below the front matter is empty".into()));
     }
-    let budget = budget_of(&matter).map_err(|key| problem(format!("{key} is a positive number")))?;
+    let budget = budget_of(&matter).map_err(|key| problem(format!("{key} must be a positive number")))?;
     let id = stem(path);
     let name = matter.name.unwrap_or_else(|| id.clone());
     Ok(Role {
@@ -112,8 +112,8 @@ mod tests {
                 "---\nkind: boss\n---\nx",
                 "kind 'boss' is not one of operator, manager, coding, review, planning",
             ),
-            ("---\nmax_cost_usd: -1\n---\nx", "max_cost_usd is a positive number"),
-            ("---\nmax_tokens: 0\n---\nx", "max_tokens is a positive number"),
+            ("---\nmax_cost_usd: -1\n---\nx", "max_cost_usd must be a positive number"),
+            ("---\nmax_tokens: 0\n---\nx", "max_tokens must be a positive number"),
             ("---\nname: x\n---\n \n", "the prompt below the front matter is empty"),
         ];
         for (text, problem) in cases {

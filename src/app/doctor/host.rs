@@ -31,7 +31,7 @@ impl Inspection {
         match tokio::time::timeout(LIMIT, look).await {
             Ok(Ok(findings)) => findings,
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err("looking at directories and processes took too long".to_owned()),
+            Err(_) => Err("the scan of directories and processes timed out".to_owned()),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Fleet {
         };
         let say = |operation: &Operation| {
             let Operation { id, kind, updated_at, .. } = operation;
-            format!("operation {id} ({kind}) has not moved since {}", updated_at.format("%FT%TZ"))
+            format!("operation {id} ({kind}) has made no progress since {}", updated_at.format("%FT%TZ"))
         };
         Ok(open.iter().filter(stands_still).map(say).collect())
     }
@@ -82,7 +82,7 @@ impl Fleet {
     fn workspaces_of_deleted(&self, settled: DateTime<Utc>) -> Vec<String> {
         let snapshot = self.board().now();
         let old = snapshot.orphans.iter().filter(|orphan| orphan.deleted_at < settled);
-        old.map(|orphan| format!("workspace '{}' is there though its agent is deleted", orphan.workspace))
+        old.map(|orphan| format!("workspace '{}' still exists, but its agent is deleted", orphan.workspace))
             .collect()
     }
 
@@ -103,12 +103,12 @@ impl Fleet {
         for seen in found {
             let file = seen.file.display();
             if seen.has_coder_token {
-                problems.push(format!("{file} holds the token for Coder"));
+                problems.push(format!("{file} contains the Coder token"));
             }
             for text in &seen.ours {
                 if let Ok(principal) = self.token_principal(text).await.map_err(told)? {
                     let id = principal.token_id.map_or_else(String::new, |id| id.to_string());
-                    problems.push(format!("{file} holds token {id} of '{}'", principal.name));
+                    problems.push(format!("{file} contains token {id} of '{}'", principal.name));
                 }
             }
         }
@@ -133,6 +133,6 @@ fn checked(invariant: Invariant, problems: Problems) -> Check {
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
             Check { name, finding: format!("{shown}{more}"), remedy }
         }
-        Err(error) => Check { name, finding: format!("this could not be checked: {error}"), remedy },
+        Err(error) => Check { name, finding: format!("the check failed: {error}"), remedy },
     }
 }

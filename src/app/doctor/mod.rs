@@ -50,7 +50,7 @@ impl Fleet {
     async fn check_store(&self) -> Check {
         let answers = self.store().ping().await.and_then(|()| self.store().room_for_new_work());
         let (finding, remedy) = match answers {
-            Ok(()) => ("the database answers".to_owned(), None),
+            Ok(()) => ("the database responds".to_owned(), None),
             Err(error) => {
                 (error.to_string(), Some("Free disk space and check the data directory's permissions."))
             }
@@ -66,9 +66,9 @@ impl Fleet {
             return Check { name: "coder", finding: refused.to_string(), remedy };
         }
         let (finding, remedy) = match health.error {
-            None if health.last_ok_at.is_some() => (format!("Coder {version} answers"), None),
-            None => ("Coder has not been asked yet".to_owned(), Some("Wait a second and run doctor again.")),
-            Some(error) => (error, Some("Check that CODER_URL is right and that Coder runs.")),
+            None if health.last_ok_at.is_some() => (format!("Coder {version} responds"), None),
+            None => ("Coder has not been polled yet".to_owned(), Some("Wait a second and run doctor again.")),
+            Some(error) => (error, Some("Check that CODER_URL is correct and that Coder is running.")),
         };
         Check { name: "coder", finding, remedy: remedy.map(str::to_owned) }
     }
@@ -81,7 +81,8 @@ impl Fleet {
                 Check { name: "files", finding, remedy: None }
             }
             Some(problem) => {
-                let remedy = Some("Correct that file; it is read again within half a minute.".to_owned());
+                let remedy =
+                    Some("Correct the file; the server reads it again within 30 seconds.".to_owned());
                 Check { name: "files", finding: problem.clone(), remedy }
             }
         }
@@ -97,19 +98,20 @@ impl Fleet {
             |state: &Arc<AgentState>| Some(format!("{}: {}", state.agent.name, state.callback_reason()?));
         let troubled: Vec<String> = running.iter().copied().filter_map(named).collect();
         let Some(first) = troubled.first() else {
-            let finding = format!("{n_direct} of {} agents that run can call", running.len());
+            let finding = format!("{n_direct} of {} running agents can call the fleet", running.len());
             return Check { name: "callbacks", finding, remedy: None };
         };
-        let finding = format!("{} of {} agents that run cannot call; {first}", troubled.len(), running.len());
-        let remedy =
-            "Do what is said there; each is tried again by itself, and at once when it is restarted.";
+        let finding =
+            format!("{} of {} running agents cannot call the fleet; {first}", troubled.len(), running.len());
+        let remedy = "Correct the cause named there; the server retries by itself, and at once when the agent \
+            is restarted.";
         Check { name: "callbacks", finding, remedy: Some(remedy.to_owned()) }
     }
 
     async fn check_operations(&self) -> Check {
         match self.store().operations_open().await {
             Ok(open) => {
-                Check { name: "operations", finding: format!("{} under way", open.len()), remedy: None }
+                Check { name: "operations", finding: format!("{} in progress", open.len()), remedy: None }
             }
             Err(error) => {
                 let remedy = Some("Check the data directory's disk.".to_owned());
@@ -131,9 +133,9 @@ async fn git(hosting: &Hosting) -> Option<Check> {
             (String::from_utf8_lossy(&output.stdout).trim().to_owned(), None)
         }
         Ok(Ok(_) | Err(_)) | Err(_) => (
-            "the server finds no git that runs".to_owned(),
+            "the server found no working git".to_owned(),
             Some(
-                "Install git where the server's PATH leads, or restart the server with another PATH."
+                "Install git in a directory on the server's PATH, or restart the server with another PATH."
                     .to_owned(),
             ),
         ),
@@ -150,20 +152,23 @@ fn isolation(hosting: &Hosting) -> Option<Check> {
         }
         Hosting::Embedded(Isolation::SharedProcesses { reason }) => (
             format!(
-                "agents cannot reach the fleet's data, but they can signal this server and each other, and a process \
-                 that hides from its parent can outlive a stop: {reason}"
+                "agents cannot reach the fleet's data, but they can signal this server and each other, and \
+                a detached process can survive a stop: {reason}"
             ),
             Some("Allow PID namespaces with a /proc of their own for this program.".to_owned()),
         ),
         Hosting::Embedded(Isolation::Absent { reason }) => (
-            format!("agents are not isolated and can act as you, also in your repositories: {reason}"),
+            format!("agents are not isolated and can act as you, including in your repositories: {reason}"),
             Some("Allow user namespaces for this program, or run agents on a Coder deployment.".to_owned()),
         ),
         Hosting::Embedded(Isolation::Withheld { reason }) => (
-            format!("agents were isolated here before and could not be when the server started, so none is started: {reason}"),
+            format!(
+                "agents were isolated before, but the server could not isolate them at this start, so \
+                it starts no agent: {reason}"
+            ),
             Some(
-                "Allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the server \
-                 to start agents with less."
+                "Allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and \
+                restart the server to start agents with less isolation."
                     .to_owned(),
             ),
         ),

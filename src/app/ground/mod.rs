@@ -66,13 +66,13 @@ pub(super) struct Ground {
 
 #[derive(Debug, Error)]
 pub(super) enum GroundError {
-    #[error("its workspace does not answer: {0}")]
+    #[error("the workspace does not respond: {0}")]
     Silent(String),
-    #[error("cwd '{cwd}' is no directory of the workspace")]
+    #[error("cwd '{cwd}' is not a directory in the workspace")]
     Missing { cwd: String, place: Option<String> },
-    #[error("cwd '{cwd}' is outside of the workspace")]
+    #[error("cwd '{cwd}' is outside the workspace")]
     Outside { cwd: String, place: Option<String> },
-    #[error("cwd '{cwd}' could not be looked at: {said}")]
+    #[error("cwd '{cwd}' could not be read: {said}")]
     Failed { cwd: String, said: String },
     #[error("cwd '{0}' has a name that is not UTF-8")]
     Unnamable(String),

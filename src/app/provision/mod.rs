@@ -46,7 +46,7 @@ impl From<StoreError> for Trouble {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::ParentRevoked => {
-                Self("the token of the manager that made it is revoked: start that manager anew".to_owned())
+                Self("the token of the manager that created it is revoked: restart that manager".to_owned())
             }
             other => Self(other.to_string()),
         }
@@ -55,7 +55,7 @@ impl From<StoreError> for Trouble {
 
 impl From<ExecError> for Trouble {
     fn from(error: ExecError) -> Self {
-        Self(format!("its workspace could not be written to: {error}"))
+        Self(format!("the workspace could not be written to: {error}"))
     }
 }
 
@@ -73,9 +73,7 @@ impl AgentState {
             return None;
         }
         if self.has_no_way_in() {
-            return Some(
-                "its workspace has no agent of Coder's through which anything could be given to it".into(),
-            );
+            return Some("its workspace has no Coder agent, so no files can be written to it".into());
         }
         if let Some(trouble) = &self.identity.trouble {
             return Some(trouble.clone());
@@ -84,8 +82,8 @@ impl AgentState {
             Callback::Unreachable => {
                 let url = self.identity.given.as_ref().map(|given| given.url.as_str()).unwrap_or_default();
                 Some(format!(
-                    "the workspace cannot reach {url}: set FLEET_PUBLIC_URL to an address that it can reach, \
-                     and restart the server"
+                    "the workspace cannot reach {url}: set FLEET_PUBLIC_URL to an address that the \
+                    workspace can reach, and restart the server"
                 ))
             }
             Callback::Direct | Callback::Unknown => None,

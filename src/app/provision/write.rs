@@ -35,7 +35,7 @@ impl Inside<'_> {
             ..Command::new(argv)
         };
         let written = tokio::time::timeout(WAIT, self.exec(command)).await;
-        let output = written.map_err(|_| Trouble("its workspace does not answer".to_owned()))??;
+        let output = written.map_err(|_| Trouble("the workspace does not respond".to_owned()))??;
         read_answer(&String::from_utf8_lossy(&output.stdout), &String::from_utf8_lossy(&output.stderr))
     }
 }
@@ -48,7 +48,7 @@ fn read_answer(stdout: &str, stderr: &str) -> Result<Callback, Trouble> {
     }
     let said = last.strip_prefix("failed ").unwrap_or(if stderr.trim().is_empty() { stdout } else { stderr });
     let reason = cut(&one_line(said), LONGEST_REASON);
-    Err(Trouble(format!("its files could not be written: {reason}")))
+    Err(Trouble(format!("the agent's files could not be written: {reason}")))
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_last_word_of_the_script_counts() {
-        let trouble = |text: &str| Err(Trouble(format!("its files could not be written: {text}")));
+        let trouble = |text: &str| Err(Trouble(format!("the agent's files could not be written: {text}")));
         assert_eq!(read_answer("welcome!\ndone direct\n", ""), Ok(Callback::Direct));
         assert_eq!(read_answer("failed cannot make /x\n", "noise"), trouble("cannot make /x"));
         assert_eq!(read_answer("", "sh: not found\n"), trouble("sh: not found"));

@@ -32,7 +32,10 @@ impl Fleet {
         let role = match self.role_given(workspace).await {
             Ok(role) => role,
             Err(error) => {
-                tracing::warn!(agent.name = workspace.name, %error, "the preset of a workspace could not be read");
+                tracing::warn!(
+                    agent.name = workspace.name, %error,
+                    "the preset of a workspace could not be read"
+                );
                 if is_passing(&error) {
                     return Ok(None);
                 }
@@ -112,7 +115,7 @@ fn adopted(workspace: &Workspace, info: &ProjectInfo, name: AgentName) -> Agent 
         sighting: Sighting {
             status: AgentStatus::Pending,
             previous_status: None,
-            reason: "was just found".into(),
+            reason: "discovered, not polled yet".into(),
             attention: Attention::None,
             generation: 0,
             observed_at: None,

@@ -23,7 +23,10 @@ impl Fleet {
         match end {
             OperationEnd::Failed(failure) => self.note_failure(work, failure).await?,
             OperationEnd::Done | OperationEnd::Canceled(_) => {
-                tracing::info!(agent.name = %work.agent.name, operation.kind = %work.operation.kind, "an operation has ended");
+                tracing::info!(
+                    agent.name = %work.agent.name, operation.kind = %work.operation.kind,
+                    "an operation has ended"
+                );
             }
         }
         point("end.recording");
@@ -40,7 +43,10 @@ impl Fleet {
     /// An agent without a workspace is seen by no poll: the failure of its create or delete is written here. Others are
     /// looked at anew, and a change of an agent that has no workspace keeps the reason of its create.
     async fn note_failure(&self, work: &Work, failure: &Failure) -> Result<(), Error> {
-        tracing::warn!(agent.name = %work.agent.name, operation.kind = %work.operation.kind, failure.message, "an operation failed");
+        tracing::warn!(
+            agent.name = %work.agent.name, operation.kind = %work.operation.kind, failure.message,
+            "an operation failed"
+        );
         let is_told_here = match work.operation.kind {
             OperationKind::Create => true,
             OperationKind::Delete => work.agent.workspace_id.is_none(),
@@ -69,7 +75,7 @@ pub(super) fn timed_out(work: &Work) -> OperationEnd {
     let name = &work.agent.name;
     let message = match &work.refusal {
         Some(refusal) => format!("Coder did not {} agent '{name}' in time: {refusal}", work.operation.kind),
-        None => format!("the build of agent '{name}' took too long"),
+        None => format!("the build of agent '{name}' timed out"),
     };
     OperationEnd::Failed(Failure { code: "TIMEOUT".into(), message })
 }
@@ -77,11 +83,11 @@ pub(super) fn timed_out(work: &Work) -> OperationEnd {
 /// What a canceled operation leaves behind, in words for those who ask about it later.
 pub(super) fn left_behind(left: CancelOutcome) -> &'static str {
     match left {
-        CancelOutcome::Nothing => "it was canceled before anything was done",
+        CancelOutcome::Nothing => "it was canceled before any request to Coder",
         CancelOutcome::CanceledBuild => "its build was canceled",
-        CancelOutcome::FailedBuild => "its build had failed by then",
-        CancelOutcome::Stopped => "the workspace was stopped and is not started again",
-        CancelOutcome::OtherBuild => "another build had taken over by then",
+        CancelOutcome::FailedBuild => "its build had already failed",
+        CancelOutcome::Stopped => "the workspace was stopped and will not be started again",
+        CancelOutcome::OtherBuild => "another build had already replaced it",
         CancelOutcome::Gone => "the workspace is gone",
     }
 }
@@ -93,7 +99,7 @@ pub(super) fn failure_of(cause: &Cause, agent: &Agent) -> Failure {
         Cause::BuildFailed(Some(error)) => ("CODER_REJECTED", format!("the build failed: {error}")),
         Cause::BuildFailed(None) => ("CODER_REJECTED", "the build failed".to_owned()),
         Cause::BuildCanceled => ("CODER_REJECTED", "the build was canceled".to_owned()),
-        Cause::Overtaken => ("CODER_REJECTED", "another build took over".to_owned()),
+        Cause::Overtaken => ("CODER_REJECTED", "another build replaced it".to_owned()),
         Cause::BeingDeleted => ("AGENT_NOT_READY", format!("agent '{}' is being deleted", agent.name)),
     };
     Failure { code: code.to_owned(), message }

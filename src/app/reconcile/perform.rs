@@ -83,7 +83,10 @@ impl Fleet {
                 Ok(Turn::Limited { until }) => work.pause_until(until, &stop).await,
                 Ok(Turn::End(_)) | Err(Error::Store(StoreError::Ended)) => break,
                 Err(error) => {
-                    tracing::warn!(operation.id = %id, operation.kind = %kind, %error, "a step failed and is tried again");
+                    tracing::warn!(
+                        operation.id = %id, operation.kind = %kind, %error,
+                        "a step failed; retrying"
+                    );
                     work.release_slot();
                     work.pause(&stop).await;
                 }
@@ -255,7 +258,7 @@ impl Fleet {
         point("cancel.asked");
         match canceled {
             Err(error) if error.kind() == ErrorKind::Forbidden && work.operation.cancel.is_some() => Ok(
-                Turn::End(OperationEnd::Canceled("Coder did not cancel its build, which goes on".to_owned())),
+                Turn::End(OperationEnd::Canceled("Coder did not cancel the build; it continues".to_owned())),
             ),
             Err(error) => {
                 tracing::debug!(%error, "a build could not be canceled; waiting for its end");

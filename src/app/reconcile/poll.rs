@@ -86,7 +86,7 @@ impl Fleet {
         if pace.is_discovery_due() {
             match self.discovery_refresh().await {
                 Err(error) if is_rate_limit(&error) && self.found().is_ok() => {
-                    tracing::warn!(%error, "the templates are looked at again when Coder takes requests again");
+                    tracing::warn!(%error, "the templates are not read until Coder accepts requests again");
                     pace.discover_after(limit_of(&error).unwrap_or(UNNAMED_LIMIT).min(LONGEST_LIMIT));
                 }
                 other => {
@@ -99,7 +99,10 @@ impl Fleet {
         let listing = self.list_all(pace).await?;
         let n_pages = listing.n_pages;
         if let Err(error) = self.absorb(listing).await {
-            tracing::error!(%error, source = ?std::error::Error::source(&error), "what Coder showed could not be recorded");
+            tracing::error!(
+                %error, source = ?std::error::Error::source(&error),
+                "the state read from Coder could not be stored"
+            );
         }
         Ok(n_pages)
     }
@@ -117,7 +120,7 @@ impl Fleet {
             tracing::warn!(%error, "old outputs of runs could not be removed");
         }
         if let Err(error) = self.store().room_for_new_work() {
-            tracing::warn!(%error, "nothing new is accepted until there is room again");
+            tracing::warn!(%error, "new work is refused until the disk has free space again");
         }
     }
 
@@ -153,7 +156,7 @@ impl Fleet {
         match result {
             Ok(_) => self.health().set_ok(Utc::now()),
             Err(error) if is_rate_limit(error) && self.health().now().is_reachable() => {
-                tracing::warn!(%error, "the workspaces are not looked at until Coder takes requests again");
+                tracing::warn!(%error, "the workspaces are not read until Coder accepts requests again");
             }
             Err(error) => self.health().set_error(error),
         }
@@ -184,7 +187,7 @@ impl Part {
         if self.n_unreadable > MOST_UNREADABLE {
             return Err(error);
         }
-        tracing::warn!(%error, list.offset = self.offset, "a workspace is too large to be read");
+        tracing::warn!(%error, list.offset = self.offset, "a workspace is ignored: its record is too large");
         self.offset += 1;
         Ok(())
     }

@@ -91,7 +91,7 @@ where
 
     /// Reports that open work, or a part of it, could not be read: the timer repeats the read soon.
     pub(super) fn read_failed(&mut self, error: &Error) {
-        tracing::error!(%error, worker.kind = self.kind, "open work could not be read; it is read again");
+        tracing::error!(%error, worker.kind = self.kind, "open work could not be read; retrying");
         self.next_read = Instant::now() + RETRY_PAUSE;
     }
 
@@ -132,10 +132,16 @@ where
         match ended {
             Ok(Ok(next)) => return next,
             Ok(Err(error)) => {
-                tracing::error!(%error, worker.kind = kind, worker.key = key_text, "a worker failed; it runs again");
+                tracing::error!(
+                    %error, worker.kind = kind, worker.key = key_text,
+                    "a worker failed; it is restarted"
+                );
             }
             Err(error) => {
-                tracing::error!(%error, worker.kind = kind, worker.key = key_text, "a worker panicked; it runs again");
+                tracing::error!(
+                    %error, worker.kind = kind, worker.key = key_text,
+                    "a worker panicked; it is restarted"
+                );
             }
         }
         self.paused.insert(key, Instant::now() + RETRY_PAUSE);

@@ -60,7 +60,10 @@ impl Fleet {
                 }),
                 Err(Trouble(reason)) => {
                     n_failures += 1;
-                    tracing::warn!(agent.id = %agent, reason, n_failures, "an agent could not be given its token");
+                    tracing::warn!(
+                        agent.id = %agent, reason, n_failures,
+                        "the token of an agent could not be delivered"
+                    );
                     self.identity_show(agent, |identity| identity.trouble = Some(reason));
                     let anew = self.other_start(agent, state.agent.sighting.generation);
                     // Another start is provisioned by a worker of its own, at once.

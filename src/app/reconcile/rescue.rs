@@ -34,7 +34,7 @@ impl Fleet {
         let limit = (until - Utc::now()).min(self.limits().rescue).to_std().unwrap_or(Duration::ZERO);
         let saving = tokio::time::timeout(limit, self.rescue_try(&rescue, workspace));
         let outcome = tokio::select! {
-            saved = saving => saved.unwrap_or_else(|_| failed("the workspace took too long")),
+            saved = saving => saved.unwrap_or_else(|_| failed("the workspace timed out")),
             // Another delete may go on in its place; a further try begins anew.
             () = stop.cancelled() => return Ok(Turn::Again),
         };
@@ -52,7 +52,7 @@ impl Fleet {
             {
                 failed("the delete was canceled")
             }
-            Some(RescueOutcome::Wanted) => failed("the workspace was gone or could not be read"),
+            Some(RescueOutcome::Wanted) => failed("the workspace was deleted or could not be read"),
             Some(RescueOutcome::Trying { .. }) => self.rescue_left(work),
             Some(RescueOutcome::Saved(_) | RescueOutcome::Nothing | RescueOutcome::Failed { .. }) | None => {
                 return Ok(());
@@ -64,7 +64,7 @@ impl Fleet {
     /// What a try that we did not live to record has brought.
     fn rescue_left(&self, work: &Work) -> RescueOutcome {
         let kept = work.rescue.as_ref().and_then(|rescue| self.shelf().found(rescue));
-        kept.map_or_else(|| failed("it was not done in time"), RescueOutcome::Saved)
+        kept.map_or_else(|| failed("the rescue timed out"), RescueOutcome::Saved)
     }
 
     async fn rescue_begin(&self, work: &mut Work, rescue: &Rescue) -> Result<(), Error> {
@@ -89,12 +89,12 @@ impl Fleet {
         let Some(agent) = agents.iter().find(|agent| is_connected(&agent.status)) else {
             let is_up = !agents.is_empty();
             let reason =
-                if is_up { "its workspace cannot be reached" } else { "the workspace is not running" };
+                if is_up { "the workspace cannot be reached" } else { "the workspace is not running" };
             return failed(reason);
         };
         let mut parcel = match self.shelf().begin(rescue) {
             Ok(parcel) => parcel,
-            Err(error) => return failed(&format!("there is no place to keep it: {error}")),
+            Err(error) => return failed(&format!("the directory for saved work cannot be used: {error}")),
         };
         match bring_out(&self.inside(agent.id, &rescue.project), &mut parcel).await {
             Ok(Brought::Bundle(bundle)) => match parcel.finish() {
@@ -104,7 +104,7 @@ impl Fleet {
                     commit: bundle.commit,
                     note: bundle.note,
                 }),
-                Err(error) => failed(&format!("it could not be kept: {error}")),
+                Err(error) => failed(&format!("it could not be stored: {error}")),
             },
             Ok(Brought::Nothing) => RescueOutcome::Nothing,
             Ok(Brought::Failed(reason)) => failed(&reason),
@@ -115,7 +115,10 @@ impl Fleet {
     async fn rescue_end(&self, work: &mut Work, outcome: RescueOutcome) -> Result<(), Error> {
         let Some(rescue) = work.rescue.clone() else { return Ok(()) };
         let over = Rescue { outcome, ..rescue };
-        tracing::info!(agent.name = %over.agent_name, rescue.outcome = %over.outcome, "an agent's work before its end");
+        tracing::info!(
+            agent.name = %over.agent_name, rescue.outcome = %over.outcome,
+            "rescue of an agent's work has ended"
+        );
         let entry = entry_of(&over, work.agent.sighting.generation);
         self.store().rescue_move(over.id, &over.outcome, Some(&entry)).await?;
         work.rescue = Some(over);

@@ -11,7 +11,7 @@ use crate::app::snapshot::AgentState;
 use crate::app::tasks::{Errand, Readiness};
 use crate::domain::task::{Channel, Task, TaskState};
 
-const NO_WAY: &str = "the workspace has neither an app that speaks AgentAPI nor a way to run a command in it";
+const NO_WAY: &str = "the workspace has no AgentAPI app and cannot run commands";
 
 impl Fleet {
     /// Looks where the run will work, records the intent with where the repository stands, and has it begin. Whatever
@@ -30,7 +30,7 @@ impl Fleet {
                 Readiness::Never(reason) => return self.task_told(task, Told::Refused(reason)).await,
             }
         };
-        let moves = [(TaskState::Delivering, "being told to the agent")];
+        let moves = [(TaskState::Delivering, "being delivered to the agent")];
         // One that is begun again has been in this state before.
         let moves: &[_] = if task.state() == TaskState::Queued { &moves } else { &[] };
         task.note_head(errand.head.clone());

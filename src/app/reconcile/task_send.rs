@@ -24,7 +24,7 @@ impl Fleet {
         (task, (state_before, delivery_before)): (Task, (TaskState, Delivery)),
     ) -> Result<Turn, Error> {
         // One that is told again has been in this state before.
-        let moves = [(TaskState::Delivering, "being told to the agent")];
+        let moves = [(TaskState::Delivering, "being delivered to the agent")];
         let is_first = state_before == TaskState::Queued;
         if self.task_record(&task, if is_first { &moves } else { &[] }).await? == Turn::Pause {
             return Ok(Turn::Pause);

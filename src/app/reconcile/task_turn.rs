@@ -145,7 +145,7 @@ impl Fleet {
         task: Task,
         channel: Channel,
     ) -> Result<Turn, Error> {
-        let reason = format!("the agent has it ({channel})");
+        let reason = format!("delivered to the agent ({channel})");
         let run = self.task_run_seen(&task).await?;
         if let Step::End(ending) = worker.plan(&self.clock(), &task, sight, run.as_ref()) {
             return self.task_end(sight, task, (Some(reason), ending)).await;
@@ -195,14 +195,17 @@ impl Fleet {
         self.log_keep(sight.state, sight.app).await;
         self.note_rest_of(sight).await?;
         point("task.ending");
-        let reason = cut(ending.outcome.as_deref().unwrap_or("the agent is through with it"), MAX_REASON);
+        let reason = cut(ending.outcome.as_deref().unwrap_or("the agent has finished it"), MAX_REASON);
         let taken = taken.as_deref().map(|reason| (TaskState::Working, reason));
         let moves: Vec<(TaskState, &str)> =
             taken.into_iter().chain([(ending.state, reason.as_str())]).collect();
         let turn = self.task_record(&task, &moves).await;
         point("task.ended");
         let name = &sight.state.agent.name;
-        tracing::info!(agent.name = %name, task.id = %task.id, task.state = %ending.state, "a task has ended");
+        tracing::info!(
+            agent.name = %name, task.id = %task.id, task.state = %ending.state,
+            "a task has ended"
+        );
         turn
     }
 
@@ -254,7 +257,10 @@ impl Fleet {
                 },
             };
             if task.is_some_and(|task| task.state().is_ended()) {
-                tracing::info!(agent.name = %state.agent.name, "work for a task that has ended is interrupted");
+                tracing::info!(
+                    agent.name = %state.agent.name,
+                    "the agent still works on an ended task and is interrupted"
+                );
                 self.app_interrupt(state, Some(name)).await;
             }
         }

@@ -108,7 +108,10 @@ impl Fleet {
                 Ok(Turn::Look | Turn::Decide) => worker.n_pauses = 0,
                 Ok(Turn::Pause) => self.task_pause(&mut worker, &stop).await,
                 Err(error) => {
-                    tracing::warn!(agent.name = %state.agent.name, %error, "a task's step failed and is tried again");
+                    tracing::warn!(
+                        agent.name = %state.agent.name, %error,
+                        "a step of a task failed; retrying"
+                    );
                     self.task_pause(&mut worker, &stop).await;
                 }
             }

@@ -74,8 +74,8 @@ async fn run<const N: usize>(inside: &Inside<'_>, argv: [&str; N]) -> Result<Out
 /// Keeps a piece; gives how much is still missing.
 fn add(parcel: &mut Parcel, piece: &[u8], missing: u64) -> Result<u64, Brought> {
     let left = missing.checked_sub(piece.len() as u64).filter(|_| !piece.is_empty());
-    let left = left.ok_or_else(|| Brought::Failed("the bundle did not arrive whole".to_owned()))?;
-    parcel.add(piece).map_err(|error| Brought::Failed(format!("the bundle could not be kept: {error}")))?;
+    let left = left.ok_or_else(|| Brought::Failed("the bundle arrived incomplete".to_owned()))?;
+    parcel.add(piece).map_err(|error| Brought::Failed(format!("the bundle could not be stored: {error}")))?;
     Ok(left)
 }
 
@@ -105,7 +105,7 @@ fn saved(text: &str) -> Option<Brought> {
 fn unexpected(head: &str, output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let said = if stderr.trim().is_empty() { head } else { stderr.trim() };
-    shortened(&format!("git did not get to its end ({:?}): {said}", output.exit))
+    shortened(&format!("git did not finish ({:?}): {said}", output.exit))
 }
 
 /// Words out of a workspace are anyone's words.

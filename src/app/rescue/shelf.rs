@@ -50,7 +50,7 @@ impl Shelf<'_> {
         if let Err(error) = files::sweep(self.directory)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "a bundle that is not whole could not be removed");
+            tracing::warn!(%error, "an incomplete bundle could not be removed");
         }
     }
 }

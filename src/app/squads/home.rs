@@ -103,18 +103,20 @@ impl Fleet {
         let own = caller.principal.signature();
         let chat = self.store().chat_by_id(id).await?.filter(|chat| chat.principal == own);
         let Some(chat) = chat else {
-            let reason = format!("chat '{id}' is not known; leave chatId out to begin a new one");
+            let reason = format!("chat '{id}' not found; omit chatId to start a new one");
             return Ok(Place::Refused(reason));
         };
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(chat.agent) else {
-            return Ok(Place::Refused(format!("the workspace of chat '{id}' is gone; begin a new one")));
+            return Ok(Place::Refused(format!(
+                "the workspace of chat '{id}' is gone; omit chatId to start a new one"
+            )));
         };
         let is_elsewhere =
             name.is_some_and(|name| snapshot.by_name(name).is_none_or(|named| named.agent.id != chat.agent));
         if is_elsewhere {
             let home = &state.agent.name;
-            return Ok(Place::Refused(format!("chat '{id}' lives in agent '{home}'; leave agent_name out")));
+            return Ok(Place::Refused(format!("chat '{id}' belongs to agent '{home}'; omit agent_name")));
         }
         Ok(Place::Agent(Arc::clone(state)))
     }
@@ -156,7 +158,8 @@ impl Fleet {
 
     async fn runs_project(&self) -> Result<ProjectInfo, Error> {
         let project = self.options().squads.runs_project.as_deref().ok_or_else(|| {
-            let message = "there is no project for runs: name an agent_name, or set project under [runs]";
+            let message = "no project is set for runs: give agent_name, or set project under [runs] in \
+                the settings";
             Error::invalid("agent_name", message)
         })?;
         self.project_named(project).await

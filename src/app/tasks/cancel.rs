@@ -77,9 +77,9 @@ impl Fleet {
         let state = self.state_of(agent).await?;
         let name = state.agent.name.clone();
         let message = match reached {
-            Reached::None => format!("agent '{name}' does not react; call restart_agent if it goes on"),
+            Reached::None => format!("agent '{name}' does not react; call restart_agent if it keeps working"),
             Reached::Interrupt | Reached::Stop => format!("agent '{name}' was interrupted"),
-            Reached::Signals => format!("agent '{name}' did not react, so its processes were ended"),
+            Reached::Signals => format!("agent '{name}' did not react, so its processes were terminated"),
         };
         Ok(TaskCanceled { name, task: None, status: state.agent.sighting.status, reached, message })
     }
@@ -149,7 +149,7 @@ impl Fleet {
         let reached = task.as_ref().map_or(Reached::None, |task| task.work.reached);
         let message = match &task {
             Some(task) => message(name.as_str(), task, status, request.escalate),
-            None => format!("agent '{name}' has no such task any more"),
+            None => format!("agent '{name}' no longer has this task"),
         };
         Ok(TaskCanceled { name, task, status, reached, message })
     }
@@ -166,10 +166,13 @@ fn message(name: &str, task: &Task, status: AgentStatus, is_escalated: bool) -> 
     match (task.state().is_ended(), task.work.reached) {
         (false, _) if is_escalated => format!("agent '{name}' is being stopped; the task ends with it"),
         (false, _) => {
-            format!("agent '{name}' does not react yet; call again with escalate to stop its workspace")
+            format!(
+                "agent '{name}' has not reacted yet; call cancel_agent_task with escalate=true to stop \
+                its workspace"
+            )
         }
         (true, Reached::None) if may_go_on(task, status) => {
-            let advice = "call restart_agent if it goes on";
+            let advice = "call restart_agent if it keeps working";
             format!(
                 "the task of agent '{name}' is {}, but the agent did not confirm it; {advice}",
                 task.state()
@@ -179,7 +182,7 @@ fn message(name: &str, task: &Task, status: AgentStatus, is_escalated: bool) -> 
             format!("the task of agent '{name}' is {}", task.state())
         }
         (true, Reached::Signals) => {
-            format!("the task of agent '{name}' is {}; its processes had to be ended", task.state())
+            format!("the task of agent '{name}' is {}; its processes were terminated", task.state())
         }
         (true, Reached::Stop) => format!("agent '{name}' was stopped and its task is {}", task.state()),
     }

@@ -33,7 +33,7 @@ impl Fleet {
         task: &Task,
     ) -> Result<Readiness, Error> {
         if let Err(error) = self.check_container(&state.agent.project) {
-            return Ok(Readiness::Never(format!("not run: {error}")));
+            return Ok(Readiness::Never(format!("not started: {error}")));
         }
         let word = self.engine_of(state).await?;
         if word.calls_tools() && !self.is_provisioned(state) {
@@ -41,7 +41,7 @@ impl Fleet {
         }
         let left = match self.budget_left(state) {
             Ok(left) => left,
-            Err(error) => return Ok(Readiness::Never(format!("not run: {error}"))),
+            Err(error) => return Ok(Readiness::Never(format!("not started: {error}"))),
         };
         let unfit = |reason: String| Error::EngineUnavailable { name: state.agent.name.to_string(), reason };
         let sandbox = match word {
@@ -50,7 +50,9 @@ impl Fleet {
             EngineWord::Auto | EngineWord::Demo => Sandbox::Workspace,
         };
         let engine = remote::by_name(word, self.own_program(), sandbox).ok_or_else(|| {
-            unfit(format!("the engine {word} works only in workspaces with a runner; name another one"))
+            unfit(format!(
+                "the engine {word} needs a workspace with a fleet-mcp runner; choose another engine"
+            ))
         })?;
         let ground = self.task_ground(state, &*engine).await?;
         let head = ground.head.clone();

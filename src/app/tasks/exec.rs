@@ -73,7 +73,7 @@ impl Fleet {
         let word = remote::called(&run.argv);
         let engine = word.and_then(|word| remote::by_name(word, self.own_program(), Sandbox::Workspace));
         let Some(engine) = engine else {
-            return Ok(TurnEnd::Failed { text: format!("its run {end}, and nobody can read what it said") });
+            return Ok(TurnEnd::Failed { text: format!("its run {end}, and its output cannot be parsed") });
         };
         let stdout = self.run_text(run, RunStream::Stdout, 0).await?;
         let tail = run.stderr.min(KEPT_OUTPUT).saturating_sub(MAX_STDERR);
@@ -170,12 +170,12 @@ impl Heard {
                 if exit.status.success() && run.stdout > KEPT_OUTPUT =>
             {
                 TurnEnd::Complete {
-                    text: "it said more than is kept, and its last words are lost".to_owned(),
+                    text: "its output exceeded the limit, and the end of it is lost".to_owned(),
                 }
             }
             End::Failed { text, .. } => TurnEnd::Failed { text },
             End::SessionLost => {
-                TurnEnd::Failed { text: "the engine did not begin a conversation".to_owned() }
+                TurnEnd::Failed { text: "the engine did not start a conversation".to_owned() }
             }
         }
     }

@@ -52,7 +52,9 @@ impl Fleet {
         self.tasks_publish(state.agent.id).await?;
         let task = task.filter(|task| added.task_id == Some(task.id));
         let message = match meaning {
-            Meaning::Claim(..) if task.is_some() => "noted; it ends the task you are working on".to_owned(),
+            Meaning::Claim(..) if task.is_some() => {
+                "recorded; it ends the task you are working on".to_owned()
+            }
             Meaning::Claim(..) | Meaning::GoesOn(_) | Meaning::Word | Meaning::Nothing => "noted".to_owned(),
         };
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;

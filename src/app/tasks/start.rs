@@ -70,8 +70,8 @@ fn message(name: &str, status: AgentStatus, accepted: &TaskAccepted) -> String {
     let place = match (status.is_ready(), accepted.n_before) {
         (false, 0) => format!("the task is held until agent '{name}' is ready"),
         (false, n) => format!("the task is held until agent '{name}' is ready; {n} before it"),
-        (true, 0) => format!("the task is on its way to agent '{name}'"),
-        (true, n) => format!("the task waits for agent '{name}'; {n} before it"),
+        (true, 0) => format!("the task is being delivered to agent '{name}'"),
+        (true, n) => format!("the task is queued for agent '{name}'; {n} before it"),
     };
     match accepted.n_interrupted {
         0 => place,

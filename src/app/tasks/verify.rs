@@ -46,9 +46,9 @@ impl Fleet {
         let trouble = match looked {
             Ok(Ok(seen)) => return Ok(seen.map_or(Evidence::Nothing, Evidence::Seen)),
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer in time".to_owned(),
+            Err(_) => "no response in time".to_owned(),
         };
-        tracing::debug!(agent.name = %state.agent.name, trouble, "nobody could look at a task's work");
+        tracing::debug!(agent.name = %state.agent.name, trouble, "the work of a task could not be verified");
         let run = self.store().run_by_id(task.run()).await?;
         let ended_at = run.and_then(|run| run.ended_at);
         let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < PATIENCE);

@@ -131,18 +131,18 @@ impl Fleet {
         let role = request.role.as_deref().unwrap_or_default();
         match (request.kind, of_role, agent) {
             (Some(kind), Some(other), _) if kind != other => {
-                let message = format!("role '{role}' is of kind {other}, and the token of kind {kind}");
+                let message = format!("role '{role}' is of kind {other}, but the token is of kind {kind}");
                 Err(Error::invalid("role", message))
             }
             (Some(kind), _, _) => Ok(kind),
             (None, Some(RoleKind::Operator), _) => {
-                let message = format!("role '{role}' is an operator's, and no agent is one");
+                let message = format!("role '{role}' is for operators; an agent cannot have it");
                 Err(Error::invalid("role", message))
             }
             (None, Some(kind), _) => Ok(kind),
             (None, None, Some(agent)) => Ok(agent.kind),
             (None, None, None) => {
-                let message = "a token of kind agent names its agent, or at least a role";
+                let message = "a token of kind agent needs an agent or a role";
                 Err(Error::invalid("agent", message))
             }
         }

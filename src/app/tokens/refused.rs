@@ -19,7 +19,7 @@ pub const UNAUTHENTICATED: &str = "UNAUTHENTICATED";
 /// An agent that calls in a loop must not fill the disk: that many rows a minute tell enough.
 const MOST_ROWS: u32 = 100;
 const WINDOW: Duration = Duration::from_mins(1);
-const NOT_RECORDED: &str = "its further refused calls of this minute are not recorded";
+const NOT_RECORDED: &str = "further refused calls of this token are not recorded in this minute";
 
 /// Why a token is refused, and whose it was. Nobody knows that of a token that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,10 @@ impl Fleet {
     pub async fn refusal_record(&self, refused: &Refused, attempt: Attempt) {
         let Some(bearer) = &refused.bearer else { return };
         if let Err(error) = self.audit_refused(row(bearer, attempt, refused.reason.to_string())).await {
-            tracing::warn!(%error, principal.name = bearer.name, "a refused call has no row in the audit trail");
+            tracing::warn!(
+                %error, principal.name = bearer.name,
+                "a refused call could not be recorded in the audit trail"
+            );
         }
     }
 

@@ -51,8 +51,8 @@ async fn answer(mut terminal: Terminal, mark: &str) -> Result<Vec<u8>, ExecError
             }
         }
         if answer.len() > ANSWER_LIMIT {
-            return Err(ExecError::Terminal { reason: "it talks without end".to_owned() });
+            return Err(ExecError::Terminal { reason: "it sends output without end".to_owned() });
         }
     }
-    Err(ExecError::cut("the terminal closed before it answered"))
+    Err(ExecError::cut("the terminal closed before it responded"))
 }

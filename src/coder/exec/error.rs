@@ -15,11 +15,11 @@ pub enum ExecError {
     Terminal { reason: String },
     #[error("the workspace cannot start the command: {reason}")]
     Refused { reason: String },
-    #[error("the workspace does not know the run, or no longer")]
+    #[error("the workspace has no record of the run")]
     Unknown,
-    #[error("the run's supervisor died before it could tell how the command ended")]
+    #[error("the run's supervisor died before it recorded the end of the command")]
     Lost,
-    #[error("the run is still going on")]
+    #[error("the run has not ended")]
     Running,
 }
 

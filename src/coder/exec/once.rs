@@ -22,7 +22,7 @@ impl Client {
         let address = RunAddress { agent, run: Uuid::now_v7(), container: command.container.clone() };
         let start = Start { command: command.clone(), retention: Retention::Once };
         let follow = Follow::new(self.clone(), address, Offsets::default()).starting(start);
-        let late = Err(ExecError::cut("the command's end did not come in time"));
+        let late = Err(ExecError::cut("the command did not end in time"));
         timeout(command.timeout + OVERHEAD, collect(follow, command.output_limit)).await.unwrap_or(late)
     }
 }

@@ -29,7 +29,7 @@ impl Outage {
         if !error.is_transient() || since.elapsed() > LIMIT {
             return Err(error);
         }
-        tracing::debug!(%error, "a workspace is out of reach, trying again");
+        tracing::debug!(%error, "a workspace is unreachable; retrying");
         sleep(self.pause).await;
         self.pause = (self.pause * 2).min(LAST_PAUSE);
         Ok(())

@@ -47,7 +47,7 @@ impl Terminal {
             container: container.map(str::to_owned),
         };
         let mut terminal = Self { socket: client.pty_connect(agent, &options).await? };
-        let late = Err(ExecError::cut("the workspace's terminal did not get ready"));
+        let late = Err(ExecError::cut("the workspace's terminal did not become ready"));
         timeout(READY_LIMIT, terminal.until_ready()).await.unwrap_or(late)?;
         Ok(terminal)
     }
@@ -99,5 +99,5 @@ impl Terminal {
 }
 
 fn silence() -> ExecError {
-    ExecError::cut("nothing is heard from the server")
+    ExecError::cut("the server sends no data")
 }

@@ -12,9 +12,9 @@ use crate::domain::question;
 use crate::domain::task::{CancelCause, Channel, Claim, ClaimKind, Reached, TaskState};
 use crate::domain::usage_limit::{self, Limit};
 
-const STOPPED: &str = "interrupted: the workspace was stopped in the middle of it, and its engine cannot go on with it; \
-                       it is not run again";
-const RUNNER_DIED: &str = "the agent's runner ended in the middle of it; it is not run again";
+const STOPPED: &str = "interrupted: the workspace was stopped during the task, and its engine cannot resume \
+    it; it is not run again";
+const RUNNER_DIED: &str = "the agent's runner ended during the task; it is not run again";
 
 /// The agent's own word on the end of its task. Where it cannot call us it reports to Coder; our runner's reports say
 /// nothing that its turns do not say better.
@@ -53,22 +53,21 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
         TurnEnd::Parked if work.cancel.is_some() => interrupted(facts),
         TurnEnd::Parked => match claim(facts) {
             Some(claim) => claimed(facts, &claim),
-            None => {
-                Step::Resume { reason: "the workspace was stopped in the middle of it", again: Again::GoOn }
-            }
+            None => Step::Resume { reason: "the workspace was stopped during the task", again: Again::GoOn },
         },
         TurnEnd::Stopped if work.cancel.is_some() => interrupted(facts),
         TurnEnd::Stopped => cut_short(facts, ending(TaskState::Canceled, Some(STOPPED))),
         TurnEnd::Crashed => runner_died(facts),
         TurnEnd::Unbegun if work.cancel.is_some() && !facts.task.is_owed() => canceled_unsent(facts),
-        TurnEnd::Unbegun => Step::Resume { reason: "a stop came before it was begun", again: Again::Whole },
+        TurnEnd::Unbegun => {
+            Step::Resume { reason: "the agent was stopped before the task began", again: Again::Whole }
+        }
         TurnEnd::Forgotten => {
-            let outcome =
-                "the agent was through with it and no longer knows how it went; it is not run again";
+            let outcome = "the agent finished the task and lost its result; it is not run again";
             cut_short(facts, ending(TaskState::Failed, Some(outcome)))
         }
         TurnEnd::Unknown { word } => {
-            end(TaskState::Failed, Some(&format!("it ended in a way we do not know: {word}")))
+            end(TaskState::Failed, Some(&format!("it ended with the unknown state '{word}'")))
         }
     }
 }
@@ -98,9 +97,9 @@ pub(super) fn interrupted(facts: &Facts<'_>) -> Step {
     let is_signaled = facts.task.work.reached == Reached::Signals;
     let (state, outcome) = match facts.task.work.cancel {
         Some(cancel) if is_signaled => (TaskState::Canceled, why(cancel.cause, SIGNALED, SIGNALED)),
-        Some(cancel) => (TaskState::Canceled, why(cancel.cause, "it was interrupted as asked", "")),
-        None if facts.task.is_late() => (TaskState::TimedOut, "it took longer than it was given".to_owned()),
-        None => (TaskState::Canceled, "somebody interrupted it in the workspace".to_owned()),
+        Some(cancel) => (TaskState::Canceled, why(cancel.cause, "it was interrupted on request", "")),
+        None if facts.task.is_late() => (TaskState::TimedOut, "it exceeded its timeout".to_owned()),
+        None => (TaskState::Canceled, "it was interrupted inside the workspace".to_owned()),
     };
     // A run has nobody to plead with: it is ended by signals.
     let is_run = facts.task.channel() == Some(Channel::Exec);
@@ -146,20 +145,21 @@ pub(super) fn limited(facts: &Facts<'_>, limit: Limit, text: &str) -> Step {
 
 pub(super) fn canceled_unsent(facts: &Facts<'_>) -> Step {
     let cause = facts.task.work.cancel.map_or(CancelCause::Request, |cancel| cancel.cause);
-    let outcome = why(cause, "it was canceled before the agent had it", "the agent did not have it yet");
+    let outcome = why(cause, "it was canceled before its delivery", "it had not been delivered yet");
     end(TaskState::Canceled, Some(&outcome))
 }
 
 /// A task that was to be ended anyway is no failure.
 pub(super) fn lost(facts: &Facts<'_>) -> Step {
     if let Some(cancel) = facts.task.work.cancel {
-        let unsure = "whether the agent had it cannot be told";
+        let unsure = "it is unknown whether it was delivered";
         return end(TaskState::Canceled, Some(&why(cancel.cause, unsure, unsure)));
     }
     end(
         TaskState::Failed,
         Some(
-            "whether the message arrived cannot be told; it was not sent again, so that nothing is done twice",
+            "it is unknown whether the message was delivered; it was not sent again, so that no work is \
+            done twice",
         ),
     )
 }

@@ -17,6 +17,6 @@ pub(super) fn taken(facts: &Facts<'_>) -> Step {
     match facts.run {
         Some(TurnState::Queued | TurnState::Working) => keep_on(facts),
         Some(TurnState::Ended(end)) => ended(facts, end),
-        None => cut_short(facts, ending(TaskState::Failed, Some("nothing is known of the run that did it"))),
+        None => cut_short(facts, ending(TaskState::Failed, Some("the record of its run is missing"))),
     }
 }

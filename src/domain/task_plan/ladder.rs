@@ -7,7 +7,7 @@ use super::{Ending, Facts, Reach, Signaling, Step};
 use crate::domain::task::{Channel, Reached, TaskState};
 
 /// How a task ended whose engine fell by our own hand.
-pub(super) const SIGNALED: &str = "the agent did not react, so its processes were ended";
+pub(super) const SIGNALED: &str = "the agent did not react, so its processes were terminated";
 
 /// The way to end it, harder with time; none when there is no reason to.
 pub(super) fn ladder(facts: &Facts<'_>) -> Option<Step> {
@@ -51,7 +51,7 @@ fn signals(facts: &Facts<'_>, signaling: Option<Signaling>) -> Option<Step> {
 fn given_up(facts: &Facts<'_>, signaling: Option<Signaling>) -> Ending {
     let (reached, outcome) = match signaling {
         Some(Signaling { are_gone: true, .. }) => (Reached::Signals, SIGNALED),
-        Some(_) | None => (Reached::None, "the agent did not react to the interruption"),
+        Some(_) | None => (Reached::None, "the agent did not react to the interrupt"),
     };
     let end = match (facts.task.work.cancel, claim(facts)) {
         (Some(cancel), _) => ending(TaskState::Canceled, Some(&why(cancel.cause, outcome, outcome))),

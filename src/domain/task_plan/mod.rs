@@ -152,11 +152,11 @@ struct Sent {
 fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
     match facts.task.work.cancel {
         Some(cancel) => {
-            let outcome = why(cancel.cause, "it was waiting for its usage limit to end", "");
+            let outcome = why(cancel.cause, "it was waiting for its usage limit to reset", "");
             end(TaskState::Canceled, Some(&outcome))
         }
         None if facts.clock.now() >= until && facts.reach == Reach::Ready => {
-            Step::Resume { reason: "the usage limit is over", again: Again::Whole }
+            Step::Resume { reason: "the usage limit has reset", again: Again::Whole }
         }
         None => Step::Wait,
     }
@@ -237,7 +237,7 @@ fn plan_taken(facts: &Facts<'_>, channel: Channel, base: Option<i64>) -> Step {
         (AppSeen::Runner(seen), Channel::Runner) => runner::taken(facts, seen),
         (_, Channel::Runner) => keep_on(facts),
         (_, Channel::AgentApi | Channel::Reports) if facts.task.entry.generation != facts.generation => {
-            let outcome = "the agent was restarted in the middle of it; it is not told again";
+            let outcome = "the agent was restarted during the task; it is not delivered again";
             cut_short(facts, ending(TaskState::Failed, Some(outcome)))
         }
         (AppSeen::AgentApi(seen), Channel::AgentApi) => agent_api::taken(facts, seen, base),

@@ -185,7 +185,7 @@ impl World {
         let cancel = Cancel { at: self.now, cause: CancelCause::Interrupt(id), may_stop: false };
         for task in &mut self.tasks {
             if admitted.ended.contains(&task.id) {
-                let outcome = why(cancel.cause, "", "the agent did not have it yet");
+                let outcome = why(cancel.cause, "", "it had not been delivered yet");
                 task.end(&ending(TaskState::Canceled, Some(&outcome)), None, self.now);
             } else if admitted.interrupted.contains(&task.id) {
                 task.work.cancel.get_or_insert(cancel);

@@ -15,7 +15,7 @@ pub(super) fn unsent(facts: &Facts<'_>) -> Step {
         }
         Some(AppState::Idle | AppState::Unknown(_)) | None if is_quiet(facts) => end(
             TaskState::Done,
-            Some("unknown: the workspace started with it as its prompt, and nothing tells what became of it"),
+            Some("unknown: the workspace started with it as its prompt, and no report shows its result"),
         ),
         Some(AppState::Idle | AppState::Unknown(_)) | None => Step::Wait,
     }

@@ -61,7 +61,7 @@ pub(super) fn taken(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {
     match turn_of(facts.task, seen).map(|turn| &turn.state) {
         Some(TurnState::Queued | TurnState::Working) => keep_on(facts),
         Some(TurnState::Ended(end)) => ended(facts, end),
-        None => cut_short(facts, ending(TaskState::Failed, Some("the agent no longer knows this task"))),
+        None => cut_short(facts, ending(TaskState::Failed, Some("the agent has no record of this task"))),
     }
 }
 

@@ -35,14 +35,14 @@ fn a_parked_task_goes_on_in_its_session_and_keeps_the_time_it_took() {
     let mut task = taken(Channel::Runner);
     task.work.worked = TimeDelta::seconds(7);
     let parked = |task: &Task| runner(true, vec![turn(task, TurnState::Ended(TurnEnd::Parked))]);
-    let go_on = Step::Resume { reason: "the workspace was stopped in the middle of it", again: Again::GoOn };
+    let go_on = Step::Resume { reason: "the workspace was stopped during the task", again: Again::GoOn };
     assert_eq!(plan(&facts(&task, &parked(&task))), go_on);
     let mut canceled = task.clone();
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
     let step = plan(&facts(&canceled, &parked(&canceled)));
     assert_eq!(
         ends(&step).map(|end| (end.0, end.1)),
-        Some((TaskState::Canceled, "it was interrupted as asked"))
+        Some((TaskState::Canceled, "it was interrupted on request"))
     );
     let seen = parked(&task);
     task.resume(Again::GoOn);
@@ -67,7 +67,7 @@ fn a_spec_that_is_interrupted_is_delivered_first_and_any_other_task_is_withdrawn
         plan(&Facts { reach: Reach::Away, app: &AppSeen::Unasked, ..facts(task, &AppSeen::Unasked) })
     };
     assert_eq!(away(&spec), Step::Wait);
-    let unsent = format!("{BY}; the agent did not have it yet");
+    let unsent = format!("{BY}; it had not been delivered yet");
     assert_eq!(ends(&away(&other)), Some((TaskState::Canceled, unsent.as_str(), Reached::None)));
     let prompt = TurnSeen { key: None, is_prompt: true, accepted_at: ago(9), state: TurnState::Working };
     let shown = runner(false, vec![prompt.clone()]);
@@ -88,7 +88,7 @@ fn a_message_on_its_way_is_withdrawn_before_its_task_ends() {
     assert_eq!(plan(&asked(9)), Step::Interrupt);
     assert_eq!(interrupt_key(&task, &nothing), Some(task.key()));
     let ended = ends(&plan(&asked(10))).map(|end| (end.0, end.1.to_owned()));
-    let expected = (TaskState::Canceled, format!("{BY}; the agent did not have it yet"));
+    let expected = (TaskState::Canceled, format!("{BY}; it had not been delivered yet"));
     assert_eq!(ended, Some(expected), "an older runner takes no such word");
     let withdrawn = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
     assert_eq!(plan(&facts(&task, &withdrawn)), Step::Take { channel: Channel::Runner, base: None });

@@ -152,7 +152,7 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     let ended = |end| TurnState::Ended(end);
     let complete = ended(TurnEnd::Complete { text: "did it".into() });
     assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((TaskState::Done, "did it", Reached::None)));
-    let again = Step::Resume { reason: "a stop came before it was begun", again: Again::Whole };
+    let again = Step::Resume { reason: "the agent was stopped before the task began", again: Again::Whole };
     assert_eq!(by_run(&begun, Some(&ended(TurnEnd::Unbegun))), again);
     let first = begun.run();
     begun.resume(Again::Whole);
@@ -166,7 +166,7 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     let mut canceled = taken(Channel::Exec);
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
     assert_eq!(by_run(&canceled, Some(&TurnState::Working)), Step::Interrupt);
-    let end = (TaskState::Canceled, "it was interrupted as asked", Reached::Signals);
+    let end = (TaskState::Canceled, "it was interrupted on request", Reached::Signals);
     assert_eq!(ends(&by_run(&canceled, Some(&ended(TurnEnd::Interrupted)))), Some(end));
 }
 
@@ -175,7 +175,7 @@ fn a_runner_that_has_forgotten_a_task_is_not_told_it_again() {
     let unconfirmed = sending(Channel::Runner, 500);
     let forgotten = runner(true, vec![turn(&unconfirmed, TurnState::Ended(TurnEnd::Forgotten))]);
     assert_eq!(plan(&facts(&unconfirmed, &forgotten)), Step::Take { channel: Channel::Runner, base: None });
-    let outcome = "the agent was through with it and no longer knows how it went; it is not run again";
+    let outcome = "the agent finished the task and lost its result; it is not run again";
     let step = plan(&facts(&taken(Channel::Runner), &forgotten));
     assert_eq!(ends(&step), Some((TaskState::Failed, outcome, Reached::None)));
     let prompt =
@@ -231,19 +231,18 @@ fn a_turn_ends_the_task_in_its_own_words() {
         (TurnEnd::Failed { text: text() }, TaskState::Failed, "words"),
         (TurnEnd::Question { text: text() }, TaskState::Done, "words"),
         (TurnEnd::Complete { text: "words?".into() }, TaskState::Done, "words?"),
-        (TurnEnd::Interrupted, TaskState::Canceled, "somebody interrupted it in the workspace"),
+        (TurnEnd::Interrupted, TaskState::Canceled, "it was interrupted inside the workspace"),
         (
             TurnEnd::Stopped,
             TaskState::Canceled,
-            "interrupted: the workspace was stopped in the middle of it, and its engine cannot go on with it; \
-             it is not run again",
+            "interrupted: the workspace was stopped during the task, and its engine cannot resume it; it is not run again",
         ),
         (
             TurnEnd::Crashed,
             TaskState::Failed,
-            "the agent's runner ended in the middle of it; it is not run again",
+            "the agent's runner ended during the task; it is not run again",
         ),
-        (TurnEnd::Unknown { word: text() }, TaskState::Failed, "it ended in a way we do not know: words"),
+        (TurnEnd::Unknown { word: text() }, TaskState::Failed, "it ended with the unknown state 'words'"),
     ];
     for (end, state, outcome) in rows {
         let is_question = outcome == "words?" || matches!(end, TurnEnd::Question { .. });
@@ -278,7 +277,7 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
     assert_eq!(plan(&facts(&task, &known)), Step::Wait);
     let over = Clock::at(until);
     let later = |task: &Task| plan(&Facts { clock: &over, ..facts(task, &known) });
-    assert_eq!(later(&task), Step::Resume { reason: "the usage limit is over", again: Again::Whole });
+    assert_eq!(later(&task), Step::Resume { reason: "the usage limit has reset", again: Again::Whole });
     task.resume(Again::Whole);
     assert_eq!(later(&task), Step::Send { channel: Channel::Runner, base: None }, "under another key");
     assert_eq!(task.key(), format!("{}.2", task.id));
@@ -304,10 +303,10 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     assert_eq!(signaled(&late, Some((9, true))), Step::Wait, "for what the runner says of it");
     assert_eq!(signaled(&late, Some((10, false))), Step::StopWorkspace);
     let given_up = canceled(10, false);
-    let outcome = "the agent did not react to the interruption";
+    let outcome = "the agent did not react to the interrupt";
     let end = (TaskState::Canceled, outcome, Reached::None);
     assert_eq!(ends(&signaled(&given_up, Some((10, false)))), Some(end));
-    let outcome = "the agent did not react, so its processes were ended";
+    let outcome = "the agent did not react, so its processes were terminated";
     let end = (TaskState::Canceled, outcome, Reached::Signals);
     assert_eq!(ends(&signaled(&given_up, Some((10, true)))), Some(end));
     let mut fell = canceled(20, false);
@@ -323,7 +322,7 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     let still = working(&given_up);
     assert_eq!(plan(&Facts { app: &still, ..unasked }), Step::Interrupt, "it is asked before it is given up");
     let heard = runner(true, vec![turn(&recent, TurnState::Ended(TurnEnd::Interrupted))]);
-    let outcome = "it was interrupted as asked";
+    let outcome = "it was interrupted on request";
     assert_eq!(
         ends(&plan(&facts(&recent, &heard))),
         Some((TaskState::Canceled, outcome, Reached::Interrupt))
@@ -347,10 +346,7 @@ fn a_task_that_takes_too_long_is_interrupted_and_timed_out() {
     assert_eq!(plan(&facts(&task, &working)), Step::Interrupt);
     let ended = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
     let step = plan(&facts(&task, &ended));
-    assert_eq!(
-        ends(&step),
-        Some((TaskState::TimedOut, "it took longer than it was given", Reached::Interrupt))
-    );
+    assert_eq!(ends(&step), Some((TaskState::TimedOut, "it exceeded its timeout", Reached::Interrupt)));
 }
 
 pub(super) fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {

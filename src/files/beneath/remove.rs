@@ -93,7 +93,7 @@ fn check(deadline: Instant) -> io::Result<()> {
     if Instant::now() < deadline {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "something still writes there"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "a process still writes there"))
 }
 
 /// The outcome of an unlink.

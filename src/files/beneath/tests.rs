@@ -136,7 +136,7 @@ fn a_tree_that_is_not_gone_at_the_deadline_is_given_up_and_goes_later() {
     std::fs::write(scene.path("tree/inner/file"), "").unwrap();
     let remove = |deadline| scene.agent.remove(OsStr::new("tree"), deadline);
     let refused = remove(Instant::now()).map_err(|error| (error.kind(), error.to_string()));
-    assert_eq!(refused, Err((io::ErrorKind::TimedOut, "something still writes there".to_owned())));
+    assert_eq!(refused, Err((io::ErrorKind::TimedOut, "a process still writes there".to_owned())));
     remove(Instant::now() + Duration::from_secs(60)).unwrap();
     assert_eq!(scene.left(), (Vec::new(), untouched()));
 }

@@ -68,7 +68,7 @@ pub(super) async fn make(work: &Work, of: &Path) -> Result<PreparedCheckout, Loc
         "--end-of-options".into(),
         repo,
     ];
-    inside.run(&work.dirs.root, &arguments, "make a repository").await?;
+    inside.run(&work.dirs.root, &arguments, "create a repository").await?;
     let (git_dir, store) = (work.dirs.repo.join(".git"), caller.store.clone());
     blocking(move || furnish(&git_dir, &caller, &branch, &begun.tip)).await?;
     let inside = inside.without_drivers(&work.dirs.repo).await?;

@@ -144,7 +144,7 @@ impl<'a> Refs<'a> {
         let zero = "0".repeat(begun_at.len());
         let moved = format!("update {head} {begun_at} {}\n", tip.unwrap_or(&zero));
         let ours = format!("update {agent} {begun_at}\nupdate {published} {begun_at}\n");
-        refs.change(&format!("{kept}{moved}{ours}"), "make the branch").await?;
+        refs.change(&format!("{kept}{moved}{ours}"), "create the branch").await?;
         Ok(begun_at)
     }
 

@@ -47,7 +47,7 @@ pub(super) struct PreparedCheckout {
 /// Makes the directory and its repository, step by step.
 pub(super) async fn make(work: &Work, template: &Template) -> Result<PreparedCheckout, LocalError> {
     let dirs = work.dirs.clone();
-    work.uninterrupted_step("Making the directory", blocking(move || dirs.claim())).await?;
+    work.uninterrupted_step("Creating the directory", blocking(move || dirs.claim())).await?;
     let source = &template.variant(&work.build.values).source;
     match plan(work, source).await? {
         Plan::Foreign(directory) => {
@@ -125,7 +125,7 @@ async fn forget(work: &Work) {
         }
     };
     if let Err(error) = forgotten {
-        work.log("warn", "Forgetting the repository", &error.chain());
+        work.log("warn", "Removing the record of the repository", &error.chain());
     }
 }
 
@@ -219,7 +219,7 @@ async fn begin(work: &Work) -> Result<(), LocalError> {
         OsString::from(&work.dirs.repo),
     ];
     let git = Git::of(work, &[&work.dirs.root], Reach::Local);
-    git.run(&work.dirs.root, &arguments, "make an empty repository").await.map(drop)
+    git.run(&work.dirs.root, &arguments, "create an empty repository").await.map(drop)
 }
 
 async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<Vec<String>, LocalError> {

@@ -89,7 +89,7 @@ async fn limited<T>(
         Reach::Network | Reach::Files => answer.await,
         Reach::Local => tokio::time::timeout(LOCAL_LIMIT, answer)
             .await
-            .map_err(|_| refused(doing, format!("no answer within {} s", LOCAL_LIMIT.as_secs())))?,
+            .map_err(|_| refused(doing, format!("no response within {} s", LOCAL_LIMIT.as_secs())))?,
     };
     answer.map_err(|error| failed(error, doing))
 }

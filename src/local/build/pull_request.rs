@@ -58,7 +58,7 @@ pub(super) async fn offered(
             PullRequestHead { head: Some(head), notes: vec![note] }
         }
         Err(reason) => {
-            let note = format!("the agent starts from the base and not from the pull request: {reason}");
+            let note = format!("the agent starts from the base, not from the pull request: {reason}");
             PullRequestHead { head: None, notes: vec![note] }
         }
     })
@@ -103,7 +103,7 @@ async fn fetched(
     };
     let answer: Result<Option<String>, LocalError> = match tokio::time::timeout(LIMIT, asked).await {
         Ok(answer) => answer,
-        Err(_) => return Err(format!("remote '{remote}' did not answer within {} s", LIMIT.as_secs())),
+        Err(_) => return Err(format!("remote '{remote}' did not respond within {} s", LIMIT.as_secs())),
     };
     match answer {
         Ok(Some(commit)) if is_object_id(&commit) => Ok((request.number, commit)),

@@ -186,7 +186,7 @@ pub(crate) fn sweep(layout: &Layout) -> Result<(), LocalError> {
     let deadline = within(SWEEP_LIMIT);
     for path in entries.flatten().filter(is_left).map(|entry| entry.path()) {
         if let Err(error) = remove_tree(&path, deadline) {
-            tracing::warn!(path = %path.display(), %error, "what is left of a workspace cannot be removed");
+            tracing::warn!(path = %path.display(), %error, "the remains of a workspace cannot be removed");
         }
     }
     Ok(())
@@ -305,7 +305,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let (layout, dirs) = dirs(data.path());
         let error = dirs.remove(Duration::ZERO).unwrap_err().chain();
-        let expected = format!("cannot use {}: something still writes there", dirs.root.display());
+        let expected = format!("cannot use {}: a process still writes there", dirs.root.display());
         assert_eq!((error, names(&layout), dirs.is_claimed()), (expected, vec!["agent".to_owned()], true));
         dirs.remove(CLAIM_LIMIT).unwrap();
         assert_eq!((names(&layout), dirs.is_claimed()), (Vec::new(), false));

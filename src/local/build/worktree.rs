@@ -27,7 +27,7 @@ pub(super) async fn forget(work: &Work, of: &Path) -> Result<(), LocalError> {
         // The first `--force` is for the missing directory, the second for the lock.
         let arguments = ["worktree", "remove", "--force", "--force", "--end-of-options"].map(OsString::from);
         let arguments = [arguments.as_slice(), &[entry.path.into()]].concat();
-        git.run(of, &arguments, "forget the worktree").await?;
+        git.run(of, &arguments, "remove the record of the worktree").await?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::hidden::{DirectoryLocation, open_path};
 
-const MOVED: &str = "it was moved in this moment; try again";
+const MOVED: &str = "it was moved at this moment; try again";
 
 /// The mounts of this mount namespace.
 #[derive(Debug)]

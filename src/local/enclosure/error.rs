@@ -19,7 +19,7 @@ pub enum EncloseError {
         #[source]
         source: io::Error,
     },
-    #[error("cannot keep the users of this machine")]
+    #[error("cannot map the users of this machine")]
     Users(#[source] io::Error),
     #[error("cannot hide {}", path.display())]
     Hide {
@@ -43,9 +43,9 @@ pub enum EncloseError {
     ProcessScope(#[source] io::Error),
     #[error("cannot make the settings of the machine read-only")]
     Machine(#[source] io::Error),
-    #[error("cannot give up the right to change mounts")]
+    #[error("cannot drop the right to change mounts")]
     Rights(#[source] io::Error),
-    #[error("cannot close what was open before")]
+    #[error("cannot close inherited file descriptors")]
     Descriptors(#[source] io::Error),
     #[error("cannot work in {}", path.display())]
     Directory {

@@ -80,7 +80,7 @@ impl DirectoryLocation {
         if self.is(&open.metadata()?) {
             return Ok(open);
         }
-        Err(io::Error::other("it was moved in this moment; try again"))
+        Err(io::Error::other("it was moved at this moment; try again"))
     }
 
     /// As an argument of the hidden command.

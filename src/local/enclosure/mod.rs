@@ -280,7 +280,7 @@ async fn attempt(prefix: &[OsString]) -> Result<(), ProbeFailure> {
     let mut command = Command::new(program);
     command.args(arguments).env_clear().stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PROBE_LIMIT, command.output()).await;
-    let output = output.map_err(|_| "it takes too long".to_owned()).map_err(failure(true))?;
+    let output = output.map_err(|_| "it timed out".to_owned()).map_err(failure(true))?;
     let output = output.map_err(|error| error.to_string()).map_err(failure(true))?;
     if output.status.success() {
         return Ok(());

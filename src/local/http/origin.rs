@@ -12,5 +12,5 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     if Access::default().check(&request).is_ok() {
         return next.run(request).await;
     }
-    Refusal::new(StatusCode::FORBIDDEN, "Requests from other hosts and pages are refused.").into_response()
+    Refusal::new(StatusCode::FORBIDDEN, "The Host or Origin of the request is not allowed.").into_response()
 }

@@ -79,7 +79,7 @@ impl Session {
         shared.end();
         let ended = if has_ended { end_leader(&mut child, lead).await } else { end(&mut child, lead).await };
         if let Err(error) = ended {
-            tracing::warn!(%error, "cannot end a terminal's processes");
+            tracing::warn!(%error, "cannot terminate a terminal's processes");
         }
     }
 }

@@ -128,7 +128,7 @@ async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<Str
     let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(command.map(Into::into)).collect();
     let doing = "read the agent's branch";
     let Ok(listing) = tokio::time::timeout(TIP_LIMIT, reader.run(repo, &arguments, doing)).await else {
-        let output = format!("no answer within {} s", TIP_LIMIT.as_secs());
+        let output = format!("no response within {} s", TIP_LIMIT.as_secs());
         return Err(LocalError::GitRefused { doing: doing.to_owned(), output });
     };
     let listing = listing?;

@@ -44,7 +44,7 @@ pub(crate) fn organization(info: &DeploymentInfo) -> Value {
         "name": ORGANIZATION,
         "display_name": "Coder",
         "icon": "",
-        "description": "The one organization of the embedded Coder.",
+        "description": "The only organization of the embedded Coder.",
         "created_at": time(info.created_at),
         "updated_at": time(info.created_at),
         "is_default": true,

@@ -55,7 +55,7 @@ fn problem(refusal: &Refusal) -> Problem {
         }
         Refusal::Stopping => stopping(),
         Refusal::Journal(error) => {
-            tracing::error!(error = error as &dyn std::error::Error, "a message could not be kept");
+            tracing::error!(error = error as &dyn std::error::Error, "a message could not be stored");
             Problem::not_sent(&refusal.to_string())
         }
     }

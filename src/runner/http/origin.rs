@@ -13,7 +13,7 @@ pub(super) async fn check(request: Request, next: Next) -> Result<Response, Prob
     match Access::default().check_origin(request.headers()) {
         Ok(()) => Ok(next.run(request).await),
         Err(_foreign) => {
-            Err(Problem::new(StatusCode::FORBIDDEN, "pages of this origin may not talk to the agent"))
+            Err(Problem::new(StatusCode::FORBIDDEN, "pages of this origin may not call the agent"))
         }
     }
 }

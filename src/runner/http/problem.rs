@@ -34,11 +34,11 @@ impl Problem {
     }
 
     pub(super) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "there is nothing here")
+        Self::new(StatusCode::NOT_FOUND, "not found")
     }
 
     pub(super) fn method_not_allowed() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here")
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
     }
 }
 

@@ -23,6 +23,6 @@ pub(crate) async fn end(run: RunId, engine: Option<ProcessId>, grace: Duration) 
     let marker = Marker { key: MARKER.to_owned(), value: run.to_string() };
     let limits = EndLimits { term: grace, kill: KILL_LIMIT };
     if let Err(error) = end_from_top(marker, engine, limits).await {
-        tracing::warn!(run.id = %run, %error, "some processes of the run may be left");
+        tracing::warn!(run.id = %run, %error, "some processes of the run may still be running");
     }
 }

@@ -183,7 +183,7 @@ async fn converse(
             Finish::Reported(output_reader.reader.end(&Exit { status, stderr }))
         }
         Stopped::Ended(Err(error)) => {
-            Finish::Reported(failed(FailureKind::Crashed, format!("lost the engine: {error}")))
+            Finish::Reported(failed(FailureKind::Crashed, format!("cannot wait for the engine: {error}")))
         }
     };
     Finished::of(launch.engine.word(), finish, spent)

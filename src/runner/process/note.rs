@@ -37,7 +37,7 @@ impl EngineNote {
         let line = format!("{engine} {}\n", identity(std::process::id()));
         let written = files::replace(&self.directory.join(FILE), line.as_bytes(), Durability::Cached);
         if let Err(error) = written {
-            tracing::debug!(%error, "nobody will know which process is the engine");
+            tracing::debug!(%error, "the engine's process cannot be recorded");
         }
     }
 }

@@ -62,7 +62,7 @@ impl Transcript {
         if whole.n_dropped == 0 {
             return kept.to_owned();
         }
-        format!("[{} bytes before this are left out]\n{kept}", whole.n_dropped)
+        format!("[{} bytes before this are omitted]\n{kept}", whole.n_dropped)
     }
 
     fn drop_front(&mut self) {
@@ -113,7 +113,7 @@ mod tests {
         let text = transcript.text();
         let n_kept = text.split_once('\n').unwrap().1.len() + 1;
         let n_dropped = "short\n".len() + 7 * MAX_TEXT - n_kept;
-        assert!(text.starts_with(&format!("[{n_dropped} bytes before this are left out]\n")), "{n_kept}");
+        assert!(text.starts_with(&format!("[{n_dropped} bytes before this are omitted]\n")), "{n_kept}");
         assert!(n_kept <= MAX_TEXT && transcript.kept.len() <= 2 * MAX_TEXT);
     }
 }

@@ -115,13 +115,13 @@ impl Running {
 pub(crate) enum Refusal {
     #[error("message can only be sent when the agent is waiting for user input")]
     Busy,
-    #[error("too much waits for this agent already; send this again when some of it has ended")]
+    #[error("the queue of this agent is full; send the message again later")]
     Full,
     #[error(transparent)]
     Budget(BudgetError),
     #[error("the agent is stopping")]
     Stopping,
-    #[error("the message cannot be kept")]
+    #[error("the message cannot be stored")]
     Journal(#[source] JournalError),
 }
 

@@ -16,8 +16,8 @@ use crate::runner::process::{self, EngineEvent, Finish, Finished, Launch};
 use crate::runner::provisioning::Start;
 use crate::runner::{git, notes, provisioning};
 
-const WITHOUT_FLEET: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
-const NEW_SESSION: &str = "[the engine no longer knows the conversation; it begins a new one]";
+const WITHOUT_FLEET: &str = "[without the fleet's tools: this agent has no address for them]";
+const NEW_SESSION: &str = "[the engine has lost the conversation; it starts a new one]";
 
 /// The inputs of a run, copied before it begins, so that the worker can handle commands meanwhile.
 #[derive(Debug)]
@@ -141,6 +141,6 @@ impl Job {
 
 /// An interrupted task does not start over, since part of it is done and paid for.
 fn unknown() -> End {
-    let text = "interrupted: the engine no longer knows the conversation in which it was working; it is not run again";
+    let text = "interrupted: the engine has lost the conversation of this task; it is not run again";
     End::Failed { kind: FailureKind::EngineError, text: text.to_owned() }
 }

@@ -172,7 +172,7 @@ impl Worker {
     /// Ends a turn that was accepted before the budget was used up.
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
-        let text = format!("not run: {error}");
+        let text = format!("not started: {error}");
         let finish = Finish::Reported(End::Failed { kind: FailureKind::Budget, text });
         let finished = Finished::unspent(finish, session.unwrap_or_default());
         let done = Done { finished, note: None, is_begun: false };
@@ -242,7 +242,7 @@ impl Worker {
         };
         let prompt = Submitted { content: prompt, task_id: None, is_continued: false };
         if let Err(error) = self.accept(Source::Prompt, prompt).await {
-            tracing::error!(%error, "the workspace's first message cannot be kept");
+            tracing::error!(%error, "the workspace's first message cannot be stored");
         }
     }
 
@@ -362,7 +362,7 @@ impl Worker {
         }
         let entries = self.state.borrow().conversation.entries();
         if let Err(error) = self.journal.replace(&entries).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "the journal stays long");
+            tracing::warn!(error = &error as &dyn std::error::Error, "the journal could not be compacted");
         }
     }
 
@@ -370,7 +370,7 @@ impl Worker {
     async fn record(&mut self, entry: &Entry) -> Result<(), JournalError> {
         loop {
             let Err(error) = self.journal.append(entry).await else { return Ok(()) };
-            tracing::error!(%error, "the journal cannot be written; trying again");
+            tracing::error!(%error, "the journal cannot be written; retrying");
             tokio::select! {
                 () = self.stop.cancelled() => return Err(error),
                 () = tokio::time::sleep(PAUSE) => {}
@@ -401,7 +401,7 @@ fn outcome(finish: Finish, by: Interruption) -> Outcome {
         Finish::Interrupted => Outcome::Interrupted { by },
         Finish::OverBudget => Outcome::Failed {
             kind: FailureKind::Budget,
-            text: "stopped: this agent's budget is used up; raise it to go on".to_owned(),
+            text: "stopped: this agent's budget is used up; raise it to continue".to_owned(),
         },
     }
 }

@@ -134,7 +134,7 @@ async fn an_operation_that_stands_still_is_found() {
              (SELECT max(updated_at) FROM operations), 0 FROM operations",
         )
         .await;
-    let finding = "operation [ID] (stop) has not moved since 1970-01-01T00:00:00Z";
+    let finding = "operation [ID] (stop) has made no progress since 1970-01-01T00:00:00Z";
     assert_eq!(patient.broken().await, only(Invariant::NothingLost, finding));
 }
 
@@ -163,7 +163,7 @@ async fn a_task_that_was_delivered_twice_is_found() {
              WHERE state = 'queued'; DELETE FROM task_moves WHERE state NOT IN ('queued', 'delivering')",
         )
         .await;
-    let finding = "task [ID] was delivered more often than it was tried";
+    let finding = "task [ID] was delivered more often than delivery was attempted";
     assert_eq!(patient.broken().await, only(Invariant::NoDuplicates, finding));
 }
 
@@ -172,7 +172,7 @@ async fn a_workspace_whose_agent_is_recorded_as_deleted_is_found() {
     let deleted = "UPDATE agents SET deleted_at = created_at - 3600000000; \
                    UPDATE sightings SET status = 'deleted'; UPDATE journal SET ended_at = created_at, state = 'done'";
     let patient = Patient::new().await.edit_stopped(deleted, fleet_options()).await;
-    let finding = "workspace 'heron' is there though its agent is deleted";
+    let finding = "workspace 'heron' still exists, but its agent is deleted";
     assert_eq!(patient.broken().await, only(Invariant::NoOrphans, finding));
 }
 
@@ -212,7 +212,10 @@ async fn a_task_that_moved_on_after_its_end_is_found() {
              SELECT task_id, agent_id, 'working', '', generation, at FROM task_moves WHERE state = 'done'",
         )
         .await;
-    assert_eq!(patient.broken().await, only(Invariant::LegalTransitions, "task [ID] moved on after its end"));
+    assert_eq!(
+        patient.broken().await,
+        only(Invariant::LegalTransitions, "task [ID] changed its state after its end")
+    );
 }
 
 #[tokio::test]
@@ -258,7 +261,7 @@ async fn a_token_in_the_database_is_found_until_it_is_revoked_and_never_told() {
     let names: Vec<&str> = broken.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, [Invariant::NoSecrets.name()]);
     let file = patient.running.directory.path().join("fleet.db-wal");
-    let expected = format!("{} holds token [ID] of 'leaky'", file.canonicalize().unwrap().display());
+    let expected = format!("{} contains token [ID] of 'leaky'", file.canonicalize().unwrap().display());
     assert!(broken[0].1.contains(&expected), "{broken:?}");
     assert!(!broken[0].1.contains(&minted.reveal()));
 
@@ -274,7 +277,7 @@ async fn coders_token_in_the_log_is_found() {
     let patient = Patient::with(FleetOptions { inspection, ..fleet_options() }).await;
     assert_eq!(patient.broken().await, []);
     std::fs::write(log.path(), format!("GET / {} 200", patient.coder.token())).unwrap();
-    let finding = format!("{} holds the token for Coder", log.path().display());
+    let finding = format!("{} contains the Coder token", log.path().display());
     assert_eq!(patient.broken().await, only(Invariant::NoSecrets, &finding));
 }
 

@@ -90,7 +90,7 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
     assert_eq!((fed.stdin.as_str(), &fed.arguments[..]), ("Do it.", &["--in".into(), "/w/repo".into()][..]));
     let long = Request { message: "x".repeat(200_000), ..request(fresh()) };
     let refused = engine("agent\n<% prompt %>\n").invocation(&long).unwrap_err().to_string();
-    assert!(refused.contains("leave the prompt out of the template"), "{refused}");
+    assert!(refused.contains("remove the prompt from the template"), "{refused}");
 }
 
 /// Agents are called by code and members by templates: what the one is denied, the other is denied too.

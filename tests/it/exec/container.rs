@@ -73,8 +73,7 @@ async fn the_embedded_coder_makes_no_agent_for_a_project_that_works_in_a_contain
     let running =
         RunningFleet::start_embedded(directory, (&local.url, &local.token), projects).await.seen().await;
     let refused = running.create("one").await.unwrap_err();
-    let expected = "project 'setup' works in container 'dev', and the embedded Coder has none: remove 'container' \
-                    from its file, or use a Coder deployment";
+    let expected = "project 'setup' uses container 'dev', but the embedded Coder has no containers: remove 'container' from the project file, or use a Coder deployment";
     assert_eq!((refused.code(), refused.to_string().as_str()), (Code::InvalidInput, expected));
     running.stop().await;
     local.coder.stop().await;

@@ -100,7 +100,7 @@ async fn runs_end_when_they_are_canceled_and_with_their_workspace() {
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
     let RunState::Ended(RunEnd::Lost { reason }) = &run.state else { panic!("{run:?}") };
     assert!(
-        ["its workspace was stopped", "it was ended from outside, by a stop of its workspace perhaps"]
+        ["its workspace was stopped", "it was terminated from outside, possibly by a stop of its workspace"]
             .contains(&reason.as_str()),
         "{reason}"
     );

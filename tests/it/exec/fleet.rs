@@ -232,7 +232,7 @@ async fn a_run_is_lost_with_its_workspace_and_says_so() {
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
     let RunState::Ended(RunEnd::Lost { reason }) = &run.state else { panic!("{run:?}") };
     assert!(
-        ["its workspace was stopped", "it was ended from outside, by a stop of its workspace perhaps"]
+        ["its workspace was stopped", "it was terminated from outside, possibly by a stop of its workspace"]
             .contains(&reason.as_str()),
         "{reason}"
     );

@@ -69,7 +69,7 @@ async fn what_waits_in_line_is_canceled_at_once_and_readers_of_changes_are_told(
     let stop = scene.running.stop_agent("one").await.unwrap().operation.unwrap();
     let before = scene.running.fleet.board().revision();
     let canceled = cancel(&scene.running, stop, LONG).await.unwrap();
-    let left = "the stop of agent 'one' is canceled: it was canceled before anything was done";
+    let left = "the stop of agent 'one' is canceled: it was canceled before any request to Coder";
     assert_eq!(canceled.message, left);
     eventually("readers of changes are told", async || {
         let changed = scene.running.fleet.changes_after(before).await.unwrap();
@@ -118,7 +118,7 @@ async fn where_coder_cancels_no_build_the_operation_ends_and_says_so() {
         kind: Fault::Forbidden,
     });
     let canceled = cancel(&scene.running, stop, LONG).await.unwrap();
-    let left = "the stop of agent 'one' is canceled: Coder did not cancel its build, which goes on";
+    let left = "the stop of agent 'one' is canceled: Coder did not cancel the build; it continues";
     assert_eq!(canceled.message, left);
     scene.coder.set_pace(Pace::PerRead);
     scene.running.becomes("one", AgentStatus::Stopped).await;
@@ -130,7 +130,10 @@ async fn a_canceled_create_leaves_no_workspace_and_frees_its_name() {
     let create = scene.running.create("one").await.unwrap().operation.unwrap();
     eventually("Coder has the workspace", async || scene.coder.workspaces().len() == 1).await;
     let canceled = cancel(&scene.running, create, NOT_AT_ALL).await.unwrap();
-    assert_eq!(canceled.message, "the create of agent 'one' is canceled; what it has made is being removed");
+    assert_eq!(
+        canceled.message,
+        "the create of agent 'one' is canceled; the workspace it created is being deleted"
+    );
     assert!(canceled.clean_up.is_some());
     scene.coder.set_pace(Pace::PerRead);
     scene.running.is_gone("one").await;
@@ -176,7 +179,7 @@ async fn a_delete_that_was_not_sent_can_be_taken_back() {
     running.delete("one").await.unwrap();
     let delete = running.store.operations_open().await.unwrap()[0].id;
     let canceled = cancel(&running, delete, LONG).await.unwrap();
-    let left = "the delete of agent 'one' is canceled: it was canceled before anything was done";
+    let left = "the delete of agent 'one' is canceled: it was canceled before any request to Coder";
     assert_eq!(canceled.message, left);
     proxy.up().await;
     running.becomes("one", AgentStatus::Idle).await;
@@ -196,12 +199,12 @@ async fn only_what_is_under_way_and_ones_own_can_be_canceled() {
         (
             Code::NoTask,
             format!("operation '{create}' of agent 'one' has ended (done); there is nothing to cancel"),
-            "Call show_agent for 'one' to see the state it is in.".to_owned()
+            "Call show_agent for 'one' to see its current state.".to_owned()
         )
     );
     assert_eq!(
         (absent.code(), absent.next_action()),
-        (Code::NotFound, "Call list_operations to see the operations there are.".to_owned())
+        (Code::NotFound, "Call list_operations to see all operations.".to_owned())
     );
     let mut elsewhere = caller(RoleKind::Manager, "manager");
     elsewhere.principal.projects = AllowedProjects::Only(vec!["dataone".to_owned()]);
@@ -240,7 +243,7 @@ async fn a_canceled_start_leaves_the_build_of_another_alone() {
     let start = Operation::accepted(agent, OperationKind::Start, "ann", Utc::now());
     scene.running.store.operation_accept(&start, None).await.unwrap();
     let canceled = cancel(&scene.running, start.id, LONG).await.unwrap();
-    let left = "the start of agent 'one' is canceled: it was canceled before anything was done";
+    let left = "the start of agent 'one' is canceled: it was canceled before any request to Coder";
     assert_eq!(canceled.message, left);
     scene.coder.set_pace(Pace::PerRead);
     scene.running.becomes("one", AgentStatus::Idle).await;

@@ -50,7 +50,7 @@ async fn what_is_so_already_makes_no_build() {
     scene.running.becomes("one", AgentStatus::Idle).await;
     let again = scene.running.start_agent("one").await.unwrap();
     assert_eq!(again.operation, None);
-    assert_eq!(again.message, "agent 'one' is idle already; nothing was done");
+    assert_eq!(again.message, "agent 'one' is already idle; nothing was changed");
     scene.running.stop_agent("one").await.unwrap();
     scene.running.becomes("one", AgentStatus::Stopped).await;
     assert_eq!(scene.running.stop_agent("one").await.unwrap().operation, None);

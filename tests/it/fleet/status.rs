@@ -137,7 +137,7 @@ async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoil
     assert!(shown.elapsed() < Duration::from_secs(5), "{:?}", shown.elapsed());
     let agent = AgentDetail::from(&*running.show("one").await.unwrap());
     let told = (agent.links.pull_request, agent.links.pull_request_reason.as_deref());
-    assert_eq!(told, (None, Some("it is not an http or https address")));
+    assert_eq!(told, (None, Some("the address is not an http or https address")));
     assert_eq!(agent.metadata["fleet_mcp_pull_request_url"], "no address at all");
     assert_eq!(
         agent.metadata["fleet_mcp_agent_spec"], agent.spec,
@@ -182,7 +182,7 @@ async fn a_list_shows_what_a_template_numbers_and_an_address_nobody_looked_at_sa
     .await;
     let links = async || AgentDetail::from(&*scene.running.show("one").await.unwrap()).links;
     let unseen = links().await;
-    let reason = "nobody has looked at it: the agent reports no state of it, and no forge is asked";
+    let reason = "status unknown: not reported by the agent, no forge configured";
     assert_eq!(
         (unseen.pull_request.as_deref(), unseen.pull_request_reason.as_deref()),
         (Some(address), Some(reason))

@@ -76,8 +76,7 @@ async fn an_address_that_cannot_be_reached_from_inside_is_said_with_the_remedy()
     let shown = up.show("otter").await;
     assert_eq!(shown["callback"], "unreachable");
     let reason = format!(
-        "the workspace cannot reach http://{free}: set FLEET_PUBLIC_URL to an address that it can reach, and restart \
-         the server"
+        "the workspace cannot reach http://{free}: set FLEET_PUBLIC_URL to an address that the workspace can reach, and restart the server"
     );
     assert_eq!(shown["callback_reason"], json!(reason));
     let doctor = up.get("/api/v1/doctor").await;
@@ -85,7 +84,7 @@ async fn an_address_that_cannot_be_reached_from_inside_is_said_with_the_remedy()
         doctor["checks"].as_array().unwrap().iter().find(|check| check["name"] == "callbacks").unwrap();
     assert_eq!(
         (&check["ok"], &check["finding"]),
-        (&json!(false), &json!(format!("1 of 1 agents that run cannot call; otter: {reason}")))
+        (&json!(false), &json!(format!("1 of 1 running agents cannot call the fleet; otter: {reason}")))
     );
     assert!(up.agent_file("otter", "provisioned.json").unwrap().contains("unreachable"));
 }
@@ -101,7 +100,7 @@ async fn an_agent_that_cannot_be_written_to_runs_on_says_why_and_is_given_its_th
     let shown = up.show("otter").await;
     let reason = shown["callback_reason"].as_str().unwrap();
     assert!(
-        reason.starts_with("its files could not be written: the files did not arrive whole, or "),
+        reason.starts_with("the agent's files could not be written: the files did not arrive whole, or "),
         "{reason}"
     );
     assert_eq!((&shown["status"], &shown["callback"]), (&json!("idle"), &Value::Null));

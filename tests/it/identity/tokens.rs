@@ -43,9 +43,9 @@ async fn an_agent_acts_on_itself_by_its_token_alone_and_on_nobody_else() {
     let denied = up.tool_as(&token, "set_agent_metadata", &other).await;
     let told = json!({
         "code": "FORBIDDEN",
-        "message": "an agent may do this on itself only",
+        "message": "an agent may do this only to itself",
         "retryable": false,
-        "next_action": "Ask an operator to do this or to give you a token that may.",
+        "next_action": "Ask an operator to do this, or to give you a token with this right.",
         "instance_id": null,
         "tool_name": "set_agent_metadata",
         "details": {}
@@ -111,9 +111,9 @@ async fn a_token_lives_with_one_start_and_a_stop_ends_all_of_an_agents_tokens() 
     assert_eq!(up.get_as(&second, AGENTS).await.status, 200);
     for token in [&first, &beside] {
         let reply = up.get_as(token, AGENTS).await;
-        let message = "the agent of this token was started anew and has another token since";
+        let message = "the agent of this token was restarted and has a new token";
         assert_eq!(refusal(&reply), refused(message));
-        assert_eq!(reply.body["next_action"], "Read the agent's token anew from $FLEET_AGENT_DIR/token.");
+        assert_eq!(reply.body["next_action"], "Read the agent's new token from $FLEET_AGENT_DIR/token.");
     }
 }
 
@@ -182,7 +182,7 @@ async fn a_call_with_a_dead_token_leaves_a_row_that_says_who_tried_what_and_why_
     let listed = up.get("/api/v1/audit?page_size=100").await;
     assert_eq!(listed["total_count"], trail + 2, "the revocation and the call after it");
     let rows = refused_calls(&listed);
-    let anew = "the agent of this token was started anew and has another token since";
+    let anew = "the agent of this token was restarted and has a new token";
     let stopped = "the agent of this token is stopped";
     let expected = [
         ("manager", "mcp", "stop_agent", "otter", "the token was revoked"),

@@ -20,7 +20,7 @@ async fn set(up: &Up, key: &str, value: &str) -> (u16, Value) {
 }
 
 fn full() -> (u16, Value) {
-    let message = "agent 'mallory' has as much metadata as it may have: 100 keys, 65536 bytes together";
+    let message = "the metadata of agent 'mallory' has reached its limit: 100 keys, 65536 bytes in total";
     let next = "Call set_agent_metadata with an empty value for a key that 'mallory' no longer needs.";
     (409, json!(["CAPACITY_EXCEEDED", message, next]))
 }
@@ -71,8 +71,8 @@ async fn a_hundred_tasks_wait_for_an_agent_and_no_more() {
     }
     let refused = queue("say one more").await;
     let told = json!([refused.body["code"], refused.body["message"], refused.body["next_action"]]);
-    let message = "too many tasks wait for agent 'mallory'";
-    let next = "Call wait_for_agents until 'mallory' has done some of them.";
+    let message = "the task queue of agent 'mallory' is full";
+    let next = "Call wait_for_agents until 'mallory' has ended some of its tasks, then call again.";
     assert_eq!((refused.status, told), (409, json!(["CAPACITY_EXCEEDED", message, next])));
     let pending = up.get("/api/v1/squads").await["pending_tasks"].as_array().unwrap().len();
     assert_eq!(pending, 100);
@@ -92,7 +92,8 @@ async fn an_agent_that_is_refused_in_a_loop_leaves_a_hundred_rows_a_minute() {
     let denied = |row: &&Value| row["principal"] == "mallory" && row["outcome"] == "denied";
     let reasons: Vec<_> = rows.filter(denied).map(|row| row["reason"].as_str().unwrap()).collect();
     let reason = reasons.last().unwrap();
-    let mut expected = vec![format!("{reason}; its further refused calls of this minute are not recorded")];
+    let mut expected =
+        vec![format!("{reason}; further refused calls of this token are not recorded in this minute")];
     expected.resize(100, (*reason).to_owned());
     assert_eq!(reasons, expected);
 }
@@ -129,8 +130,9 @@ async fn an_agent_with_sixteen_open_requests_is_refused_more_and_keeps_nobody_ou
         refused.body["message"],
         refused.body["next_action"]
     ]);
-    let message = "this agent has 16 requests open, which is the most it may have at once";
-    let expected = json!(["RATE_LIMITED", true, message, "Let one of them end, then call again."]);
+    let message = "this agent has 16 open requests, which is the maximum";
+    let expected =
+        json!(["RATE_LIMITED", true, message, "Wait until one of them has ended, then call again."]);
     assert_eq!((refused.status, told), (429, expected));
     assert_eq!(up.show("mallory").await["name"], "mallory");
     drop(streams);

@@ -106,8 +106,8 @@ async fn a_store_beside_other_files_is_refused_before_anything_is_made_there() {
         let output = program.run(&["up", "--port", "0"]).await;
         let shared = shared.canonicalize().unwrap();
         let expected = format!(
-            "error: agents could reach the database in {}, because \"notes.txt\" lies there too and the directory cannot be \
-             hidden as a whole: move the database into a directory of its own and set MCP_DATABASE_PATH to its new path\n",
+            "error: agents could reach the database: {} also contains \"notes.txt\" and cannot be hidden from them; \
+             move the database into a directory of its own and set MCP_DATABASE_PATH to its new path\n",
             shared.display()
         );
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()), (Some(1), expected));

@@ -127,7 +127,7 @@ async fn a_stop_that_fails_because_an_agent_cannot_be_killed_says_how_to_free_it
     let job = stopped.expect("the stop ends").latest_build.job;
     assert_eq!(job.status, "failed");
     let error = job.error.unwrap_or_default();
-    let named = "some processes of the workspace could not be ended: processes that cannot be killed: ";
+    let named = "some processes of the workspace could not be terminated: processes cannot be killed: ";
     assert!(error.starts_with(named), "{error}");
     let connection = locked.connection;
     let remedy = format!("; as root, write 1 to /sys/fs/fuse/connections/{connection}/abort, then try again");

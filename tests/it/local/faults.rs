@@ -35,7 +35,7 @@ async fn a_port_that_is_taken_is_named() {
     let mut site = LocalSite::new();
     site.options.port = taken.local_addr().unwrap().port();
     let expected = format!(
-        "cannot listen on 127.0.0.1:{}: another program may hold the port; take another one, or port 0: \
+        "cannot listen on 127.0.0.1:{}: another program may use the port; choose another one, or port 0: \
          Address already in use (os error 98)",
         site.options.port
     );
@@ -57,7 +57,7 @@ async fn a_state_file_that_cannot_be_read_is_named_and_left_as_it_is() {
     let path = site.data_dir().join("coder/workspaces/broken.json");
     std::fs::write(&path, "{}").unwrap();
     let expected = "cannot use the state file DATA/coder/workspaces/broken.json: missing field `format` at \
-                    line 1 column 2; move it away to go on without it";
+                    line 1 column 2; move it away to continue without it";
     assert_eq!(refusal(&site).await, expected);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
 }
@@ -113,7 +113,7 @@ async fn a_directory_that_is_nobodys_is_not_taken() {
     let created = local.create(TEMPLATE, "agent", "").await.body;
     let failed = local.until(&created["id"], is_over).await.latest_build;
     let expected = format!(
-        "{} is there already and belongs to no workspace; move it away and try again",
+        "{} already exists and belongs to no workspace; move it away and try again",
         site.workspace("agent").display()
     );
     assert_eq!(failed.job.error, Some(expected));
@@ -205,7 +205,7 @@ async fn a_delete_ends_although_git_is_gone_and_says_what_it_leaves() {
     let deleted = watched(&api, id, is_over).await.latest_build;
     assert_eq!((deleted.job.error, deleted.status.as_str()), (None, "deleted"));
     let logs = client.build_logs(deleted.id, None).await.unwrap();
-    let warned = logs.iter().filter(|line| line.stage == "Forgetting the repository");
+    let warned = logs.iter().filter(|line| line.stage == "Removing the record of the repository");
     let expected = "git was not found on the PATH: install git and start the workspace again";
     assert_eq!(warned.map(|line| line.output.as_str()).collect::<Vec<_>>(), [expected]);
     assert_eq!(site.workspace_names(), Vec::<String>::new());
@@ -215,6 +215,6 @@ async fn a_delete_ends_although_git_is_gone_and_says_what_it_leaves() {
 async fn a_git_that_is_killed_fails_the_build_with_how_it_ended() {
     let (site, programs) = (LocalSite::new(), tempfile::tempdir().unwrap());
     script(&programs.path().join("git"), "#!/bin/sh\nkill -9 $$\n");
-    let expected = "git could not make an empty repository: it ended with signal: 9 (SIGKILL)";
+    let expected = "git could not create an empty repository: it ended with signal: 9 (SIGKILL)";
     assert_eq!(failure_with_path(&site, programs.path()).await, expected);
 }

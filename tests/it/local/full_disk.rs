@@ -154,7 +154,7 @@ fn full() -> (u16, Value, Value, Value) {
         500,
         json!("INTERNAL"),
         json!("the disk that holds the data directory is full; nothing was changed"),
-        json!("Free some space on it, then call again."),
+        json!("Free disk space, then call again."),
     )
 }
 

@@ -44,7 +44,7 @@ async fn only_merged_branches_of_agents_that_are_gone_are_removed() {
     assert_eq!(branches(&up), expected);
     let again = up.program.run(&["agents", "prune"]).await;
     let told = String::from_utf8_lossy(&again.stdout).into_owned();
-    let nothing = "no branch was removed: no merged branch of a deleted agent is there\n";
+    let nothing = "no branch was removed: there is no merged branch of a deleted agent\n";
     assert_eq!((again.status.code(), told.as_str()), (Some(0), nothing));
 }
 
@@ -76,8 +76,8 @@ async fn without_a_terminal_nothing_is_removed_unless_the_yes_is_given() {
     let commit = up.program.git(&up.program.repository(), &["rev-parse", "HEAD"]);
     let listed = format!("{0} fleet/living.0123456789ab\n{0} fleet/merged\n", &commit[..12]);
     assert_eq!(String::from_utf8_lossy(&refused.stdout), listed);
-    let error = "error: removing 2 merged branches needs a yes, and there is no terminal to ask on\n  \
-                 next: Give --yes to remove without being asked.\n";
+    let error = "error: removing 2 merged branches needs confirmation, and there is no terminal\n  \
+                 next: Add --yes to remove without confirmation.\n";
     assert_eq!((refused.status.code(), String::from_utf8_lossy(&refused.stderr).as_ref()), (Some(2), error));
     assert_eq!(branches(&up), before);
 }
@@ -89,8 +89,7 @@ async fn a_directory_without_a_repository_is_refused_with_what_to_do() {
     let path = directory.path().to_str().unwrap();
     let refused = up.program.run(&["agents", "prune", "--yes", "--repository", path]).await;
     let error = format!(
-        "error: {path} is not a git repository\n  next: Run the command in a repository, or name one with \
-         --repository.\n"
+        "error: {path} is not a git repository\n  next: Run the command in a repository, or choose one with --repository.\n"
     );
     assert_eq!(
         (refused.status.code(), String::from_utf8_lossy(&refused.stderr).as_ref()),

@@ -113,7 +113,7 @@ impl Scene {
 }
 
 fn starts_from_base(reason: &str) -> String {
-    format!("the agent starts from the base and not from the pull request: {reason}")
+    format!("the agent starts from the base, not from the pull request: {reason}")
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn an_address_with_a_password_is_refused_and_not_repeated() {
         .await;
     let line = String::from_utf8_lossy(&line.stderr).into_owned();
     for told in [reply.body.to_string(), tool, line] {
-        assert!(told.contains("carries a name or a password") && !told.contains("secret"), "{told}");
+        assert!(told.contains("contains a user name or a password") && !told.contains("secret"), "{told}");
     }
 }
 

@@ -28,7 +28,7 @@ const fn once(name: &'static str) -> Point {
 
 const OF_START: [Point; 9] = [
     again("Ending processes"),
-    again("Making the directory"),
+    again("Creating the directory"),
     again("place.furnished"),
     again("Cloning the repository"),
     again("Starting the agent"),
@@ -238,7 +238,7 @@ fn mark_canceling(site: &LocalSite, id: Uuid) {
 
 #[tokio::test]
 async fn a_first_start_that_was_being_canceled_ends_canceled_and_clean() {
-    for point in ["Making the directory", "Cloning the repository", "agent.spawned", "build.concluding"] {
+    for point in ["Creating the directory", "Cloning the repository", "agent.spawned", "build.concluding"] {
         let scene = Scene::new();
         let doomed = scene.doomed(once(point)).await;
         scene.ask_create(&doomed).await;

@@ -69,8 +69,7 @@ async fn an_agent_that_keeps_ending_stays_failed_also_over_crashes_until_it_is_s
     kill_agent(&site).await;
     assert_eq!(after(&local, &id, 4).await, running());
     kill_agent(&site).await;
-    let reason = "the agent's process ended 4 times within 10 minutes, so it is not started again by itself; look at \
-                  its log, then start the agent";
+    let reason = "the agent's process ended 4 times within 10 minutes, so it is not restarted automatically; read its log, then start the agent";
     let failed = ("failed".to_owned(), "autostart".to_owned(), Some(reason.to_owned()));
     assert_eq!(after(&local, &id, 5).await, failed);
     assert_eq!((site.processes(), site.workspace_names()), (Vec::new(), vec!["agent".to_owned()]));

@@ -103,8 +103,7 @@ async fn down_names_the_agents_that_a_killed_server_left_at_work() {
     agent(&program, &create).await;
     server.kill().await.unwrap();
     let down = program.run(&["down"]).await;
-    let told = "no server runs for this data directory, but agents of one that was killed do (one); start it with \
-                'fleet-mcp up', which takes them over, and then stop it\n";
+    let told = "no server runs for this data directory, but agents of a killed server still run (one); run 'fleet-mcp up' to take them over, then 'fleet-mcp down'\n";
     assert_eq!((down.status.code(), String::from_utf8_lossy(&down.stdout).as_ref()), (Some(1), told));
     let mut server = up(&program).await;
     assert!(program.run(&["down"]).await.status.success());
@@ -151,14 +150,14 @@ struct Forbidden {
 const USERS: Forbidden = Forbidden {
     limit: "max_user_namespaces",
     warning: "agents are not isolated and can act as you",
-    finding: "agents are not isolated and can act as you, also in your repositories",
+    finding: "agents are not isolated and can act as you, including in your repositories",
     remedy: "Allow user namespaces for this program, or run agents on a Coder deployment.",
 };
 
 const PROCESSES: Forbidden = Forbidden {
     limit: "max_pid_namespaces",
-    warning: "agents cannot reach the fleet's data, but they can signal this server and each other, and a process that hides from its parent can outlive a stop",
-    finding: "agents cannot reach the fleet's data, but they can signal this server and each other, and a process that hides from its parent can outlive a stop",
+    warning: "agents cannot reach the fleet's data, but they can signal this server and each other, and a detached process can survive a stop",
+    finding: "agents cannot reach the fleet's data, but they can signal this server and each other, and a detached process can survive a stop",
     remedy: "Allow PID namespaces with a /proc of their own for this program.",
 };
 
@@ -238,7 +237,8 @@ async fn after_a_kill_a_server_that_cannot_isolate_starts_no_agent_and_says_so()
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     let expected = "agents cannot be isolated as before; run 'fleet-mcp doctor' to see why and what to do";
     assert!(!refused.status.success() && told.contains(expected), "{told}");
-    let warning = "agents were isolated here before and cannot be now, so none is started";
+    let warning =
+        "agents were isolated before, but the server cannot isolate them now, so it starts no agent";
     assert!(program.log().lines().any(|line| line.contains(warning) && line.contains(reason)));
     let report = program.run(&["--json", "doctor"]).await;
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -248,10 +248,9 @@ async fn after_a_kill_a_server_that_cannot_isolate_starts_no_agent_and_says_so()
         "name": "isolation",
         "ok": false,
         "finding": format!(
-            "agents were isolated here before and could not be when the server started, so none is started: {reason}"
+            "agents were isolated before, but the server could not isolate them at this start, so it starts no agent: {reason}"
         ),
-        "remedy": "Allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the \
-                   server to start agents with less.",
+        "remedy": "Allow namespaces for this program again, or set FLEET_ALLOW_LESS_ISOLATION=true and restart the server to start agents with less isolation.",
     });
     assert_eq!(check, &expected);
     assert!(program.run(&["down"]).await.status.success());
@@ -271,8 +270,8 @@ async fn the_doctor_speaks_of_the_git_that_the_server_finds() {
     let expected = serde_json::json!({
         "name": "git",
         "ok": false,
-        "finding": "the server finds no git that runs",
-        "remedy": "Install git where the server's PATH leads, or restart the server with another PATH.",
+        "finding": "the server found no working git",
+        "remedy": "Install git in a directory on the server's PATH, or restart the server with another PATH.",
     });
     assert_eq!(checks, [&expected]);
     assert!(program.run(&["down"]).await.status.success());

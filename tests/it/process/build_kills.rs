@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::{Program, Up, eventually, moments, processes_under, runners_under};
 
 const POINTS_OF_CREATE: [&str; 4] =
-    ["Making the directory", "Preparing the repository", "agent.spawned", "build.concluding"];
+    ["Creating the directory", "Preparing the repository", "agent.spawned", "build.concluding"];
 const POINTS_OF_STOP: [&str; 2] = ["Ending processes", "build.concluding"];
 const POINTS_OF_DELETE: [&str; 3] = ["Ending processes", "place.removed", "build.concluding"];
 
@@ -36,7 +36,7 @@ async fn settled(program: &Program) -> Up {
     let up = Up::start(program).await;
     eventually("no operation is under way", async || {
         let report = program.run(&["--json", "doctor"]).await;
-        String::from_utf8_lossy(&report.stdout).contains("0 under way")
+        String::from_utf8_lossy(&report.stdout).contains("0 in progress")
     })
     .await;
     assert!(!program.log().contains("an operation failed"), "{}", program.log());

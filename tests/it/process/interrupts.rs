@@ -35,7 +35,7 @@ async fn an_interrupt_is_the_same_over_rest_mcp_and_the_command_line() {
         let (first, _) = told(&start("sleep 600", "reject").await);
         let (waiting, _) = told(&start("say waiting", "queue").await);
         let (urgent, message) = told(&start(&format!("say {surface}"), "interrupt").await);
-        assert_eq!(message, "the task is on its way to agent 'one'; it interrupts 2 tasks", "{surface}");
+        assert_eq!(message, "the task is being delivered to agent 'one'; it interrupts 2 tasks", "{surface}");
         let rows = async || {
             let page = up.get("/api/v1/agents/one/history?kind=task&page_size=3").await;
             let row = |row: &Value| (row["id"].clone(), row["state"].clone(), row["outcome"].clone());
@@ -46,7 +46,7 @@ async fn an_interrupt_is_the_same_over_rest_mcp_and_the_command_line() {
         })
         .await;
         let by = format!("interrupted by task {urgent}");
-        let dropped = format!("{by}; the agent did not have it yet");
+        let dropped = format!("{by}; it had not been delivered yet");
         let rows = rows().await;
         assert!([json!(by), json!(dropped)].contains(&rows[0].2), "{surface}: {rows:?}");
         assert_eq!((&rows[0].0, &rows[0].1), (&json!(first), &json!("canceled")));

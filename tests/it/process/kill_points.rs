@@ -87,7 +87,7 @@ mod with_hooks {
         eventually("no operation is under way", async || {
             // It may find fault with agents that cannot call us: nothing runs in these workspaces.
             let told = program.run(&["--json", "doctor"]).await;
-            String::from_utf8_lossy(&told.stdout).contains("0 under way")
+            String::from_utf8_lossy(&told.stdout).contains("0 in progress")
         })
         .await;
     }

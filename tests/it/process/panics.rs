@@ -28,6 +28,6 @@ async fn an_operation_whose_worker_panics_ends_all_the_same() {
 
     let builds: Vec<_> = coder.workspaces().iter().map(|workspace| workspace.builds).collect();
     assert_eq!(builds, [1, 1], "no create was sent twice");
-    assert_eq!(program.log().matches("a worker panicked; it runs again").count(), 1, "{}", program.log());
+    assert_eq!(program.log().matches("a worker panicked; it is restarted").count(), 1, "{}", program.log());
     assert_eq!(server.terminate().await, Some(0));
 }

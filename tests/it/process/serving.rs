@@ -136,14 +136,13 @@ async fn what_prevents_a_start_is_said_in_one_line_with_the_remedy() {
     assert_eq!(no_coder.status.code(), Some(2));
     assert_eq!(
         stderr(&no_coder),
-        "error: no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN, or run 'fleet-mcp up', which \
-         brings a Coder of its own\n"
+        "error: no Coder deployment is set: set CODER_URL and CODER_SESSION_TOKEN, or run 'fleet-mcp up', which has an embedded Coder\n"
     );
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let held_port = program.run(&["serve", "--port", &port]).await;
     assert_eq!(held_port.status.code(), Some(1));
-    assert!(stderr(&held_port).contains("take another one with --port"), "{}", stderr(&held_port));
+    assert!(stderr(&held_port).contains("choose another one with --port"), "{}", stderr(&held_port));
     let blocked = Program::on(&coder);
     std::fs::write(blocked.data_dir(), "a file, not a directory").unwrap();
     let no_directory = blocked.run(&["serve", "--port", "0"]).await;
@@ -164,8 +163,7 @@ async fn an_emptied_database_is_refused_with_the_command_that_begins_anew() {
     let refused = program.run(&["serve", "--port", "0"]).await;
     let (path, backups) = (database.display(), program.data_dir().join("backups"));
     let expected = format!(
-        "{path} is empty, though this data directory was in use before; there is no backup in {}; to begin anew run \
-         'rm {path}'",
+        "{path} is empty, though this data directory was in use before; there is no backup in {}; to start with an empty database run 'rm {path}'",
         backups.display()
     );
     assert_eq!(refused.status.code(), Some(1));

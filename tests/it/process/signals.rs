@@ -67,7 +67,7 @@ async fn a_server_started_to_ignore_hang_ups_goes_on() {
     send(&server.child, Signal::HUP);
     program.json(&["--json", "status"]).await;
     assert_eq!(server.terminate().await, Some(0));
-    assert!(!program.log().contains("the terminal is gone"), "{}", program.log());
+    assert!(!program.log().contains("the terminal was closed"), "{}", program.log());
 }
 
 /// What serves, and the file that is there while it does.

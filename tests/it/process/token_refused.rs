@@ -50,7 +50,7 @@ async fn errors_status_and_doctor_name_the_refusal_and_the_setting() {
     assert_eq!(status["coder"]["error"], format!("{REFUSED}. {REMEDY}"));
     let shown = program.run(&["status"]).await;
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(shown.contains(&format!("unusable, last good answer never: {REFUSED}. {REMEDY}")), "{shown}");
+    assert!(shown.contains(&format!("unusable, last good response never: {REFUSED}. {REMEDY}")), "{shown}");
     let listed = program.run(&["agents", "list"]).await;
     assert_eq!(listed.status.code(), Some(5), "{}", stderr(&listed));
     assert!(
@@ -79,7 +79,7 @@ async fn what_is_accepted_meanwhile_says_what_it_waits_for_until_the_file_has_an
     eventually("the refusal is told", async || error().await == told).await;
     let create = ["--json", "agents", "create", "--project", "setup", "--spec", "do it", "--name", "one"];
     let created = program.json(&create).await;
-    assert_eq!(created["message"], format!("agent 'one' is accepted and waits for Coder: {told}"));
+    assert_eq!(created["message"], format!("agent 'one' was accepted and waits for Coder: {told}"));
     let row = async || program.json(&["--json", "agents", "list"]).await["agents"][0].clone();
     eventually("the agent says what it waits for", async || {
         let row = row().await;

@@ -72,7 +72,7 @@ async fn a_base_commit_with_an_odd_subject_does_not_hide_the_work() {
     let empty = directory.path().join("empty");
     let refused = up.program.run(&["rescue", "restore", "otter", "--into", empty.to_str().unwrap()]).await;
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("the work of 'otter' builds on a commit that"), "{told}");
+    assert!(told.contains("the work of 'otter' is based on a commit that"), "{told}");
 }
 
 #[tokio::test]
@@ -85,8 +85,8 @@ async fn a_bundle_of_which_nothing_can_become_a_branch_is_an_error() {
     let clone = directory.path().join("clone");
     let refused = up.program.run(&["rescue", "restore", "otter", "--into", clone.to_str().unwrap()]).await;
     let expected = format!(
-        "error: the bundle of 'otter' holds nothing that can become a branch\n  \
-         next: Run 'git bundle list-heads {bundle}' to see what it holds.\n"
+        "error: the bundle of 'otter' contains nothing that can be restored as a branch\n  \
+         next: Run 'git bundle list-heads {bundle}' to see its contents.\n"
     );
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!((refused.status.code(), told, refused.stdout), (Some(1), expected, Vec::new()));

@@ -69,8 +69,8 @@ async fn work_on_top_of_a_remote_goes_back_into_a_clone_of_it_and_nowhere_else()
     let refused = up.program.run(&["rescue", "restore", &id, "--into", empty.to_str().unwrap()]).await;
     let base = git(&upstream, &["rev-parse", "HEAD"]);
     let expected = format!(
-        "error: the work of 'otter' builds on a commit that {} does not have: {base}\n  \
-         next: Give --into a clone of the project's repository that has it.\n",
+        "error: the work of 'otter' is based on a commit that {} does not have: {base}\n  \
+         next: Set --into to a clone of the project's repository that has it.\n",
         empty.display()
     );
     assert_eq!(
@@ -115,7 +115,7 @@ async fn what_cannot_be_restored_says_why() {
     assert_eq!(
         String::from_utf8_lossy(&unknown.stderr),
         "error: rescue '0190e1a2-0000-7000-8000-000000000001' not found\n  \
-         next: Run 'fleet-mcp rescue list' to see what was saved.\n"
+         next: Run 'fleet-mcp rescue list' to see the saved work.\n"
     );
     up.agent("otter").await;
     up.change("otter", "stop").await;
@@ -170,7 +170,7 @@ async fn a_rescue_is_named_by_its_agent_or_by_the_beginning_of_its_id() {
         .map(|(id, name)| format!("{id} ({name})"))
         .collect();
     let expected = format!(
-        "error: '{}' is the beginning of several rescues: {}\n  next: Give more of the id.\n",
+        "error: '{}' matches several rescues: {}\n  next: Give more characters of the id.\n",
         &ids[0][..2],
         named.join(", ")
     );

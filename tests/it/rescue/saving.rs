@@ -111,7 +111,7 @@ async fn a_workspace_that_hangs_is_given_up_and_deleted() {
     let deleted = up.delete("otter", "").await;
     let took = began.elapsed();
     assert!((LIMIT..LIMIT * 4).contains(&took), "{took:?}");
-    let message = "agent 'otter' is deleted; its work was not saved: the workspace took too long";
+    let message = "agent 'otter' is deleted; its work was not saved: the workspace timed out";
     assert_eq!((&deleted["message"], &deleted["rescued"]), (&json!(message), &Value::Null));
     let left: Vec<_> = std::fs::read_dir(program.data_dir().join("rescued")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");

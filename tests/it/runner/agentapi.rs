@@ -60,7 +60,7 @@ async fn answers_are_those_of_the_recordings() {
         messages["messages"].as_array().unwrap().iter().map(told).collect::<Vec<_>>(),
         [
             (json!(0), json!("user"), json!("say hello\nsleep 60")),
-            (json!(1), json!("agent"), json!("hello\nInterrupted as asked.")),
+            (json!(1), json!("agent"), json!("hello\nInterrupted on request.")),
         ]
     );
 }
@@ -167,7 +167,7 @@ async fn the_socket_is_private_replaces_a_dead_one_and_goes_with_its_runner() {
     let second = second.stderr(std::process::Stdio::piped()).output().unwrap();
     let said = String::from_utf8(second.stderr).unwrap();
     assert_eq!(second.status.code(), Some(1));
-    assert!(said.contains("another runner works on "), "{said}");
+    assert!(said.contains("another runner uses "), "{said}");
     assert_eq!(runner.get("/status").await["status"], "stable");
     assert_eq!(runner.terminate().await, Some(0));
     assert!(!workspace.socket().exists());

@@ -17,7 +17,7 @@ async fn a_run_that_crosses_the_budget_is_stopped_while_it_goes() {
     workspace.leave("budget.json", &tokens(20));
     let runner = workspace.start().await;
     let (outcome, said) = runner.ask(&format!("fork\n{SPENDING}")).await;
-    let text = "stopped: this agent's budget is used up; raise it to go on";
+    let text = "stopped: this agent's budget is used up; raise it to continue";
     assert_eq!(outcome, json!({ "outcome": "failed", "kind": "budget", "text": text }));
     assert_eq!(said, format!("one two three four five six seven\n{text}"));
     assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
@@ -35,8 +35,8 @@ async fn nothing_more_is_taken_or_run_until_the_budget_is_raised() {
     let state = runner.state().await;
     let used =
         state["usage"]["input_tokens"].as_u64().unwrap() + state["usage"]["output_tokens"].as_u64().unwrap();
-    let problem = format!("this agent's budget is used up ({used} of 20 tokens used); raise it to go on");
-    let not_run = json!({ "outcome": "failed", "kind": "budget", "text": format!("not run: {problem}") });
+    let problem = format!("this agent's budget is used up ({used} of 20 tokens used); raise it to continue");
+    let not_run = json!({ "outcome": "failed", "kind": "budget", "text": format!("not started: {problem}") });
     assert_eq!(runner.outcomes().await.pop().unwrap(), (json!("second"), not_run));
     assert_eq!(state["budget"], json!({ "max_cost_usd": null, "max_tokens": 20, "is_used_up": true }));
     let third = json!({ "content": "say third", "type": "user", "task_id": "third" });
@@ -73,7 +73,7 @@ async fn a_budget_that_cannot_be_read_stops_the_spending() {
     let runner = workspace.start().await;
     let refused = runner.post(&json!({ "content": "say x", "type": "user" })).await;
     let detail = "this agent's budget cannot be read (EOF while parsing an object at line 1 column 1); \
-                  restart the agent to have it written anew";
+                  restart the agent to write it again";
     assert_eq!((refused.status, &refused.body["detail"]), (409, &json!(detail)));
     assert_eq!(runner.state().await["budget"]["is_used_up"], json!(true));
 }

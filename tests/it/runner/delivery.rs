@@ -110,7 +110,7 @@ async fn a_message_that_cannot_be_kept_is_refused_and_leaves_nothing() {
     let runner = workspace.start_with_small_files().await;
     let body = json!({ "content": "x".repeat(200_000), "type": "user", "task_id": "big" });
     let refused = runner.post(&body).await;
-    let said = json!([{ "message": "failed to send message: the message cannot be kept" }]);
+    let said = json!([{ "message": "failed to send message: the message cannot be stored" }]);
     assert_eq!((refused.status, &refused.body["errors"]), (500, &said));
     assert_eq!(runner.ask("say small").await.0, json!({ "outcome": "complete", "text": "small" }));
     let kept = runner.outcomes().await;

@@ -55,7 +55,7 @@ async fn an_engine_without_a_session_is_interrupted_by_a_stop_and_never_begun_an
     assert_eq!(runner.outcomes().await, [(json!("a"), interrupted("stop"))]);
     runner.go_on("a.2").await;
     runner.stable().await;
-    let text = "interrupted: the engine no longer knows the conversation in which it was working; it is not run again";
+    let text = "interrupted: the engine has lost the conversation of this task; it is not run again";
     let failed = json!({ "outcome": "failed", "kind": "engine_error", "text": text });
     assert_eq!(runner.outcomes().await.pop(), Some((json!("a.2"), failed)));
     assert_eq!(std::fs::read_to_string(runs).unwrap(), "begun\n");

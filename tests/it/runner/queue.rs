@@ -14,7 +14,7 @@ async fn only_so_much_may_wait_and_the_rest_is_sent_back_clearly() {
     }
     let surplus = json!({ "content": "say x", "type": "user", "task_id": "surplus" });
     let refused = runner.post(&surplus).await;
-    let said = "too much waits for this agent already; send this again when some of it has ended";
+    let said = "the queue of this agent is full; send the message again later";
     assert_eq!((refused.status, &refused.body["detail"]), (429, &json!(said)));
     runner.task("waiting-7", "one that is known is no surplus").await;
     runner

@@ -12,7 +12,7 @@ use crate::harness::eventually;
 
 const TOKEN: &str = "agent-token-of-ann";
 
-/// A Coder that takes reports, or answers with this status.
+/// A Coder that takes reports, or responds with this status.
 struct Coder {
     server: MockServer,
     status: Arc<Mutex<u16>>,
@@ -91,7 +91,7 @@ async fn an_interrupted_run_is_reported_as_idle() {
     runner.say("hang").await;
     coder.until("working").await;
     runner.escape().await;
-    let expected = [report("working", "hang"), report("idle", "Interrupted as asked.")];
+    let expected = [report("working", "hang"), report("idle", "Interrupted on request.")];
     assert_eq!(coder.until("idle").await, expected);
 }
 
@@ -155,7 +155,7 @@ async fn a_run_cut_short_by_a_kill_is_reported_as_a_failure() {
     coder.until("working").await;
     runner.kill().await;
     let _runner = workspace.start().await;
-    let message = "Interrupted: the runner ended in the middle of this run; it is not run again.";
+    let message = "Interrupted: the runner ended during this run; it is not run again.";
     assert_eq!(coder.until("failure").await, [report("working", "hang"), report("failure", message)]);
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::workspace::{Runner, Workspace};
 use crate::harness::{eventually, script};
 
-const WITHOUT: &str = "[without the fleet's tools: nobody told this agent how to reach them]";
+const WITHOUT: &str = "[without the fleet's tools: this agent has no address for them]";
 /// Tells what it got; the marker of the run is the one variable that must be there.
 const DUMP: &str = "printf 'arguments: %s\\n' \"$*\"\nprintf 'token: %s\\n' \"${FLEET_TOKEN-none}${CODER_AGENT_TOKEN-none}\"\n\
     printf 'marked: %s\\n' \"${FLEET_RUN:+yes}\"\ncat\n";
@@ -159,7 +159,7 @@ async fn an_engine_that_is_not_there_fails_the_run_and_is_found_once_it_is() {
     std::os::unix::fs::symlink(git, programs.join("git")).unwrap();
     let workspace = workspace.variable("PATH", programs.to_str().unwrap());
     let runner = workspace.start().await;
-    let text = "neither claude nor codex is installed here; install one of them, or choose --engine demo";
+    let text = "neither claude nor codex is installed here; install one of them, or use --engine demo";
     let missing = json!({ "outcome": "failed", "kind": "engine_missing", "text": text });
     assert_eq!(runner.ask("Do it.").await.0, missing);
     assert_eq!(runner.state().await["usage"].get("unknown_runs"), None, "no engine ran");

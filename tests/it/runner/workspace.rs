@@ -240,7 +240,7 @@ impl Runner {
         turns.map(|turn| (turn["task_id"].clone(), turn["outcome"].clone())).collect()
     }
 
-    /// Sends a message, waits for its end, and tells how it ended and what the agent said.
+    /// Sends a message, waits for its end, and shows how it ended and what the agent said.
     pub(super) async fn ask(&self, content: &str) -> (Value, String) {
         self.say(content).await;
         self.stable().await;

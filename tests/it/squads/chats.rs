@@ -60,21 +60,18 @@ async fn an_unknown_chat_one_in_use_and_one_elsewhere_are_that_members_error() {
     let error = |text: String| ("error".to_owned(), json!(text));
     let members: Vec<_> = run["members"].as_array().unwrap().iter().map(told).collect();
     let expected = [
-        error("chat 'nope' is not known; leave chatId out to begin a new one".to_owned()),
+        error("chat 'nope' not found; omit chatId to start a new one".to_owned()),
         ("completed".to_owned(), json!("")),
-        error(format!("chat '{chat}' is in use by another member; wait until that has ended")),
+        error(format!("chat '{chat}' is in use by another member; wait until that member has ended")),
     ];
     assert_eq!(members, expected);
     let moved = squads.run_one(elsewhere).await;
-    assert_eq!(
-        told(&moved),
-        error(format!("chat '{chat}' lives in agent 'runs-here'; leave agent_name out"))
-    );
+    assert_eq!(told(&moved), error(format!("chat '{chat}' belongs to agent 'runs-here'; omit agent_name")));
     let stranger = squads.up.program.json(&["token", "create", "--kind", "manager", "--json"]).await;
     let body = json!({ "members": [follow_up(&chat, "x")] });
     let token = stranger["token"].as_str().unwrap();
     let run = squads.up.call_as(token, reqwest::Method::POST, "/api/v1/squads", &body).await;
-    let unknown = error(format!("chat '{chat}' is not known; leave chatId out to begin a new one"));
+    let unknown = error(format!("chat '{chat}' not found; omit chatId to start a new one"));
     assert_eq!(told(&run.body["members"][0]), unknown);
 }
 
@@ -96,7 +93,7 @@ async fn an_engine_that_makes_its_chats_is_asked_for_one_first() {
     let failed = Squads { up: again }.run_one(member("coder", "x")).await;
     assert_eq!(
         (&failed["status"], &failed["rawStderr"]),
-        (&json!("error"), &json!("no chat could be made: cannot"))
+        (&json!("error"), &json!("the chat could not be created: cannot"))
     );
 }
 
@@ -126,7 +123,7 @@ async fn of_many_who_go_on_with_one_chat_at_once_one_gets_it() {
         told.push((one["rawStdout"].as_str().unwrap().to_owned(), one["rawStderr"].clone()));
     }
     told.sort_by(|one, other| other.0.cmp(&one.0));
-    let refusal = format!("chat '{chat}' is in use by another member; wait until that has ended");
+    let refusal = format!("chat '{chat}' is in use by another member; wait until that member has ended");
     let mut expected = vec![(String::new(), json!(refusal)); 6];
     expected[0] = ("went on\n".to_owned(), json!(""));
     assert_eq!(told, expected);

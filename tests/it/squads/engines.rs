@@ -127,8 +127,7 @@ async fn without_any_cli_a_member_says_what_to_install_or_choose() {
     let program = Program::without_coder().variable("ENGINE", "auto").variable("PATH", bare);
     let squads = Squads::on(program).await;
     let one = squads.run_one(member("coder", "say hello")).await;
-    let reason = "ENGINE_UNAVAILABLE: agent 'runs-here' has no engine: neither claude nor codex is installed in its \
-        workspace; install one of them there, name the project's engine, or choose --engine demo";
+    let reason = "ENGINE_UNAVAILABLE: agent 'runs-here' has no engine: neither claude nor codex is installed in the workspace; install one of them there, set the project's engine, or use --engine demo";
     let here: &Path = &squads.repository();
     assert_eq!((&one["status"], &one["rawStderr"]), (&json!("error"), &json!(reason)));
     assert_eq!(one["cwd"], json!(here));

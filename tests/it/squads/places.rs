@@ -27,8 +27,8 @@ async fn a_directory_is_resolved_inside_the_workspace_and_anything_else_is_that_
         assert_eq!((&member["cwd"], &member["rawStdout"]), (&json!(inside), &json!(shown)), "{member}");
     }
     let reasons: Vec<&str> = members[good.len()..].iter().map(|m| m["rawStderr"].as_str().unwrap()).collect();
-    let outside = |cwd| format!("cwd '{cwd}' is outside of the workspace");
-    let missing = |cwd| format!("cwd '{cwd}' is no directory of the workspace");
+    let outside = |cwd| format!("cwd '{cwd}' is outside the workspace");
+    let missing = |cwd| format!("cwd '{cwd}' is not a directory in the workspace");
     let expected = [
         outside(".."),
         outside("/"),

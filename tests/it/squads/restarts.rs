@@ -116,7 +116,7 @@ async fn what_members_wrote_long_ago_is_gone_and_how_they_ended_is_not() {
     assert_eq!(page, json!({ "text": "", "offset": 0, "total_bytes": 6, "output_removed_at": at }));
     let printed = program.run(&["squad", "status", squad]).await;
     let told = String::from_utf8_lossy(&printed.stderr).into_owned();
-    assert!(told.contains("what it wrote was removed"), "{told}");
+    assert!(told.contains("the output was removed"), "{told}");
 }
 
 #[cfg(feature = "test-hooks")]
@@ -163,7 +163,7 @@ async fn a_member_whose_runner_is_killed_ends_with_its_reason_and_the_next_one_r
     runners_under(squads.up.program.directory.path()).into_iter().for_each(kill);
     let done = squads.done(&squad).await;
     let ended = &done["members"][0];
-    let reason = "it was ended from outside, by a stop of its workspace perhaps";
+    let reason = "it was terminated from outside, possibly by a stop of its workspace";
     assert_eq!((&ended["status"], &ended["reason"]), (&json!("error"), &json!(reason)));
     let next = squads.run_one(member("coder", "echo fine")).await;
     assert_eq!((&next["status"], &next["rawStdout"]), (&json!("completed"), &json!("fine\n")));

@@ -100,8 +100,7 @@ async fn two_tokens_of_one_name_see_nothing_of_each_others_squads() {
     // Neither the conversation nor the request key is the other's.
     let follow_up = json!({ "roleId": "coder", "task": "true", "chatId": chat });
     let (_, refused) = start_as(&squads, &other, follow_up).await;
-    let reason =
-        format!("chat '{}' is not known; leave chatId out to begin a new one", chat.as_str().unwrap());
+    let reason = format!("chat '{}' not found; omit chatId to start a new one", chat.as_str().unwrap());
     assert_eq!(refused["members"][0]["rawStderr"], reason);
     let again = squads.up.call_as(&other, Method::POST, "/api/v1/squads", &body).await;
     assert_eq!(again.status, 201, "{}", again.body);

@@ -116,7 +116,7 @@ async fn a_role_whose_file_is_broken_is_not_played_by_an_older_one() {
     assert_eq!(found["problems"], json!([problem]));
     let refused =
         squads.refused(&json!({ "members": [member("reviewer", "true"), member("Coder", "true")] })).await;
-    let message = format!("role 'Coder' cannot be used until its file is mended: {problem}");
+    let message = format!("role 'Coder' cannot be used until its file is corrected: {problem}");
     assert_eq!((refused.status, &refused.body["message"]), (400, &json!(message)));
     let agent = json!({ "project": "setup", "spec": "x" });
     let token = squads.up.operator_token();
@@ -181,7 +181,7 @@ async fn a_template_with_an_unknown_variable_stops_the_start() {
 async fn a_template_that_no_member_is_called_by_is_warned_of() {
     let squads = Squads::on(program(SCRIPT, &[("ENGINE", "demo")])).await;
     let log = squads.up.program.log();
-    assert!(log.contains("RUN_TEMPLATE_PATH is for --engine custom alone"), "{log}");
+    assert!(log.contains("RUN_TEMPLATE_PATH is for the engine 'custom'"), "{log}");
 }
 
 #[tokio::test]

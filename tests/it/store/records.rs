@@ -145,7 +145,7 @@ async fn the_audit_trail_is_paged_newest_first_in_the_order_written() {
         target: (n == 2).then(|| "agent-two".into()),
         outcome,
         code: (n == 2).then(|| "FORBIDDEN".into()),
-        reason: (n == 2).then(|| "an agent may do this on itself only".into()),
+        reason: (n == 2).then(|| "an agent may do this only to itself".into()),
         operation_id: (n == 3).then(OperationId::fresh),
     };
     let rows = [row(1, AuditOutcome::Allowed), row(2, AuditOutcome::Denied), row(3, AuditOutcome::Failed)];

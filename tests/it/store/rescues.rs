@@ -109,7 +109,7 @@ async fn a_delete_that_overtakes_another_ends_its_rescue_and_keeps_its_own() {
     let [(first, overtaken), (second, own)] = &rescues[..] else { panic!("two were accepted") };
     let canceled = home.store.operations_cancel_before(*second, agent.id, at(4)).await.unwrap();
     assert_eq!(canceled, [*first]);
-    let outcome = RescueOutcome::Failed { reason: "a later delete took its place".into() };
+    let outcome = RescueOutcome::Failed { reason: "it was replaced by a later delete".into() };
     let ended = Rescue { outcome, ..overtaken.clone() };
     assert_eq!(home.store.rescue_of(*first).await.unwrap(), Some(ended));
     assert_eq!(home.store.rescue_of(*second).await.unwrap().as_ref(), Some(own));

@@ -275,7 +275,7 @@ async fn an_interrupt_ends_what_waits_marks_what_is_begun_and_counts_both() {
     let begun = home.store.task_by_id(begun.id).await.unwrap().unwrap();
     assert_eq!((begun.state(), begun.work.cancel), (TaskState::Working, cancel));
     let waiting = home.store.task_by_id(waiting.id).await.unwrap().unwrap();
-    let reason = format!("interrupted by task {}; the agent did not have it yet", urgent.id);
+    let reason = format!("interrupted by task {}; it had not been delivered yet", urgent.id);
     assert_eq!((waiting.state(), waiting.entry.outcome), (TaskState::Canceled, Some(reason)));
     let open = home.store.tasks_latest_of(agent.id).await.unwrap().open;
     assert_eq!(open.map(|task| task.id), Some(begun.id), "it ends first");

@@ -125,8 +125,7 @@ async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
     let task = give(&running, "Lost").await;
     let task = ended(&running, task).await;
     assert_eq!(task.state(), TaskState::Failed);
-    let outcome =
-        "whether the message arrived cannot be told; it was not sent again, so that nothing is done twice";
+    let outcome = "it is unknown whether the message was delivered; it was not sent again, so that no work is done twice";
     assert_eq!(task.entry.outcome.as_deref(), Some(outcome));
     proxy.clear_faults();
     running.rests("one").await;

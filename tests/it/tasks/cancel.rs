@@ -33,7 +33,7 @@ async fn reports_an_interruption(crew: &Crew) {
         let reports =
             crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap().items;
         assert!(reports.iter().all(|report| report.state != "failure"), "{reports:?}");
-        reports[0].message == "Interrupted as asked."
+        reports[0].message == "Interrupted on request."
     })
     .await;
     let snapshot = crew.running.fleet.board().now();
@@ -96,9 +96,9 @@ async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
     signal_runner(&crew, Signal::STOP);
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Signals));
-    assert_eq!(canceled.message, "the task of agent 'one' is canceled; its processes had to be ended");
+    assert_eq!(canceled.message, "the task of agent 'one' is canceled; its processes were terminated");
     let ended = crew.ended(task).await;
-    let outcome = "the agent did not react, so its processes were ended";
+    let outcome = "the agent did not react, so its processes were terminated";
     assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Canceled, Some(outcome)));
     crew.only_the_runner_is_left().await;
     reports_an_interruption(&crew).await;
@@ -118,7 +118,7 @@ async fn work_that_is_no_task_is_ended_too_and_the_answer_says_what_helped() {
     signal_runner(&crew, Signal::STOP);
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (None, AgentStatus::Idle, Reached::Signals));
-    assert_eq!(canceled.message, "agent 'one' did not react, so its processes were ended");
+    assert_eq!(canceled.message, "agent 'one' did not react, so its processes were terminated");
     crew.only_the_runner_is_left().await;
     reports_an_interruption(&crew).await;
 }
@@ -131,7 +131,7 @@ async fn work_that_nothing_ends_is_not_said_to_be_interrupted() {
     proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (None, AgentStatus::Busy, Reached::None));
-    assert_eq!(canceled.message, "agent 'one' does not react; call restart_agent if it goes on");
+    assert_eq!(canceled.message, "agent 'one' does not react; call restart_agent if it keeps working");
 }
 
 #[tokio::test]

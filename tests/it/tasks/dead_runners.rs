@@ -7,7 +7,7 @@ use fleet_mcp::domain::task::{TaskState, WhenBusy};
 
 use crate::harness::{Crew, LocalSite, eventually, kill, operator};
 
-const CUT_SHORT: &str = "the agent's runner ended in the middle of it; it is not run again";
+const CUT_SHORT: &str = "the agent's runner ended during the task; it is not run again";
 
 async fn crew() -> Crew {
     let mut site = LocalSite::new();
@@ -66,8 +66,7 @@ async fn one_that_keeps_dying_is_failed_with_a_remedy_and_a_start_repairs_it() {
     crew.running.becomes("one", AgentStatus::Failed).await;
     let overview = crew.running.fleet.fleet_status(&operator()).await.unwrap();
     let notice = &overview.attention[0];
-    let reason = "the build failed: the agent's process ended 4 times within 10 minutes, so it is not started again \
-                  by itself; look at its log, then start the agent";
+    let reason = "the build failed: the agent's process ended 4 times within 10 minutes, so it is not restarted automatically; read its log, then start the agent";
     let remedy = "Call show_agent for 'one', then start_agent or delete_agent.";
     assert_eq!(
         (notice.attention, notice.reason.as_str(), notice.next_action.as_str()),

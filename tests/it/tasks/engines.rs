@@ -23,7 +23,7 @@ async fn a_projects_word_counts_and_auto_asks_the_workspace() {
             (Ok(word), Some(first)) => assert_eq!(word, first.word),
             (Err(error), None) => {
                 assert_eq!(error.code(), Code::EngineUnavailable);
-                assert!(error.to_string().ends_with("or choose --engine demo"), "{error}");
+                assert!(error.to_string().ends_with("or use --engine demo"), "{error}");
             }
             (asked, here) => panic!("asked: {asked:?}, here: {here:?}"),
         }

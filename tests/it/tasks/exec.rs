@@ -53,8 +53,8 @@ async fn the_engine_does_the_task_and_its_words_are_the_outcome_and_the_log() {
         moves.iter().map(|TaskMove { state, reason, .. }| (*state, reason.as_str())).collect();
     let expected = [
         (TaskState::Queued, "accepted"),
-        (TaskState::Delivering, "being told to the agent"),
-        (TaskState::Working, "the agent has it (exec)"),
+        (TaskState::Delivering, "being delivered to the agent"),
+        (TaskState::Working, "delivered to the agent (exec)"),
         (TaskState::Done, "did it"),
     ];
     assert_eq!(told, expected);
@@ -159,8 +159,7 @@ async fn an_engine_that_cannot_be_started_there_is_the_tasks_failure() {
     let crew = without_an_app("custom").await;
     let task = crew.give("one", "say nothing").await;
     let ended = crew.ended(task).await;
-    let outcome = "agent 'one' has no engine: the engine custom works only in workspaces with a runner; name \
-                   another one";
+    let outcome = "agent 'one' has no engine: the engine custom needs a workspace with a fleet-mcp runner; choose another engine";
     assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Failed, Some(outcome)));
     crew.rests("one").await;
 }

@@ -167,7 +167,7 @@ async fn a_delivery_that_was_never_confirmed_and_is_forgotten_ends_and_is_not_se
     let crew = Crew { running, local, site };
     crew.running.start_agent("one").await.unwrap();
     let task = crew.ended(unconfirmed).await;
-    let outcome = "the agent was through with it and no longer knows how it went; it is not run again";
+    let outcome = "the agent finished the task and lost its result; it is not run again";
     assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Failed, Some(outcome)));
     crew.rests("one").await;
     assert_eq!(crew.taken("one"), Vec::<String>::new());

@@ -6,7 +6,7 @@ use fleet_mcp::domain::task::{TaskState, WhenBusy};
 
 use crate::harness::{Crew, moments};
 
-const ON_ITS_WAY: &str = "the task is on its way to agent 'one'";
+const ON_ITS_WAY: &str = "the task is being delivered to agent 'one'";
 
 impl Crew {
     async fn interrupt(&self, name: &str, task: &str) -> TaskStarted {
@@ -29,7 +29,7 @@ fn interrupted(by: TaskId) -> (TaskState, String) {
 }
 
 fn dropped(by: TaskId) -> (TaskState, String) {
-    (TaskState::Canceled, format!("interrupted by task {by}; the agent did not have it yet"))
+    (TaskState::Canceled, format!("interrupted by task {by}; it had not been delivered yet"))
 }
 
 fn done(text: &str) -> (TaskState, String) {

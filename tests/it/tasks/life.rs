@@ -23,7 +23,7 @@ async fn an_agent_is_idle_then_busy_then_idle_and_every_state_is_on_record() {
     let crew = Crew::with("one").await;
     let started = crew.start("one", "sleep 5\nsay done with it", WhenBusy::Reject).await.unwrap();
     assert_eq!((started.task.state(), started.status), (TaskState::Queued, AgentStatus::Busy));
-    assert_eq!(started.message, "the task is on its way to agent 'one'");
+    assert_eq!(started.message, "the task is being delivered to agent 'one'");
     crew.works("one").await;
     let state = crew.running.show("one").await.unwrap();
     assert_eq!(state.current_task(), Some("sleep 5\nsay done with it"));
@@ -37,8 +37,8 @@ async fn an_agent_is_idle_then_busy_then_idle_and_every_state_is_on_record() {
         .collect();
     let expected = [
         (TaskState::Queued, "accepted", 1),
-        (TaskState::Delivering, "being told to the agent", 1),
-        (TaskState::Working, "the agent has it (runner)", 1),
+        (TaskState::Delivering, "being delivered to the agent", 1),
+        (TaskState::Working, "delivered to the agent (runner)", 1),
         (TaskState::Done, "done with it", 1),
     ];
     assert_eq!(told, expected);

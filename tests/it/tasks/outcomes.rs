@@ -107,7 +107,7 @@ async fn a_task_that_takes_longer_than_it_was_given_is_ended() {
     let crew = Crew::with("one").await;
     let task = limited(&crew, "sleep 600", TimeDelta::seconds(1)).await;
     let task = crew.ended(task).await;
-    let expected = (TaskState::TimedOut, Some("it took longer than it was given"));
+    let expected = (TaskState::TimedOut, Some("it exceeded its timeout"));
     assert_eq!((task.state(), task.entry.outcome.as_deref()), expected);
     assert!(task.work.working_since.is_some_and(|since| since < Utc::now()));
     crew.rests("one").await;
@@ -125,7 +125,7 @@ async fn a_task_without_a_sign_of_life_is_stuck_and_still_busy() {
     crew.rests("one").await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
-    let stuck = (AgentStatus::Busy, Attention::Stuck, "no sign of life for 0 min".to_owned());
+    let stuck = (AgentStatus::Busy, Attention::Stuck, "no activity for 0 min".to_owned());
     eventually("it is stuck", async || attention(&crew, "one") == stuck).await;
     crew.cancel("one").await.unwrap();
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
@@ -139,7 +139,7 @@ async fn a_task_that_was_done_in_time_while_we_were_away_is_done_however_late_we
     let Crew { running, local, site } = crew;
     let directory = running.stop().await;
     let journal = site.workspace("one").join("fleet/journal.jsonl");
-    eventually("the agent is through with it", async || {
+    eventually("the agent has finished it", async || {
         std::fs::read_to_string(&journal).unwrap().matches(r#""entry":"ended""#).count() == 2
     })
     .await;

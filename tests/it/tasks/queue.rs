@@ -29,7 +29,7 @@ async fn a_queued_task_starts_by_itself_when_the_one_before_has_ended() {
     let first = crew.give("one", "sleep 5\nsay first").await;
     crew.works("one").await;
     let queued = crew.start("one", "say second", WhenBusy::Queue).await.unwrap();
-    assert_eq!(queued.message, "the task waits for agent 'one'; 1 before it");
+    assert_eq!(queued.message, "the task is queued for agent 'one'; 1 before it");
     assert_eq!(crew.ended(queued.task.id).await.state(), TaskState::Done);
     assert_eq!(crew.ended(first).await.state(), TaskState::Done);
     assert_eq!(crew.taken("one"), ["say ready", "sleep 5\nsay first", "say second"]);

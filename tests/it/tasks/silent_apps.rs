@@ -38,10 +38,11 @@ async fn a_task_that_a_dead_runner_keeps_waiting_is_told_with_the_remedy_and_don
         notices()
             .await
             .iter()
-            .any(|notice| notice.reason.starts_with("the agent's app has not answered since"))
+            .any(|notice| notice.reason.starts_with("the agent's app has not responded since"))
     })
     .await;
-    let remedy = "Call restart_agent for 'one': its workspace is up, but the agent in it does not answer.";
+    let remedy =
+        "Call restart_agent for 'one': its workspace is running, but the agent in it does not respond.";
     let notice = notices().await.remove(0);
     assert_eq!((notice.attention, notice.next_action.as_str()), (Attention::Unreachable, remedy));
     crew.running.restart_agent("one").await.unwrap();
@@ -81,6 +82,6 @@ async fn of_a_prompt_that_nothing_tells_about_the_outcome_is_unknown() {
     running.rests("one").await;
     let snapshot = running.fleet.board().now();
     let last = snapshot.by_name("one").unwrap().tasks.last.clone().unwrap();
-    let outcome = "unknown: the workspace started with it as its prompt, and nothing tells what became of it";
+    let outcome = "unknown: the workspace started with it as its prompt, and no report shows its result";
     assert_eq!((last.state(), last.entry.outcome.as_deref()), (TaskState::Done, Some(outcome)));
 }

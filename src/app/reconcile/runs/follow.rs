@@ -103,7 +103,7 @@ impl Fleet {
         match self.coder().run_cancel(address).await {
             Ok(_) => None,
             Err(error) => {
-                tracing::warn!(run.id = %run.id, %error, "a run could not be canceled yet");
+                tracing::warn!(run.id = %run.id, %error, "a run could not be canceled yet; retrying");
                 tokio::time::sleep(PAUSE).await;
                 self.run_progress(run.id)
             }
@@ -125,9 +125,9 @@ impl Fleet {
                 self.run_finish(run, RunEnd::Lost { reason: FORGOTTEN.to_owned() }).await
             }
             ExecError::Coder(_) | ExecError::Cut { .. } | ExecError::Terminal { .. } | ExecError::Running => {
-                tracing::debug!(run.id = %run.id, %error, "a run's workspace is out of reach");
+                tracing::debug!(run.id = %run.id, %error, "the workspace of a run is unreachable");
                 if run.is_overdue(&self.clock()) {
-                    let reason = format!("its workspace stayed out of reach: {error}");
+                    let reason = format!("its workspace stayed unreachable: {error}");
                     self.run_finish(run, RunEnd::Lost { reason }).await?;
                 }
                 Ok(())
@@ -136,9 +136,9 @@ impl Fleet {
     }
 }
 
-const FORGOTTEN: &str = "its workspace does not know it any more";
+const FORGOTTEN: &str = "its workspace has no record of it any more";
 /// That is how a workspace stops.
-const KILLED: &str = "it was ended from outside, by a stop of its workspace perhaps";
+const KILLED: &str = "it was terminated from outside, possibly by a stop of its workspace";
 
 /// Returns when somebody wants the run to end; never when that has been seen to.
 async fn cancel_asked(progress: &mut Option<watch::Receiver<Run>>) {

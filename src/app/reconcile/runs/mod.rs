@@ -61,7 +61,7 @@ impl Fleet {
         self.store().run_end(run.id, &end, Utc::now()).await?;
         hooks::point("run.ended");
         let ended = self.run_show(run.id).await?;
-        tracing::info!(run.id = %run.id, run.purpose = run.purpose, %end, "a run is over");
+        tracing::info!(run.id = %run.id, run.purpose = run.purpose, %end, "a run has ended");
         self.0.runs.publish(&ended);
         Ok(())
     }
@@ -81,11 +81,17 @@ impl Fleet {
                     // The row says that it is over, so it has to be.
                     Err(ExecError::Running) => {
                         let canceled = self.coder().run_cancel(&address).await;
-                        tracing::warn!(run.id = %run.id, ?canceled, "a run outlived its record");
+                        tracing::warn!(
+                            run.id = %run.id, ?canceled,
+                            "a run continued after its record had ended"
+                        );
                         return Ok(());
                     }
                     Err(error) => {
-                        tracing::debug!(run.id = %run.id, %error, "a run stays in its workspace for now");
+                        tracing::debug!(
+                            run.id = %run.id, %error,
+                            "the files of a run could not be removed from its workspace; retrying later"
+                        );
                         return Ok(());
                     }
                 }

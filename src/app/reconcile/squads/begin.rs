@@ -71,7 +71,7 @@ impl Fleet {
     /// id, so that none runs twice.
     pub(super) async fn member_begin(&self, squad: &Squad, member: &mut Member) -> Result<(), Unbegun> {
         if self.member_is_unwanted(member.id).await? {
-            return Err(Unbegun::ended("it was canceled before it began"));
+            return Err(Unbegun::ended("it was canceled before it started"));
         }
         let agent = member.agent.ok_or_else(|| Unbegun::ended("its workspace was deleted"))?;
         let state = self.member_place(agent).await?;
@@ -122,7 +122,7 @@ impl Fleet {
             None => self.engine_of(state).await.map_err(Unbegun::unasked)?,
         };
         self.options().squads.engines.get(&word).ok_or_else(|| {
-            Unbegun::ended(format!("ENGINE_UNAVAILABLE: set RUN_TEMPLATE_PATH to call the engine '{word}'"))
+            Unbegun::ended(format!("ENGINE_UNAVAILABLE: set RUN_TEMPLATE_PATH to use the engine '{word}'"))
         })
     }
 
@@ -198,11 +198,12 @@ impl Fleet {
             ..Command::new(opening.argv)
         };
         let failed = |said: &str| {
-            Unbegun::ended(format!("no chat could be made: {}", cut(&one_line(said), LONGEST_REASON)))
+            Unbegun::ended(format!("the chat could not be created: {}", cut(&one_line(said), LONGEST_REASON)))
         };
         let workspace_agent = state.workspace_agent().map_err(Unbegun::unasked)?;
         let made = self.inside(workspace_agent, &state.agent.project).exec(command).await;
-        let output = made.map_err(|error| Unbegun::Silent(format!("no chat could be made: {error}")))?;
+        let output =
+            made.map_err(|error| Unbegun::Silent(format!("the chat could not be created: {error}")))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.exit {
             Exit::Code(0) if !id.is_empty() => Ok(id),

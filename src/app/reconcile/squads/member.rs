@@ -100,7 +100,10 @@ impl Fleet {
         self.store().member_end(member.id, &end, chat.as_ref(), Utc::now()).await?;
         point("member.ended");
         self.nudge_squads();
-        tracing::info!(squad.id = %squad.id, member.id = %member.id, member.status = %end.status, "a member is through");
+        tracing::info!(
+            squad.id = %squad.id, member.id = %member.id, member.status = %end.status,
+            "a squad member has ended"
+        );
         Ok(())
     }
 

@@ -34,7 +34,7 @@ impl Fleet {
         }
         self.store().squad_close(id, Utc::now()).await?;
         self.nudge_squads();
-        tracing::info!(squad.id = %id, "a squad is done");
+        tracing::info!(squad.id = %id, "a squad has ended");
         Ok(Next::AwaitNudge)
     }
 

@@ -49,7 +49,7 @@ impl Fleet {
                 _ = operations.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     let name = &state.agent.name;
-                    return Err(Unbegun::ended(format!("agent '{name}' did not get ready in time")));
+                    return Err(Unbegun::ended(format!("agent '{name}' did not become ready in time")));
                 }
             }
         }

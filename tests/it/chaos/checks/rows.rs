@@ -14,8 +14,8 @@ const TOLD_TO_FAIL: [&str; 3] = ["fail mark-", "\nexit 3", "\nhang"];
 const CUT_SHORT: [&str; 8] = [
     "signal: 9 (SIGKILL)",
     "ended by signal 9",
-    "the agent's runner ended in the middle of it",
-    "it was ended from outside, by a stop of its workspace",
+    "the agent's runner ended during the task",
+    "it was terminated from outside, possibly by a stop of its workspace",
     "its workspace was stopped",
     "its workspace was deleted",
     "its workspace failed",

@@ -88,7 +88,7 @@ async fn assert_begins_anew(engine: &'static str) {
     }
     let (outcome, said) = runner.ask("The second message.").await;
     assert_eq!(outcome, json!({ "outcome": "complete", "text": "Two." }));
-    assert!(said.contains("[the engine no longer knows the conversation; it begins a new one]"), "{said}");
+    assert!(said.contains("[the engine has lost the conversation; it starts a new one]"), "{said}");
     assert_ne!(runner.state().await["session"], session);
 }
 
