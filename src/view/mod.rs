@@ -13,6 +13,7 @@ mod output;
 pub mod paging;
 pub mod request;
 pub mod rescue;
+pub(crate) mod shorten;
 pub mod squad;
 pub mod task;
 pub mod token;

@@ -6,17 +6,14 @@ use utoipa::ToSchema;
 
 use super::agent::listed;
 use super::output::{Cut, cut};
+use super::shorten::Path;
 use super::{paging::count, time};
 use crate::app::squads::{OutputPage, SquadOutput, SquadOverview, SquadShown};
 use crate::domain::role::Role;
 use crate::domain::squad::{self, Member, Squad};
 
-/// Lengths tried for what members wrote, longest first.
-const LENGTHS: [usize; 14] =
-    [1 << 20, 1 << 18, 1 << 16, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, 0];
-
-/// This part of an answer is for what members wrote, whatever else there is to say.
-const OUTPUT_SHARE: usize = 8;
+/// What members wrote, in the answers about one squad: it may be long, and squad_status has the rest by pages.
+pub(crate) const OUTPUTS: [Path; 2] = ["members.*.rawStdout", "members.*.rawStderr"];
 
 /// Answer of list_roles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
@@ -156,31 +153,26 @@ impl SquadRoles {
     }
 }
 
-impl SquadResult {
-    /// As much of what members wrote as fits into so many characters of JSON, the same for all. Some room is theirs even
-    /// where long paths and reasons leave none: those can be cut.
-    pub fn of(shown: &SquadShown, chars: usize) -> Self {
-        let with = |length: usize| Self {
+impl From<&SquadShown> for SquadResult {
+    fn from(shown: &SquadShown) -> Self {
+        let pairs = shown.squad.members.iter().zip(&shown.outputs);
+        Self {
             squad_id: shown.squad.id.to_string(),
-            members: members(shown, length),
+            members: pairs.map(|(member, output)| SquadMember::of(member, output)).collect(),
             metadata: metadata(&shown.squad),
-        };
-        let n_chars =
-            |result: &Self| serde_json::to_string(result).map_or(usize::MAX, |json| json.chars().count());
-        let shortest = LENGTHS[LENGTHS.len() - 1];
-        let most = chars.max(n_chars(&with(shortest)).saturating_add(chars / OUTPUT_SHARE));
-        let fits = |result: &Self| n_chars(result) <= most;
-        LENGTHS.iter().map(|length| with(*length)).find(fits).unwrap_or_else(|| with(shortest))
+        }
+    }
+}
+
+impl From<&SquadShown> for SquadStatus {
+    fn from(shown: &SquadShown) -> Self {
+        let SquadResult { squad_id, members, metadata } = SquadResult::from(shown);
+        let done = Some(shown.squad.is_ended());
+        Self { squad_id: Some(squad_id), done, members: Some(members), metadata, ..Self::default() }
     }
 }
 
 impl SquadStatus {
-    pub fn of_squad(shown: &SquadShown, chars: usize) -> Self {
-        let SquadResult { squad_id, members, metadata } = SquadResult::of(shown, chars);
-        let done = Some(shown.squad.is_ended());
-        Self { squad_id: Some(squad_id), done, members: Some(members), metadata, ..Self::default() }
-    }
-
     /// A page of an output, at most so many characters of JSON.
     pub fn of_output(page: &OutputPage, chars: usize) -> Self {
         let Cut { text, n_bytes } =
@@ -220,29 +212,26 @@ impl From<&SquadOverview> for SquadStatus {
     }
 }
 
-fn members(shown: &SquadShown, length: usize) -> Vec<SquadMember> {
-    let pairs = shown.squad.members.iter().zip(&shown.outputs);
-    pairs.map(|(one, output)| member(one, output, length)).collect()
-}
-
-fn member(member: &Member, output: &SquadOutput, length: usize) -> SquadMember {
-    let shown = |page: &OutputPage| cut(&page.bytes, length, page.bytes.len() as u64 >= page.kept);
-    let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
-    let is_cut =
-        |cut: &Cut, page: &OutputPage| page.removed_at.is_none() && (cut.n_bytes as u64) < page.written;
-    SquadMember {
-        member_id: member.id.to_string(),
-        role_id: member.role.clone(),
-        cwd: member.cwd.as_ref().or(member.wanted_cwd.as_ref()).cloned().unwrap_or_default(),
-        chat_id: member.chat_to_continue().map(str::to_owned),
-        status: member.status.word().to_owned(),
-        reason: member.note.clone(),
-        truncated: is_cut(&stdout, &output.stdout) || is_cut(&stderr, &output.stderr),
-        raw_stdout: stdout.text,
-        raw_stderr: stderr.text,
-        stdout_bytes: count(output.stdout.written),
-        stderr_bytes: count(output.stderr.written),
-        output_removed_at: output.stdout.removed_at.map(time),
+impl SquadMember {
+    fn of(member: &Member, output: &SquadOutput) -> Self {
+        let shown = |page: &OutputPage| cut(&page.bytes, usize::MAX, page.bytes.len() as u64 >= page.kept);
+        let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
+        let is_cut =
+            |cut: &Cut, page: &OutputPage| page.removed_at.is_none() && (cut.n_bytes as u64) < page.written;
+        Self {
+            member_id: member.id.to_string(),
+            role_id: member.role.clone(),
+            cwd: member.cwd.as_ref().or(member.wanted_cwd.as_ref()).cloned().unwrap_or_default(),
+            chat_id: member.chat_to_continue().map(str::to_owned),
+            status: member.status.word().to_owned(),
+            reason: member.note.clone(),
+            truncated: is_cut(&stdout, &output.stdout) || is_cut(&stderr, &output.stderr),
+            raw_stdout: stdout.text,
+            raw_stderr: stderr.text,
+            stdout_bytes: count(output.stdout.written),
+            stderr_bytes: count(output.stderr.written),
+            output_removed_at: output.stdout.removed_at.map(time),
+        }
     }
 }
 

@@ -1,331 +1,287 @@
-//! Declares which parts of each result may be long, and what is dropped first from a result that is too long.
+//! Which parts of each answer may be long, and what goes first when it is too long.
 
-use crate::domain::metadata::AGENT_SPEC;
-use crate::domain::text::cut;
-use crate::mcp::fit::{Fit, LIST_CHARS};
-use crate::view::agent::{
-    AgentChanged, AgentDeleted, AgentDetail, AgentList, AgentRow, AgentShown, AgentsWaited, MetadataSet,
-};
+use crate::mcp::fit::{ANSWER, Fit, LIST, Plan, Rest};
+use crate::view::agent::{AgentChanged, AgentDeleted, AgentList, AgentShown, AgentsWaited, MetadataSet};
 use crate::view::catalog::{AgentProjects, AgentRoles};
 use crate::view::fleet::FleetStatus;
 use crate::view::history::TaskHistory;
 use crate::view::log::LogPage;
 use crate::view::operation::{OperationCanceled, OperationList};
-use crate::view::squad::{SquadMember, SquadResult, SquadRoles, SquadStatus};
-use crate::view::task::{CanceledTask, ReportedStatus, StartedTask, TaskSummary};
+use crate::view::shorten::Step;
+use crate::view::squad::{OUTPUTS, SquadResult, SquadRoles, SquadStatus};
+use crate::view::task::{CanceledTask, ReportedStatus, StartedTask};
 
-/// How much is kept of a text that the result contains in full elsewhere.
+/// What is left of a text that the answer tells in full elsewhere.
 const REPEAT_CHARS: usize = 120;
-/// Longer addresses and values are useless in a list.
+/// Addresses and values longer than this are no help in a list.
 const LISTED_VALUE_CHARS: usize = 200;
 const MAX_NOTICES: usize = 80;
 const MAX_METADATA: usize = 100;
-/// Longer values that the caller itself set are omitted if space is short.
+/// More than this of what a caller gave for itself is not told back where room is short.
 const METADATA_CHARS: usize = 2_000;
 
+/// The plan of an answer with rows of agents at this path. Tasks go first, then the state of the pull request, its
+/// address last: that is what a list is read for.
+macro_rules! rows {
+    ($base:expr, $row:literal) => {
+        Plan {
+            texts: &[
+                concat!($row, ".reason"),
+                concat!($row, ".current_task"),
+                concat!($row, ".start_note"),
+                concat!($row, ".last_task.message"),
+                concat!($row, ".last_task.outcome"),
+            ],
+            extras: &[
+                &[Step::remove(concat!($row, ".last_task"))],
+                &[
+                    Step::remove(concat!($row, ".pull_request_status")),
+                    Step::remove(concat!($row, ".pull_request_check_status")),
+                ],
+                &[
+                    Step::remove(concat!($row, ".current_task")),
+                    Step::remove(concat!($row, ".start_note")),
+                    Step::remove(concat!($row, ".directory")),
+                    Step::remove(concat!($row, ".pull_request_url")).if_over(LISTED_VALUE_CHARS),
+                ],
+            ],
+            ..$base
+        }
+    };
+}
+
 impl Fit for AgentShown {
-    const READS_ON: bool = true;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        texts_of_detail(&mut self.agent)
-    }
-
-    fn drop_repeats(&mut self) {
-        drop_repeats_of_detail(&mut self.agent);
-    }
-
-    fn drop_extras(&mut self, _round: usize) {
-        drop_extras_of_detail(&mut self.agent);
-    }
+    const PLAN: Plan = Plan {
+        // The spec stays; the metadata that repeats it becomes a hint.
+        repeats: &[
+            Step::excerpt("agent.metadata.fleet_mcp_agent_spec", REPEAT_CHARS),
+            Step::null("agent.git").if_over(LISTED_VALUE_CHARS),
+        ],
+        texts: &[
+            "agent.reason",
+            "agent.spec",
+            "agent.current_task",
+            "agent.last_task.message",
+            "agent.last_task.outcome",
+            "agent.metadata.*",
+        ],
+        extras: &[&[
+            Step::first("agent.metadata", MAX_METADATA),
+            Step::null("agent.links.pull_request").if_over(LISTED_VALUE_CHARS),
+        ]],
+        rest: Rest::SameTool,
+        ..ANSWER
+    };
 }
 
 impl Fit for AgentChanged {
-    fn texts(&mut self) -> Vec<&mut String> {
-        texts_of_row(&mut self.agent)
-    }
-
-    fn drop_extras(&mut self, round: usize) {
-        drop_extras_of_row(&mut self.agent, round);
-    }
-
-    fn agent_name(&self) -> Option<&str> {
-        Some(&self.agent.name)
-    }
+    const PLAN: Plan = Plan { rest: Rest::ShowAgent("/agent/name"), ..rows!(ANSWER, "agent") };
 }
 
 impl Fit for AgentDeleted {
-    fn texts(&mut self) -> Vec<&mut String> {
-        vec![&mut self.message]
-    }
+    const PLAN: Plan = Plan { texts: &["message"], ..ANSWER };
 }
 
 impl Fit for MetadataSet {
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.metadata.values_mut().collect()
-    }
-
-    fn drop_extras(&mut self, _round: usize) {
-        self.metadata = std::mem::take(&mut self.metadata).into_iter().take(MAX_METADATA).collect();
-    }
-
-    fn agent_name(&self) -> Option<&str> {
-        Some(&self.agent_name)
-    }
+    const PLAN: Plan = Plan {
+        texts: &["metadata.*"],
+        extras: &[&[Step::first("metadata", MAX_METADATA)]],
+        rest: Rest::ShowAgent("/agent_name"),
+        ..ANSWER
+    };
 }
 
 impl Fit for AgentList {
-    const BUDGET: usize = LIST_CHARS;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.agents.iter_mut().flat_map(texts_of_row).collect()
-    }
-
-    fn drop_extras(&mut self, round: usize) {
-        self.agents.iter_mut().for_each(|row| drop_extras_of_row(row, round));
-    }
+    const PLAN: Plan = rows!(LIST, "agents.*");
 }
 
 impl Fit for AgentsWaited {
-    const BUDGET: usize = LIST_CHARS;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.changed.iter_mut().flat_map(|changed| texts_of_row(&mut changed.agent)).collect()
-    }
-
-    fn drop_extras(&mut self, round: usize) {
-        self.changed.iter_mut().for_each(|changed| drop_extras_of_row(&mut changed.agent, round));
-    }
+    const PLAN: Plan = rows!(LIST, "changed.*");
 }
 
 impl Fit for TaskHistory {
-    const BUDGET: usize = LIST_CHARS;
-    const READS_ON: bool = true;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        let texts = self.tasks.iter_mut().flat_map(|row| [Some(&mut row.message), row.outcome.as_mut()]);
-        texts.flatten().collect()
-    }
-
-    /// The outcome repeats how a task came to its state.
-    fn drop_repeats(&mut self) {
-        self.tasks.iter_mut().for_each(|row| row.states.clear());
-    }
-
-    fn drop_extras(&mut self, _round: usize) {
-        self.tasks.iter_mut().for_each(|row| drop_long(&mut row.uri));
-    }
+    const PLAN: Plan = Plan {
+        // How a task came to its state is told again by its outcome.
+        repeats: &[Step::remove("tasks.*.states")],
+        texts: &["tasks.*.message", "tasks.*.outcome"],
+        extras: &[&[Step::null("tasks.*.uri").if_over(LISTED_VALUE_CHARS)]],
+        rest: Rest::SameTool,
+        ..LIST
+    };
 }
 
 impl Fit for OperationList {
-    const BUDGET: usize = LIST_CHARS;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.operations.iter_mut().filter_map(|row| row.message.as_mut()).collect()
-    }
+    const PLAN: Plan = Plan { texts: &["operations.*.message"], ..LIST };
 }
 
 impl Fit for OperationCanceled {
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.operation.message.iter_mut().chain([&mut self.message]).collect()
-    }
-
-    fn agent_name(&self) -> Option<&str> {
-        Some(&self.operation.agent_name)
-    }
+    const PLAN: Plan = Plan {
+        texts: &["operation.message", "message"],
+        rest: Rest::ShowAgent("/operation/agent_name"),
+        ..ANSWER
+    };
 }
 
 impl Fit for SquadRoles {
-    const BUDGET: usize = LIST_CHARS;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.roles.iter_mut().map(|role| &mut role.description).chain(&mut self.problems).collect()
-    }
+    const PLAN: Plan = Plan { texts: &["roles.*.description", "problems.*"], ..LIST };
 }
 
-/// Members' outputs are cut before this, where the offset to continue is known.
+/// Why a member failed also stands where its complaints would; what it wrote can be read by pages.
+const MEMBERS: Plan = Plan {
+    pages: &OUTPUTS,
+    // Callers know what they gave.
+    repeats: &[Step::remove("metadata").if_over(METADATA_CHARS)],
+    texts: &["members.*.cwd", "members.*.reason"],
+    extras: &[MEMBERS_FIRST, MEMBERS_THEN, MEMBERS_LAST],
+    ..ANSWER
+};
+const MEMBERS_FIRST: &[Step] = &[Step::remove("members.*.reason")];
+const MEMBERS_THEN: &[Step] = &[Step::drop_page(OUTPUTS[0]), Step::drop_page(OUTPUTS[1])];
+const MEMBERS_LAST: &[Step] =
+    &[Step::clear("members.*.cwd"), Step::remove("members.*.chatId").if_over(LISTED_VALUE_CHARS)];
+
 impl Fit for SquadResult {
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.members.iter_mut().flat_map(texts_of_member).collect()
-    }
-
-    /// Callers know their own inputs.
-    fn drop_repeats(&mut self) {
-        drop_long_metadata(&mut self.metadata);
-    }
-
-    fn drop_extras(&mut self, round: usize) {
-        self.members.iter_mut().for_each(|member| drop_extras_of_member(member, round));
-    }
+    const PLAN: Plan = MEMBERS;
 }
 
 impl Fit for SquadStatus {
-    fn texts(&mut self) -> Vec<&mut String> {
-        let current = self.active_agents.iter_mut().flatten().filter_map(|agent| agent.current_task.as_mut());
-        let pending = self.pending_tasks.iter_mut().flatten().map(|task| &mut task.message);
-        let members = self.members.iter_mut().flatten().flat_map(texts_of_member);
-        current.chain(pending).chain(members).collect()
-    }
-
-    fn drop_repeats(&mut self) {
-        drop_long_metadata(&mut self.metadata);
-    }
-
-    fn drop_extras(&mut self, round: usize) {
-        self.members.iter_mut().flatten().for_each(|member| drop_extras_of_member(member, round));
-        let squads = self.squads.iter_mut().flatten();
-        squads.filter(|squad| squad.done || round > 0).for_each(|squad| squad.members.clear());
-        let most = MAX_NOTICES >> round;
-        self.pending_tasks.iter_mut().for_each(|tasks| tasks.truncate(most));
-        self.active_agents.iter_mut().for_each(|agents| agents.truncate(most));
-    }
+    /// An answer has members of one squad or the overview, so each round is of use to one of them.
+    const PLAN: Plan = Plan {
+        texts: &[
+            "active_agents.*.current_task",
+            "pending_tasks.*.message",
+            "members.*.cwd",
+            "members.*.reason",
+        ],
+        extras: &[
+            MEMBERS_FIRST,
+            MEMBERS_THEN,
+            MEMBERS_LAST,
+            &[
+                Step::clear("squads.*.done?.members"),
+                Step::first("pending_tasks", MAX_NOTICES),
+                Step::first("active_agents", MAX_NOTICES),
+            ],
+            &[
+                Step::clear("squads.*.members"),
+                Step::first("pending_tasks", MAX_NOTICES / 2),
+                Step::first("active_agents", MAX_NOTICES / 2),
+            ],
+            &[Step::first("pending_tasks", MAX_NOTICES / 4), Step::first("active_agents", MAX_NOTICES / 4)],
+        ],
+        ..MEMBERS
+    };
 }
 
 impl Fit for LogPage {
-    const BUDGET: usize = LIST_CHARS;
-    const READS_ON: bool = true;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.logs.iter_mut().map(|row| &mut row.content).collect()
-    }
+    const PLAN: Plan = Plan { texts: &["logs.*.content"], rest: Rest::SameTool, ..LIST };
 }
 
 impl Fit for StartedTask {
-    fn texts(&mut self) -> Vec<&mut String> {
-        let mut texts = texts_of_task(&mut self.task);
-        texts.push(&mut self.task_description);
-        texts
-    }
+    const PLAN: Plan = Plan { texts: &["task.message", "task.outcome", "task_description"], ..ANSWER };
 }
 
 impl Fit for CanceledTask {
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.task.iter_mut().flat_map(texts_of_task).collect()
-    }
+    const PLAN: Plan = Plan { texts: &["task.message", "task.outcome"], ..ANSWER };
 }
 
 impl Fit for ReportedStatus {
-    fn texts(&mut self) -> Vec<&mut String> {
-        vec![&mut self.message]
-    }
+    const PLAN: Plan = Plan { texts: &["message"], ..ANSWER };
 }
 
 impl Fit for AgentRoles {
-    const BUDGET: usize = LIST_CHARS;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        self.roles.iter_mut().map(|role| &mut role.description).collect()
-    }
+    const PLAN: Plan = Plan { texts: &["roles.*.description"], ..LIST };
 }
 
 impl Fit for AgentProjects {
-    const BUDGET: usize = LIST_CHARS;
-
-    fn texts(&mut self) -> Vec<&mut String> {
-        let descriptions = self.projects.iter_mut().map(|project| &mut project.description);
-        descriptions.chain(&mut self.problems).collect()
-    }
+    const PLAN: Plan = Plan { texts: &["projects.*.description", "problems.*"], ..LIST };
 }
 
 impl Fit for FleetStatus {
-    fn texts(&mut self) -> Vec<&mut String> {
-        let reasons = self.attention.iter_mut().map(|notice| &mut notice.reason);
-        reasons.chain(&mut self.coder.error).collect()
-    }
-
-    fn drop_extras(&mut self, _round: usize) {
-        self.attention.truncate(MAX_NOTICES);
-    }
-}
-
-fn texts_of_detail(agent: &mut AgentDetail) -> Vec<&mut String> {
-    let mut texts = vec![&mut agent.reason, &mut agent.spec];
-    texts.extend(&mut agent.current_task);
-    if let Some(task) = &mut agent.last_task {
-        texts.push(&mut task.message);
-        texts.extend(&mut task.outcome);
-    }
-    texts.extend(agent.metadata.values_mut());
-    texts
-}
-
-/// The spec stays; the metadata that repeats it is replaced by a hint.
-fn drop_repeats_of_detail(agent: &mut AgentDetail) {
-    if let Some(text) = agent.metadata.get_mut(AGENT_SPEC) {
-        *text = cut(text, REPEAT_CHARS);
-    }
-    agent.git = agent.git.take().filter(|git| git.to_string().len() <= LISTED_VALUE_CHARS);
-}
-
-fn drop_extras_of_detail(agent: &mut AgentDetail) {
-    agent.metadata = std::mem::take(&mut agent.metadata).into_iter().take(MAX_METADATA).collect();
-    drop_long(&mut agent.links.pull_request);
-}
-
-fn texts_of_task(task: &mut TaskSummary) -> Vec<&mut String> {
-    [Some(&mut task.message), task.outcome.as_mut()].into_iter().flatten().collect()
-}
-
-fn texts_of_row(row: &mut AgentRow) -> Vec<&mut String> {
-    let mut texts = vec![&mut row.reason];
-    texts.extend(&mut row.current_task);
-    texts.extend(&mut row.start_note);
-    if let Some(task) = &mut row.last_task {
-        texts.push(&mut task.message);
-        texts.extend(&mut task.outcome);
-    }
-    texts
-}
-
-/// Drops tasks first, then the state of the pull request, its address last: lists are read for that.
-fn drop_extras_of_row(row: &mut AgentRow, round: usize) {
-    match round {
-        0 => row.last_task = None,
-        1 => {
-            row.pull_request_status = None;
-            row.pull_request_check_status = None;
-        }
-        _ => {
-            row.current_task = None;
-            row.start_note = None;
-            row.directory = None;
-            drop_long(&mut row.pull_request_url);
-        }
-    }
-}
-
-fn texts_of_member(member: &mut SquadMember) -> impl Iterator<Item = &mut String> {
-    std::iter::once(&mut member.cwd).chain(&mut member.reason)
-}
-
-/// The failure reason repeats the error output; the output can be read in pages.
-fn drop_extras_of_member(member: &mut SquadMember, round: usize) {
-    match round {
-        0 => member.reason = None,
-        1 => {
-            member.truncated |= !member.raw_stdout.is_empty() || !member.raw_stderr.is_empty();
-            member.raw_stdout.clear();
-            member.raw_stderr.clear();
-        }
-        _ => {
-            member.cwd.clear();
-            drop_long(&mut member.chat_id);
-        }
-    }
-}
-
-fn drop_long_metadata(metadata: &mut Option<serde_json::Value>) {
-    *metadata = metadata.take().filter(|value| value.to_string().chars().count() <= METADATA_CHARS);
-}
-
-fn drop_long(value: &mut Option<String>) {
-    *value = value.take().filter(|text| text.len() <= LISTED_VALUE_CHARS);
+    const PLAN: Plan = Plan {
+        texts: &["attention.*.reason", "coder.error"],
+        extras: &[&[Step::first("attention", MAX_NOTICES)]],
+        ..ANSWER
+    };
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Map, Value, json};
+
     use super::*;
-    use crate::mcp::fit::{ANSWER_CHARS, fitted};
+    use crate::mcp::fit::ANSWER_CHARS;
+    use crate::mcp::tools::TOOLS;
     use crate::view::squad::{ActiveAgent, MemberSummary, PendingTask, SquadSummary};
+
+    const FROM_THE_BEGINNING: usize = 0;
+    const N_ENTRIES: usize = 3;
+
+    /// The part of a schema under one key, or under `*`.
+    fn inner<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
+        let whole = schema.get("anyOf").map_or(schema, |any| &any[0]);
+        match key {
+            "*" => whole.get("items").or_else(|| whole.get("additionalProperties")),
+            key => whole["properties"].get(key).or_else(|| whole.get("additionalProperties")),
+        }
+    }
+
+    fn is_told(schema: &Value, path: &str) -> bool {
+        let found = path.split('.').try_fold(schema, |schema, key| match key.strip_suffix('?') {
+            Some(guard) => inner(schema, guard).map(|_| schema),
+            None => inner(schema, key),
+        });
+        found.is_some()
+    }
+
+    #[test]
+    fn what_is_shortened_of_an_answer_is_in_its_schema() {
+        for (_, entry) in TOOLS.iter() {
+            let schema = Value::Object((**entry.tool.output_schema.as_ref().unwrap()).clone());
+            let steps = entry.plan.repeats.iter().chain(entry.plan.extras.iter().copied().flatten());
+            let paths = entry.plan.pages.iter().chain(entry.plan.texts).copied().chain(steps.map(Step::path));
+            let unknown: Vec<&str> = paths.filter(|path| !is_told(&schema, path)).collect();
+            assert_eq!(unknown, [""; 0], "{}", entry.tool.name);
+        }
+    }
+
+    /// An answer with every field the schema has, each text far too long.
+    fn fullest(schema: &Value) -> Value {
+        if let Some(any) = schema.get("anyOf") {
+            return fullest(&any[0]);
+        }
+        let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+        match kind {
+            Some("string") => json!("long text ".repeat(2_000)),
+            Some("array") => json!(vec![fullest(&schema["items"]); N_ENTRIES]),
+            Some("integer" | "number") => json!(1),
+            Some("boolean") => json!(true),
+            Some("null") => Value::Null,
+            _ => {
+                let fields = schema["properties"].as_object().into_iter().flatten();
+                let mut object: Map<_, _> =
+                    fields.map(|(key, inner)| (key.clone(), fullest(inner))).collect();
+                let more = schema.get("additionalProperties").filter(|more| more.is_object());
+                object.extend(more.map(|inner| ("key".to_owned(), fullest(inner))));
+                Value::Object(object)
+            }
+        }
+    }
+
+    /// What goes is what may be absent, what becomes null may be null.
+    #[test]
+    fn an_answer_that_was_shortened_as_far_as_can_be_keeps_to_its_schema() {
+        for (_, entry) in TOOLS.iter() {
+            let schema = Value::Object((**entry.tool.output_schema.as_ref().unwrap()).clone());
+            let mut answer = fullest(&schema);
+            answer.as_object_mut().unwrap().retain(|key, _| !["truncated", "next"].contains(&key.as_str()));
+            let fitted = entry.plan.fitted(answer, Map::new(), FROM_THE_BEGINNING);
+            assert_eq!(fitted["truncated"], true, "{}", entry.tool.name);
+            let errors = jsonschema::validator_for(&schema).unwrap();
+            let errors: Vec<String> = errors.iter_errors(&fitted).map(|error| error.to_string()).collect();
+            assert_eq!(errors, [""; 0], "{}", entry.tool.name);
+        }
+    }
 
     #[test]
     fn the_fullest_overview_of_squads_fits_and_names_every_squad() {
@@ -350,8 +306,8 @@ mod tests {
             squads: Some(vec![squad; 50]),
             ..SquadStatus::default()
         };
-        let from_the_beginning = 0;
-        let told = fitted(overview, serde_json::Map::new(), from_the_beginning);
+        let overview = serde_json::to_value(overview).unwrap();
+        let told = SquadStatus::PLAN.fitted(overview, serde_json::Map::new(), FROM_THE_BEGINNING);
         assert!(told.to_string().chars().count() <= ANSWER_CHARS, "{}", told.to_string().len());
         assert_eq!((told["squads"].as_array().map(Vec::len), &told["truncated"]), (Some(50), &true.into()));
     }

@@ -21,7 +21,7 @@ use thiserror::Error as ThisError;
 
 use super::call::Call;
 use super::error;
-use super::fit::{self, Fit};
+use super::fit::{self, Fit, Plan};
 use super::schema;
 use super::source::ToolSource;
 use crate::app::Fleet;
@@ -92,6 +92,7 @@ pub(super) enum Effect {
 struct Entry {
     action: Action,
     tool: Tool,
+    plan: Plan,
     run: Run,
 }
 
@@ -172,19 +173,19 @@ impl Entry {
         F: Fn(Call, I) -> W + Send + Sync + Copy + 'static,
         W: Future<Output = Result<O, Error>> + Send + 'static,
     {
-        let run = move |call: Call, mut arguments: JsonObject| -> BoxFuture<'static, _> {
+        let run = move |call: Call, arguments: JsonObject| -> BoxFuture<'static, _> {
             Box::pin(async move {
-                let offset = fit::take_offset::<O>(&mut arguments)?;
-                let input = request::parse(Value::Object(arguments.clone()))?;
-                Ok(fit::fitted(handler(call, input).await?, arguments, offset))
+                let answer = handler(call, request::parse(Value::Object(arguments))?).await?;
+                // Answers have text keys only, so this cannot fail.
+                Ok(serde_json::to_value(answer).unwrap_or_default())
             })
         };
-        let schema = Arc::new(fit::input_schema::<I, O>());
+        let schema = Arc::new(O::PLAN.input_schema::<I>());
         let tool = Tool::new(about.action.name(), about.description, schema)
             .with_title(about.title)
             .with_raw_output_schema(fit::output_schema::<O>())
             .with_annotations(about.effect.annotations(about.title));
-        Self { action: about.action, tool, run: Box::new(run) }
+        Self { action: about.action, tool, plan: O::PLAN, run: Box::new(run) }
     }
 
     /// The tool as clients see it: for stateless members, nothing mentions conversations.
@@ -211,12 +212,14 @@ impl Entry {
 
     /// A caller without the right to use the tool learns only that, and nothing about its arguments.
     async fn result(&self, call: Call, arguments: Value) -> Result<Value, Error> {
-        let Value::Object(arguments) = arguments else {
+        let Value::Object(mut arguments) = arguments else {
             return Err(Error::invalid("arguments", "arguments must be an object"));
         };
         let target = arguments.get("agent_name").and_then(Value::as_str);
         call.fleet.action_offered(&call.caller, self.action, target).await?;
-        (self.run)(call, arguments).await
+        let offset = self.plan.take_offset(&mut arguments)?;
+        let answer = (self.run)(call, arguments.clone()).await?;
+        Ok(self.plan.fitted(answer, arguments, offset))
     }
 }
 

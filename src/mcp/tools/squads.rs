@@ -68,7 +68,7 @@ async fn start_squad_members(call: Call, input: StartSquadInput) -> Result<Squad
         until_over(&call, id).await?;
     }
     let shown = call.fleet.squad_show(&call.caller, id, CHARS as u64).await?;
-    Ok(SquadResult::of(&shown, CHARS))
+    Ok(SquadResult::from(&shown))
 }
 
 async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus, Error> {
@@ -78,7 +78,7 @@ async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus
         AskSquads::One { squad, wait } => {
             let seen = fleet.squad_progress(caller, squad).await?;
             call.reporting(wait, fleet.squad_moved(caller, squad, seen, wait)).await?;
-            Ok(SquadStatus::of_squad(&fleet.squad_show(caller, squad, CHARS as u64).await?, CHARS))
+            Ok(SquadStatus::from(&fleet.squad_show(caller, squad, CHARS as u64).await?))
         }
         AskSquads::Output(request) => {
             Ok(SquadStatus::of_output(&fleet.squad_output(caller, request).await?, PAGE_CHARS))

@@ -5,6 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -12,7 +14,8 @@ use super::{CallersDirectory, IdempotencyKey, Reply};
 use crate::app::Fleet;
 use crate::app::caller::Caller;
 use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
-use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
+use crate::view::shorten::cut_pages;
+use crate::view::squad::{OUTPUTS, SquadResult, SquadRoles, SquadStatus};
 use crate::web::WebState;
 use crate::web::arguments::Arguments;
 use crate::web::problem::Problem;
@@ -53,14 +56,14 @@ async fn start_squad_members(
     State(fleet): State<Fleet>,
     caller: Caller,
     Arguments(input): Arguments<StartSquadInput>,
-) -> Result<(StatusCode, Json<SquadResult>), Problem> {
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let is_async = input.is_async;
     let id = fleet.squad_start(&caller, input.into_command(fleet.squad_state_mode())?).await?;
     if !is_async {
         fleet.squad_over(&caller, id, fleet.squad_longest_wait().unwrap_or(NO_LIMIT)).await?;
     }
     let shown = fleet.squad_show(&caller, id, STREAM_BYTES).await?;
-    Ok((StatusCode::CREATED, Json(SquadResult::of(&shown, ANSWER_CHARS))))
+    Ok((StatusCode::CREATED, Json(bounded(&SquadResult::from(&shown)))))
 }
 
 /// One squad, a page of what a member wrote, or all that goes on.
@@ -70,16 +73,25 @@ async fn squad_status(
     State(fleet): State<Fleet>,
     caller: Caller,
     Arguments(input): Arguments<SquadStatusInput>,
-) -> Reply<SquadStatus> {
-    Ok(Json(match input.into_question()? {
+) -> Reply<Value> {
+    let status = match input.into_question()? {
         AskSquads::Overview => SquadStatus::from(&fleet.squad_overview(&caller).await?),
         AskSquads::One { squad, wait } => {
             let seen = fleet.squad_progress(&caller, squad).await?;
             fleet.squad_moved(&caller, squad, seen, wait).await?;
-            SquadStatus::of_squad(&fleet.squad_show(&caller, squad, STREAM_BYTES).await?, ANSWER_CHARS)
+            SquadStatus::from(&fleet.squad_show(&caller, squad, STREAM_BYTES).await?)
         }
         AskSquads::Output(request) => {
             SquadStatus::of_output(&fleet.squad_output(&caller, request).await?, ANSWER_CHARS)
         }
-    }))
+    };
+    Ok(Json(bounded(&status)))
+}
+
+/// The answer, with less of what members wrote where it would be too long.
+fn bounded(answer: &impl Serialize) -> Value {
+    // Answers have text keys only, so this cannot fail.
+    let mut answer = serde_json::to_value(answer).unwrap_or_default();
+    cut_pages(&mut answer, &OUTPUTS, ANSWER_CHARS);
+    answer
 }
