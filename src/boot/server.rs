@@ -162,8 +162,12 @@ async fn run(
     // Serving begins after the first poll, so that early requests do not find an empty fleet.
     let first_poll = tokio::time::timeout(FIRST_POLL_LIMIT, running.fleet.health().asked());
     let _polled = stop.run_until_cancelled(first_poll).await;
-    let serving =
-        running.tasks.spawn(serve::serve(bound.listener, router, serve::Limits::of_process(), stop));
+    let serving = running.tasks.spawn(serve::serve(
+        bound.listener,
+        router,
+        serve::ConnectionLimits::of_process(),
+        stop,
+    ));
     dir.announce(&file)?;
     tracing::info!(server.url = %file.url, coder.url = %coder_url, "serving");
     running.tasks.spawn(ready(file, running.stop.clone()));

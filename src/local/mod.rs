@@ -54,7 +54,7 @@ pub use template_catalog::{TemplateFiles, TemplateSources};
 use writer::Writer;
 
 use crate::domain::hosting::Isolation;
-use crate::serve::{self, Limits};
+use crate::serve::{self, ConnectionLimits};
 
 /// How long open requests may take to end once the server stops.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
@@ -189,7 +189,7 @@ impl LocalCoder {
         let router = http::router(Arc::clone(deployment));
         let listener = listener.tap_io(send_at_once);
         let stop = deployment.stop.clone();
-        self.serving.spawn(serve::serve(listener, router, Limits::of_process(), stop));
+        self.serving.spawn(serve::serve(listener, router, ConnectionLimits::of_process(), stop));
         recover::recover(deployment).await;
         prune::forget_deleted(deployment).await;
         deployment.tasks.spawn(collect::collect(Arc::clone(deployment)));

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::RunnerError;
 use super::options::Listen;
 use super::peer::OwnPeers;
-use crate::serve::{self, Limits};
+use crate::serve::{self, ConnectionLimits};
 
 /// A bound listener.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl BoundListener {
 
     /// Serves until told to close, and removes its own socket at the end.
     pub(super) async fn serve(self, router: Router, closing: CancellationToken) {
-        let limits = Limits::of_process();
+        let limits = ConnectionLimits::of_process();
         match self {
             Self::Port(listener) => serve::serve(listener, router, limits, closing).await,
             Self::Inherited(listener) => serve::serve(listener, router, limits, closing).await,

@@ -56,14 +56,14 @@ const PART_OF_DESCRIPTORS: u64 = 4;
 
 /// Resource limits for the connections of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     pub connections: usize,
     pub head_time: Duration,
     pub body_time: Duration,
     pub write_time: Duration,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// Derived from the descriptor limit of this process.
     pub fn of_process() -> Self {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -79,7 +79,12 @@ impl Limits {
 
 /// Serves until `stop`; returns once the open requests have their responses. At the connection limit, the
 /// connection that has been idle longest is closed for a new one.
-pub async fn serve<L: Listener>(mut listener: L, router: Router, limits: Limits, stop: CancellationToken) {
+pub async fn serve<L: Listener>(
+    mut listener: L,
+    router: Router,
+    limits: ConnectionLimits,
+    stop: CancellationToken,
+) {
     let slots = ConnectionSlots::new(limits.connections);
     let connections = TaskTracker::new();
     while let Some((io, slot)) = stop.run_until_cancelled(next(&mut listener, &slots)).await {
@@ -100,7 +105,7 @@ async fn serve_connection<I>(
     io: I,
     slot: Arc<ConnectionSlot>,
     router: Router,
-    (limits, stop): (Limits, CancellationToken),
+    (limits, stop): (ConnectionLimits, CancellationToken),
 ) where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {

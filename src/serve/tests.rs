@@ -29,7 +29,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(limits: Limits) -> Self {
+    async fn start(limits: ConnectionLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (gate, stop) = (Arc::new(Semaphore::new(0)), CancellationToken::new());
@@ -73,8 +73,8 @@ async fn ask(server: &Server, path: &str) -> TcpStream {
 }
 
 /// Limits without time bounds.
-fn within(connections: usize) -> Limits {
-    Limits { connections, head_time: LONG, body_time: LONG, write_time: LONG }
+fn within(connections: usize) -> ConnectionLimits {
+    ConnectionLimits { connections, head_time: LONG, body_time: LONG, write_time: LONG }
 }
 
 fn now() -> Option<String> {
@@ -123,7 +123,7 @@ async fn an_open_request_keeps_its_connection_and_a_connection_at_rest_does_not(
 
 #[tokio::test]
 async fn a_head_that_does_not_come_in_time_ends_its_connection() {
-    let server = Server::start(Limits { head_time: SHORT, ..within(2) }).await;
+    let server = Server::start(ConnectionLimits { head_time: SHORT, ..within(2) }).await;
     assert_eq!(last_line(server.send(HALF).await).await, None);
     assert_eq!(last_line(server.send(b"").await).await, None);
     assert_eq!(last_line(ask(&server, "/now").await).await, now());
@@ -131,7 +131,7 @@ async fn a_head_that_does_not_come_in_time_ends_its_connection() {
 
 #[tokio::test]
 async fn a_body_that_comes_byte_by_byte_ends_in_time() {
-    let server = Server::start(Limits { body_time: SHORT, ..within(1) }).await;
+    let server = Server::start(ConnectionLimits { body_time: SHORT, ..within(1) }).await;
     let mut slow = server.send(b"POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n").await;
     let (mut serve_connection, mut sending) = slow.split();
     let drip = async {
@@ -153,7 +153,7 @@ async fn a_body_that_comes_byte_by_byte_ends_in_time() {
 
 #[tokio::test]
 async fn a_client_that_does_not_take_its_answer_gives_up_its_seat() {
-    let server = Server::start(Limits { write_time: SHORT, ..within(1) }).await;
+    let server = Server::start(ConnectionLimits { write_time: SHORT, ..within(1) }).await;
     let untaken = ask(&server, "/big").await;
     let serve_connection =
         tokio::time::timeout(Duration::from_secs(10), last_line(ask(&server, "/now").await)).await;

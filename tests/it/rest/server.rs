@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::role::RoleKind;
-use fleet_mcp::serve::{Limits, OpenRequests};
+use fleet_mcp::serve::{ConnectionLimits, OpenRequests};
 use fleet_mcp::web::{self, Access, Metrics, WebState};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -176,8 +176,12 @@ async fn serve(running: &RunningFleet, extra: Router) -> (String, CancellationTo
     let router = web::guard(web::router(state.clone()).merge(extra), &state);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let serving =
-        tokio::spawn(fleet_mcp::serve::serve(listener, router, Limits::of_process(), shutdown.clone()));
+    let serving = tokio::spawn(fleet_mcp::serve::serve(
+        listener,
+        router,
+        ConnectionLimits::of_process(),
+        shutdown.clone(),
+    ));
     (url, shutdown, serving)
 }
 
