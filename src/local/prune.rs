@@ -55,34 +55,15 @@ mod tests {
     use crate::local::build::BuildRequest;
     use crate::local::deployment_info::DeploymentRecord;
     use crate::local::enclosure::Level;
-    use crate::local::record::{Checkout, Outcome, Reason, TemplateName};
+    use crate::local::record::{Outcome, TemplateName};
 
     fn workspace(number: u128, n_builds: i64) -> Workspace {
-        let request = BuildRequest {
-            transition: Transition::Delete,
-            reason: Reason::Initiator,
-            version_id: Uuid::nil(),
-            preset_id: None,
-            values: Vec::new(),
-            then_start: false,
-            is_orphan: false,
-        };
+        let request = BuildRequest::new(Transition::Delete, Uuid::nil());
         let mut builds: Vec<_> = (1..=n_builds).map(|build| request.clone().into_build(build)).collect();
         builds.iter_mut().for_each(|build| build.end(Outcome::Succeeded));
-        Workspace {
-            id: Uuid::from_u128(number),
-            name: format!("agent-{number}"),
-            template: TemplateName { id: Uuid::nil(), name: String::new(), display_name: String::new() },
-            created_at: chrono::DateTime::UNIX_EPOCH,
-            is_deleted: true,
-            checkout: Checkout::None,
-            base: None,
-            branch_start: None,
-            start_notes: Vec::new(),
-            is_to_resume: false,
-            builds,
-            app_status: None,
-        }
+        let template = TemplateName { id: Uuid::nil(), name: String::new(), display_name: String::new() };
+        let workspace = Workspace::new(Uuid::from_u128(number), format!("agent-{number}"), template);
+        Workspace { is_deleted: true, builds, ..workspace }
     }
 
     #[test]

@@ -54,6 +54,19 @@ pub(crate) struct BuildRequest {
 }
 
 impl BuildRequest {
+    /// As the initiator asks for it, without parameters.
+    pub(crate) fn new(transition: Transition, version_id: Uuid) -> Self {
+        Self {
+            transition,
+            reason: Reason::Initiator,
+            version_id,
+            preset_id: None,
+            values: Vec::new(),
+            then_start: false,
+            is_orphan: false,
+        }
+    }
+
     /// A further build of the same workspace, with another transition.
     pub(crate) fn after(build: &Build, transition: Transition, reason: Reason) -> Self {
         Self {

@@ -231,20 +231,8 @@ mod tests {
     }
 
     fn workspace() -> Workspace {
-        Workspace {
-            id: Uuid::from_u128(7),
-            name: "agent".to_owned(),
-            template: TemplateName { id: Uuid::nil(), name: String::new(), display_name: String::new() },
-            created_at: chrono::DateTime::UNIX_EPOCH,
-            is_deleted: false,
-            checkout: Checkout::None,
-            base: None,
-            branch_start: None,
-            start_notes: Vec::new(),
-            is_to_resume: false,
-            builds: Vec::new(),
-            app_status: None,
-        }
+        let template = TemplateName { id: Uuid::nil(), name: String::new(), display_name: String::new() };
+        Workspace::new(Uuid::from_u128(7), "agent".to_owned(), template)
     }
 
     fn dirs(directory: &Path) -> (Layout, WorkspaceDirs) {

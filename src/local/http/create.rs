@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use bytes::Bytes;
-use chrono::Utc;
 use http::StatusCode;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -16,7 +15,7 @@ use crate::coder::wire::{ParameterValue, Transition};
 use crate::domain::name::AgentName;
 use crate::local::build::{self, BuildRequest};
 use crate::local::memory::Memory;
-use crate::local::record::{Checkout, Reason, TemplateName, Workspace};
+use crate::local::record::{TemplateName, Workspace};
 use crate::local::template::Template;
 use crate::local::{Deployment, parameters, shape};
 
@@ -96,36 +95,16 @@ fn checked(state: &Deployment, body: &Map<String, Value>) -> Result<(Workspace, 
 }
 
 fn workspace(name: &str, template: &Template) -> Workspace {
-    Workspace {
-        id: Uuid::new_v4(),
-        name: name.to_owned(),
-        template: TemplateName {
-            id: template.id,
-            name: template.name.clone(),
-            display_name: template.display_name.clone(),
-        },
-        created_at: Utc::now(),
-        is_deleted: false,
-        checkout: Checkout::None,
-        base: None,
-        branch_start: None,
-        start_notes: Vec::new(),
-        is_to_resume: false,
-        builds: Vec::new(),
-        app_status: None,
-    }
+    let template = TemplateName {
+        id: template.id,
+        name: template.name.clone(),
+        display_name: template.display_name.clone(),
+    };
+    Workspace::new(Uuid::new_v4(), name.to_owned(), template)
 }
 
 fn request(template: &Template, preset_id: Option<Uuid>, values: Vec<ParameterValue>) -> BuildRequest {
-    BuildRequest {
-        transition: Transition::Start,
-        reason: Reason::Initiator,
-        version_id: template.version_id,
-        preset_id,
-        values,
-        then_start: false,
-        is_orphan: false,
-    }
+    BuildRequest { preset_id, values, ..BuildRequest::new(Transition::Start, template.version_id) }
 }
 
 fn template(state: &Deployment, body: &Map<String, Value>) -> Result<Arc<Template>, Refusal> {

@@ -195,16 +195,7 @@ mod tests {
 
     #[test]
     fn a_build_keeps_its_first_and_its_last_lines() {
-        let request = BuildRequest {
-            transition: Transition::Start,
-            reason: Reason::Initiator,
-            version_id: Uuid::nil(),
-            preset_id: None,
-            values: Vec::new(),
-            then_start: false,
-            is_orphan: false,
-        };
-        let mut build = request.into_build(1);
+        let mut build = BuildRequest::new(Transition::Start, Uuid::nil()).into_build(1);
         for _ in 0..2_000 {
             build.log("info", "Starting", "");
         }

@@ -87,6 +87,24 @@ pub(crate) struct EarlierBranch {
 pub(crate) const RESPAWN_WINDOW: TimeDelta = TimeDelta::minutes(10);
 
 impl Workspace {
+    /// A workspace without a build and without a directory.
+    pub(crate) fn new(id: Uuid, name: String, template: TemplateName) -> Self {
+        Self {
+            id,
+            name,
+            template,
+            created_at: Utc::now(),
+            is_deleted: false,
+            checkout: Checkout::None,
+            base: None,
+            branch_start: None,
+            start_notes: Vec::new(),
+            is_to_resume: false,
+            builds: Vec::new(),
+            app_status: None,
+        }
+    }
+
     pub(crate) fn latest(&self) -> Option<&Build> {
         self.builds.last()
     }
