@@ -126,13 +126,10 @@ impl Deployment {
     }
 
     /// Changes the deployment's own record.
-    pub(crate) fn change_record<T, E>(
-        &self,
-        change: impl FnOnce(&mut DeploymentRecord) -> Result<T, E>,
-    ) -> Result<(T, PendingWrite), E> {
+    pub(crate) fn change_record(&self, change: impl FnOnce(&mut DeploymentRecord)) -> PendingWrite {
         let mut memory = self.memory();
-        let outcome = change(&mut memory.record)?;
-        Ok((outcome, self.writer.save(self.layout.deployment_file(), files::encode(&memory.record))))
+        change(&mut memory.record);
+        self.writer.save(self.layout.deployment_file(), files::encode(&memory.record))
     }
 
     /// Changes state that is only in memory: cancel tokens and metadata.

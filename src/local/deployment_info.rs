@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::enclosure::Level;
 use super::files;
 use super::id::named;
-use super::token::{self, StoredToken};
+use super::token;
 use super::{LocalError, LocalOptions};
 
 /// The Coder release whose behaviour is embedded, marked as not that release itself.
@@ -35,15 +35,13 @@ pub(crate) struct DeploymentInfo {
     pub(crate) token_hash: String,
 }
 
-/// The record of the deployment beside its workspaces.
+/// The record of the deployment beside its workspaces; the file of an earlier version has further fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct DeploymentRecord {
     pub(crate) deployment_id: Uuid,
     pub(crate) created_at: DateTime<Utc>,
     /// Saved, since agents that outlive a killed server keep reporting to this port.
     pub(crate) port: Option<u16>,
-    pub(crate) tokens: Vec<StoredToken>,
     /// The best level ever reached. Agents are not started with less: an agent may have exhausted the needed
     /// resource.
     #[serde(default)]
@@ -141,7 +139,6 @@ impl DeploymentRecord {
             deployment_id: Uuid::new_v4(),
             created_at: Utc::now(),
             port: None,
-            tokens: Vec::new(),
             isolation: Level::None,
         }))
     }

@@ -180,11 +180,10 @@ impl LocalCoder {
 
     async fn serve(&self, listener: TcpListener, bound: SocketAddr) -> Result<(), LocalError> {
         let deployment = &self.deployment;
-        let ((), saving) = deployment.change_record(|record| {
+        let saving = deployment.change_record(|record| {
             record.port = Some(bound.port());
             record.isolation = record.isolation.max(deployment.enclosure.level);
-            Ok::<_, LocalError>(())
-        })?;
+        });
         saving.done().await?;
         let router = http::router(Arc::clone(deployment));
         let listener = listener.tap_io(send_at_once);

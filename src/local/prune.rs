@@ -85,7 +85,6 @@ mod tests {
             deployment_id: Uuid::nil(),
             created_at: chrono::DateTime::UNIX_EPOCH,
             port: None,
-            tokens: Vec::new(),
             isolation: Level::None,
         };
         let gone = too_many_deleted(&Memory::new(kept, workspaces));

@@ -1,42 +1,13 @@
 //! Session tokens of the one user, and tokens of agents: random, stored as hashes.
 
-use chrono::{DateTime, TimeDelta, Utc};
 use rand::RngExt;
 use rand::distr::Alphanumeric;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// Coder's format: an id and a secret of these lengths with a hyphen between.
 const ID_LENGTH: usize = 10;
 const SECRET_LENGTH: usize = 22;
-/// Coder's limit for the lifetime of tokens.
-pub(crate) const LONGEST_LIFE: TimeDelta = TimeDelta::hours(168);
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StoredToken {
-    /// The public part of the token; not stored for the earliest ones.
-    #[serde(default)]
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) hash: String,
-    #[serde(default)]
-    pub(crate) created_at: DateTime<Utc>,
-    pub(crate) expires_at: DateTime<Utc>,
-}
-
-impl StoredToken {
-    pub(crate) fn new(name: String, token: &str, lifetime: TimeDelta) -> Self {
-        let id = token.split('-').next().unwrap_or_default().to_owned();
-        let created_at = Utc::now();
-        Self { id, name, hash: hash(token), created_at, expires_at: created_at + lifetime }
-    }
-
-    pub(crate) fn is(&self, token: &str) -> bool {
-        matches(&self.hash, token) && self.expires_at > Utc::now()
-    }
-}
 
 pub(crate) fn generate() -> String {
     let mut letters = rand::rng().sample_iter(Alphanumeric).map(char::from);
@@ -84,13 +55,5 @@ mod tests {
         assert_eq!(malformed(&token), None);
         assert!(matches(&hash(&token), &token));
         assert!(!matches(&hash(&token), &other));
-    }
-
-    #[test]
-    fn an_expired_token_is_none() {
-        let token = generate();
-        let stored = |lifetime| StoredToken::new("t".into(), &token, lifetime);
-        assert!(stored(TimeDelta::minutes(1)).is(&token));
-        assert!(!stored(TimeDelta::minutes(-1)).is(&token));
     }
 }

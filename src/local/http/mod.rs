@@ -34,7 +34,6 @@ pub(crate) fn router(deployment: Arc<Deployment>) -> Router {
         .merge(agent_routes())
         .fallback(no_route);
     Router::new()
-        .route("/healthz", get(deployment::healthz))
         .nest("/api/v2", api)
         .route("/@{user}/{workspace}/apps/{slug}", get(apps::add_slash))
         .route("/@{user}/{workspace}/apps/{slug}/", any(apps::root))
@@ -50,9 +49,6 @@ fn site_routes() -> Router<Arc<Deployment>> {
     Router::new()
         .route("/buildinfo", get(deployment::build_info))
         .route("/users/{user}", get(deployment::user))
-        .route("/users/{user}/organizations", get(deployment::user_organizations))
-        .route("/users/{user}/keys/tokens", get(deployment::tokens).post(deployment::token_create))
-        .route("/users/{user}/keys/tokens/tokenconfig", get(deployment::token_config))
         .route("/organizations", get(deployment::organizations))
         .route("/templates", get(templates::list))
         .route("/templates/{id}/versions", get(templates::versions))

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::time;
 use crate::local::deployment_info::{DeploymentInfo, ORGANIZATION, USERNAME, VERSION};
-use crate::local::token::StoredToken;
 
 pub(crate) fn build_info(info: &DeploymentInfo) -> Value {
     json!({
@@ -49,24 +48,5 @@ pub(crate) fn organization(info: &DeploymentInfo) -> Value {
         "updated_at": time(info.created_at),
         "is_default": true,
         "default_org_member_roles": ["organization-workspace-access"],
-    })
-}
-
-/// A token without its secret. The time of its last use is not recorded.
-pub(crate) fn token(info: &DeploymentInfo, token: &StoredToken) -> Value {
-    json!({
-        "id": token.id,
-        "user_id": info.user_id,
-        "last_used": time(chrono::DateTime::UNIX_EPOCH),
-        "expires_at": time(token.expires_at),
-        "created_at": time(token.created_at),
-        "updated_at": time(token.created_at),
-        "login_type": "token",
-        "scope": "all",
-        "scopes": ["coder:all"],
-        "token_name": token.name,
-        "lifetime_seconds": (token.expires_at - token.created_at).num_seconds(),
-        "allow_list": ["*:*"],
-        "username": USERNAME,
     })
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub(crate) use agent::metadata;
 pub(crate) use build::{build, log_line, values};
-pub(crate) use deployment::{build_info, organization, token, user};
+pub(crate) use deployment::{build_info, organization, user};
 pub(crate) use template::{parameter, presets, template, version};
 pub(crate) use workspace::workspace;
 
