@@ -138,14 +138,20 @@ async fn a_restart_continues_the_agents_own_branch() {
     .await;
 }
 
+/// A working tree of the host that has the earlier agent's branch checked out.
+fn checked_out(up: &Up) -> PathBuf {
+    let tree = up.program.directory.path().join("tree");
+    up.program
+        .git(&host(up), &["worktree", "add", "--quiet", tree.to_str().unwrap(), &format!("fleet/{NAME}")]);
+    tree
+}
+
 #[tokio::test]
 async fn a_working_tree_that_has_the_earlier_branch_checked_out_follows_its_new_name() {
     let up = Up::start_here(&Program::without_coder()).await;
     let base = commit_of(&up, &host(&up), "HEAD");
     let work = earlier_work(&up).await;
-    let tree = up.program.directory.path().join("tree");
-    let path = tree.to_str().unwrap();
-    up.program.git(&host(&up), &["worktree", "add", "--quiet", path, &format!("fleet/{NAME}")]);
+    let tree = checked_out(&up);
     up.agent_with(creation("say hello")).await;
     assert_eq!(branches(&up), expected(&base, &work));
     let followed = up.program.git(&tree, &["branch", "--show-current"]);
@@ -192,9 +198,7 @@ mod kill_points {
         let up = Up::start_here(&Program::without_coder()).await;
         let base = commit_of(&up, &host(&up), "HEAD");
         let work = earlier_work(&up).await;
-        let tree = up.program.directory.path().join("tree");
-        let path = tree.to_str().unwrap();
-        up.program.git(&host(&up), &["worktree", "add", "--quiet", path, &format!("fleet/{NAME}")]);
+        checked_out(&up);
         let place = host(&up);
         let program = up.killed().await.within(&place);
         let doomed = Up::start(&program.clone().variable("FLEET_KILL_POINT", "branch.renamed")).await;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::creation;
 use crate::harness::{Program, Up, eventually, moments, processes_under, runners_under};
 
 const POINTS_OF_CREATE: [&str; 4] =
@@ -54,8 +55,7 @@ async fn with_agent() -> Program {
 async fn a_create_whose_build_was_killed_again_and_again_is_done_and_its_spec_too() {
     for point in moments(&POINTS_OF_CREATE) {
         let program = Program::without_coder();
-        let create = ["agents", "create", "--project", "setup", "--spec", "say hello", "--name", "one"];
-        killed_at(&program, point, &create).await;
+        killed_at(&program, point, &creation("say hello", "one")).await;
         let up = settled(&program).await;
         up.provisioned("one").await;
         eventually("the spec is done", async || up.show("one").await["last_task"]["state"] == "done").await;

@@ -12,6 +12,7 @@ fn only_a_build_with_test_hooks_has_kill_points() {
 #[cfg(feature = "test-hooks")]
 mod with_hooks {
     use crate::harness::{CoderStub, Pace, Program, ServerProcess, eventually, stub};
+    use crate::process::{creation, creation_awaited};
 
     const POINTS_OF_CREATE: [&str; 7] = [
         "create.accepted",
@@ -119,21 +120,7 @@ mod with_hooks {
         let coder = stub(Pace::PerRead).await;
         let program = Program::on(&coder);
         let server = program.serve().await;
-        program
-            .json(&[
-                "--json",
-                "agents",
-                "create",
-                "--project",
-                "setup",
-                "--spec",
-                "x",
-                "--name",
-                "one",
-                "--wait",
-                "40",
-            ])
-            .await;
+        program.json(&creation_awaited("x", "one")).await;
         settled(&program).await;
         server.terminate().await;
         (coder, program)
@@ -144,12 +131,7 @@ mod with_hooks {
         for point in POINTS_OF_CREATE {
             let coder = stub(Pace::PerRead).await;
             let program = Program::on(&coder);
-            killed_at(
-                point,
-                &program,
-                &["--json", "agents", "create", "--project", "setup", "--spec", "x", "--name", "one"],
-            )
-            .await;
+            killed_at(point, &program, &creation("x", "one")).await;
             assert_eq!(listed(&program).await, row("one", "idle"), "{point}");
             let workspaces = coder.workspaces();
             assert_eq!((workspaces.len(), workspaces[0].builds), (1, 1), "{point}");
@@ -211,8 +193,7 @@ mod with_hooks {
             let coder = stub(Pace::Held).await;
             let program = Program::on(&coder);
             let server = program.serve().await;
-            let create = ["--json", "agents", "create", "--project", "setup", "--spec", "x", "--name", "one"];
-            program.json(&create).await;
+            program.json(&creation("x", "one")).await;
             eventually("Coder has the workspace", async || coder.workspaces().len() == 1).await;
             let id = under_way(&program).await;
             server.terminate().await;

@@ -1,22 +1,19 @@
 //! A worker that panics while others live: it runs again in the same process, and the others go on.
 
+use super::creation;
 use crate::harness::{Pace, Program, eventually, stub};
-
-fn create(name: &str) -> [&str; 8] {
-    ["--json", "agents", "create", "--project", "setup", "--spec=x", "--name", name]
-}
 
 #[tokio::test]
 async fn an_operation_whose_worker_panics_ends_all_the_same() {
     let coder = stub(Pace::Held).await;
     let program = Program::on(&coder);
     let first = program.serve().await;
-    program.json(&create("one")).await;
+    program.json(&creation("x", "one")).await;
     eventually("the first build is held", async || coder.workspaces().len() == 1).await;
     assert_eq!(first.terminate().await, Some(0));
 
     let server = program.clone().variable("FLEET_PANIC_POINT", "send.recorded").serve().await;
-    program.json(&create("two")).await;
+    program.json(&creation("x", "two")).await;
     // The worker of the first create lives on meanwhile: its build is held.
     eventually("the second create is sent", async || coder.workspaces().len() == 2).await;
     coder.set_pace(Pace::PerRead);

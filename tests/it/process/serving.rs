@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::{creation_awaited, with_token_file};
 use crate::harness::{
     CoderStub, FaultProxy, Matches, Pace, Program, ProxyFault, Rule, When, eventually, server_file, stub,
 };
@@ -14,20 +15,7 @@ fn stderr(output: &std::process::Output) -> String {
 }
 
 async fn create(program: &Program, name: &str) -> Value {
-    let arguments = [
-        "--json",
-        "agents",
-        "create",
-        "--project",
-        "setup",
-        "--spec",
-        "do it",
-        "--name",
-        name,
-        "--wait",
-        "40",
-    ];
-    program.json(&arguments).await
+    program.json(&creation_awaited("do it", name)).await
 }
 
 async fn scene() -> (CoderStub, Program) {
@@ -190,10 +178,7 @@ async fn a_server_killed_at_any_time_is_replaced_by_the_next_one() {
 #[tokio::test]
 async fn a_new_token_in_the_file_ends_the_refusal() {
     let coder = stub(Pace::Instant).await;
-    let program = Program::on(&coder).variable("CODER_SESSION_TOKEN", "");
-    let file = program.directory.path().join("coder-token");
-    std::fs::write(&file, coder.token()).unwrap();
-    let program = program.variable("FLEET_CODER_TOKEN_FILE", &file.display().to_string());
+    let (program, file) = with_token_file(&coder);
     let _server = program.serve().await;
     let fresh = coder.token_rotate();
     let reachable = async || program.json(&["--json", "status"]).await["coder"]["reachable"] == true;

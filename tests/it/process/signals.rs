@@ -8,6 +8,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
+use super::creation;
 use crate::harness::{CoderStub, Pace, Program, eventually, exit_code, send, server_file, stub};
 
 async fn scene() -> (CoderStub, Program) {
@@ -35,20 +36,7 @@ async fn a_server_whose_log_has_no_reader_any_more_works_and_stops_when_asked() 
     let mut child = command.spawn().unwrap();
     drop(child.stderr.take());
     eventually("it serves", async || server_file(&program.data_dir()).is_some()).await;
-    program
-        .json(&[
-            "--json",
-            "agents",
-            "create",
-            "--project",
-            "setup",
-            "--name",
-            "one",
-            "--spec",
-            "x",
-            "--no-wait",
-        ])
-        .await;
+    program.json(&[&creation("x", "one")[..], &["--no-wait"]].concat()).await;
     eventually("the create has ended", async || {
         program.json(&["--json", "operations", "list"]).await["operations"]
             .as_array()

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::creation;
 use crate::harness::{LocalSite, Program, RunningLocal, eventually, moments, project, rounds, taken_in};
 
 /// A server process on an embedded Coder that outlives it.
@@ -21,9 +22,7 @@ impl Plant {
         let plant = Self { program, local, site };
         let server = plant.program.serve().await;
         for name in names {
-            let create =
-                ["--json", "agents", "create", "--project", "setup", "--spec", "say ready", "--name", name];
-            plant.program.json(&create).await;
+            plant.program.json(&creation("say ready", name)).await;
         }
         for name in names {
             plant.rests(name).await;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{creation, with_token_file};
 use crate::harness::{
     Api, CoderStub, Fault, Matches, Pace, Program, Rule, When, eventually, mcp_answer, mcp_request, read,
     stub,
@@ -68,17 +69,13 @@ async fn errors_status_and_doctor_name_the_refusal_and_the_setting() {
 #[tokio::test]
 async fn what_is_accepted_meanwhile_says_what_it_waits_for_until_the_file_has_another_token() {
     let coder = stub(Pace::Instant).await;
-    let program = Program::on(&coder).variable("CODER_SESSION_TOKEN", "");
-    let file = program.directory.path().join("coder-token");
-    std::fs::write(&file, coder.token()).unwrap();
-    let program = program.variable("FLEET_CODER_TOKEN_FILE", &file.display().to_string());
+    let (program, file) = with_token_file(&coder);
     let _server = program.serve().await;
     let fresh = coder.token_rotate();
     let error = async || program.json(&["--json", "status"]).await["coder"]["error"].clone();
     let told = format!("{REFUSED}. {FILE_REMEDY}");
     eventually("the refusal is told", async || error().await == told).await;
-    let create = ["--json", "agents", "create", "--project", "setup", "--spec", "do it", "--name", "one"];
-    let created = program.json(&create).await;
+    let created = program.json(&creation("do it", "one")).await;
     assert_eq!(created["message"], format!("agent 'one' was accepted and waits for Coder: {told}"));
     let row = async || program.json(&["--json", "agents", "list"]).await["agents"][0].clone();
     eventually("the agent says what it waits for", async || {
