@@ -1,4 +1,8 @@
-//! The architecture held by a test: layers, confined crates, module docs, file and function length.
+//! The architecture held by a test: layers, confined crates, module docs, file and function length, words, unused files.
+
+mod files;
+mod rust;
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,6 +70,9 @@ const CONFINED: &[(&str, &[&str])] = &[
 ];
 
 const MAX_FILE_LINES: usize = 500;
+const MAX_FUNCTION_LINES: usize = 60;
+/// Matches with one arm for each variant, which no cut would make clearer.
+const TABLES: &[(&str, &str)] = &[("src/app/error.rs", "next_action")];
 
 struct Source {
     path: PathBuf,
@@ -79,73 +86,98 @@ fn sources() -> Vec<Source> {
 
 fn sources_under(folder: &str) -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let source = |path: PathBuf| {
+        let inside = path.strip_prefix(&root).unwrap();
+        let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        Source { layer: first.trim_end_matches(".rs").to_owned(), path, text }
+    };
+    files_under(folder, "rs").into_iter().map(source).collect()
+}
+
+/// All files whose names end so, in order.
+fn files_under(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![root.clone()];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let inside = path.strip_prefix(&root).unwrap();
-                let first = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
-                let text = std::fs::read_to_string(&path).unwrap();
-                found.push(Source { layer: first.trim_end_matches(".rs").to_owned(), path, text });
+            } else if path.to_string_lossy().ends_with(&format!(".{ending}")) {
+                found.push(path);
             }
         }
     }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.sort();
     found
 }
 
-/// Code without comments and string contents, so that words in prose do not count.
-fn code(text: &str) -> String {
-    let without_comments = text.lines().map(|line| line.split("//").next().unwrap_or_default());
-    without_comments.collect::<Vec<_>>().join("\n")
+/// The modules that follow `crate::` in this code, alone or in a group.
+fn imports(text: &str) -> BTreeSet<String> {
+    let code = rust::without_comments(text);
+    code.split("crate::").skip(1).flat_map(first_words).collect()
 }
 
-/// Words that follow `crate::` in this code.
-fn imports(text: &str) -> BTreeSet<String> {
-    let code = code(text);
-    let parts = code.split("crate::").skip(1);
-    let word = |part: &str| part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    parts.map(word).filter(|word| !word.is_empty()).collect()
+/// The first word of a path, or of each path in a group.
+fn first_words(path: &str) -> Vec<String> {
+    let Some(group) = path.strip_prefix('{') else {
+        let word = path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        return if word.is_empty() { Vec::new() } else { vec![word.to_owned()] };
+    };
+    let end = rust::closing(path).unwrap_or(path.len()) - 2;
+    let mut depth = 0;
+    let is_between = |c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    };
+    group[..end].split(is_between).flat_map(|path| first_words(path.trim())).collect()
+}
+
+/// A file as the checks name it.
+fn place(path: &Path) -> String {
+    path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string()
 }
 
 fn complain(problems: &[String]) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 
+/// What is wrong with the imports of a file in this layer.
+fn forbidden_imports(layer: &str, text: &str) -> Vec<String> {
+    let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| *name == layer) else {
+        return vec![format!("'{layer}' has no row in the table of layers")];
+    };
+    let is_ours = |import: &String| MAY_IMPORT.iter().any(|(name, _)| name == import);
+    let imports = imports(text).into_iter().filter(is_ours);
+    let forbidden = imports.filter(|import| import != layer && !allowed.contains(&import.as_str()));
+    forbidden.map(|import| format!("{layer} imports {import}")).collect()
+}
+
 #[test]
 fn every_layer_imports_only_what_it_may() {
     let mut problems = Vec::new();
-    for source in sources() {
-        if ["lib", "main"].contains(&source.layer.as_str()) {
-            continue;
-        }
-        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(layer, _)| *layer == source.layer) else {
-            problems.push(format!(
-                "{}: '{}' has no row in the table of layers",
-                source.path.display(),
-                source.layer
-            ));
-            continue;
-        };
-        for import in imports(&source.text) {
-            let is_ours = MAY_IMPORT.iter().any(|(layer, _)| *layer == import);
-            if is_ours && import != source.layer && !allowed.contains(&import.as_str()) {
-                problems.push(format!("{}: {} imports {import}", source.path.display(), source.layer));
-            }
-        }
+    for source in sources().iter().filter(|source| !["lib", "main"].contains(&source.layer.as_str())) {
+        let found = forbidden_imports(&source.layer, &source.text);
+        problems.extend(found.into_iter().map(|problem| format!("{}: {problem}", source.path.display())));
     }
     complain(&problems);
+}
+
+#[test]
+fn an_import_that_a_layer_may_not_have_is_found_alone_and_in_groups() {
+    assert_eq!(forbidden_imports("store", "use crate::domain::id::TaskId;\n"), [""; 0]);
+    assert_eq!(forbidden_imports("store", "// crate::web\nlet x = crate::web::y();"), ["store imports web"]);
+    let grouped = "use crate::{\n    app::{Fleet, coder},\n    domain::{id, web}, store,\n    view,\n};\n";
+    assert_eq!(forbidden_imports("store", grouped), ["store imports app", "store imports view"]);
+    assert_eq!(forbidden_imports("nowhere", ""), ["'nowhere' has no row in the table of layers"]);
 }
 
 #[test]
 fn confined_crates_stay_where_they_belong() {
     let mut problems = Vec::new();
     for source in sources() {
-        let code = code(&source.text);
+        let code = rust::without_comments(&source.text);
         for (name, layers) in CONFINED {
             let uses =
                 [format!("use {name}::"), format!(" {name}::"), format!("({name}::"), format!("<{name}::")];
@@ -179,7 +211,7 @@ fn one_file_of_the_store_knows_which_database_it_is() {
     let mut problems = Vec::new();
     for source in sources().iter().filter(|source| source.layer == "store") {
         let is_free = source.path.ends_with("store/db.rs") || source.path.ends_with("store/migrate_tests.rs");
-        let code = code(source.text.split("#[cfg(test)]").next().unwrap_or_default());
+        let code = rust::without_comments(source.text.split("#[cfg(test)]").next().unwrap_or_default());
         for word in OF_ONE_DATABASE.iter().filter(|word| !is_free && code.contains(**word)) {
             problems.push(format!("{}: {word}", source.path.display()));
         }
@@ -198,15 +230,43 @@ fn every_file_says_in_one_sentence_why_it_exists() {
     complain(&problems);
 }
 
+/// Lines of a file without the tests at its end.
+fn n_lines(text: &str) -> usize {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().count()
+}
+
 #[test]
 fn no_file_grows_fat() {
-    let lines = |source: &Source| {
-        source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().count()
-    };
-    let fat = sources().into_iter().filter(|source| lines(source) > MAX_FILE_LINES);
-    complain(
-        &fat.map(|source| format!("{}: {} lines", source.path.display(), lines(&source))).collect::<Vec<_>>(),
-    );
+    let all = ["src", "tests/it", "benches"].into_iter().flat_map(sources_under);
+    let fat = all.filter(|source| n_lines(&source.text) > MAX_FILE_LINES);
+    let problems = fat.map(|source| format!("{}: {} lines", place(&source.path), n_lines(&source.text)));
+    complain(&problems.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_tests_at_the_end_of_a_file_do_not_count_as_its_lines() {
+    assert_eq!(n_lines("//! A.\n\nfn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn t() {}\n}\n"), 4);
+    assert_eq!(n_lines(&"x();\n".repeat(501)), 501);
+}
+
+fn too_long(place: &str, text: &str) -> Vec<String> {
+    let is_table = |name: &str| TABLES.contains(&(place, name));
+    let long = rust::functions(text).into_iter().filter(|function| function.n_lines > MAX_FUNCTION_LINES);
+    let long = long.filter(|function| !is_table(function.name));
+    long.map(|f| format!("{place}:{}: {} has {} lines", f.first_line, f.name, f.n_lines)).collect()
+}
+
+#[test]
+fn no_function_grows_fat() {
+    let problems = sources().into_iter().flat_map(|source| too_long(&place(&source.path), &source.text));
+    complain(&problems.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_function_with_too_many_lines_is_found() {
+    let function = |n_lines: usize| format!("// fn\n\nfn f() {{\n{}}}\n", "    x();\n".repeat(n_lines - 2));
+    assert_eq!(too_long("a.rs", &function(60)), [""; 0]);
+    assert_eq!(too_long("a.rs", &function(61)), ["a.rs:3: f has 61 lines"]);
 }
 
 #[test]
@@ -224,7 +284,7 @@ fn nothing_is_put_off_or_waved_through() {
 #[test]
 fn domain_derives_no_serde() {
     let in_domain = sources().into_iter().filter(|source| source.layer == "domain");
-    let guilty = in_domain.filter(|source| code(&source.text).contains("serde"));
+    let guilty = in_domain.filter(|source| rust::without_comments(&source.text).contains("serde"));
     complain(&guilty.map(|source| source.path.display().to_string()).collect::<Vec<_>>());
 }
 
@@ -239,46 +299,4 @@ fn every_action_has_a_tool_name_of_its_own_that_clients_accept() {
             .iter()
             .all(|name| name.len() <= 40 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
     );
-}
-
-/// Names of the functions below a `#[test]` or `#[tokio::test]` in this file.
-fn tests_in(text: &str) -> Vec<&str> {
-    let is_mark = |line: &str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-    let mut names = Vec::new();
-    let mut is_marked = false;
-    for line in text.lines().map(str::trim) {
-        is_marked |= is_mark(line);
-        let head = line.strip_prefix("async fn ").or_else(|| line.strip_prefix("fn "));
-        if let Some(head) = head.filter(|_| is_marked) {
-            names.extend(head.split(['(', '<']).next());
-            is_marked = false;
-        }
-    }
-    names
-}
-
-/// A file's module path: `tests/it/store/mod.rs` is `store`, `tests/it/store/tasks.rs` is `store::tasks`.
-fn module_of(path: &Path) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
-    let inside = path.strip_prefix(&root).unwrap().with_extension("");
-    let words = inside.iter().map(|word| word.to_string_lossy().into_owned());
-    words.filter(|word| word != "mod").collect::<Vec<_>>().join("::")
-}
-
-#[test]
-fn every_test_that_is_written_is_in_this_run() {
-    let this = std::env::current_exe().unwrap();
-    let listed = std::process::Command::new(this).args(["--list", "--format", "terse"]).output().unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let mut problems = Vec::new();
-    for source in sources_under("tests/it") {
-        let module = module_of(&source.path);
-        for name in tests_in(&source.text) {
-            let (begin, end) = (format!("{module}::"), format!("::{name}: test"));
-            if !listed.lines().any(|line| line.starts_with(&begin) && line.ends_with(&end)) {
-                problems.push(format!("{}: {name} is compiled into no run", source.path.display()));
-            }
-        }
-    }
-    complain(&problems);
 }
