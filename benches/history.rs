@@ -6,11 +6,12 @@ use std::hint::black_box;
 use chrono::{DateTime, TimeDelta, Utc};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
-use fleet_mcp::domain::history::{HistoryEntry, HistoryKind};
+use fleet_mcp::domain::history::{HistoryLine, Report};
 use fleet_mcp::domain::id::AgentId;
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::TaskSource;
+use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{Store, StoreOptions};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
@@ -46,8 +47,8 @@ async fn agent_with_history(store: &Store, size: i64) -> AgentId {
     let agent = store.agent_adopt(&agent(size)).await.unwrap();
     for chunk in 0..(size + CHUNK - 1) / CHUNK {
         let seconds = chunk * CHUNK..size.min((chunk + 1) * CHUNK);
-        let entries: Vec<_> = seconds.map(|second| entry(agent.id, second)).collect();
-        store.journal_add(&entries).await.unwrap();
+        let reports: Vec<_> = seconds.map(|second| report(agent.id, second)).collect();
+        store.journal_add(&reports).await.unwrap();
     }
     agent.id
 }
@@ -79,20 +80,20 @@ fn agent(size: i64) -> Agent {
 }
 
 /// One report a second, which is faster than any agent talks: a million of them fill twelve days.
-fn entry(agent_id: AgentId, second: i64) -> HistoryEntry {
-    HistoryEntry {
+fn report(agent_id: AgentId, second: i64) -> Report {
+    Report {
         id: Uuid::now_v7(),
-        agent_id,
-        kind: HistoryKind::Report,
-        message: format!("working on step {second} of the plan"),
-        state: "working".into(),
-        outcome: None,
-        source: TaskSource::Agent,
+        line: HistoryLine {
+            agent_id,
+            message: format!("working on step {second} of the plan"),
+            source: TaskSource::Agent,
+            generation: 1,
+            created_at: start() + TimeDelta::seconds(second),
+        },
+        state: AppState::Working,
         task_id: None,
         uri: None,
-        needs_user_attention: false,
-        generation: 1,
-        created_at: start() + TimeDelta::seconds(second),
+        needs_answer: false,
     }
 }
 

@@ -38,8 +38,8 @@ impl Fleet {
         self.permit(&deed, Target::Fleet).await?;
         let agent = self.agent_of_history(&request).await?;
         let page = self.store().journal_page(agent.id, request.kind, request.page).await?;
-        let tasks = page.items.iter().filter(|entry| entry.kind == HistoryKind::Task);
-        let ids: Vec<TaskId> = tasks.map(|entry| TaskId(entry.id)).collect();
+        let tasks = page.items.iter().filter(|entry| entry.kind() == HistoryKind::Task);
+        let ids: Vec<TaskId> = tasks.filter_map(HistoryEntry::task_id).collect();
         let moves = self.store().task_moves(&ids).await?;
         let verified = self.store().tasks_verified(&ids).await?;
         Ok(AgentHistory { name: agent.name, page, moves, verified })

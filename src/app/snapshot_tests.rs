@@ -4,10 +4,10 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::domain::agent::{Attention, Sighting};
-use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::history::HistoryLine;
 use crate::domain::id::TaskId;
 use crate::domain::name::AgentName;
-use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
+use crate::domain::task::{Task, TaskOrigin, TaskProgress, TaskSource, TaskStage, TaskWork, Work};
 
 pub(in crate::app) fn agent(now: DateTime<Utc>) -> Agent {
     Agent {
@@ -36,17 +36,17 @@ pub(in crate::app) fn agent(now: DateTime<Utc>) -> Agent {
 }
 
 fn task(agent: &Agent, state: TaskState, last_sign: DateTime<Utc>) -> Task {
-    let id = TaskId::fresh();
-    let mut entry = HistoryEntry::task(NewTask {
-        id,
+    let entry = HistoryLine {
         agent_id: agent.id,
         message: format!("a {state} task"),
         source: TaskSource::Human,
         generation: 1,
         created_at: last_sign,
-    });
-    entry.state = state.word().to_owned();
-    Task { id, entry, work: TaskWork { last_sign: Some(last_sign), ..TaskWork::fresh(TaskOrigin::Given) } }
+    };
+    let progress = TaskProgress::of(state, None, false).unwrap();
+    let stage = TaskStage::of(progress, Work::NONE, None).unwrap();
+    let work = TaskWork { last_sign: Some(last_sign), ..TaskWork::fresh(TaskOrigin::Given) };
+    Task { id: TaskId::fresh(), entry, stage, work }
 }
 
 #[test]

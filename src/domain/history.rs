@@ -1,4 +1,4 @@
-//! The journal of an agent: one entry a task, one entry a report, kept across builds and deletion.
+//! The journal of an agent: one entry per task, one entry per report, kept across builds and deletion.
 
 use std::fmt;
 
@@ -6,27 +6,48 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::id::{AgentId, TaskId};
-use super::task::{TaskSource, TaskState};
+use super::task::TaskSource;
+use super::task_stage::TaskProgress;
 use super::word_enum::word_enum;
+use super::words::AppState;
 
-/// One line of an agent's history.
+/// One entry of an agent's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryEntry {
-    /// A task's id, or Coder's id of the app status: an entry is recorded once.
-    pub id: Uuid,
+pub enum HistoryEntry {
+    Task(TaskEntry),
+    Report(Report),
+}
+
+/// What every entry has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryLine {
     pub agent_id: AgentId,
-    pub kind: HistoryKind,
     pub message: String,
-    /// A task's state, or the word of a report.
-    pub state: String,
-    pub outcome: Option<String>,
     pub source: TaskSource,
-    /// The task a report belongs to; a task's own id.
-    pub task_id: Option<TaskId>,
-    pub uri: Option<String>,
-    pub needs_user_attention: bool,
     pub generation: i64,
     pub created_at: DateTime<Utc>,
+}
+
+/// A task, as far as its history goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskEntry {
+    pub id: TaskId,
+    pub line: HistoryLine,
+    pub progress: TaskProgress,
+}
+
+/// What an agent said of itself, or what was said of its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Coder's id of the app status, so that it is recorded once.
+    pub id: Uuid,
+    pub line: HistoryLine,
+    /// The word of an app, which may be one that we do not know.
+    pub state: AppState,
+    /// The task it belongs to.
+    pub task_id: Option<TaskId>,
+    pub uri: Option<String>,
+    pub needs_answer: bool,
 }
 
 word_enum! {
@@ -36,40 +57,103 @@ word_enum! {
     }
 }
 
-/// A new task as it enters the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewTask {
-    pub id: TaskId,
-    pub agent_id: AgentId,
-    pub message: String,
-    pub source: TaskSource,
-    pub generation: i64,
-    pub created_at: DateTime<Utc>,
+word_enum! {
+    /// Which entries a caller asks for.
+    HistoryFilter {
+        All = "all",
+        Task = "task",
+        Report = "report",
+    }
+}
+
+impl HistoryFilter {
+    /// The one kind that is asked for; none for all.
+    pub fn kind(self) -> Option<HistoryKind> {
+        match self {
+            Self::All => None,
+            Self::Task => Some(HistoryKind::Task),
+            Self::Report => Some(HistoryKind::Report),
+        }
+    }
 }
 
 impl HistoryEntry {
-    pub fn task(task: NewTask) -> Self {
-        Self {
-            id: task.id.0,
-            agent_id: task.agent_id,
-            kind: HistoryKind::Task,
-            message: task.message,
-            state: TaskState::Queued.word().to_owned(),
-            outcome: None,
-            source: task.source,
-            task_id: Some(task.id),
-            uri: None,
-            needs_user_attention: false,
-            generation: task.generation,
-            created_at: task.created_at,
+    pub fn id(&self) -> Uuid {
+        match self {
+            Self::Task(task) => task.id.0,
+            Self::Report(report) => report.id,
         }
     }
 
-    /// The state of a task entry; none for a report.
-    pub fn task_state(&self) -> Option<TaskState> {
-        match self.kind {
-            HistoryKind::Task => TaskState::parse(&self.state),
-            HistoryKind::Report => None,
+    pub fn kind(&self) -> HistoryKind {
+        match self {
+            Self::Task(_) => HistoryKind::Task,
+            Self::Report(_) => HistoryKind::Report,
         }
+    }
+
+    pub fn line(&self) -> &HistoryLine {
+        match self {
+            Self::Task(task) => &task.line,
+            Self::Report(report) => &report.line,
+        }
+    }
+
+    /// The word of its state.
+    pub fn state(&self) -> &str {
+        match self {
+            Self::Task(task) => task.progress.state().word(),
+            Self::Report(report) => report.state.word(),
+        }
+    }
+
+    pub fn outcome(&self) -> Option<&str> {
+        match self {
+            Self::Task(task) => task.progress.end().and_then(|end| end.outcome.as_deref()),
+            Self::Report(_) => None,
+        }
+    }
+
+    /// The task a report belongs to; a task's own id.
+    pub fn task_id(&self) -> Option<TaskId> {
+        match self {
+            Self::Task(task) => Some(task.id),
+            Self::Report(report) => report.task_id,
+        }
+    }
+
+    pub fn uri(&self) -> Option<&str> {
+        match self {
+            Self::Task(_) => None,
+            Self::Report(report) => report.uri.as_deref(),
+        }
+    }
+
+    pub fn needs_answer(&self) -> bool {
+        match self {
+            Self::Task(task) => task.progress.end().is_some_and(|end| end.needs_answer),
+            Self::Report(report) => report.needs_answer,
+        }
+    }
+
+    /// Open are only tasks.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Task(task) => task.progress.end().is_none(),
+            Self::Report(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_can_be_asked_for_by_its_word_and_all_of_them_by_another() {
+        let asked: Vec<_> = HistoryFilter::ALL.iter().map(|asked| (asked.word(), asked.kind())).collect();
+        let mut expected = vec![("all", None)];
+        expected.extend(HistoryKind::ALL.iter().map(|kind| (kind.word(), Some(*kind))));
+        assert_eq!(asked, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks: pieces of work given to an agent, the moves between their states that are legal, and what is recorded.
+//! Tasks: pieces of work given to an agent, and what is recorded of them.
 
 use std::fmt;
 
@@ -6,29 +6,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::clock::Clock;
-use super::history::HistoryEntry;
+use super::history::{HistoryEntry, HistoryLine, TaskEntry};
 use super::id::{RunId, TaskId};
 use super::question;
 use super::role::RoleKind;
 use super::status::TaskSeen;
+pub use super::task_stage::{
+    Channel, Delivery, EndState, Sending, TaskEnd, TaskProgress, TaskStage, TaskState, Verified, Work,
+};
 use super::word_enum::word_enum;
 use super::words::AppState;
 
 /// What an agent is told whose task was cut short by a stop, in the session that knows the task.
 pub const GO_ON: &str = "You were interrupted by a restart of your workspace. Go on with the task where you stopped; \
                          do not repeat what is already done.";
-
-word_enum! {
-    TaskState {
-        Queued = "queued",
-        Delivering = "delivering",
-        Working = "working",
-        Done = "done",
-        Failed = "failed",
-        Canceled = "canceled",
-        TimedOut = "timed_out",
-    }
-}
 
 word_enum! {
     /// Who gave the task; it comes from the principal, never from an argument.
@@ -48,20 +39,6 @@ word_enum! {
         Given = "given",
         /// A process of its own in the workspace does it, beside the agent.
         Run = "run",
-    }
-}
-
-word_enum! {
-    /// The way into the workspace that a task took.
-    Channel {
-        /// Our own runner, which knows tasks by their ids and takes each once.
-        Runner = "runner",
-        /// Any other AgentAPI, which knows texts only.
-        AgentApi = "agent_api",
-        /// Nothing can be asked; the agent's reports tell.
-        Reports = "reports",
-        /// The project's engine, run once for the task by a command in the workspace.
-        Exec = "exec",
     }
 }
 
@@ -88,24 +65,23 @@ word_enum! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     pub id: TaskId,
-    /// Its line in the history: text, state, outcome, source, generation.
-    pub entry: HistoryEntry,
+    /// Its line in the history: text, source, generation.
+    pub entry: HistoryLine,
+    pub stage: TaskStage,
     pub work: TaskWork,
 }
 
-/// How far a task has come, as recorded before and after each outside effect.
+/// What is recorded of a task in whatever state it is, before and after each outside effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskWork {
     pub origin: TaskOrigin,
     /// It interrupts whatever the agent is doing, also what is no task of ours.
     pub is_urgent: bool,
-    pub delivery: Delivery,
     /// Counted from 1; a task that a usage limit or a stop cut short is told again under the next number.
     pub attempt: i64,
     /// This attempt goes on in the engine's session, so that the agent is told to go on instead of the whole text.
     pub is_continued: bool,
     pub timeout: Option<TimeDelta>,
-    pub working_since: Option<DateTime<Utc>>,
     /// How long the agent has worked on it, measured without the wall clock; what is left of it after a restart of
     /// the server may be a little less.
     pub worked: TimeDelta,
@@ -120,18 +96,6 @@ pub struct TaskWork {
     pub claim: Option<Claim>,
     /// The commit the work began on, as far as it was seen.
     pub head_before: Option<String>,
-    pub verified: Option<Verified>,
-}
-
-/// What is known of the message on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
-    /// Nothing was sent.
-    Unsent,
-    /// It was about to be sent; whether it arrived must be looked up.
-    Sending { channel: Channel, at: DateTime<Utc>, base: Option<i64>, is_answered: bool },
-    /// The agent has it.
-    Taken { channel: Channel, at: DateTime<Utc>, base: Option<i64> },
 }
 
 /// The task is to be ended.
@@ -158,17 +122,6 @@ pub struct Claim {
     pub kind: ClaimKind,
     pub text: String,
     pub at: DateTime<Utc>,
-}
-
-/// What could be seen of a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
-    /// The newest commit after the work.
-    pub commit: Option<String>,
-    /// Is that commit of this task? Unknown when nobody saw where it began.
-    pub is_new: Option<bool>,
-    pub is_pushed: bool,
-    pub is_clean: bool,
 }
 
 /// The tasks of an agent that say something about it now.
@@ -204,24 +157,52 @@ pub struct TaskMove {
     pub at: DateTime<Utc>,
 }
 
-/// What to do with a task for an agent that has one already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhenBusy {
-    Reject,
-    Queue,
-    Interrupt,
+word_enum! {
+    /// What to do with a task for an agent that has one already.
+    WhenBusy {
+        Reject = "reject",
+        Queue = "queue",
+        Interrupt = "interrupt",
+    }
 }
 
 impl Task {
+    /// A task that waits, with nothing of it sent.
+    pub fn accepted(id: TaskId, entry: HistoryLine, work: TaskWork) -> Self {
+        Self { id, entry, stage: TaskStage::Queued, work }
+    }
+
     pub fn state(&self) -> TaskState {
-        // A task's entry always carries one of our words; the store refuses any other.
-        self.entry.task_state().unwrap_or(TaskState::Failed)
+        self.stage.state()
+    }
+
+    pub fn delivery(&self) -> Delivery {
+        self.stage.work().delivery
+    }
+
+    /// Since when the agent has this attempt.
+    pub fn working_since(&self) -> Option<DateTime<Utc>> {
+        self.stage.work().since
+    }
+
+    pub fn outcome(&self) -> Option<&str> {
+        self.stage.end()?.outcome.as_deref()
+    }
+
+    pub fn needs_answer(&self) -> bool {
+        self.stage.end().is_some_and(|end| end.needs_answer)
+    }
+
+    /// What its agent's history says of it.
+    pub fn history(&self) -> HistoryEntry {
+        let progress = self.stage.progress();
+        HistoryEntry::Task(TaskEntry { id: self.id, line: self.entry.clone(), progress })
     }
 
     /// What the agent asked when it ended the task: a report is the question itself, an answer ends with it.
     fn question(&self) -> Option<String> {
         let is_reported = self.work.claim.as_ref().is_some_and(|claim| claim.kind == ClaimKind::Question);
-        let outcome = self.entry.outcome.as_deref()?;
+        let outcome = self.outcome()?;
         Some(if is_reported { outcome.to_owned() } else { question::reason(outcome) })
     }
 
@@ -245,10 +226,7 @@ impl Task {
     }
 
     pub fn channel(&self) -> Option<Channel> {
-        match self.work.delivery {
-            Delivery::Unsent => None,
-            Delivery::Sending { channel, .. } | Delivery::Taken { channel, .. } => Some(channel),
-        }
+        self.delivery().channel()
     }
 
     /// Has it had all the time it was given?
@@ -277,11 +255,9 @@ impl TaskWork {
         Self {
             origin,
             is_urgent: false,
-            delivery: Delivery::Unsent,
             attempt: 1,
             is_continued: false,
             timeout: None,
-            working_since: None,
             worked: TimeDelta::zero(),
             last_sign: None,
             silent_since: None,
@@ -290,7 +266,6 @@ impl TaskWork {
             reached: Reached::None,
             claim: None,
             head_before: None,
-            verified: None,
         }
     }
 }
@@ -313,19 +288,15 @@ pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
     if let Some(since) = work.silent_since.filter(|since| clock.since(*since) >= clock.limits().silence) {
         return TaskSeen::Silent { since };
     }
-    match open.state() {
-        TaskState::Queued | TaskState::Delivering => {
+    match &open.stage {
+        TaskStage::Queued | TaskStage::Delivering(_) => {
             let freed = tasks.last.and_then(|last| last.work.last_sign);
             TaskSeen::Pending {
                 since: freed.map_or(open.entry.created_at, |at| at.max(open.entry.created_at)),
             }
         }
-        TaskState::Working
-        | TaskState::Done
-        | TaskState::Failed
-        | TaskState::Canceled
-        | TaskState::TimedOut => {
-            let begun = work.working_since.unwrap_or(open.entry.created_at);
+        TaskStage::Working(Work { since, .. }) | TaskStage::Ended { work: Work { since, .. }, .. } => {
+            let begun = since.unwrap_or(open.entry.created_at);
             TaskSeen::Working { last_sign: work.last_sign.map_or(begun, |sign| sign.max(begun)) }
         }
     }
@@ -343,25 +314,11 @@ fn seen_word(word: &Word) -> TaskSeen {
 }
 
 fn seen_ended(last: &Task) -> TaskSeen {
-    match last.state() {
-        TaskState::Failed | TaskState::TimedOut => TaskSeen::Failed { outcome: last.entry.outcome.clone() },
-        TaskState::Done if last.entry.needs_user_attention => TaskSeen::Asking { question: last.question() },
-        TaskState::Done | TaskState::Canceled => TaskSeen::None,
-        TaskState::Queued | TaskState::Delivering | TaskState::Working => TaskSeen::None,
-    }
-}
-
-impl TaskState {
-    pub fn is_ended(self) -> bool {
-        match self {
-            Self::Queued | Self::Delivering | Self::Working => false,
-            Self::Done | Self::Failed | Self::Canceled | Self::TimedOut => true,
-        }
-    }
-
-    /// An ended task never reopens, and no task goes back to the queue.
-    pub fn may_become(self, next: Self) -> bool {
-        !self.is_ended() && next > self
+    let Some(end) = last.stage.end() else { return TaskSeen::None };
+    match end.state {
+        EndState::Failed | EndState::TimedOut => TaskSeen::Failed { outcome: end.outcome.clone() },
+        EndState::Done if end.needs_answer => TaskSeen::Asking { question: last.question() },
+        EndState::Done | EndState::Canceled => TaskSeen::None,
     }
 }
 
@@ -379,38 +336,22 @@ impl TaskSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::history::NewTask;
     use crate::domain::id::AgentId;
 
-    #[test]
-    fn tasks_only_move_forward_and_never_reopen() {
-        use TaskState::{Canceled, Delivering, Done, Failed, Queued, TimedOut, Working};
-        let legal: Vec<(TaskState, TaskState)> = TaskState::ALL
-            .iter()
-            .flat_map(|from| TaskState::ALL.iter().map(|to| (*from, *to)))
-            .filter(|(from, to)| from.may_become(*to))
-            .collect();
-        let ends = [Done, Failed, Canceled, TimedOut];
-        let mut expected = vec![(Queued, Delivering), (Queued, Working)];
-        expected.extend(ends.map(|end| (Queued, end)));
-        expected.push((Delivering, Working));
-        expected.extend(ends.map(|end| (Delivering, end)));
-        expected.extend(ends.map(|end| (Working, end)));
-        assert_eq!(legal, expected);
-    }
-
-    fn task(state: TaskState) -> Task {
-        let entry = HistoryEntry::task(NewTask {
-            id: TaskId::fresh(),
+    fn task(stage: TaskStage) -> Task {
+        let entry = HistoryLine {
             agent_id: AgentId::fresh(),
             message: "do it".into(),
             source: TaskSource::Manager,
             generation: 1,
             created_at: DateTime::UNIX_EPOCH,
-        });
-        let id = TaskId(entry.id);
-        let entry = HistoryEntry { state: state.word().into(), outcome: Some("so".into()), ..entry };
-        Task { id, entry, work: TaskWork::fresh(TaskOrigin::Given) }
+        };
+        Task { id: TaskId::fresh(), entry, stage, work: TaskWork::fresh(TaskOrigin::Given) }
+    }
+
+    fn ended(state: EndState, needs_answer: bool) -> Task {
+        let end = TaskEnd { state, outcome: Some("so".into()), needs_answer };
+        task(TaskStage::Ended { end, verified: None, work: Work::NONE })
     }
 
     #[test]
@@ -420,19 +361,18 @@ mod tests {
         fn with<'a>(open: Option<&'a Task>, last: Option<&'a Task>) -> SeenTasks<'a> {
             SeenTasks { open, last, ..SeenTasks::default() }
         }
-        let ended = |state| seen(with(None, Some(&task(state))), &Clock::at(at(0)));
+        let after = |state| seen(with(None, Some(&ended(state, false))), &Clock::at(at(0)));
         assert_eq!(seen(with(None, None), &Clock::at(at(0))), TaskSeen::None);
-        assert_eq!([TaskState::Failed, TaskState::TimedOut].map(ended), [failed.clone(), failed]);
-        assert_eq!([TaskState::Done, TaskState::Canceled].map(ended), [TaskSeen::None, TaskSeen::None]);
-        let mut asked = task(TaskState::Done);
-        asked.entry.needs_user_attention = true;
+        assert_eq!([EndState::Failed, EndState::TimedOut].map(after), [failed.clone(), failed]);
+        assert_eq!([EndState::Done, EndState::Canceled].map(after), [TaskSeen::None, TaskSeen::None]);
+        let mut asked = ended(EndState::Done, true);
         let asking = |question: &str| TaskSeen::Asking { question: Some(question.into()) };
         let ended_so = asking("ended with a question: so");
         assert_eq!(seen(with(None, Some(&asked)), &Clock::at(at(0))), ended_so);
         asked.work.claim = Some(Claim { kind: ClaimKind::Question, text: "so".into(), at: at(0) });
         assert_eq!(seen(with(None, Some(&asked)), &Clock::at(at(0))), asking("so"));
 
-        let mut open = task(TaskState::Delivering);
+        let mut open = task(TaskStage::Delivering(None));
         let pending = |seconds| TaskSeen::Pending { since: at(seconds) };
         assert_eq!(seen(with(Some(&open), Some(&asked)), &Clock::at(at(0))), pending(0));
         asked.work.last_sign = Some(at(20));
@@ -444,8 +384,7 @@ mod tests {
         open.work.silent_since = Some(at(1));
         assert_eq!(seen(with(Some(&open), None), &Clock::at(at(30))), pending(0));
         assert_eq!(seen(with(Some(&open), None), &Clock::at(at(31))), TaskSeen::Silent { since: at(1) });
-        let mut working = task(TaskState::Working);
-        working.work.working_since = Some(at(5));
+        let mut working = task(TaskStage::Working(Work { since: Some(at(5)), ..Work::NONE }));
         assert_eq!(
             seen(with(Some(&working), None), &Clock::at(at(9))),
             TaskSeen::Working { last_sign: at(5) }
@@ -458,7 +397,7 @@ mod tests {
         working.work.parked_until = Some(at(60));
         assert_eq!(seen(with(Some(&working), None), &Clock::at(at(9))), TaskSeen::Parked { until: at(60) });
 
-        let mut run = task(TaskState::Failed);
+        let mut run = ended(EndState::Failed, false);
         run.work.origin = TaskOrigin::Run;
         assert_eq!(seen(with(None, Some(&run)), &Clock::at(at(9))), TaskSeen::None);
         let beside = SeenTasks { running: Some(&run), ..with(None, Some(&asked)) };
@@ -467,7 +406,7 @@ mod tests {
 
     #[test]
     fn what_an_agent_says_of_itself_counts_between_its_tasks() {
-        let failed = task(TaskState::Failed);
+        let failed = ended(EndState::Failed, false);
         let said = |state: AppState, is_question| {
             let word = Word {
                 state,

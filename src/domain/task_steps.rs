@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::app::{AppSeen, GitSeen};
 use super::question;
-use super::task::{Channel, Delivery, Reached, Task, TaskState, Verified};
+use super::task::{Channel, Delivery, EndState, Reached, Sending, Task, TaskEnd, TaskStage, Verified, Work};
 use super::task_plan::{Again, Ending};
 use super::text::cut;
 
@@ -14,34 +14,37 @@ const MAX_OUTCOME: usize = 8_000;
 impl Task {
     /// It is about to be sent. The first sending counts: what the agent says of the task comes after it.
     pub fn send(&mut self, channel: Channel, base: Option<i64>, (generation, now): (i64, DateTime<Utc>)) {
-        let at = self.sent_at().unwrap_or(now);
-        self.work.delivery = Delivery::Sending { channel, at, base, is_answered: false };
+        let at = self.delivery().sent_at().unwrap_or(now);
         self.entry.generation = generation;
-        if self.state() == TaskState::Queued {
-            self.set_state(TaskState::Delivering);
-        }
+        self.note_message(Some(Sending { channel, at, base, is_answered: false }));
     }
 
     /// The app said that it took the message; whether the agent has it is still to be seen.
     pub fn answered(&mut self) {
-        if let Delivery::Sending { is_answered, .. } = &mut self.work.delivery {
-            *is_answered = true;
+        if let Delivery::Sending(sending) = self.delivery() {
+            self.note_message(Some(Sending { is_answered: true, ..sending }));
         }
     }
 
     /// Nothing of it was taken, so sending it later is no repetition.
     pub fn unsent(&mut self) {
-        self.work.delivery = Delivery::Unsent;
+        let no_message = None;
+        self.note_message(no_message);
     }
 
     /// The agent has it.
     pub fn take(&mut self, channel: Channel, base: Option<i64>, (generation, now): (i64, DateTime<Utc>)) {
-        let at = self.sent_at().unwrap_or(now);
-        self.work.delivery = Delivery::Taken { channel, at, base };
-        self.work.working_since = self.work.working_since.or(Some(now));
+        let at = self.delivery().sent_at().unwrap_or(now);
+        let since = self.working_since().or(Some(now));
         self.work.last_sign = Some(now);
         self.entry.generation = generation;
-        self.set_state(TaskState::Working);
+        self.note_work(Work { delivery: Delivery::Taken { channel, at, base }, since });
+    }
+
+    /// A process of its own does it beside the agent.
+    pub fn begin_run(&mut self, generation: i64, since: Option<DateTime<Utc>>) {
+        self.entry.generation = generation;
+        self.note_work(Work { since, ..self.stage.work() });
     }
 
     /// It is told again, under a name the runner has not heard. What was said and done of the attempt before is over;
@@ -53,29 +56,36 @@ impl Task {
             self.work.worked = TimeDelta::zero();
         }
         self.work.attempt += 1;
-        self.work.delivery = Delivery::Unsent;
-        self.work.working_since = None;
         self.work.claim = None;
         self.work.reached = Reached::None;
+        self.note_work(Work::NONE);
     }
 
     /// Its end is the last sign of it, from which the next one has to be taken up.
     pub fn end(&mut self, ending: &Ending, git: Option<&GitSeen>, now: DateTime<Utc>) {
-        self.set_state(ending.state);
         self.work.last_sign = Some(now);
-        let bounded = if ending.needs_answer { question::bounded } else { cut };
-        self.entry.outcome = ending.outcome.as_deref().map(|text| bounded(text, MAX_OUTCOME));
-        self.entry.needs_user_attention = ending.needs_answer;
         self.work.reached = self.work.reached.max(ending.reached);
         self.work.silent_since = None;
-        self.work.verified = git.map(|git| verified(git, self.work.head_before.as_deref()));
+        let bounded = if ending.needs_answer { question::bounded } else { cut };
+        let outcome = ending.outcome.as_deref().map(|text| bounded(text, MAX_OUTCOME));
+        let end = TaskEnd { state: ending.state, outcome, needs_answer: ending.needs_answer };
+        self.note_end(end, git.map(|git| verified(git, self.work.head_before.as_deref())));
+    }
+
+    /// The process that did it beside the agent has ended.
+    pub fn end_run(&mut self, state: EndState, outcome: Option<String>) {
+        if state == EndState::Canceled {
+            self.work.reached = Reached::Signals;
+        }
+        let nothing_seen = None;
+        self.note_end(TaskEnd { state, outcome, needs_answer: false }, nothing_seen);
     }
 
     /// Notes where the repository stands before the work; what the workspace started with may be over already.
     pub fn note_start(&mut self, app: &AppSeen) {
         let AppSeen::Runner(seen) = app else { return };
         let is_over = self.is_prompt() && seen.turns.iter().any(|turn| turn.is_prompt && turn.is_ended());
-        if self.work.delivery == Delivery::Unsent && !is_over {
+        if self.delivery() == Delivery::Unsent && !is_over {
             self.note_head(seen.git.as_ref().map(|git| git.head.clone().unwrap_or_default()));
         }
     }
@@ -85,15 +95,32 @@ impl Task {
         self.work.head_before = self.work.head_before.take().or(head);
     }
 
-    fn sent_at(&self) -> Option<DateTime<Utc>> {
-        match self.work.delivery {
-            Delivery::Sending { at, .. } | Delivery::Taken { at, .. } => Some(at),
-            Delivery::Unsent => None,
+    /// A task that is told again keeps its state.
+    fn note_message(&mut self, sending: Option<Sending>) {
+        match (&mut self.stage, sending) {
+            (TaskStage::Queued, None) | (TaskStage::Ended { .. }, _) => {}
+            (TaskStage::Queued, Some(_)) | (TaskStage::Delivering(_), _) => {
+                self.stage = TaskStage::Delivering(sending);
+            }
+            (TaskStage::Working(work), _) => work.delivery = sending.into(),
         }
     }
 
-    fn set_state(&mut self, state: TaskState) {
-        state.word().clone_into(&mut self.entry.state);
+    fn note_work(&mut self, work: Work) {
+        match self.stage {
+            TaskStage::Queued | TaskStage::Delivering(_) | TaskStage::Working(_) => {
+                self.stage = TaskStage::Working(work);
+            }
+            TaskStage::Ended { .. } => {}
+        }
+    }
+
+    /// The first end counts.
+    fn note_end(&mut self, end: TaskEnd, verified: Option<Verified>) {
+        let work = self.stage.work();
+        if !self.state().is_ended() {
+            self.stage = TaskStage::Ended { end, verified, work };
+        }
     }
 }
 
@@ -103,5 +130,67 @@ fn verified(git: &GitSeen, head_before: Option<&str>) -> Verified {
         is_new: head_before.map(|before| git.head.as_deref().unwrap_or_default() != before),
         is_pushed: git.n_unpushed == 0,
         is_clean: !git.is_dirty,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::history::HistoryLine;
+    use crate::domain::id::{AgentId, TaskId};
+    use crate::domain::task::{TaskOrigin, TaskSource, TaskWork};
+    use crate::domain::task_plan::ending;
+
+    fn task() -> Task {
+        let entry = HistoryLine {
+            agent_id: AgentId::fresh(),
+            message: "do it".into(),
+            source: TaskSource::Manager,
+            generation: 1,
+            created_at: at(0),
+        };
+        Task::accepted(TaskId::fresh(), entry, TaskWork::fresh(TaskOrigin::Given))
+    }
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    fn sending(seconds: i64, is_answered: bool) -> Sending {
+        Sending { channel: Channel::Runner, at: at(seconds), base: None, is_answered }
+    }
+
+    #[test]
+    fn a_task_is_on_its_way_until_the_agent_has_it_and_at_work_though_it_is_told_again() {
+        let mut task = task();
+        task.unsent();
+        assert_eq!(task.stage, TaskStage::Queued, "nothing was sent");
+        task.send(Channel::Runner, None, (1, at(1)));
+        task.answered();
+        assert_eq!(task.stage, TaskStage::Delivering(Some(sending(1, true))));
+        task.unsent();
+        assert_eq!(task.stage, TaskStage::Delivering(None));
+        task.take(Channel::Runner, None, (1, at(2)));
+        let delivery = Delivery::Taken { channel: Channel::Runner, at: at(2), base: None };
+        assert_eq!(task.stage, TaskStage::Working(Work { delivery, since: Some(at(2)) }));
+        task.resume(Again::GoOn);
+        task.send(Channel::Runner, None, (2, at(3)));
+        let delivery = Delivery::Sending(sending(3, false));
+        assert_eq!(task.stage, TaskStage::Working(Work { delivery, since: None }));
+    }
+
+    #[test]
+    fn an_ended_task_keeps_its_first_end_and_how_far_it_had_come() {
+        let mut task = task();
+        task.take(Channel::Exec, None, (1, at(2)));
+        let work = task.stage.work();
+        task.end(&ending(EndState::Done, Some("did it")), None, at(3));
+        let end = TaskEnd { state: EndState::Done, outcome: Some("did it".into()), needs_answer: false };
+        let ended = TaskStage::Ended { end, verified: None, work };
+        assert_eq!(task.stage, ended);
+        task.end(&ending(EndState::Failed, Some("too late")), None, at(4));
+        task.send(Channel::Exec, None, (1, at(4)));
+        task.take(Channel::Exec, None, (1, at(5)));
+        assert_eq!(task.stage, ended);
     }
 }

@@ -8,12 +8,13 @@ use uuid::Uuid;
 use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::journal_window::{DAY_MICROS, Day, PageStart, Window, day_of};
-use super::row::{Columns, count, micros};
+use super::row::{Columns, count, micros, unreadable};
 use super::{Store, report_tasks};
-use crate::domain::history::{HistoryEntry, HistoryKind};
+use crate::domain::history::{HistoryEntry, HistoryKind, HistoryLine, Report, TaskEntry};
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::page::{Page, PageRequest};
-use crate::domain::task::{TaskSource, TaskState};
+use crate::domain::task::{TaskProgress, TaskSource, TaskState};
+use crate::domain::words::AppState;
 
 /// A query for whole entries; `j` is the entry.
 macro_rules! select_entries {
@@ -28,13 +29,16 @@ macro_rules! select_entries {
 
 impl Store {
     /// Adds unknown reports, each with its task; returns how many were new.
-    pub async fn journal_add(&self, entries: &[HistoryEntry]) -> Result<u64, StoreError> {
+    pub async fn journal_add(&self, reports: &[Report]) -> Result<u64, StoreError> {
         let mut tx = self.begin().await?;
         let mut new = Vec::new();
-        for entry in entries {
-            if !is_known(&mut tx, entry.id).await? {
-                let task_id = report_tasks::task_of(&mut tx, entry).await?;
-                new.push(HistoryEntry { task_id: entry.task_id.or(task_id), ..entry.clone() });
+        for report in reports {
+            if !is_known(&mut tx, report.id).await? {
+                let task_id = report_tasks::task_of(&mut tx, report).await?;
+                new.push(HistoryEntry::Report(Report {
+                    task_id: report.task_id.or(task_id),
+                    ..report.clone()
+                }));
             }
         }
         let added = insert(&mut tx, &new).await?;
@@ -68,8 +72,9 @@ pub(super) async fn insert(
     let mut added: BTreeMap<(AgentId, HistoryKind, i64), i64> = BTreeMap::new();
     for entry in entries {
         if insert_one(connection, entry).await? {
-            let day = day_of(micros(entry.created_at));
-            *added.entry((entry.agent_id, entry.kind, day)).or_default() += 1;
+            let line = entry.line();
+            let day = day_of(micros(line.created_at));
+            *added.entry((line.agent_id, entry.kind(), day)).or_default() += 1;
         }
     }
     for ((agent, kind, day), entries) in &added {
@@ -107,25 +112,25 @@ async fn is_known(connection: &mut DbConnection, id: Uuid) -> Result<bool, sqlx:
 }
 
 async fn insert_one(connection: &mut DbConnection, entry: &HistoryEntry) -> Result<bool, sqlx::Error> {
-    let is_over = entry.task_state().is_none_or(TaskState::is_ended);
+    let line = entry.line();
     let inserted = sqlx::query(
         "INSERT INTO journal (id, agent_id, kind, message, state, outcome, source, task_id, uri, \
          needs_user_attention, generation, created_at, ended_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO NOTHING",
     )
-    .bind(entry.id)
-    .bind(entry.agent_id.0)
-    .bind(entry.kind.word())
-    .bind(&entry.message)
-    .bind(&entry.state)
-    .bind(&entry.outcome)
-    .bind(entry.source.word())
-    .bind(entry.task_id.map(|task| task.0))
-    .bind(&entry.uri)
-    .bind(entry.needs_user_attention)
-    .bind(entry.generation)
-    .bind(micros(entry.created_at))
-    .bind(is_over.then(|| micros(entry.created_at)))
+    .bind(entry.id())
+    .bind(line.agent_id.0)
+    .bind(entry.kind().word())
+    .bind(&line.message)
+    .bind(entry.state())
+    .bind(entry.outcome())
+    .bind(line.source.word())
+    .bind(entry.task_id().map(|task| task.0))
+    .bind(entry.uri())
+    .bind(entry.needs_answer())
+    .bind(line.generation)
+    .bind(micros(line.created_at))
+    .bind((!entry.is_open()).then(|| micros(line.created_at)))
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() == 1)
@@ -196,19 +201,37 @@ impl FromRow<'_, DbRow> for Day {
 
 impl FromRow<'_, DbRow> for HistoryEntry {
     fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: row.try_get("id")?,
-            agent_id: row.id("agent_id", AgentId)?,
-            kind: row.word("kind", HistoryKind::parse)?,
-            message: row.try_get("message")?,
-            state: row.try_get("state")?,
-            outcome: row.try_get("outcome")?,
-            source: row.word("source", TaskSource::parse)?,
-            task_id: row.id_if_any("task_id", TaskId)?,
-            uri: row.try_get("uri")?,
-            needs_user_attention: row.try_get("needs_user_attention")?,
-            generation: row.try_get("generation")?,
-            created_at: row.time("created_at")?,
-        })
+        let line = line_of(row)?;
+        match row.word("kind", HistoryKind::parse)? {
+            HistoryKind::Task => {
+                Ok(Self::Task(TaskEntry { id: row.id("id", TaskId)?, line, progress: progress_of(row)? }))
+            }
+            HistoryKind::Report => Ok(Self::Report(Report {
+                id: row.try_get("id")?,
+                line,
+                state: AppState::from_word(row.try_get("state")?),
+                task_id: row.id_if_any("task_id", TaskId)?,
+                uri: row.try_get("uri")?,
+                needs_answer: row.try_get("needs_user_attention")?,
+            })),
+        }
     }
+}
+
+/// What every row of the journal has.
+pub(super) fn line_of(row: &DbRow) -> Result<HistoryLine, sqlx::Error> {
+    Ok(HistoryLine {
+        agent_id: row.id("agent_id", AgentId)?,
+        message: row.try_get("message")?,
+        source: row.word("source", TaskSource::parse)?,
+        generation: row.try_get("generation")?,
+        created_at: row.time("created_at")?,
+    })
+}
+
+/// How far the task of a row has come; only an ended one has an outcome.
+pub(super) fn progress_of(row: &DbRow) -> Result<TaskProgress, sqlx::Error> {
+    let state = row.word("state", TaskState::parse)?;
+    TaskProgress::of(state, row.try_get("outcome")?, row.try_get("needs_user_attention")?)
+        .ok_or_else(|| unreadable("state", format!("{state} with an outcome")))
 }

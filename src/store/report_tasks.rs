@@ -5,7 +5,7 @@ use sqlx::Row;
 
 use super::db::{DbConnection, DbRow};
 use super::row::{Columns, micros};
-use crate::domain::history::HistoryEntry;
+use crate::domain::history::Report;
 use crate::domain::id::TaskId;
 use crate::domain::text::one_line;
 use crate::domain::words::AppState;
@@ -42,12 +42,12 @@ struct Candidate {
 /// The task that the agent was working on when it reported, if any.
 pub(super) async fn task_of(
     connection: &mut DbConnection,
-    report: &HistoryEntry,
+    report: &Report,
 ) -> Result<Option<TaskId>, sqlx::Error> {
     let rows = sqlx::query(working_at!())
-        .bind(report.agent_id.0)
-        .bind(micros(report.created_at))
-        .bind(micros(report.created_at - REPORT_DELAY))
+        .bind(report.line.agent_id.0)
+        .bind(micros(report.line.created_at))
+        .bind(micros(report.line.created_at - REPORT_DELAY))
         .fetch_all(connection)
         .await?;
     let candidates = rows.iter().map(Candidate::read).collect::<Result<Vec<_>, _>>()?;
@@ -55,12 +55,13 @@ pub(super) async fn task_of(
 }
 
 /// The newest one, unless the report is about the end of the previous one.
-fn owner(candidates: &[Candidate], report: &HistoryEntry) -> Option<TaskId> {
+fn owner(candidates: &[Candidate], report: &Report) -> Option<TaskId> {
     let newest = candidates.first()?;
-    let is_just_told = report.created_at - newest.told_at < HELD_BACK;
-    let is_end = AppState::from_word(&report.state) != AppState::Working;
-    let late = candidates.get(1).filter(|_| is_just_told && is_end && !newest.ended_with(&report.message));
-    let late = late.filter(|before| before.ended_with(&report.message));
+    let is_just_told = report.line.created_at - newest.told_at < HELD_BACK;
+    let is_end = report.state != AppState::Working;
+    let late =
+        candidates.get(1).filter(|_| is_just_told && is_end && !newest.ended_with(&report.line.message));
+    let late = late.filter(|before| before.ended_with(&report.line.message));
     Some(late.unwrap_or(newest).task)
 }
 
@@ -81,7 +82,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::history::HistoryKind;
+    use crate::domain::history::HistoryLine;
     use crate::domain::id::AgentId;
     use crate::domain::task::TaskSource;
     use crate::store::{Store, StoreOptions};
@@ -90,20 +91,20 @@ mod tests {
         DateTime::UNIX_EPOCH + TimeDelta::milliseconds(milliseconds)
     }
 
-    fn report(state: &str, message: &str, milliseconds: i64) -> HistoryEntry {
-        HistoryEntry {
+    fn report(state: &str, message: &str, milliseconds: i64) -> Report {
+        Report {
             id: Uuid::nil(),
-            agent_id: AgentId(Uuid::nil()),
-            kind: HistoryKind::Report,
-            message: message.to_owned(),
-            state: state.to_owned(),
-            outcome: None,
-            source: TaskSource::Agent,
+            line: HistoryLine {
+                agent_id: AgentId(Uuid::nil()),
+                message: message.to_owned(),
+                source: TaskSource::Agent,
+                generation: 1,
+                created_at: at(milliseconds),
+            },
+            state: AppState::from_word(state),
             task_id: None,
             uri: None,
-            needs_user_attention: false,
-            generation: 1,
-            created_at: at(milliseconds),
+            needs_answer: false,
         }
     }
 

@@ -6,7 +6,7 @@ use super::db::{DbConnection, DbQuery, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, count, micros, unreadable};
 use super::{Accepted, RequestKey, Store, journal, operations, request_keys};
-use crate::domain::history::HistoryEntry;
+use crate::domain::history::{HistoryEntry, Report};
 use crate::domain::id::{AgentId, OperationId, RescueId};
 use crate::domain::name::AgentName;
 use crate::domain::operation::Operation;
@@ -100,7 +100,7 @@ impl Store {
         &self,
         id: RescueId,
         to: &RescueOutcome,
-        entry: Option<&HistoryEntry>,
+        report: Option<&Report>,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
         let update = sqlx::query(
@@ -108,8 +108,8 @@ impl Store {
              WHERE id = $7 AND state IN ('wanted', 'trying')",
         );
         let moved = bind_outcome(update, to).bind(id.0).execute(&mut *tx).await?.rows_affected() == 1;
-        if let Some(entry) = entry.filter(|_| moved) {
-            journal::insert(&mut tx, std::slice::from_ref(entry)).await?;
+        if let Some(report) = report.filter(|_| moved) {
+            journal::insert(&mut tx, &[HistoryEntry::Report(report.clone())]).await?;
         }
         tx.commit().await?;
         Ok(moved)

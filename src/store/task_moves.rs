@@ -9,9 +9,9 @@ use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::{Columns, micros};
 use super::{Store, journal, task_rows, tasks, words};
-use crate::domain::history::HistoryEntry;
+use crate::domain::history::{HistoryEntry, Report};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Cancel, CancelCause, Claim, Task, TaskMove, TaskState, Verified};
+use crate::domain::task::{Cancel, CancelCause, Claim, EndState, Task, TaskMove, TaskState, Verified};
 use crate::domain::task_plan::{ending, why};
 
 /// The target of a cancel.
@@ -102,11 +102,7 @@ impl Store {
 
     /// Adds a report with its meaning. Only a task that the agent is working on can be claimed: if it ended before
     /// the report arrived, the report is about the agent itself. Returns the entry as added.
-    pub async fn report_add(
-        &self,
-        report: &HistoryEntry,
-        meaning: Meaning<'_>,
-    ) -> Result<HistoryEntry, StoreError> {
+    pub async fn report_add(&self, report: &Report, meaning: Meaning<'_>) -> Result<Report, StoreError> {
         let mut tx = self.begin().await?;
         let is_about_task = match meaning {
             Meaning::Claim(task, claim) => claim_as(&mut tx, task, Some(claim)).await?,
@@ -115,8 +111,8 @@ impl Store {
             Meaning::Nothing => true,
         };
         let task_id = report.task_id.filter(|_| is_about_task);
-        let report = HistoryEntry { task_id, ..report.clone() };
-        journal::insert(&mut tx, std::slice::from_ref(&report)).await?;
+        let report = Report { task_id, ..report.clone() };
+        journal::insert(&mut tx, &[HistoryEntry::Report(report.clone())]).await?;
         if !is_about_task {
             words::keep(&mut tx, &report).await?;
         }
@@ -191,7 +187,7 @@ pub(super) async fn end_all(
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     for task in tasks::open_of(connection, agent).await? {
-        end(connection, task, ("the agent was deleted", TaskState::Canceled), at).await?;
+        end(connection, task, ("the agent was deleted", EndState::Canceled), at).await?;
     }
     Ok(())
 }
@@ -228,7 +224,7 @@ pub(super) async fn end_waiting(
 ) -> Result<(), sqlx::Error> {
     ask_to_cancel(connection, task.id, cancel).await?;
     let reason = why(cancel.cause, "canceled while it was queued", "it had not been delivered yet");
-    end(connection, task, (&reason, TaskState::Canceled), cancel.at).await
+    end(connection, task, (&reason, EndState::Canceled), cancel.at).await
 }
 
 pub(super) async fn note_move(
@@ -253,7 +249,7 @@ pub(super) async fn note_move(
 async fn end(
     connection: &mut DbConnection,
     mut task: Task,
-    (reason, state): (&str, TaskState),
+    (reason, state): (&str, EndState),
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let nothing_seen = None;
@@ -267,15 +263,15 @@ async fn write(connection: &mut DbConnection, task: &Task, at: DateTime<Utc>) ->
         "UPDATE journal SET state = $1, outcome = $2, needs_user_attention = $3, generation = $4, ended_at = $5 \
          WHERE id = $6",
     )
-    .bind(&task.entry.state)
-    .bind(&task.entry.outcome)
-    .bind(task.entry.needs_user_attention)
+    .bind(task.state().word())
+    .bind(task.outcome())
+    .bind(task.needs_answer())
     .bind(task.entry.generation)
     .bind(task.state().is_ended().then(|| micros(at)))
     .bind(task.id.0)
     .execute(&mut *connection)
     .await?;
-    task_rows::update(connection, task.id, &task.work).await
+    task_rows::update(connection, task).await
 }
 
 fn move_of(task: &Task, reason: &str, at: DateTime<Utc>) -> TaskMove {

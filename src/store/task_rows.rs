@@ -4,11 +4,12 @@ use chrono::TimeDelta;
 use sqlx::{FromRow, Row};
 
 use super::db::{DbConnection, DbQuery, DbRow};
+use super::journal::{line_of, progress_of};
 use super::row::{Columns, micros, micros_if_any, unreadable};
-use crate::domain::history::HistoryEntry;
 use crate::domain::id::TaskId;
 use crate::domain::task::{
-    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskOrigin, TaskWork, Verified,
+    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Sending, Task, TaskOrigin, TaskStage,
+    TaskWork, Verified, Work,
 };
 
 /// A query for whole tasks; `j` is the journal entry, `d` the delivery.
@@ -34,8 +35,7 @@ const TAKEN: &str = "taken";
 /// Inserts a new task's delivery; its journal entry exists already.
 pub(super) async fn insert(
     connection: &mut DbConnection,
-    id: TaskId,
-    work: &TaskWork,
+    Task { id, work, .. }: &Task,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO task_deliveries (task_id, origin, is_urgent, timeout_micros, step, is_answered, attempt, \
@@ -60,10 +60,10 @@ pub(super) async fn insert(
 /// meanwhile. A claim belongs to its attempt.
 pub(super) async fn update(
     connection: &mut DbConnection,
-    id: TaskId,
-    work: &TaskWork,
+    Task { id, stage, work, .. }: &Task,
 ) -> Result<(), sqlx::Error> {
-    let verified = work.verified.as_ref();
+    let Work { delivery, since } = stage.work();
+    let verified = stage.verified();
     let update = sqlx::query(
         "UPDATE task_deliveries SET step = $1, channel = $2, at = $3, base_message = $4, is_answered = $5, \
          attempt = $6, working_since = $7, last_sign = $8, silent_since = $9, parked_until = $10, reached = $11, \
@@ -71,9 +71,9 @@ pub(super) async fn update(
          verified_is_pushed = $16, verified_is_clean = $17, \
          claim = CASE WHEN attempt = $6 THEN claim END, is_continued = $18, worked_micros = $19 WHERE task_id = $20",
     );
-    bind_delivery(update, work.delivery)
+    bind_delivery(update, delivery)
         .bind(work.attempt)
-        .bind(micros_if_any(work.working_since))
+        .bind(micros_if_any(since))
         .bind(micros_if_any(work.last_sign))
         .bind(micros_if_any(work.silent_since))
         .bind(micros_if_any(work.parked_until))
@@ -96,7 +96,7 @@ pub(super) async fn update(
 fn bind_delivery(query: DbQuery<'_>, delivery: Delivery) -> DbQuery<'_> {
     let (step, way, answered) = match delivery {
         Delivery::Unsent => (UNSENT, None, false),
-        Delivery::Sending { channel, at, base, is_answered } => {
+        Delivery::Sending(Sending { channel, at, base, is_answered }) => {
             (SENDING, Some((channel, at, base)), is_answered)
         }
         Delivery::Taken { channel, at, base } => (TAKEN, Some((channel, at, base)), false),
@@ -117,7 +117,10 @@ fn delivery_of(row: &DbRow) -> Result<Delivery, sqlx::Error> {
     let (channel, at) = (row.word("channel", Channel::parse)?, row.time("at")?);
     let base = row.try_get("base_message")?;
     match step {
-        SENDING => Ok(Delivery::Sending { channel, at, base, is_answered: row.try_get("is_answered")? }),
+        SENDING => {
+            let is_answered = row.try_get("is_answered")?;
+            Ok(Delivery::Sending(Sending { channel, at, base, is_answered }))
+        }
         TAKEN => Ok(Delivery::Taken { channel, at, base }),
         other => Err(unreadable("step", other)),
     }
@@ -147,16 +150,23 @@ pub(super) fn verified_of(row: &DbRow) -> Result<Option<Verified>, sqlx::Error> 
     }))
 }
 
+/// State, outcome and delivery of a row make one stage; a row that contradicts itself is refused.
+fn stage_of(row: &DbRow) -> Result<TaskStage, sqlx::Error> {
+    let work = Work { delivery: delivery_of(row)?, since: row.time_if_any("working_since")? };
+    let progress = progress_of(row)?;
+    let state = progress.state();
+    TaskStage::of(progress, work, verified_of(row)?)
+        .ok_or_else(|| unreadable("step", format!("{:?} of a task that is {state}", work.delivery)))
+}
+
 impl FromRow<'_, DbRow> for Task {
     fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
         let work = TaskWork {
             origin: row.word("origin", TaskOrigin::parse)?,
             is_urgent: row.try_get("is_urgent")?,
-            delivery: delivery_of(row)?,
             attempt: row.try_get("attempt")?,
             is_continued: row.try_get("is_continued")?,
             timeout: row.try_get::<Option<i64>, _>("timeout_micros")?.map(TimeDelta::microseconds),
-            working_since: row.time_if_any("working_since")?,
             worked: TimeDelta::microseconds(row.try_get("worked_micros")?),
             last_sign: row.time_if_any("last_sign")?,
             silent_since: row.time_if_any("silent_since")?,
@@ -165,8 +175,7 @@ impl FromRow<'_, DbRow> for Task {
             reached: row.word("reached", Reached::parse)?,
             claim: claim_of(row)?,
             head_before: row.try_get("head_before")?,
-            verified: verified_of(row)?,
         };
-        Ok(Self { id: row.id("id", TaskId)?, entry: HistoryEntry::from_row(row)?, work })
+        Ok(Self { id: row.id("id", TaskId)?, entry: line_of(row)?, stage: stage_of(row)?, work })
     }
 }

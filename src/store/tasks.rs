@@ -216,8 +216,8 @@ impl Store {
 
 /// Inserts a task with its delivery and first state.
 pub(super) async fn insert(connection: &mut DbConnection, task: &Task) -> Result<(), StoreError> {
-    journal::insert(connection, std::slice::from_ref(&task.entry)).await?;
-    task_rows::insert(connection, task.id, &task.work).await?;
+    journal::insert(connection, &[task.history()]).await?;
+    task_rows::insert(connection, task).await?;
     let first = TaskMove {
         task: task.id,
         state: TaskState::Queued,

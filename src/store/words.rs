@@ -4,7 +4,7 @@ use sqlx::{FromRow, Row};
 
 use super::db::{DbConnection, DbRow};
 use super::row::{Columns, micros};
-use crate::domain::history::HistoryEntry;
+use crate::domain::history::Report;
 use crate::domain::id::AgentId;
 use crate::domain::task::Word;
 use crate::domain::words::AppState;
@@ -39,7 +39,7 @@ pub(super) async fn of_live(
 }
 
 /// Keeps only the newest report.
-pub(super) async fn keep(connection: &mut DbConnection, report: &HistoryEntry) -> Result<(), sqlx::Error> {
+pub(super) async fn keep(connection: &mut DbConnection, report: &Report) -> Result<(), sqlx::Error> {
     sqlx::query(
         "INSERT INTO agent_words (agent_id, state, text, is_question, generation, sequence, at, number) \
          VALUES ($1, $2, $3, $4, $5, COALESCE((SELECT max(sequence) FROM task_moves WHERE agent_id = $1), 0), $6, 1) \
@@ -47,12 +47,12 @@ pub(super) async fn keep(connection: &mut DbConnection, report: &HistoryEntry) -
          is_question = excluded.is_question, generation = excluded.generation, sequence = excluded.sequence, \
          at = excluded.at, number = agent_words.number + 1",
     )
-    .bind(report.agent_id.0)
-    .bind(&report.state)
-    .bind(&report.message)
-    .bind(report.needs_user_attention)
-    .bind(report.generation)
-    .bind(micros(report.created_at))
+    .bind(report.line.agent_id.0)
+    .bind(report.state.word())
+    .bind(&report.line.message)
+    .bind(report.needs_answer)
+    .bind(report.line.generation)
+    .bind(micros(report.line.created_at))
     .execute(connection)
     .await
     .map(drop)

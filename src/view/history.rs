@@ -63,18 +63,19 @@ impl From<&AgentHistory> for TaskHistory {
 
 impl From<&HistoryEntry> for HistoryRow {
     fn from(entry: &HistoryEntry) -> Self {
+        let line = entry.line();
         Self {
-            id: entry.id.to_string(),
-            kind: entry.kind.word().into(),
-            message: entry.message.clone(),
-            state: entry.state.clone(),
-            outcome: entry.outcome.clone(),
-            source: entry.source.word().into(),
-            task_id: entry.task_id.map(|id| id.to_string()),
-            uri: entry.uri.clone(),
-            needs_user_attention: entry.needs_user_attention,
-            generation: entry.generation,
-            created_at: time(entry.created_at),
+            id: entry.id().to_string(),
+            kind: entry.kind().word().into(),
+            message: line.message.clone(),
+            state: entry.state().to_owned(),
+            outcome: entry.outcome().map(str::to_owned),
+            source: line.source.word().into(),
+            task_id: entry.task_id().map(|id| id.to_string()),
+            uri: entry.uri().map(str::to_owned),
+            needs_user_attention: entry.needs_answer(),
+            generation: line.generation,
+            created_at: time(line.created_at),
             verified: None,
             states: Vec::new(),
         }
@@ -82,13 +83,13 @@ impl From<&HistoryEntry> for HistoryRow {
 }
 
 fn row(entry: &HistoryEntry, history: &AgentHistory) -> HistoryRow {
-    let moves = history.moves.get(&TaskId(entry.id)).map(Vec::as_slice).unwrap_or_default();
+    let moves = history.moves.get(&TaskId(entry.id())).map(Vec::as_slice).unwrap_or_default();
     let states = moves.iter().map(|moved| StateRow {
         state: moved.state.word().into(),
         at: time(moved.at),
         reason: moved.reason.clone(),
         generation: moved.generation,
     });
-    let verified = history.verified.get(&TaskId(entry.id)).map(verified);
+    let verified = history.verified.get(&TaskId(entry.id())).map(verified);
     HistoryRow { states: states.collect(), verified, ..HistoryRow::from(entry) }
 }

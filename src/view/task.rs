@@ -71,7 +71,7 @@ impl TaskSummary {
         let entry = &task.entry;
         Self {
             message: listed(&entry.message),
-            outcome: entry.outcome.as_deref().map(listed),
+            outcome: task.outcome().map(listed),
             ..Self::unless_told(task, &[])
         }
     }
@@ -87,10 +87,10 @@ impl TaskSummary {
         Self {
             id: task.id.to_string(),
             message: unless_told(&entry.message, told),
-            state: entry.state.clone(),
-            outcome: entry.outcome.as_deref().map(|outcome| cut(outcome, OUTCOME_CHARS)),
+            state: task.state().word().into(),
+            outcome: task.outcome().map(|outcome| cut(outcome, OUTCOME_CHARS)),
             source: entry.source.word().into(),
-            verified: task.work.verified.as_ref().map(verified),
+            verified: task.stage.verified().map(verified),
             created_at: time(entry.created_at),
         }
     }

@@ -16,7 +16,7 @@ use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
 use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
-use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::history::HistoryLine;
 use crate::domain::id::{AgentId, OperationId, TaskId};
 use crate::domain::name::AgentName;
 use crate::domain::operation::{Operation, OperationKind, OperationState};
@@ -243,16 +243,14 @@ pub(in crate::app) fn new_agent(named: Named<'_>, info: &ProjectInfo, role: &Rol
 
 /// The spec, with the pull request, is the agent's first message.
 fn first_task(agent: &Agent, source: TaskSource) -> Task {
-    let id = TaskId::fresh();
-    let entry = HistoryEntry::task(NewTask {
-        id,
+    let entry = HistoryLine {
         agent_id: agent.id,
         message: agent.first_message(),
         source,
         generation: 1,
         created_at: agent.created_at,
-    });
-    Task { id, entry, work: TaskWork::fresh(TaskOrigin::Spec) }
+    };
+    Task::accepted(TaskId::fresh(), entry, TaskWork::fresh(TaskOrigin::Spec))
 }
 
 fn warnings_of(request: &CreateAgent) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::followed::entry_of;
+use super::followed::report_of;
 use super::observe::{
     Known, apps_of, first_agent, generation_of, metadata_values, observe, resource_values, started_at,
     statuses_of,
@@ -20,7 +20,7 @@ use crate::app::usage;
 use crate::coder::wire::{AppStatus, Workspace};
 use crate::coder::{Deleted, ErrorKind};
 use crate::domain::agent::Sighting;
-use crate::domain::history::HistoryEntry;
+use crate::domain::history::Report;
 use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::metadata::{self, START_NOTE};
 use crate::domain::name::AgentName;
@@ -44,7 +44,7 @@ pub(super) struct Sight {
     workspace_url: String,
     /// The tasks it was judged with.
     tasks_stamp: TasksStamp,
-    reports: Vec<HistoryEntry>,
+    reports: Vec<Report>,
     /// Figures that no look showed before.
     usage: Option<UsageReport>,
 }
@@ -181,7 +181,7 @@ impl Fleet {
 
     /// Journals new reports, writes what changed, and publishes it all at once.
     async fn record(&self, mut sights: Vec<Sight>) -> Result<(), Error> {
-        let reports: Vec<HistoryEntry> =
+        let reports: Vec<Report> =
             sights.iter_mut().flat_map(|sight| std::mem::take(&mut sight.reports)).collect();
         if !reports.is_empty() {
             self.store().journal_add(&reports).await?;
@@ -310,9 +310,9 @@ fn reported_work(status: &AppStatus) -> ReportedWork {
     ReportedWork { text: status.message.clone(), at: status.created_at }
 }
 
-fn reports_of(state: &AgentState, workspace: &Workspace, generation: i64) -> Vec<HistoryEntry> {
+fn reports_of(state: &AgentState, workspace: &Workspace, generation: i64) -> Vec<Report> {
     let fresh = statuses_of(workspace).filter(|status| !state.live.journaled.contains(&status.id));
-    fresh.map(|status| entry_of(state.agent.id, status, generation)).collect()
+    fresh.map(|status| report_of(state.agent.id, status, generation)).collect()
 }
 
 #[cfg(test)]

@@ -1,24 +1,25 @@
-//! Reports as lines of the journal.
+//! Reports as entries of the journal.
 
 use crate::coder::wire::AppStatus;
-use crate::domain::history::{HistoryEntry, HistoryKind};
+use crate::domain::history::{HistoryLine, Report};
 use crate::domain::id::AgentId;
 use crate::domain::task::TaskSource;
+use crate::domain::words::AppState;
 
-/// A report as a line of the journal, which finds out the task it belongs to.
-pub(super) fn entry_of(agent: AgentId, status: &AppStatus, generation: i64) -> HistoryEntry {
-    HistoryEntry {
+/// A report as an entry of the journal, which finds out the task it belongs to.
+pub(super) fn report_of(agent: AgentId, status: &AppStatus, generation: i64) -> Report {
+    Report {
         id: status.id,
-        agent_id: agent,
-        kind: HistoryKind::Report,
-        message: status.message.clone(),
-        state: status.state.clone(),
-        outcome: None,
-        source: TaskSource::Agent,
+        line: HistoryLine {
+            agent_id: agent,
+            message: status.message.clone(),
+            source: TaskSource::Agent,
+            generation,
+            created_at: status.created_at,
+        },
+        state: AppState::from_word(&status.state),
         task_id: None,
         uri: Some(status.uri.clone()).filter(|uri| !uri.is_empty()),
-        needs_user_attention: status.needs_user_attention,
-        generation,
-        created_at: status.created_at,
+        needs_answer: status.needs_user_attention,
     }
 }

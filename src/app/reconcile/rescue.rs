@@ -12,7 +12,7 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::rescue::{Brought, Shelf, bring_out};
 use crate::coder::wire::Workspace;
-use crate::domain::history::{HistoryEntry, HistoryKind};
+use crate::domain::history::{HistoryLine, Report};
 use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
 use crate::domain::task::TaskSource;
 use crate::domain::words::{AppState, Connection};
@@ -119,8 +119,8 @@ impl Fleet {
             agent.name = %over.agent_name, rescue.outcome = %over.outcome,
             "rescue of an agent's work has ended"
         );
-        let entry = entry_of(&over, work.agent.sighting.generation);
-        self.store().rescue_move(over.id, &over.outcome, Some(&entry)).await?;
+        let report = report_of(&over, work.agent.sighting.generation);
+        self.store().rescue_move(over.id, &over.outcome, Some(&report)).await?;
         work.rescue = Some(over);
         self.nudge_operations();
         Ok(())
@@ -131,25 +131,19 @@ fn failed(reason: &str) -> RescueOutcome {
     RescueOutcome::Failed { reason: reason.to_owned() }
 }
 
-/// One line of the agent's history, which outlives the agent.
-fn entry_of(rescue: &Rescue, generation: i64) -> HistoryEntry {
+/// One entry of the agent's history, which outlives the agent.
+fn report_of(rescue: &Rescue, generation: i64) -> Report {
     let state = match rescue.outcome {
         RescueOutcome::Failed { .. } => AppState::Failure,
         RescueOutcome::Saved(_) | RescueOutcome::Nothing => AppState::Complete,
         RescueOutcome::Wanted | RescueOutcome::Trying { .. } => AppState::Working,
     };
-    HistoryEntry {
-        id: rescue.id.0,
+    let line = HistoryLine {
         agent_id: rescue.agent_id,
-        kind: HistoryKind::Report,
         message: format!("agent '{}' is being deleted; {}", rescue.agent_name, rescue.outcome),
-        state: state.word().to_owned(),
-        outcome: None,
         source: TaskSource::Manager,
-        task_id: None,
-        uri: None,
-        needs_user_attention: false,
         generation,
         created_at: rescue.created_at,
-    }
+    };
+    Report { id: rescue.id.0, line, state, task_id: None, uri: None, needs_answer: false }
 }

@@ -9,7 +9,7 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::operation::{Operation, OperationKind};
-use crate::domain::task::{Channel, Delivery, Reached, Task, TaskState};
+use crate::domain::task::{Channel, Delivery, EndState, Reached, Task, TaskState};
 use crate::domain::task_plan::{Signaling, ending};
 use crate::store::StoreError;
 
@@ -31,7 +31,7 @@ impl Fleet {
         }
         point("task.recorded");
         let key = task.key();
-        let is_runner = matches!(task.work.delivery, Delivery::Sending { channel: Channel::Runner, .. });
+        let is_runner = task.channel() == Some(Channel::Runner);
         let words = Words {
             text: task.words(),
             key: is_runner.then_some(key.as_str()),
@@ -65,7 +65,7 @@ impl Fleet {
             }
             Told::Refused(reason) => {
                 let nothing_seen = None;
-                task.end(&ending(TaskState::Failed, Some(&reason)), nothing_seen, Utc::now());
+                task.end(&ending(EndState::Failed, Some(&reason)), nothing_seen, Utc::now());
                 self.task_record(&task, &[(TaskState::Failed, &reason)]).await
             }
             Told::Unclear => Ok(Turn::Pause),

@@ -16,7 +16,7 @@ use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnState};
 use crate::domain::clock::Clock;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
-use crate::domain::task::{Channel, Delivery, Task, TaskState};
+use crate::domain::task::{Channel, Delivery, Sending, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, Step, interrupt_key, is_over, plan};
 use crate::domain::text::cut;
 
@@ -112,7 +112,7 @@ impl Fleet {
             Step::Wait => Ok(Turn::Pause),
             Step::Send { channel: Channel::Exec, .. } => self.task_send_run(worker, sight.state, task).await,
             Step::Send { channel, base } => {
-                let before = (task.state(), task.work.delivery);
+                let before = (task.state(), task.delivery());
                 task.note_start(sight.app);
                 task.send(channel, base, when);
                 self.task_send(worker, sight.state, (task, before)).await
@@ -198,7 +198,7 @@ impl Fleet {
         let reason = cut(ending.outcome.as_deref().unwrap_or("the agent has finished it"), MAX_REASON);
         let taken = taken.as_deref().map(|reason| (TaskState::Working, reason));
         let moves: Vec<(TaskState, &str)> =
-            taken.into_iter().chain([(ending.state, reason.as_str())]).collect();
+            taken.into_iter().chain([(ending.state.into(), reason.as_str())]).collect();
         let turn = self.task_record(&task, &moves).await;
         point("task.ended");
         let name = &sight.state.agent.name;
@@ -212,7 +212,7 @@ impl Fleet {
     /// The repository after the work: the runner has looked by itself, after a run we do. What the repository shows
     /// while the work goes on, or showed before it, is no evidence.
     async fn evidence(&self, sight: &Sight<'_>, task: &Task) -> Result<Evidence, Error> {
-        match (sight.app, task.work.delivery) {
+        match (sight.app, task.delivery()) {
             (_, Delivery::Taken { channel: Channel::Exec, .. }) if sight.reach == Reach::Ready => {
                 let run = self.task_run_seen(task).await?;
                 match run.map(|run| run.state) {
@@ -356,8 +356,9 @@ fn task_id(key: &str) -> Option<TaskId> {
 fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
     let key = task.key();
     let is_sent = matches!(
-        task.work.delivery,
-        Delivery::Sending { channel: Channel::Runner, .. } | Delivery::Taken { channel: Channel::Runner, .. }
+        task.delivery(),
+        Delivery::Sending(Sending { channel: Channel::Runner, .. })
+            | Delivery::Taken { channel: Channel::Runner, .. }
     );
     is_sent && seen.n_forgotten > 0 && !seen.turns.iter().any(|turn| turn.key.as_ref() == Some(&key))
 }

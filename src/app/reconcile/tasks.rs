@@ -221,9 +221,7 @@ impl Mark {
 fn needs_worker(state: &AgentState) -> bool {
     let status = state.agent.sighting.status;
     match &state.tasks.open {
-        Some(task) => {
-            task.work.delivery != Delivery::Unsent || task.work.cancel.is_some() || status.is_ready()
-        }
+        Some(task) => task.delivery() != Delivery::Unsent || task.work.cancel.is_some() || status.is_ready(),
         None => status == AgentStatus::Busy && state.tasks.running.is_none(),
     }
 }

@@ -11,7 +11,7 @@ use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::access::Action;
-use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::history::HistoryLine;
 use crate::domain::id::{SquadId, TaskId};
 use crate::domain::role::Role;
 use crate::domain::squad::{Member, MemberChat, MemberStatus, Persona, Squad, StateMode, prompt};
@@ -134,14 +134,13 @@ impl Fleet {
     fn member_task(&self, member: &Member, squad: &Squad, source: TaskSource) -> Option<Task> {
         let agent_id = member.agent?;
         let known = self.board().now().by_id(agent_id).map(|state| state.agent.sighting.generation);
-        let entry = HistoryEntry::task(NewTask {
-            id: member.id,
+        let entry = HistoryLine {
             agent_id,
             message: member.task.clone(),
             source,
             generation: known.unwrap_or_default(),
             created_at: squad.created_at,
-        });
-        Some(Task { id: member.id, entry, work: TaskWork::fresh(TaskOrigin::Run) })
+        };
+        Some(Task::accepted(member.id, entry, TaskWork::fresh(TaskOrigin::Run)))
     }
 }

@@ -158,7 +158,7 @@ impl Fleet {
 /// Was it given up while the agent may still be at it? One that waited for a usage limit was not worked on.
 fn may_go_on(task: &Task, status: AgentStatus) -> bool {
     let is_given_up = matches!(task.state(), TaskState::Canceled | TaskState::TimedOut);
-    let was_worked_on = task.work.working_since.is_some() && task.work.parked_until.is_none();
+    let was_worked_on = task.working_since().is_some() && task.work.parked_until.is_none();
     is_given_up && was_worked_on && status.is_ready()
 }
 

@@ -8,6 +8,8 @@ mod spent;
 mod start;
 mod verify;
 
+use std::fmt;
+
 use chrono::TimeDelta;
 pub(in crate::app) use errand::{Errand, Readiness};
 pub(in crate::app) use exec::RunSeen;
@@ -17,6 +19,8 @@ use super::agents::RequestToken;
 use crate::domain::agent::AgentStatus;
 use crate::domain::name::AgentName;
 use crate::domain::task::{ClaimKind, Reached, Task, WhenBusy};
+use crate::domain::word_enum::word_enum;
+use crate::domain::words::AppState;
 
 #[derive(Debug, Clone)]
 pub struct StartTask {
@@ -65,12 +69,13 @@ pub struct ReportStatus {
     pub uri: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReportedState {
-    Working,
-    Idle,
-    Complete,
-    Failure,
+word_enum! {
+    ReportedState {
+        Working = "working",
+        Idle = "idle",
+        Complete = "complete",
+        Failure = "failure",
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -82,14 +87,13 @@ pub struct Reported {
 }
 
 impl ReportedState {
-    pub const ALL: [Self; 4] = [Self::Working, Self::Idle, Self::Complete, Self::Failure];
-
-    pub fn word(self) -> &'static str {
+    /// The same word of an app.
+    fn app_state(self) -> AppState {
         match self {
-            Self::Working => "working",
-            Self::Idle => "idle",
-            Self::Complete => "complete",
-            Self::Failure => "failure",
+            Self::Working => AppState::Working,
+            Self::Idle => AppState::Idle,
+            Self::Complete => AppState::Complete,
+            Self::Failure => AppState::Failure,
         }
     }
 

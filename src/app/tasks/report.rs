@@ -12,7 +12,7 @@ use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
-use crate::domain::history::{HistoryEntry, HistoryKind};
+use crate::domain::history::{HistoryLine, Report};
 use crate::domain::task::{Claim, Task, TaskSource};
 use crate::store::Meaning;
 
@@ -35,7 +35,7 @@ impl Fleet {
         self.permit(deed, target).await?;
         let state = own.ok_or_else(|| Error::AgentNotFound(deed.caller.principal.name.clone()))?;
         let name = state.agent.name.clone();
-        let task = state.tasks.open.clone().filter(|task| task.work.working_since.is_some());
+        let task = state.tasks.open.clone().filter(|task| task.working_since().is_some());
         let now = Utc::now();
         let claim = request.state.claim(request.question.as_deref()).map(|kind| Claim {
             kind,
@@ -48,7 +48,7 @@ impl Fleet {
             (Some(_), None) => Meaning::Nothing,
             (None, _) => Meaning::Word,
         };
-        let added = self.store().report_add(&entry(&state, task.as_ref(), &request, now), meaning).await?;
+        let added = self.store().report_add(&report(&state, task.as_ref(), &request, now), meaning).await?;
         self.tasks_publish(state.agent.id).await?;
         let task = task.filter(|task| added.task_id == Some(task.id));
         let message = match meaning {
@@ -62,24 +62,19 @@ impl Fleet {
     }
 }
 
-fn entry(
-    state: &AgentState,
-    task: Option<&Task>,
-    request: &ReportStatus,
-    now: DateTime<Utc>,
-) -> HistoryEntry {
-    HistoryEntry {
+fn report(state: &AgentState, task: Option<&Task>, request: &ReportStatus, now: DateTime<Utc>) -> Report {
+    Report {
         id: Uuid::now_v7(),
-        agent_id: state.agent.id,
-        kind: HistoryKind::Report,
-        message: request.question.clone().unwrap_or_else(|| request.summary.clone()),
-        state: request.state.word().to_owned(),
-        outcome: None,
-        source: TaskSource::Agent,
+        line: HistoryLine {
+            agent_id: state.agent.id,
+            message: request.question.clone().unwrap_or_else(|| request.summary.clone()),
+            source: TaskSource::Agent,
+            generation: state.agent.sighting.generation,
+            created_at: now,
+        },
+        state: request.state.app_state(),
         task_id: task.map(|task| task.id),
         uri: request.uri.clone(),
-        needs_user_attention: request.question.is_some(),
-        generation: state.agent.sighting.generation,
-        created_at: now,
+        needs_answer: request.question.is_some(),
     }
 }

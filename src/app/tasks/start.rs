@@ -13,7 +13,7 @@ use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
-use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::history::HistoryLine;
 use crate::domain::id::TaskId;
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork, WhenBusy};
 use crate::domain::task_order::Admission;
@@ -108,16 +108,14 @@ fn admission(state: &AgentState, when_busy: WhenBusy, is_being_started: bool) ->
 }
 
 fn new_task(state: &AgentState, request: StartTask, source: TaskSource) -> Task {
-    let id = TaskId::fresh();
-    let entry = HistoryEntry::task(NewTask {
-        id,
+    let entry = HistoryLine {
         agent_id: state.agent.id,
         message: request.description,
         source,
         generation: state.agent.sighting.generation,
         created_at: Utc::now(),
-    });
+    };
     let is_urgent = request.when_busy == WhenBusy::Interrupt;
     let work = TaskWork { is_urgent, timeout: request.timeout, ..TaskWork::fresh(TaskOrigin::Given) };
-    Task { id, entry, work }
+    Task::accepted(TaskId::fresh(), entry, work)
 }

@@ -3,9 +3,9 @@
 use chrono::TimeDelta;
 
 use super::ending::{self, claimed, interrupted, limited, lost};
-use super::{Facts, Sent, Step, is_quiet, keep_on, when_free};
+use super::{Facts, Step, is_quiet, keep_on, when_free};
 use crate::domain::app::{AgentApiSeen, MessageSeen, Speaker};
-use crate::domain::task::{Channel, Task};
+use crate::domain::task::{Channel, Sending, Task};
 use crate::domain::usage_limit::{self, Limit};
 use crate::domain::words::AppState;
 
@@ -35,7 +35,7 @@ fn spec(facts: &Facts<'_>, seen: &AgentApiSeen) -> Step {
 }
 
 /// Did the text arrive? It shows among the messages, or in what the agent does since.
-pub(super) fn sending(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sent) -> Step {
+pub(super) fn sending(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sending) -> Step {
     if let Some(message) = own_message(facts.task, &seen.messages, Some(&sent)) {
         return take(Some(message.id));
     }
@@ -50,7 +50,7 @@ pub(super) fn sending(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sent) -> Ste
     }
 }
 
-pub(super) fn sending_unseen(facts: &Facts<'_>, sent: Sent) -> Step {
+pub(super) fn sending_unseen(facts: &Facts<'_>, sent: Sending) -> Step {
     if is_lost(facts, sent) { lost(facts) } else { keep_on(facts) }
 }
 
@@ -81,7 +81,7 @@ fn was_interrupted(facts: &Facts<'_>) -> bool {
     facts.task.work.cancel.is_some() || (facts.task.is_late() && facts.interrupting_since.is_some())
 }
 
-fn is_lost(facts: &Facts<'_>, sent: Sent) -> bool {
+fn is_lost(facts: &Facts<'_>, sent: Sending) -> bool {
     facts.clock.since(sent.at) > facts.clock.limits().read_back
 }
 
@@ -94,7 +94,11 @@ fn take(base: Option<i64>) -> Step {
 }
 
 /// Our text among the messages, from after it was sent.
-fn own_message<'a>(task: &Task, messages: &'a [MessageSeen], sent: Option<&Sent>) -> Option<&'a MessageSeen> {
+fn own_message<'a>(
+    task: &Task,
+    messages: &'a [MessageSeen],
+    sent: Option<&Sending>,
+) -> Option<&'a MessageSeen> {
     let is_ours = |message: &&MessageSeen| {
         let is_later =
             sent.is_none_or(|sent| Some(message.id) > sent.base && message.time >= sent.at - CLOCK_SKEW);

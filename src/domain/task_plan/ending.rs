@@ -9,7 +9,7 @@ use super::ladder::SIGNALED;
 use super::{Again, Ending, Facts, Step, reports};
 use crate::domain::app::TurnEnd;
 use crate::domain::question;
-use crate::domain::task::{CancelCause, Channel, Claim, ClaimKind, Reached, TaskState};
+use crate::domain::task::{CancelCause, Channel, Claim, ClaimKind, EndState, Reached};
 use crate::domain::usage_limit::{self, Limit};
 
 const STOPPED: &str = "interrupted: the workspace was stopped during the task, and its engine cannot resume \
@@ -56,7 +56,7 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
             None => Step::Resume { reason: "the workspace was stopped during the task", again: Again::GoOn },
         },
         TurnEnd::Stopped if work.cancel.is_some() => interrupted(facts),
-        TurnEnd::Stopped => cut_short(facts, ending(TaskState::Canceled, Some(STOPPED))),
+        TurnEnd::Stopped => cut_short(facts, ending(EndState::Canceled, Some(STOPPED))),
         TurnEnd::Crashed => runner_died(facts),
         TurnEnd::Unbegun if work.cancel.is_some() && !facts.task.is_owed() => canceled_unsent(facts),
         TurnEnd::Unbegun => {
@@ -64,17 +64,17 @@ pub(super) fn ended(facts: &Facts<'_>, turn: &TurnEnd) -> Step {
         }
         TurnEnd::Forgotten => {
             let outcome = "the agent finished the task and lost its result; it is not run again";
-            cut_short(facts, ending(TaskState::Failed, Some(outcome)))
+            cut_short(facts, ending(EndState::Failed, Some(outcome)))
         }
         TurnEnd::Unknown { word } => {
-            end(TaskState::Failed, Some(&format!("it ended with the unknown state '{word}'")))
+            end(EndState::Failed, Some(&format!("it ended with the unknown state '{word}'")))
         }
     }
 }
 
 /// The turn is over with this answer and without a report.
 pub(super) fn answered(text: &str) -> Step {
-    if question::is_asked(text) { Step::End(asked(text)) } else { end(TaskState::Done, Some(text)) }
+    if question::is_asked(text) { Step::End(asked(text)) } else { end(EndState::Done, Some(text)) }
 }
 
 /// Something ended the work before the agent did: what it had claimed by then stands, unless somebody canceled it.
@@ -88,18 +88,18 @@ pub(super) fn cut_short(facts: &Facts<'_>, otherwise: Ending) -> Step {
 /// Nothing goes on with it. A task that was to be ended anyway is no failure.
 pub(super) fn runner_died(facts: &Facts<'_>) -> Step {
     match facts.task.work.cancel {
-        Some(cancel) => end(TaskState::Canceled, Some(&why(cancel.cause, RUNNER_DIED, RUNNER_DIED))),
-        None => cut_short(facts, ending(TaskState::Failed, Some(RUNNER_DIED))),
+        Some(cancel) => end(EndState::Canceled, Some(&why(cancel.cause, RUNNER_DIED, RUNNER_DIED))),
+        None => cut_short(facts, ending(EndState::Failed, Some(RUNNER_DIED))),
     }
 }
 
 pub(super) fn interrupted(facts: &Facts<'_>) -> Step {
     let is_signaled = facts.task.work.reached == Reached::Signals;
     let (state, outcome) = match facts.task.work.cancel {
-        Some(cancel) if is_signaled => (TaskState::Canceled, why(cancel.cause, SIGNALED, SIGNALED)),
-        Some(cancel) => (TaskState::Canceled, why(cancel.cause, "it was interrupted on request", "")),
-        None if facts.task.is_late() => (TaskState::TimedOut, "it exceeded its timeout".to_owned()),
-        None => (TaskState::Canceled, "it was interrupted inside the workspace".to_owned()),
+        Some(cancel) if is_signaled => (EndState::Canceled, why(cancel.cause, SIGNALED, SIGNALED)),
+        Some(cancel) => (EndState::Canceled, why(cancel.cause, "it was interrupted on request", "")),
+        None if facts.task.is_late() => (EndState::TimedOut, "it exceeded its timeout".to_owned()),
+        None => (EndState::Canceled, "it was interrupted inside the workspace".to_owned()),
     };
     // A run has nobody to plead with: it is ended by signals.
     let is_run = facts.task.channel() == Some(Channel::Exec);
@@ -127,8 +127,8 @@ pub(super) fn claimed(facts: &Facts<'_>, claim: &Claim) -> Step {
 /// How a task ends whose claim is all that will ever be known: it may still run, so it must not begin again.
 pub(super) fn word_of(claim: &Claim) -> Ending {
     match claim.kind {
-        ClaimKind::Complete => ending(TaskState::Done, Some(&claim.text)),
-        ClaimKind::Failure => ending(TaskState::Failed, Some(&claim.text)),
+        ClaimKind::Complete => ending(EndState::Done, Some(&claim.text)),
+        ClaimKind::Failure => ending(EndState::Failed, Some(&claim.text)),
         ClaimKind::Question => asked(&claim.text),
     }
 }
@@ -139,24 +139,24 @@ pub(super) fn limited(facts: &Facts<'_>, limit: Limit, text: &str) -> Step {
         Limit::Until(until) if facts.task.work.cancel.is_none() => {
             Step::Park { until, reason: text.to_owned() }
         }
-        Limit::Until(_) | Limit::Open | Limit::None => end(TaskState::Failed, Some(text)),
+        Limit::Until(_) | Limit::Open | Limit::None => end(EndState::Failed, Some(text)),
     }
 }
 
 pub(super) fn canceled_unsent(facts: &Facts<'_>) -> Step {
     let cause = facts.task.work.cancel.map_or(CancelCause::Request, |cancel| cancel.cause);
     let outcome = why(cause, "it was canceled before its delivery", "it had not been delivered yet");
-    end(TaskState::Canceled, Some(&outcome))
+    end(EndState::Canceled, Some(&outcome))
 }
 
 /// A task that was to be ended anyway is no failure.
 pub(super) fn lost(facts: &Facts<'_>) -> Step {
     if let Some(cancel) = facts.task.work.cancel {
         let unsure = "it is unknown whether it was delivered";
-        return end(TaskState::Canceled, Some(&why(cancel.cause, unsure, unsure)));
+        return end(EndState::Canceled, Some(&why(cancel.cause, unsure, unsure)));
     }
     end(
-        TaskState::Failed,
+        EndState::Failed,
         Some(
             "it is unknown whether the message was delivered; it was not sent again, so that no work is \
             done twice",
@@ -164,11 +164,11 @@ pub(super) fn lost(facts: &Facts<'_>) -> Step {
     )
 }
 
-pub(super) fn end(state: TaskState, outcome: Option<&str>) -> Step {
+pub(super) fn end(state: EndState, outcome: Option<&str>) -> Step {
     Step::End(ending(state, outcome))
 }
 
-pub fn ending(state: TaskState, outcome: Option<&str>) -> Ending {
+pub fn ending(state: EndState, outcome: Option<&str>) -> Ending {
     let outcome = outcome.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
     Ending { state, outcome, needs_answer: false, reached: Reached::None }
 }
@@ -178,5 +178,5 @@ fn failed(facts: &Facts<'_>, text: &str) -> Step {
 }
 
 fn asked(text: &str) -> Ending {
-    Ending { needs_answer: true, ..ending(TaskState::Done, Some(text)) }
+    Ending { needs_answer: true, ..ending(EndState::Done, Some(text)) }
 }

@@ -3,7 +3,7 @@
 use super::ending::{canceled_unsent, cut_short, ended, ending};
 use super::{Facts, Step, keep_on};
 use crate::domain::app::TurnState;
-use crate::domain::task::{Channel, TaskState};
+use crate::domain::task::{Channel, EndState};
 
 pub(super) fn sending(facts: &Facts<'_>) -> Step {
     match facts.run {
@@ -17,6 +17,6 @@ pub(super) fn taken(facts: &Facts<'_>) -> Step {
     match facts.run {
         Some(TurnState::Queued | TurnState::Working) => keep_on(facts),
         Some(TurnState::Ended(end)) => ended(facts, end),
-        None => cut_short(facts, ending(TaskState::Failed, Some("the record of its run is missing"))),
+        None => cut_short(facts, ending(EndState::Failed, Some("the record of its run is missing"))),
     }
 }

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 
 use super::ending::{claim, ending, overdue_for, why, word_of};
 use super::{Ending, Facts, Reach, Signaling, Step};
-use crate::domain::task::{Channel, Reached, TaskState};
+use crate::domain::task::{Channel, EndState, Reached};
 
 /// How a task ended whose engine fell by our own hand.
 pub(super) const SIGNALED: &str = "the agent did not react, so its processes were terminated";
@@ -54,9 +54,9 @@ fn given_up(facts: &Facts<'_>, signaling: Option<Signaling>) -> Ending {
         Some(_) | None => (Reached::None, "the agent did not react to the interrupt"),
     };
     let end = match (facts.task.work.cancel, claim(facts)) {
-        (Some(cancel), _) => ending(TaskState::Canceled, Some(&why(cancel.cause, outcome, outcome))),
+        (Some(cancel), _) => ending(EndState::Canceled, Some(&why(cancel.cause, outcome, outcome))),
         (None, Some(claim)) => word_of(&claim),
-        (None, None) => ending(TaskState::TimedOut, Some(outcome)),
+        (None, None) => ending(EndState::TimedOut, Some(outcome)),
     };
     Ending { reached, ..end }
 }

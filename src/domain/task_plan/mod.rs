@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use super::app::{AppSeen, TurnState};
 use super::clock::Clock;
 use super::status::ReportSeen;
-use super::task::{Channel, Delivery, Reached, Task, TaskState};
+use super::task::{Channel, Delivery, EndState, Reached, Sending, Task};
 use ending::{canceled_unsent, cut_short, end};
 pub use ending::{ending, why};
 use ladder::ladder;
@@ -112,7 +112,7 @@ pub enum Again {
 /// How a task ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    pub state: TaskState,
+    pub state: EndState,
     pub outcome: Option<String>,
     pub needs_answer: bool,
     /// How far a cancel had to go, where there was one.
@@ -130,22 +130,12 @@ pub fn plan(facts: &Facts<'_>) -> Step {
         Reach::Down => plan_down(facts),
         Reach::Away => plan_unseen(facts),
         Reach::Broken => plan_broken(facts),
-        Reach::Ready => match facts.task.work.delivery {
+        Reach::Ready => match facts.task.delivery() {
             Delivery::Unsent => plan_unsent(facts),
-            Delivery::Sending { channel, at, base, is_answered } => {
-                plan_sending(facts, channel, Sent { at, base, is_answered })
-            }
+            Delivery::Sending(sent) => plan_sending(facts, sent),
             Delivery::Taken { channel, base, .. } => plan_taken(facts, channel, base),
         },
     }
-}
-
-/// A message that was sent.
-#[derive(Clone, Copy)]
-struct Sent {
-    at: DateTime<Utc>,
-    base: Option<i64>,
-    is_answered: bool,
 }
 
 /// Only what has ended is parked, so there is nothing to interrupt.
@@ -153,7 +143,7 @@ fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
     match facts.task.work.cancel {
         Some(cancel) => {
             let outcome = why(cancel.cause, "it was waiting for its usage limit to reset", "");
-            end(TaskState::Canceled, Some(&outcome))
+            end(EndState::Canceled, Some(&outcome))
         }
         None if facts.clock.now() >= until && facts.reach == Reach::Ready => {
             Step::Resume { reason: "the usage limit has reset", again: Again::Whole }
@@ -165,10 +155,10 @@ fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
 /// The workspace stopped: what our runner has is parked with it, and what was not sent waits for the next start.
 fn plan_down(facts: &Facts<'_>) -> Step {
     let work = &facts.task.work;
-    match work.delivery {
+    match facts.task.delivery() {
         Delivery::Unsent => unsent_away(facts),
         // The runner has it in its journal or not at all; it tells when it is back.
-        Delivery::Sending { channel: Channel::Runner, .. } if work.cancel.is_none() => Step::Wait,
+        Delivery::Sending(Sending { channel: Channel::Runner, .. }) if work.cancel.is_none() => Step::Wait,
         Delivery::Taken { channel: Channel::Runner, .. }
             if work.cancel.is_none() && ending::claim(facts).is_none() =>
         {
@@ -178,7 +168,7 @@ fn plan_down(facts: &Facts<'_>) -> Step {
             let stopped = "the workspace was stopped";
             let outcome =
                 work.cancel.map_or_else(|| stopped.to_owned(), |cancel| why(cancel.cause, stopped, stopped));
-            cut_short(facts, Ending { reached: Reached::Stop, ..ending(TaskState::Canceled, Some(&outcome)) })
+            cut_short(facts, Ending { reached: Reached::Stop, ..ending(EndState::Canceled, Some(&outcome)) })
         }
     }
 }
@@ -187,14 +177,14 @@ fn plan_down(facts: &Facts<'_>) -> Step {
 /// and what it did died with it. A stop in between has parked the task, which waits for the next start.
 fn plan_broken(facts: &Facts<'_>) -> Step {
     let has_died = facts.generation == facts.task.entry.generation + 1;
-    match facts.task.work.delivery {
+    match facts.task.delivery() {
         Delivery::Taken { channel: Channel::Runner, .. } if has_died => ending::runner_died(facts),
         Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => plan_unseen(facts),
     }
 }
 
 fn plan_unseen(facts: &Facts<'_>) -> Step {
-    match facts.task.work.delivery {
+    match facts.task.delivery() {
         Delivery::Unsent => unsent_away(facts),
         Delivery::Sending { .. } | Delivery::Taken { .. } => keep_on(facts),
     }
@@ -221,8 +211,8 @@ fn plan_unsent(facts: &Facts<'_>) -> Step {
     }
 }
 
-fn plan_sending(facts: &Facts<'_>, channel: Channel, sent: Sent) -> Step {
-    match (facts.app, channel) {
+fn plan_sending(facts: &Facts<'_>, sent: Sending) -> Step {
+    match (facts.app, sent.channel) {
         (_, Channel::Exec) => exec::sending(facts),
         (AppSeen::Runner(seen), Channel::Runner) => runner::sending(facts, seen, sent),
         (AppSeen::AgentApi(seen), Channel::AgentApi) => agent_api::sending(facts, seen, sent),
@@ -238,7 +228,7 @@ fn plan_taken(facts: &Facts<'_>, channel: Channel, base: Option<i64>) -> Step {
         (_, Channel::Runner) => keep_on(facts),
         (_, Channel::AgentApi | Channel::Reports) if facts.task.entry.generation != facts.generation => {
             let outcome = "the agent was restarted during the task; it is not delivered again";
-            cut_short(facts, ending(TaskState::Failed, Some(outcome)))
+            cut_short(facts, ending(EndState::Failed, Some(outcome)))
         }
         (AppSeen::AgentApi(seen), Channel::AgentApi) => agent_api::taken(facts, seen, base),
         (_, Channel::AgentApi | Channel::Reports) => reports::taken(facts, channel),

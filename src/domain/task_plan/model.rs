@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::tests::{agent_api, facts, given, now, runner};
 use super::*;
 use crate::domain::app::{MessageSeen, Speaker, TurnEnd, TurnSeen};
-use crate::domain::task::{Claim, ClaimKind};
+use crate::domain::task::{Claim, ClaimKind, TaskState};
 
 /// What becomes of one message on its way.
 #[derive(Debug, Clone, Copy)]

@@ -7,9 +7,9 @@ use uuid::Uuid;
 use super::tests::{facts, now, runner};
 use super::*;
 use crate::domain::app::{PROMPT_KEY, TurnEnd, TurnSeen};
-use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::history::HistoryLine;
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Cancel, CancelCause, TaskOrigin, TaskSource, TaskWork, WhenBusy};
+use crate::domain::task::{Cancel, CancelCause, TaskOrigin, TaskSource, TaskState, TaskWork, WhenBusy};
 use crate::domain::task_order::{Admission, admit, place};
 
 /// What happens beside the worker's looks.
@@ -186,21 +186,20 @@ impl World {
         for task in &mut self.tasks {
             if admitted.ended.contains(&task.id) {
                 let outcome = why(cancel.cause, "", "it had not been delivered yet");
-                task.end(&ending(TaskState::Canceled, Some(&outcome)), None, self.now);
+                task.end(&ending(EndState::Canceled, Some(&outcome)), None, self.now);
             } else if admitted.interrupted.contains(&task.id) {
                 task.work.cancel.get_or_insert(cancel);
             }
         }
-        let entry = HistoryEntry::task(NewTask {
-            id,
+        let entry = HistoryLine {
             agent_id: AgentId(Uuid::nil()),
             message: id.to_string(),
             source: TaskSource::Human,
             generation: 1,
             created_at: admitted.accepted_at,
-        });
+        };
         let is_urgent = when_busy == WhenBusy::Interrupt;
-        self.tasks.push(Task { id, entry, work: TaskWork { is_urgent, ..TaskWork::fresh(origin) } });
+        self.tasks.push(Task::accepted(id, entry, TaskWork { is_urgent, ..TaskWork::fresh(origin) }));
         if is_urgent {
             self.interrupts.push((id, open.iter().map(|task| task.id).collect()));
         }
@@ -241,7 +240,7 @@ impl World {
         match step {
             Step::Wait | Step::Signal => {}
             Step::Send { channel, base } => {
-                let (key, is_first) = (task.key(), task.work.delivery == Delivery::Unsent);
+                let (key, is_first) = (task.key(), task.delivery() == Delivery::Unsent);
                 task.send(channel, base, when);
                 if self.save(task.clone()) {
                     let fate = self.fate();
@@ -335,7 +334,7 @@ proptest! {
             let is_replaced = world.interrupts.iter().any(|(_, others)| others.contains(id));
             prop_assert!(is_replaced || task.state() == TaskState::Done, "{task:?}");
             for earlier in world.tasks.iter().filter(|task| before.contains(&task.id)) {
-                let outcome = earlier.entry.outcome.clone().unwrap_or_default();
+                let outcome = earlier.outcome().unwrap_or_default();
                 let names_interrupt = world.interrupts.iter().any(|(by, _)| outcome.contains(&by.to_string()));
                 let is_canceled = earlier.state() == TaskState::Canceled && names_interrupt;
                 prop_assert!(is_canceled || earlier.state() == TaskState::Done, "{earlier:?}");

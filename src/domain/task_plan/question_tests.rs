@@ -13,9 +13,9 @@ fn a_report_of_the_end_counts_more_than_a_question_in_the_last_words() {
         ends(&step).map(|end| (end.0, end.1.to_owned(), needs_answer))
     };
     let reports = [
-        (ClaimKind::Complete, TaskState::Done, false),
-        (ClaimKind::Failure, TaskState::Failed, false),
-        (ClaimKind::Question, TaskState::Done, true),
+        (ClaimKind::Complete, EndState::Done, false),
+        (ClaimKind::Failure, EndState::Failed, false),
+        (ClaimKind::Question, EndState::Done, true),
     ];
     for (kind, state, needs_answer) in reports {
         let task = claimed(kind, "reported", 3);

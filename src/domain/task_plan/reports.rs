@@ -4,7 +4,7 @@ use super::ending::{self, claimed, end};
 use super::{Facts, Step, is_quiet, keep_on};
 use crate::domain::app::AppSeen;
 use crate::domain::status::ReportSeen;
-use crate::domain::task::{Channel, Claim, ClaimKind, Delivery, TaskOrigin, TaskState};
+use crate::domain::task::{Channel, Claim, ClaimKind, Delivery, EndState, TaskOrigin};
 use crate::domain::words::AppState;
 
 /// Whether the workspace's prompt was taken up.
@@ -14,7 +14,7 @@ pub(super) fn unsent(facts: &Facts<'_>) -> Step {
             Step::Take { channel: Channel::Reports, base: None }
         }
         Some(AppState::Idle | AppState::Unknown(_)) | None if is_quiet(facts) => end(
-            TaskState::Done,
+            EndState::Done,
             Some("unknown: the workspace started with it as its prompt, and no report shows its result"),
         ),
         Some(AppState::Idle | AppState::Unknown(_)) | None => Step::Wait,
@@ -34,7 +34,7 @@ pub(super) fn taken(facts: &Facts<'_>, channel: Channel) -> Step {
 /// What the newest report says of the end of the task. One from before the task, or from before the agent took it,
 /// says nothing of it.
 pub(super) fn claim(facts: &Facts<'_>) -> Option<Claim> {
-    let Delivery::Taken { at, .. } = facts.task.work.delivery else { return None };
+    let Delivery::Taken { at, .. } = facts.task.delivery() else { return None };
     let is_spec = facts.task.work.origin == TaskOrigin::Spec;
     let since = if is_spec { facts.task.entry.created_at } else { at };
     let report = facts.report.filter(|report| report.at >= since)?;

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 
 use super::ending::{canceled_unsent, cut_short, ended, ending, lost};
-use super::{Facts, Sent, Step, is_quiet, keep_on, when_free};
+use super::{Facts, Step, is_quiet, keep_on, when_free};
 use crate::domain::app::{AppSeen, PROMPT_KEY, RunnerSeen, TurnSeen, TurnState};
-use crate::domain::task::{Channel, Delivery, Task, TaskState};
+use crate::domain::task::{Channel, Delivery, EndState, Sending, Task};
 
 const SEND: Step = Step::Send { channel: Channel::Runner, base: None };
 const TAKE: Step = Step::Take { channel: Channel::Runner, base: None };
@@ -20,9 +20,9 @@ pub fn interrupt_key(task: &Task, app: &AppSeen) -> Option<String> {
         | AppSeen::Silent { .. }
         | AppSeen::AgentApi(_) => task.is_prompt(),
     };
-    match task.work.delivery {
+    match task.delivery() {
         Delivery::Taken { channel: Channel::Runner, .. } if is_prompt => Some(PROMPT_KEY.to_owned()),
-        Delivery::Sending { channel: Channel::Runner, .. }
+        Delivery::Sending(Sending { channel: Channel::Runner, .. })
         | Delivery::Taken { channel: Channel::Runner, .. } => Some(task.key()),
         Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => None,
     }
@@ -41,7 +41,7 @@ pub(super) fn unsent(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {
     }
 }
 
-pub(super) fn sending(facts: &Facts<'_>, seen: &RunnerSeen, sent: Sent) -> Step {
+pub(super) fn sending(facts: &Facts<'_>, seen: &RunnerSeen, sent: Sending) -> Step {
     match turn_of(facts.task, seen) {
         Some(_) => TAKE,
         None if facts.task.work.cancel.is_some() && !facts.task.is_owed() => withdraw(facts),
@@ -61,7 +61,7 @@ pub(super) fn taken(facts: &Facts<'_>, seen: &RunnerSeen) -> Step {
     match turn_of(facts.task, seen).map(|turn| &turn.state) {
         Some(TurnState::Queued | TurnState::Working) => keep_on(facts),
         Some(TurnState::Ended(end)) => ended(facts, end),
-        None => cut_short(facts, ending(TaskState::Failed, Some("the agent has no record of this task"))),
+        None => cut_short(facts, ending(EndState::Failed, Some("the agent has no record of this task"))),
     }
 }
 

@@ -20,14 +20,14 @@ fn a_stopped_workspace_parks_what_our_runner_has_and_ends_what_nothing_can_go_on
     assert_eq!(down(&given()), Step::Wait);
     assert_eq!(down(&sending(Channel::Runner, 5)), Step::Wait, "the runner's journal tells later");
     assert_eq!(down(&taken(Channel::Runner)), Step::Wait, "the next start goes on with it");
-    let ended = Some((TaskState::Canceled, "the workspace was stopped", Reached::Stop));
+    let ended = Some((EndState::Canceled, "the workspace was stopped", Reached::Stop));
     assert_eq!(ends(&down(&sending(Channel::AgentApi, 5))), ended);
     assert_eq!(ends(&down(&taken(Channel::AgentApi))), ended);
     let mut canceled = taken(Channel::Runner);
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: true });
     assert_eq!(ends(&down(&canceled)), ended);
     let claimed = claimed(ClaimKind::Complete, "did it", 5);
-    assert_eq!(ends(&down(&claimed)), Some((TaskState::Done, "did it", Reached::None)));
+    assert_eq!(ends(&down(&claimed)), Some((EndState::Done, "did it", Reached::None)));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_parked_task_goes_on_in_its_session_and_keeps_the_time_it_took() {
     let step = plan(&facts(&canceled, &parked(&canceled)));
     assert_eq!(
         ends(&step).map(|end| (end.0, end.1)),
-        Some((TaskState::Canceled, "it was interrupted on request"))
+        Some((EndState::Canceled, "it was interrupted on request"))
     );
     let seen = parked(&task);
     task.resume(Again::GoOn);
@@ -68,7 +68,7 @@ fn a_spec_that_is_interrupted_is_delivered_first_and_any_other_task_is_withdrawn
     };
     assert_eq!(away(&spec), Step::Wait);
     let unsent = format!("{BY}; it had not been delivered yet");
-    assert_eq!(ends(&away(&other)), Some((TaskState::Canceled, unsent.as_str(), Reached::None)));
+    assert_eq!(ends(&away(&other)), Some((EndState::Canceled, unsent.as_str(), Reached::None)));
     let prompt = TurnSeen { key: None, is_prompt: true, accepted_at: ago(9), state: TurnState::Working };
     let shown = runner(false, vec![prompt.clone()]);
     assert_eq!(plan(&facts(&spec, &shown)), Step::Take { channel: Channel::Runner, base: None });
@@ -77,7 +77,7 @@ fn a_spec_that_is_interrupted_is_delivered_first_and_any_other_task_is_withdrawn
     assert_eq!(plan(&facts(&taken, &shown)), Step::Interrupt);
     assert_eq!(interrupt_key(&taken, &shown).as_deref(), Some("prompt"));
     let over = runner(true, vec![TurnSeen { state: TurnState::Ended(TurnEnd::Interrupted), ..prompt }]);
-    assert_eq!(ends(&plan(&facts(&taken, &over))), Some((TaskState::Canceled, BY, Reached::Interrupt)));
+    assert_eq!(ends(&plan(&facts(&taken, &over))), Some((EndState::Canceled, BY, Reached::Interrupt)));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_message_on_its_way_is_withdrawn_before_its_task_ends() {
     assert_eq!(plan(&asked(9)), Step::Interrupt);
     assert_eq!(interrupt_key(&task, &nothing), Some(task.key()));
     let ended = ends(&plan(&asked(10))).map(|end| (end.0, end.1.to_owned()));
-    let expected = (TaskState::Canceled, format!("{BY}; it had not been delivered yet"));
+    let expected = (EndState::Canceled, format!("{BY}; it had not been delivered yet"));
     assert_eq!(ended, Some(expected), "an older runner takes no such word");
     let withdrawn = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
     assert_eq!(plan(&facts(&task, &withdrawn)), Step::Take { channel: Channel::Runner, base: None });

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::domain::app::{AgentApiSeen, MessageSeen, RunnerSeen, Speaker, TurnEnd, TurnSeen};
-use crate::domain::history::{HistoryEntry, NewTask};
+use crate::domain::history::HistoryLine;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Cancel, CancelCause, Claim, ClaimKind, TaskOrigin, TaskSource, TaskWork};
 use crate::domain::words::AppState;
@@ -21,16 +21,14 @@ pub(super) fn ago(seconds: i64) -> DateTime<Utc> {
 }
 
 pub(super) fn task(origin: TaskOrigin) -> Task {
-    let id = TaskId(Uuid::from_u128(7));
-    let entry = HistoryEntry::task(NewTask {
-        id,
+    let entry = HistoryLine {
         agent_id: AgentId(Uuid::from_u128(1)),
         message: "do  it\nnow".into(),
         source: TaskSource::Manager,
         generation: 1,
         created_at: ago(60),
-    });
-    Task { id, entry, work: TaskWork::fresh(origin) }
+    };
+    Task::accepted(TaskId(Uuid::from_u128(7)), entry, TaskWork::fresh(origin))
 }
 
 pub(super) fn given() -> Task {
@@ -97,7 +95,7 @@ fn report(state: &str, message: &str, seconds: i64) -> ReportSeen {
     }
 }
 
-pub(super) fn ends(step: &Step) -> Option<(TaskState, &str, Reached)> {
+pub(super) fn ends(step: &Step) -> Option<(EndState, &str, Reached)> {
     match step {
         Step::End(ending) => {
             Some((ending.state, ending.outcome.as_deref().unwrap_or_default(), ending.reached))
@@ -151,7 +149,7 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     assert_eq!(by_run(&begun, Some(&TurnState::Working)), Step::Wait);
     let ended = |end| TurnState::Ended(end);
     let complete = ended(TurnEnd::Complete { text: "did it".into() });
-    assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((TaskState::Done, "did it", Reached::None)));
+    assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((EndState::Done, "did it", Reached::None)));
     let again = Step::Resume { reason: "the agent was stopped before the task began", again: Again::Whole };
     assert_eq!(by_run(&begun, Some(&ended(TurnEnd::Unbegun))), again);
     let first = begun.run();
@@ -162,11 +160,11 @@ fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
     assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Wait, "its end is seen");
     claimed.work.claim = claim(ClaimKind::Failure, "no way", 30);
     assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Interrupt);
-    assert_eq!(ends(&by_run(&claimed, Some(&complete))), Some((TaskState::Failed, "no way", Reached::None)));
+    assert_eq!(ends(&by_run(&claimed, Some(&complete))), Some((EndState::Failed, "no way", Reached::None)));
     let mut canceled = taken(Channel::Exec);
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
     assert_eq!(by_run(&canceled, Some(&TurnState::Working)), Step::Interrupt);
-    let end = (TaskState::Canceled, "it was interrupted on request", Reached::Signals);
+    let end = (EndState::Canceled, "it was interrupted on request", Reached::Signals);
     assert_eq!(ends(&by_run(&canceled, Some(&ended(TurnEnd::Interrupted)))), Some(end));
 }
 
@@ -177,7 +175,7 @@ fn a_runner_that_has_forgotten_a_task_is_not_told_it_again() {
     assert_eq!(plan(&facts(&unconfirmed, &forgotten)), Step::Take { channel: Channel::Runner, base: None });
     let outcome = "the agent finished the task and lost its result; it is not run again";
     let step = plan(&facts(&taken(Channel::Runner), &forgotten));
-    assert_eq!(ends(&step), Some((TaskState::Failed, outcome, Reached::None)));
+    assert_eq!(ends(&step), Some((EndState::Failed, outcome, Reached::None)));
     let prompt =
         TurnSeen { key: None, is_prompt: true, ..turn(&unconfirmed, TurnState::Ended(TurnEnd::Forgotten)) };
     let spec = task(TaskOrigin::Spec);
@@ -190,7 +188,7 @@ fn a_runner_that_lost_its_journal_in_a_restart_is_not_told_again() {
     let task = sending(Channel::Runner, 15);
     let again = Step::Send { channel: Channel::Runner, base: None };
     let other_start = |app: AppSeen| plan(&Facts { generation: 3, ..facts(&task, &app) });
-    assert_eq!(ends(&other_start(runner(true, vec![]))).map(|end| end.0), Some(TaskState::Failed));
+    assert_eq!(ends(&other_start(runner(true, vec![]))).map(|end| end.0), Some(EndState::Failed));
     let mut older = turn(&given(), TurnState::Ended(TurnEnd::Interrupted));
     older.key = Some("of an earlier one".into());
     assert_eq!(other_start(runner(true, vec![older])), again, "what is older is still known");
@@ -210,9 +208,9 @@ fn our_runner_may_be_told_again_and_any_other_agent_may_not() {
     assert_eq!(plan(&facts(&recent, &quiet)), Step::Wait);
     let old = sending(Channel::AgentApi, 36);
     let lost = plan(&facts(&old, &quiet));
-    assert_eq!(ends(&lost).map(|end| end.0), Some(TaskState::Failed));
+    assert_eq!(ends(&lost).map(|end| end.0), Some(EndState::Failed));
     let same_text_from_before = agent_api(true, vec![message(4, Speaker::User, "do it now")]);
-    assert_eq!(ends(&plan(&facts(&old, &same_text_from_before))).map(|end| end.0), Some(TaskState::Failed));
+    assert_eq!(ends(&plan(&facts(&old, &same_text_from_before))).map(|end| end.0), Some(EndState::Failed));
     let shown = agent_api(true, vec![message(5, Speaker::User, " do it\n now")]);
     assert_eq!(plan(&facts(&old, &shown)), Step::Take { channel: Channel::AgentApi, base: Some(5) });
     let mut answered = recent;
@@ -227,22 +225,18 @@ fn a_turn_ends_the_task_in_its_own_words() {
     let task = taken(Channel::Runner);
     let text = || "words".to_owned();
     let rows = [
-        (TurnEnd::Complete { text: text() }, TaskState::Done, "words"),
-        (TurnEnd::Failed { text: text() }, TaskState::Failed, "words"),
-        (TurnEnd::Question { text: text() }, TaskState::Done, "words"),
-        (TurnEnd::Complete { text: "words?".into() }, TaskState::Done, "words?"),
-        (TurnEnd::Interrupted, TaskState::Canceled, "it was interrupted inside the workspace"),
+        (TurnEnd::Complete { text: text() }, EndState::Done, "words"),
+        (TurnEnd::Failed { text: text() }, EndState::Failed, "words"),
+        (TurnEnd::Question { text: text() }, EndState::Done, "words"),
+        (TurnEnd::Complete { text: "words?".into() }, EndState::Done, "words?"),
+        (TurnEnd::Interrupted, EndState::Canceled, "it was interrupted inside the workspace"),
         (
             TurnEnd::Stopped,
-            TaskState::Canceled,
+            EndState::Canceled,
             "interrupted: the workspace was stopped during the task, and its engine cannot resume it; it is not run again",
         ),
-        (
-            TurnEnd::Crashed,
-            TaskState::Failed,
-            "the agent's runner ended during the task; it is not run again",
-        ),
-        (TurnEnd::Unknown { word: text() }, TaskState::Failed, "it ended with the unknown state 'words'"),
+        (TurnEnd::Crashed, EndState::Failed, "the agent's runner ended during the task; it is not run again"),
+        (TurnEnd::Unknown { word: text() }, EndState::Failed, "it ended with the unknown state 'words'"),
     ];
     for (end, state, outcome) in rows {
         let is_question = outcome == "words?" || matches!(end, TurnEnd::Question { .. });
@@ -250,11 +244,11 @@ fn a_turn_ends_the_task_in_its_own_words() {
         assert_eq!(ends(&step).map(|end| (end.0, end.1)), Some((state, outcome)));
         assert_eq!(matches!(step, Step::End(Ending { needs_answer: true, .. })), is_question);
     }
-    assert_eq!(ends(&plan(&facts(&task, &runner(true, vec![])))).map(|end| end.0), Some(TaskState::Failed));
+    assert_eq!(ends(&plan(&facts(&task, &runner(true, vec![])))).map(|end| end.0), Some(EndState::Failed));
     let mut canceled = task;
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
     let crashed = runner(true, vec![turn(&canceled, TurnState::Ended(TurnEnd::Crashed))]);
-    assert_eq!(ends(&plan(&facts(&canceled, &crashed))).map(|end| end.0), Some(TaskState::Canceled));
+    assert_eq!(ends(&plan(&facts(&canceled, &crashed))).map(|end| end.0), Some(EndState::Canceled));
 }
 
 #[test]
@@ -271,7 +265,7 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
     let open = limit("usage limit reached");
     assert_eq!(
         ends(&plan(&facts(&task, &open))),
-        Some((TaskState::Failed, "usage limit reached", Reached::None))
+        Some((EndState::Failed, "usage limit reached", Reached::None))
     );
     task.work.parked_until = Some(until);
     assert_eq!(plan(&facts(&task, &known)), Step::Wait);
@@ -304,16 +298,16 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     assert_eq!(signaled(&late, Some((10, false))), Step::StopWorkspace);
     let given_up = canceled(10, false);
     let outcome = "the agent did not react to the interrupt";
-    let end = (TaskState::Canceled, outcome, Reached::None);
+    let end = (EndState::Canceled, outcome, Reached::None);
     assert_eq!(ends(&signaled(&given_up, Some((10, false)))), Some(end));
     let outcome = "the agent did not react, so its processes were terminated";
-    let end = (TaskState::Canceled, outcome, Reached::Signals);
+    let end = (EndState::Canceled, outcome, Reached::Signals);
     assert_eq!(ends(&signaled(&given_up, Some((10, true)))), Some(end));
     let mut fell = canceled(20, false);
     fell.work.reached = Reached::Signals;
     let crashed = TurnState::Ended(TurnEnd::Failed { text: "the engine ended with signal 9".into() });
     let step = plan(&facts(&fell, &runner(true, vec![turn(&fell, crashed)])));
-    assert_eq!(ends(&step).map(|(state, outcome, _)| (state, outcome)), Some((TaskState::Canceled, outcome)));
+    assert_eq!(ends(&step).map(|(state, outcome, _)| (state, outcome)), Some((EndState::Canceled, outcome)));
     let mut foreign = taken(Channel::AgentApi);
     foreign.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(10), may_stop: true });
     let busy = agent_api(false, vec![]);
@@ -323,17 +317,14 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     assert_eq!(plan(&Facts { app: &still, ..unasked }), Step::Interrupt, "it is asked before it is given up");
     let heard = runner(true, vec![turn(&recent, TurnState::Ended(TurnEnd::Interrupted))]);
     let outcome = "it was interrupted on request";
-    assert_eq!(
-        ends(&plan(&facts(&recent, &heard))),
-        Some((TaskState::Canceled, outcome, Reached::Interrupt))
-    );
+    assert_eq!(ends(&plan(&facts(&recent, &heard))), Some((EndState::Canceled, outcome, Reached::Interrupt)));
     let down = Facts { reach: Reach::Down, app: &AppSeen::Unasked, ..facts(&late, &heard) };
-    assert_eq!(ends(&plan(&down)), Some((TaskState::Canceled, "the workspace was stopped", Reached::Stop)));
+    assert_eq!(ends(&plan(&down)), Some((EndState::Canceled, "the workspace was stopped", Reached::Stop)));
     let silent = AppSeen::Silent { reason: "hangs".into() };
     assert_eq!(plan(&facts(&late, &silent)), Step::Signal, "also when nobody answers");
     let mut waiting = given();
     waiting.work.cancel = Some(Cancel { cause: CancelCause::Request, at: now(), may_stop: false });
-    assert_eq!(ends(&plan(&facts(&waiting, &silent))).map(|end| end.0), Some(TaskState::Canceled));
+    assert_eq!(ends(&plan(&facts(&waiting, &silent))).map(|end| end.0), Some(EndState::Canceled));
 }
 
 #[test]
@@ -346,7 +337,7 @@ fn a_task_that_takes_too_long_is_interrupted_and_timed_out() {
     assert_eq!(plan(&facts(&task, &working)), Step::Interrupt);
     let ended = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
     let step = plan(&facts(&task, &ended));
-    assert_eq!(ends(&step), Some((TaskState::TimedOut, "it exceeded its timeout", Reached::Interrupt)));
+    assert_eq!(ends(&step), Some((EndState::TimedOut, "it exceeded its timeout", Reached::Interrupt)));
 }
 
 pub(super) fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {
@@ -361,15 +352,15 @@ fn a_claim_ends_the_task_with_its_turn_and_a_turn_that_goes_on_is_interrupted_fi
     let working = runner(false, vec![turn(&fresh, TurnState::Working)]);
     assert_eq!(plan(&facts(&fresh, &working)), Step::Wait);
     let over = |end| runner(true, vec![turn(&fresh, TurnState::Ended(end))]);
-    let done = Some((TaskState::Done, "claimed", Reached::None));
+    let done = Some((EndState::Done, "claimed", Reached::None));
     let ends_as =
         |end| ends(&plan(&facts(&fresh, &over(end)))).map(|(state, text, _)| (state, text.to_owned()));
-    let claimed_end = Some((TaskState::Done, "claimed".to_owned()));
+    let claimed_end = Some((EndState::Done, "claimed".to_owned()));
     for end in [TurnEnd::Complete { text: "last words".into() }, TurnEnd::Interrupted, TurnEnd::Stopped] {
         assert_eq!(ends_as(end), claimed_end);
     }
     let broke = TurnEnd::Failed { text: "broke".into() };
-    assert_eq!(ends_as(broke), Some((TaskState::Failed, "broke".to_owned())), "the engine knows better");
+    assert_eq!(ends_as(broke), Some((EndState::Failed, "broke".to_owned())), "the engine knows better");
 
     let old = claimed(ClaimKind::Complete, "claimed", 30);
     let unasked = Facts { interrupting_since: None, ..facts(&old, &working) };
@@ -388,7 +379,7 @@ fn a_claim_ends_the_task_with_its_turn_and_a_turn_that_goes_on_is_interrupted_fi
     let mut canceled = claimed(ClaimKind::Complete, "claimed", 60);
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(5), may_stop: false });
     let step = plan(&facts(&canceled, &over(TurnEnd::Interrupted)));
-    assert_eq!(ends(&step).map(|end| end.0), Some(TaskState::Canceled));
+    assert_eq!(ends(&step).map(|end| end.0), Some(EndState::Canceled));
 }
 
 #[test]
@@ -400,7 +391,7 @@ fn a_claimed_usage_limit_parks_only_what_is_over_and_goes_with_its_attempt() {
     assert_eq!(plan(&unasked), Step::Interrupt, "what runs is not parked");
     let signaling = Some(Signaling { since: ago(10), are_gone: false });
     let given_up = Facts { signaling, interrupting_since: Some(ago(20)), ..facts(&task, &working) };
-    assert_eq!(ends(&plan(&given_up)), Some((TaskState::Failed, text, Reached::None)));
+    assert_eq!(ends(&plan(&given_up)), Some((EndState::Failed, text, Reached::None)));
     let over = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
     let park = Step::Park { until: now() + TimeDelta::seconds(5), reason: text.to_owned() };
     assert_eq!(plan(&facts(&task, &over)), park);
@@ -412,7 +403,7 @@ fn a_claimed_usage_limit_parks_only_what_is_over_and_goes_with_its_attempt() {
     task.take(Channel::Runner, None, (1, ago(1)));
     let done = TurnState::Ended(TurnEnd::Complete { text: "did it".into() });
     let step = plan(&facts(&task, &runner(true, vec![turn(&task, done)])));
-    assert_eq!(ends(&step), Some((TaskState::Done, "did it", Reached::None)));
+    assert_eq!(ends(&step), Some((EndState::Done, "did it", Reached::None)));
     let working = runner(false, vec![turn(&task, TurnState::Working)]);
     assert_eq!(plan(&facts(&task, &working)), Step::Wait, "the time before the limit does not count");
 }
@@ -423,13 +414,10 @@ fn reports_tell_how_it_went_only_from_when_the_agent_had_the_task() {
     let app = agent_api(true, vec![message(5, Speaker::User, "do it now")]);
     let by = |report: &ReportSeen| plan(&Facts { report: Some(report), ..facts(&task, &app) });
     assert_eq!(by(&report("complete", "of the one before", 21)), Step::Wait);
-    assert_eq!(
-        ends(&by(&report("complete", "did it", 19))),
-        Some((TaskState::Done, "did it", Reached::None))
-    );
+    assert_eq!(ends(&by(&report("complete", "did it", 19))), Some((EndState::Done, "did it", Reached::None)));
     assert_eq!(
         ends(&by(&report("failure", "could not", 19))),
-        Some((TaskState::Failed, "could not", Reached::None))
+        Some((EndState::Failed, "could not", Reached::None))
     );
     assert_eq!(by(&report("working", "on it", 1)), Step::Wait);
     let busy = agent_api(false, vec![message(5, Speaker::User, "do it now")]);
@@ -437,9 +425,9 @@ fn reports_tell_how_it_went_only_from_when_the_agent_had_the_task() {
     assert_eq!(while_busy(&report("complete", "did it", 19)), Step::Wait, "it still works");
     let answered =
         agent_api(true, vec![message(5, Speaker::User, "x"), message(6, Speaker::Agent, " there ")]);
-    assert_eq!(ends(&plan(&facts(&task, &answered))), Some((TaskState::Done, "there", Reached::None)));
+    assert_eq!(ends(&plan(&facts(&task, &answered))), Some((EndState::Done, "there", Reached::None)));
     let restarted = Facts { generation: 2, ..facts(&task, &answered) };
-    assert_eq!(ends(&plan(&restarted)).map(|end| end.0), Some(TaskState::Failed));
+    assert_eq!(ends(&plan(&restarted)).map(|end| end.0), Some(EndState::Failed));
 }
 
 #[test]
@@ -453,14 +441,14 @@ fn an_agent_without_a_word_for_failure_is_out_of_its_share_only_if_it_says_nothi
     let park = Step::Park { until: now() + TimeDelta::minutes(5), reason: notice.to_owned() };
     assert_eq!(answer(&task, notice), park);
     let open = "Claude usage limit reached.";
-    assert_eq!(ends(&answer(&task, open)), Some((TaskState::Failed, open, Reached::None)));
+    assert_eq!(ends(&answer(&task, open)), Some((EndState::Failed, open, Reached::None)));
     let work = "I wrote the retry: if it says quota exceeded, try again in 5 minutes.";
-    assert_eq!(ends(&answer(&task, work)), Some((TaskState::Done, work, Reached::None)));
+    assert_eq!(ends(&answer(&task, work)), Some((EndState::Done, work, Reached::None)));
     task.work.claim = claim(ClaimKind::Failure, "no way", 5);
-    assert_eq!(ends(&answer(&task, work)), Some((TaskState::Failed, "no way", Reached::None)));
+    assert_eq!(ends(&answer(&task, work)), Some((EndState::Failed, "no way", Reached::None)));
     task.work.claim = None;
     (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(20)), TimeDelta::seconds(20));
-    assert_eq!(ends(&answer(&task, "interrupted")).map(|end| end.0), Some(TaskState::TimedOut));
+    assert_eq!(ends(&answer(&task, "interrupted")).map(|end| end.0), Some(EndState::TimedOut));
 }
 
 #[test]
@@ -486,5 +474,5 @@ fn a_spec_is_followed_where_it_shows_and_told_where_it_does_not() {
     let by_report = Facts { report: Some(&working), ..fresh(&AppSeen::Absent) };
     assert_eq!(plan(&by_report), Step::Take { channel: Channel::Reports, base: None });
     let untold = plan(&facts(&spec, &AppSeen::Absent));
-    assert_eq!(ends(&untold).map(|end| end.0), Some(TaskState::Done));
+    assert_eq!(ends(&untold).map(|end| end.0), Some(EndState::Done));
 }

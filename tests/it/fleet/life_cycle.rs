@@ -124,7 +124,8 @@ async fn history_stays_readable_by_name_after_the_deletion() {
     let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let page =
         scene.running.store.journal_page(agent.id, None, PageRequest::parse(1, 20).unwrap()).await.unwrap();
-    let kinds: Vec<(HistoryKind, &str)> = page.items.iter().map(|e| (e.kind, e.message.as_str())).collect();
+    let kinds: Vec<(HistoryKind, &str)> =
+        page.items.iter().map(|e| (e.kind(), e.line().message.as_str())).collect();
     let unsaved = "agent 'one' is being deleted; its work was not saved: pty_connect: Coder answered 404: Route \
                    not found.";
     let expected = [

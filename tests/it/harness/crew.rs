@@ -136,9 +136,11 @@ impl Crew {
         let agent = self.running.store.agent_newest_by_name(name).await.unwrap().unwrap();
         let page = PageRequest::parse(1, 100).unwrap();
         let page = self.running.store.journal_page(agent.id, Some(HistoryKind::Task), page).await.unwrap();
-        let row =
-            |entry: fleet_mcp::domain::history::HistoryEntry| (entry.state, entry.message, entry.outcome);
-        page.items.into_iter().rev().map(row).collect()
+        let row = |entry: &fleet_mcp::domain::history::HistoryEntry| {
+            let outcome = entry.outcome().map(str::to_owned);
+            (entry.state().to_owned(), entry.line().message.clone(), outcome)
+        };
+        page.items.iter().rev().map(row).collect()
     }
 
     /// The texts that the agent's runner took, in the order it took them.

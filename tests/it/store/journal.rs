@@ -3,20 +3,30 @@
 use std::collections::BTreeMap;
 
 use fleet_mcp::domain::agent::Agent;
-use fleet_mcp::domain::history::{HistoryEntry, HistoryKind};
+use fleet_mcp::domain::history::{HistoryEntry, HistoryKind, Report};
+use fleet_mcp::domain::id::TaskId;
+use fleet_mcp::domain::task::{Task, WhenBusy};
+use fleet_mcp::domain::task_order::Admission;
+use fleet_mcp::store::Which;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::{Home, page, report, task};
+use super::{Home, at, given, page, report};
+
+const QUEUE: Admission = Admission { when_busy: WhenBusy::Queue, is_starting: false };
+/// Spreads small numbers over the whole width, so that the order of ids is compared from their first byte on.
+const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 #[tokio::test]
 async fn an_entry_is_recorded_once_and_read_back_whole() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
-    let (task, report) = (task(&agent, "do it", 1), report(&agent, "doing it\nnow", 2));
-    let entries = [task.clone(), report.clone(), report.clone()];
-    assert_eq!(home.store.journal_add(&entries).await.unwrap(), 2);
-    assert_eq!(home.store.journal_add(&entries).await.unwrap(), 0);
+    let (task, report) = (given(&agent, "do it", 1), report(&agent, "doing it\nnow", 2));
+    home.store.task_accept(&task, QUEUE, None).await.unwrap();
+    let reports = [report.clone(), report.clone()];
+    assert_eq!(home.store.journal_add(&reports).await.unwrap(), 1);
+    assert_eq!(home.store.journal_add(&reports).await.unwrap(), 0);
+    let (task, report) = (task.history(), HistoryEntry::Report(report));
 
     let all = home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap();
     assert_eq!((all.items, all.total_count), (vec![report.clone(), task.clone()], 2));
@@ -42,12 +52,21 @@ fn entries() -> impl Strategy<Value = Vec<(bool, i64, u128)>> {
     prop::collection::vec((any::<bool>(), 0i64..8, 0u128..60), 0..40)
 }
 
-fn entry(agent: &Agent, (is_task, second, id): (bool, i64, u128)) -> HistoryEntry {
-    // Spread over the whole width, so that the order of ids is compared from their first byte on.
-    let id = Uuid::from_u128(id.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
-    let second = (second - 2) * 30_000;
-    let entry = if is_task { task(agent, "model", second) } else { report(agent, "model", second) };
-    HistoryEntry { id, ..entry }
+impl Home {
+    /// Adds an entry that is not known yet. A task is canceled at once, since what is open comes before the next one.
+    async fn add(&self, agent: &Agent, (is_task, second, id): (bool, i64, u128)) -> HistoryEntry {
+        let id = Uuid::from_u128(id.wrapping_mul(SPREAD));
+        let second = (second - 2) * 30_000;
+        if !is_task {
+            let report = Report { id, ..report(agent, "model", second) };
+            assert_eq!(self.store.journal_add(std::slice::from_ref(&report)).await.unwrap(), 1);
+            return HistoryEntry::Report(report);
+        }
+        let task = Task { id: TaskId(id), ..given(agent, "model", second) };
+        self.store.task_accept(&task, QUEUE, None).await.unwrap();
+        self.store.tasks_cancel(agent.id, Which::All, false, at(second)).await.unwrap();
+        self.store.task_by_id(task.id).await.unwrap().unwrap().history()
+    }
 }
 
 proptest! {
@@ -65,16 +84,20 @@ async fn pages_match_the_model(drawn: Vec<(bool, i64, u128)>, size: i64) {
     let (agent, other) = (home.agent("one").await, home.agent("two").await);
     let mut model: BTreeMap<Uuid, HistoryEntry> = BTreeMap::new();
     for drawn in &drawn {
-        let entry = entry(&agent, *drawn);
-        let added = home.store.journal_add(&[entry.clone(), report(&other, "noise", 3)]).await.unwrap();
-        let is_new = !model.contains_key(&entry.id);
-        assert_eq!(added, 1 + u64::from(is_new));
-        model.entry(entry.id).or_insert(entry);
+        let id = Uuid::from_u128(drawn.2.wrapping_mul(SPREAD));
+        if let Some(known) = model.get(&id) {
+            // The second one is not taken, also when it says something else.
+            let again = Report { id, ..report(&agent, "model", 3) };
+            assert_eq!(home.store.journal_add(&[again]).await.unwrap(), 0, "{known:?}");
+        } else {
+            model.insert(id, home.add(&agent, *drawn).await);
+        }
+        assert_eq!(home.store.journal_add(&[report(&other, "noise", 3)]).await.unwrap(), 1);
     }
     for kind in [None, Some(HistoryKind::Task), Some(HistoryKind::Report)] {
         let mut all: Vec<_> =
-            model.values().filter(|e| kind.is_none_or(|kind| kind == e.kind)).cloned().collect();
-        all.sort_by_key(|entry| std::cmp::Reverse((entry.created_at, entry.id)));
+            model.values().filter(|e| kind.is_none_or(|kind| kind == e.kind())).cloned().collect();
+        all.sort_by_key(|entry| std::cmp::Reverse((entry.line().created_at, entry.id())));
         for number in 1..=(all.len() as i64 / size + 2) {
             let request = page(number, size);
             let found = home.store.journal_page(agent.id, kind, request).await.unwrap();

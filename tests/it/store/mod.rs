@@ -13,12 +13,13 @@ mod usage;
 
 use chrono::{DateTime, Utc};
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
-use fleet_mcp::domain::history::{HistoryEntry, HistoryKind, NewTask};
+use fleet_mcp::domain::history::{HistoryLine, Report};
 use fleet_mcp::domain::id::{AgentId, TaskId, WorkspaceId};
 use fleet_mcp::domain::name::AgentName;
 use fleet_mcp::domain::operation::{Operation, OperationKind};
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
+use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{Store, StoreError, StoreOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -93,37 +94,24 @@ fn operation(agent: &Agent, kind: OperationKind) -> Operation {
     Operation::accepted(agent.id, kind, "manager", at(1))
 }
 
-fn task(agent: &Agent, message: &str, second: i64) -> HistoryEntry {
-    HistoryEntry::task(NewTask {
-        id: TaskId::fresh(),
-        agent_id: agent.id,
-        message: message.into(),
-        source: TaskSource::Manager,
-        generation: 1,
-        created_at: at(second),
-    })
+fn line(agent: &Agent, message: &str, source: TaskSource, second: i64) -> HistoryLine {
+    HistoryLine { agent_id: agent.id, message: message.into(), source, generation: 1, created_at: at(second) }
 }
 
-/// The same with its delivery, as somebody gave it.
+/// A task as somebody gave it.
 fn given(agent: &Agent, message: &str, second: i64) -> Task {
-    let entry = task(agent, message, second);
-    Task { id: TaskId(entry.id), entry, work: TaskWork::fresh(TaskOrigin::Given) }
+    let entry = line(agent, message, TaskSource::Manager, second);
+    Task::accepted(TaskId::fresh(), entry, TaskWork::fresh(TaskOrigin::Given))
 }
 
-fn report(agent: &Agent, message: &str, second: i64) -> HistoryEntry {
-    HistoryEntry {
+fn report(agent: &Agent, message: &str, second: i64) -> Report {
+    Report {
         id: Uuid::now_v7(),
-        agent_id: agent.id,
-        kind: HistoryKind::Report,
-        message: message.into(),
-        state: "working".into(),
-        outcome: Some("seen".into()),
-        source: TaskSource::Agent,
+        line: HistoryLine { generation: 3, ..line(agent, message, TaskSource::Agent, second) },
+        state: AppState::Working,
         task_id: Some(TaskId(Uuid::from_u128(7))),
         uri: Some("https://forge.example/commit/1".into()),
-        needs_user_attention: true,
-        generation: 3,
-        created_at: at(second),
+        needs_answer: true,
     }
 }
 

@@ -62,7 +62,7 @@ async fn a_rescue_only_moves_forward_and_its_end_is_told_in_the_history_once() {
         assert_eq!(read, Rescue { outcome: end.clone(), ..rescue });
     }
     let told = home.store.journal_page(agent.id, Some(HistoryKind::Report), page(1, 10)).await.unwrap();
-    let told: Vec<&str> = told.items.iter().map(|entry| entry.message.as_str()).collect();
+    let told: Vec<&str> = told.items.iter().map(|entry| entry.line().message.as_str()).collect();
     assert_eq!(told, ["saved", "saved", "saved"]);
 }
 

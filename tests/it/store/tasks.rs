@@ -1,15 +1,17 @@
 //! Tasks: one of two callers wins, states only move forward, and every move is on record.
 
 use chrono::TimeDelta;
-use fleet_mcp::domain::history::HistoryEntry;
+use fleet_mcp::domain::history::Report;
 use fleet_mcp::domain::task::{
-    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Task, TaskMove, TaskState, TaskWork,
-    Verified, WhenBusy, Word,
+    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, EndState, Reached, Task, TaskEnd, TaskMove,
+    TaskProgress, TaskStage, TaskState, TaskWork, Verified, WhenBusy, Word, Work,
 };
 use fleet_mcp::domain::task_order::Admission;
 use fleet_mcp::domain::task_plan::Again;
 use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{CancelTaken, LatestTasks, Meaning, RequestKey, StoreError, TaskAccepted, Which};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 
 use super::{Home, at, given, missing, page, report};
 
@@ -24,11 +26,16 @@ impl Home {
     }
 
     async fn moved(&self, task: &Task, to: TaskState, second: i64) -> Task {
-        let mut moved = task.clone();
-        moved.entry.state = to.word().to_owned();
+        let moved = Task { stage: stage(to, task.stage.work(), None), ..task.clone() };
         assert!(self.store.task_save(&moved, &[(to, "so")], at(second)).await.unwrap(), "{to}");
         moved
     }
+}
+
+/// A task in this state with what it had before.
+fn stage(state: TaskState, work: Work, outcome: Option<String>) -> TaskStage {
+    let nothing_seen = None;
+    TaskStage::of(TaskProgress::of(state, outcome, false).unwrap(), work, nothing_seen).unwrap()
 }
 
 #[tokio::test]
@@ -86,9 +93,8 @@ async fn tasks_move_forward_only_and_every_move_is_on_record() {
             let task = given(&agent, "move", 1);
             home.queued(&task).await;
             let task = if *from == TaskState::Queued { task } else { home.moved(&task, *from, 2).await };
-            let mut next = task.clone();
-            next.entry.state = to.word().to_owned();
-            next.entry.outcome = Some("so".to_owned());
+            let outcome = to.is_ended().then(|| "so".to_owned());
+            let next = Task { stage: stage(*to, Work::NONE, outcome), ..task.clone() };
             let is_saved = home.store.task_save(&next, &[(*to, "so")], at(3)).await.unwrap();
             let is_legal = from.may_become(*to) || (from == to && !from.is_ended());
             assert_eq!(is_saved, is_legal, "{from} -> {to}");
@@ -116,34 +122,29 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
     task.work.is_urgent = true;
     home.queued(&task).await;
     let claim = Claim { kind: ClaimKind::Complete, text: "did it".into(), at: at(4) };
-    (task.work.attempt, task.work.working_since) = (2, Some(at(2)));
+    task.work.attempt = 2;
+    task.begin_run(1, Some(at(2)));
     home.moved(&task, TaskState::Working, 2).await;
     home.store.tasks_cancel(agent.id, Which::Current, true, at(3)).await.unwrap();
     let meaning = Meaning::Claim(task.id, &claim);
     home.store.report_add(&report(&agent, "did it", 4), meaning).await.unwrap();
-    task.entry.state = TaskState::Working.word().to_owned();
     task.entry.generation = 7;
+    let delivery = Delivery::Taken { channel: Channel::AgentApi, at: at(2), base: Some(5) };
+    let work = Work { delivery, since: Some(at(2)) };
+    task.stage = TaskStage::Working(work);
     task.work = TaskWork {
-        delivery: Delivery::Taken { channel: Channel::AgentApi, at: at(2), base: Some(5) },
         attempt: 2,
         is_continued: true,
-        working_since: Some(at(2)),
         worked: TimeDelta::seconds(3),
         last_sign: Some(at(3)),
         silent_since: Some(at(4)),
         parked_until: Some(at(5)),
         reached: Reached::Interrupt,
         head_before: Some("abc".into()),
-        verified: Some(Verified {
-            commit: Some("def".into()),
-            is_new: Some(true),
-            is_pushed: false,
-            is_clean: true,
-        }),
         ..task.work
     };
     assert!(home.store.task_save(&task, &[(TaskState::Working, "parked")], at(5)).await.unwrap());
-    let expected = Task {
+    let mut expected = Task {
         work: TaskWork {
             cancel: Some(Cancel { cause: CancelCause::Request, at: at(3), may_stop: true }),
             claim: Some(claim),
@@ -151,6 +152,12 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
         },
         ..task.clone()
     };
+    assert_eq!(home.store.task_by_id(task.id).await.unwrap(), Some(expected.clone()));
+    let verified =
+        Some(Verified { commit: Some("def".into()), is_new: Some(true), is_pushed: false, is_clean: true });
+    let end = TaskEnd { state: EndState::Done, outcome: Some("so".into()), needs_answer: true };
+    expected.stage = TaskStage::Ended { end, verified, work };
+    assert!(home.store.task_save(&expected, &[(TaskState::Done, "over")], at(6)).await.unwrap());
     assert_eq!(home.store.task_by_id(task.id).await.unwrap(), Some(expected));
     let moves = home.store.task_moves(&[task.id]).await.unwrap().remove(&task.id).unwrap();
     let moved = |state, reason: &str, generation, second| TaskMove {
@@ -164,6 +171,7 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
         moved(TaskState::Queued, "accepted", 1, 1),
         moved(TaskState::Working, "so", 1, 2),
         moved(TaskState::Working, "parked", 7, 5),
+        moved(TaskState::Done, "over", 7, 6),
     ];
     assert_eq!(moves, expected);
 }
@@ -180,7 +188,7 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
     say(Meaning::Claim(task.id, &claim)).await;
     assert_eq!(claimed().await, None, "nobody works on it");
     let mut begun = task.clone();
-    begun.work.working_since = Some(at(2));
+    begun.begin_run(1, Some(at(2)));
     let mut begun = home.moved(&begun, TaskState::Working, 2).await;
     say(Meaning::Claim(task.id, &claim)).await;
     assert_eq!(claimed().await, Some(claim.clone()));
@@ -198,14 +206,15 @@ async fn a_report_on_a_task_that_has_ended_meanwhile_is_the_agents_own_word() {
     let agent = home.agent("one").await;
     let mut task = given(&agent, "all of it", 1);
     home.queued(&task).await;
-    task.work.working_since = Some(at(2));
+    task.begin_run(1, Some(at(2)));
     let mut task = home.moved(&task, TaskState::Working, 2).await;
-    task.entry.state = TaskState::Done.word().to_owned();
+    let no_outcome = None;
+    task.end_run(EndState::Done, no_outcome);
     assert!(home.store.task_save(&task, &[(TaskState::Done, "it said so")], at(3)).await.unwrap());
-    let late = HistoryEntry { task_id: Some(task.id), ..report(&agent, "which one?", 4) };
+    let late = Report { task_id: Some(task.id), ..report(&agent, "which one?", 4) };
     let claim = Claim { kind: ClaimKind::Question, text: "which one?".into(), at: at(4) };
     let added = home.store.report_add(&late, Meaning::Claim(task.id, &claim)).await.unwrap();
-    assert_eq!(added, HistoryEntry { task_id: None, ..late });
+    assert_eq!(added, Report { task_id: None, ..late });
     let word = home.store.tasks_latest_of(agent.id).await.unwrap().word;
     assert_eq!(word.map(|word| word.text).as_deref(), Some("which one?"));
     assert_eq!(home.store.task_by_id(task.id).await.unwrap().unwrap().work.claim, None);
@@ -217,7 +226,7 @@ async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves(
     let agent = home.agent("one").await;
     let word = async || home.store.tasks_latest_of(agent.id).await.unwrap().word;
     let said = async |text: &str, second| {
-        let report = HistoryEntry { needs_user_attention: true, ..report(&agent, text, second) };
+        let report = Report { needs_answer: true, ..report(&agent, text, second) };
         home.store.report_add(&report, Meaning::Word).await.unwrap();
         home.store.tasks_latest_of(agent.id).await.unwrap().stamp()
     };
@@ -276,7 +285,7 @@ async fn an_interrupt_ends_what_waits_marks_what_is_begun_and_counts_both() {
     assert_eq!((begun.state(), begun.work.cancel), (TaskState::Working, cancel));
     let waiting = home.store.task_by_id(waiting.id).await.unwrap().unwrap();
     let reason = format!("interrupted by task {}; it had not been delivered yet", urgent.id);
-    assert_eq!((waiting.state(), waiting.entry.outcome), (TaskState::Canceled, Some(reason)));
+    assert_eq!((waiting.state(), waiting.outcome()), (TaskState::Canceled, Some(reason.as_str())));
     let open = home.store.tasks_latest_of(agent.id).await.unwrap().open;
     assert_eq!(open.map(|task| task.id), Some(begun.id), "it ends first");
     let again = home.store.task_accept(&given(&agent, "c", 9), INTERRUPT, Some(&key)).await.unwrap();
@@ -324,8 +333,7 @@ async fn a_deleted_agent_leaves_no_task_open_and_its_history_stays() {
     home.queued(&task).await;
     home.store.agent_delete(agent.id, at(2)).await.unwrap();
     let history = home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap().items;
-    let shown: Vec<_> =
-        history.iter().map(|entry| (entry.state.as_str(), entry.outcome.as_deref())).collect();
+    let shown: Vec<_> = history.iter().map(|entry| (entry.state(), entry.outcome())).collect();
     assert_eq!(shown, [("canceled", Some("the agent was deleted"))]);
     let late = home.store.task_accept(&given(&agent, "b", 3), QUEUE, None).await;
     assert!(matches!(late, Err(StoreError::Missing("agent"))), "{late:?}");
@@ -378,4 +386,38 @@ async fn a_conversation_that_begins_anew_takes_nothing_from_the_one_before() {
     let kept = home.store.log_page(agent.id, page(1, 100)).await.unwrap().items;
     let expected = [told(-1, 1, "first"), told(-2, 11, "second"), told(0, 21, "third")];
     assert_eq!(kept.into_iter().rev().collect::<Vec<_>>(), expected.concat());
+}
+
+/// Changes the rows behind the store's back.
+async fn tampered(home: &Home, sql: &'static str) {
+    let options = SqliteConnectOptions::new().filename(home.dir.path().join("fleet.db"));
+    let mut connection = options.connect().await.unwrap();
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_row_that_contradicts_itself_is_refused_and_never_taken_for_a_failure() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let task = given(&agent, "a", 1);
+    home.queued(&task).await;
+    let cases = [
+        ("UPDATE journal SET state = 'dreaming'", "unexpected value 'dreaming'"),
+        (
+            "UPDATE journal SET state = 'working', outcome = 'so'",
+            "unexpected value 'working with an outcome'",
+        ),
+        (
+            "UPDATE journal SET state = 'queued', outcome = NULL; UPDATE task_deliveries SET working_since = 1",
+            "unexpected value 'Unsent of a task that is queued'",
+        ),
+    ];
+    for (sql, reason) in cases {
+        tampered(&home, sql).await;
+        let refused = home.store.task_by_id(task.id).await.unwrap_err();
+        assert!(format!("{refused:?}").contains(reason), "{refused:?}");
+    }
+    tampered(&home, "UPDATE task_deliveries SET working_since = NULL").await;
+    assert_eq!(home.store.task_by_id(task.id).await.unwrap(), Some(task));
 }

@@ -62,8 +62,8 @@ async fn a_text_is_told_without_a_task_id_and_ends_with_the_agents_answer() {
     assert_eq!(scene.running.status("one"), Some(AgentStatus::Busy));
     scene.coder.agent_finishes("one", "wrote it");
     let task = ended(&scene.running, task).await;
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("wrote it")));
-    assert_eq!(task.work.verified, None, "nothing could be seen");
+    assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some("wrote it")));
+    assert_eq!(task.stage.verified(), None, "nothing could be seen");
     let told: Vec<String> = scene.coder.app_requests("one").into_iter().map(|request| request.body).collect();
     let posted: Vec<&String> = told.iter().filter(|body| !body.is_empty()).collect();
     assert_eq!(posted, [r#"{"content":"Write a test","type":"user"}"#]);
@@ -76,7 +76,7 @@ async fn the_spec_that_a_template_gives_its_agent_is_followed_and_not_told_again
     let snapshot = scene.running.fleet.board().now();
     let last = snapshot.by_name("one").unwrap().tasks.last.clone().unwrap();
     let expected = (TaskState::Done, Some("done: ## Objective\nFix the login bug"));
-    assert_eq!((last.state(), last.entry.outcome.as_deref()), expected);
+    assert_eq!((last.state(), last.outcome()), expected);
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn an_answer_that_is_lost_or_false_after_the_effect_leads_to_no_second_tel
         let hits = proxy.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::Always, kind });
         let task = give(&running, "Only once").await;
         let task = ended(&running, task).await;
-        assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done: Only once")));
+        assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some("done: Only once")));
         assert_eq!((times_told(&coder, "Only once"), proxy.fault_hits(hits)), (1, 1));
         running.stop().await;
     }
@@ -126,7 +126,7 @@ async fn a_text_that_never_shows_up_is_not_sent_again_and_the_task_says_so() {
     let task = ended(&running, task).await;
     assert_eq!(task.state(), TaskState::Failed);
     let outcome = "it is unknown whether the message was delivered; it was not sent again, so that no work is done twice";
-    assert_eq!(task.entry.outcome.as_deref(), Some(outcome));
+    assert_eq!(task.outcome(), Some(outcome));
     proxy.clear_faults();
     running.rests("one").await;
     let next = give(&running, "Found").await;
@@ -174,7 +174,7 @@ async fn working_reported_for_ever_by_a_dead_process_is_not_believed() {
         let agent = scene.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
         let page = fleet_mcp::domain::page::PageRequest::parse(1, 20).unwrap();
         let page = scene.running.store.journal_page(agent.id, None, page).await.unwrap();
-        page.items.iter().any(|entry| entry.message == "Still at it")
+        page.items.iter().any(|entry| entry.line().message == "Still at it")
     })
     .await;
     scene.running.becomes("one", AgentStatus::Idle).await;
@@ -190,6 +190,6 @@ async fn a_text_that_a_rate_limit_held_back_is_told_later_and_not_given_up() {
         scene.coder.fault(Rule { matches: Matches::call("POST", MESSAGE), when: When::First(1), kind });
     let task = give(&scene.running, "Write a test").await;
     let task = ended(&scene.running, task).await;
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done: Write a test")));
+    assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some("done: Write a test")));
     assert_eq!((scene.coder.fault_hits(hits), times_told(&scene.coder, "Write a test")), (1, 1));
 }

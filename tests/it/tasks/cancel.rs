@@ -32,8 +32,8 @@ async fn reports_an_interruption(crew: &Crew) {
     eventually("the interruption is reported", async || {
         let reports =
             crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap().items;
-        assert!(reports.iter().all(|report| report.state != "failure"), "{reports:?}");
-        reports[0].message == "Interrupted on request."
+        assert!(reports.iter().all(|report| report.state() != "failure"), "{reports:?}");
+        reports[0].line().message == "Interrupted on request."
     })
     .await;
     let snapshot = crew.running.fleet.board().now();
@@ -99,7 +99,7 @@ async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
     assert_eq!(canceled.message, "the task of agent 'one' is canceled; its processes were terminated");
     let ended = crew.ended(task).await;
     let outcome = "the agent did not react, so its processes were terminated";
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Canceled, Some(outcome)));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Canceled, Some(outcome)));
     crew.only_the_runner_is_left().await;
     reports_an_interruption(&crew).await;
     let next = crew.give("one", "say awake").await;

@@ -49,8 +49,8 @@ async fn the_running_task_ends_with_its_reason_and_what_waited_is_done_once() {
     let second = crew.start("one", "say second", WhenBusy::Queue).await.unwrap().task.id;
     kill_runner(&crew);
     let (first, second) = (crew.ended(first).await, crew.ended(second).await);
-    assert_eq!((first.state(), first.entry.outcome.as_deref()), (TaskState::Failed, Some(CUT_SHORT)));
-    assert_eq!((second.state(), second.entry.outcome.as_deref()), (TaskState::Done, Some("second")));
+    assert_eq!((first.state(), first.outcome()), (TaskState::Failed, Some(CUT_SHORT)));
+    assert_eq!((second.state(), second.outcome()), (TaskState::Done, Some("second")));
     is_back(&crew, 2).await;
     assert_eq!(crew.taken("one"), ["say ready", "hang", "say second"]);
 }
@@ -87,7 +87,7 @@ async fn the_task_of_one_that_is_not_started_again_ends_with_its_reason() {
     crew.works("one").await;
     kill_runner(&crew);
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Failed, Some(CUT_SHORT)));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Failed, Some(CUT_SHORT)));
     crew.running.becomes("one", AgentStatus::Failed).await;
     crew.running.start_agent("one").await.unwrap();
     is_back(&crew, 6).await;
@@ -109,7 +109,7 @@ async fn a_task_that_a_stop_parked_waits_behind_a_start_that_fails() {
     std::fs::rename(&aside, &checkout).unwrap();
     crew.running.start_agent("one").await.unwrap();
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("went on")));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("went on")));
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn the_engine_does_the_task_and_its_words_are_the_outcome_and_the_log() {
     let crew = without_an_app("demo").await;
     let task = crew.give("one", "commit By exec\nsay did it").await;
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("did it")));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("did it")));
     let moves = crew.running.store.task_moves(&[task]).await.unwrap().remove(&task).unwrap();
     let told: Vec<(TaskState, &str)> =
         moves.iter().map(|TaskMove { state, reason, .. }| (*state, reason.as_str())).collect();
@@ -75,11 +75,11 @@ async fn failures_and_questions_are_told_apart() {
     let crew = without_an_app("demo").await;
     let failed = crew.give("one", "fail no luck").await;
     let failed = crew.ended(failed).await;
-    assert_eq!((failed.state(), failed.entry.outcome.as_deref()), (TaskState::Failed, Some("no luck")));
+    assert_eq!((failed.state(), failed.outcome()), (TaskState::Failed, Some("no luck")));
     crew.rests("one").await;
     let asked = crew.give("one", "ask which one?").await;
     let asked = crew.ended(asked).await;
-    let told = (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention);
+    let told = (asked.state(), asked.outcome(), asked.needs_answer());
     assert_eq!(told, (TaskState::Done, Some("which one?"), true));
 }
 
@@ -94,12 +94,12 @@ async fn what_can_be_seen_of_a_claim_stands_beside_it_and_looking_starts_nothing
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     script(&hook, &format!("#!/bin/sh\n{program}\n"));
     let talk = crew.give("one", "say nothing was done").await;
-    let talk = crew.ended(talk).await.work.verified.unwrap();
+    let talk = crew.ended(talk).await.stage.verified().cloned().unwrap();
     assert_eq!((talk.is_new, talk.is_clean), (Some(false), true));
     crew.rests("one").await;
     std::fs::write(repository.join("left behind"), "").unwrap();
     let work = crew.give("one", "say commit\ncommit Real work").await;
-    let seen = crew.ended(work).await.work.verified;
+    let seen = crew.ended(work).await.stage.verified().cloned();
     let head = git(&repository, &["-c", "core.fsmonitor=false", "rev-parse", "HEAD"]);
     let expected = Verified { commit: Some(head), is_new: Some(true), is_pushed: false, is_clean: false };
     assert_eq!(seen, Some(expected));
@@ -120,7 +120,7 @@ async fn a_usage_limit_parks_the_agent_and_its_end_runs_the_task_again() {
     let open = crew.give("one", "fail usage limit reached").await;
     let open = crew.ended(open).await;
     let expected = (TaskState::Failed, Some("usage limit reached"));
-    assert_eq!((open.state(), open.entry.outcome.as_deref()), expected);
+    assert_eq!((open.state(), open.outcome()), expected);
 }
 
 #[tokio::test]
@@ -160,6 +160,6 @@ async fn an_engine_that_cannot_be_started_there_is_the_tasks_failure() {
     let task = crew.give("one", "say nothing").await;
     let ended = crew.ended(task).await;
     let outcome = "agent 'one' has no engine: the engine custom needs a workspace with a fleet-mcp runner; choose another engine";
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Failed, Some(outcome)));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Failed, Some(outcome)));
     crew.rests("one").await;
 }

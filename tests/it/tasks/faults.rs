@@ -98,7 +98,7 @@ async fn all_connections_cut_in_the_middle_of_a_task_lose_nothing() {
     eventually("the cut is noticed", async || !crew.running.fleet.health().now().is_reachable()).await;
     proxy.up().await;
     let task = crew.ended(task).await;
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("through")));
+    assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some("through")));
     assert_eq!(crew.taken("one").len(), 2);
 }
 
@@ -168,7 +168,7 @@ async fn a_delivery_that_was_never_confirmed_and_is_forgotten_ends_and_is_not_se
     crew.running.start_agent("one").await.unwrap();
     let task = crew.ended(unconfirmed).await;
     let outcome = "the agent finished the task and lost its result; it is not run again";
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Failed, Some(outcome)));
+    assert_eq!((task.state(), task.outcome()), (TaskState::Failed, Some(outcome)));
     crew.rests("one").await;
     assert_eq!(crew.taken("one"), Vec::<String>::new());
 }

@@ -18,7 +18,7 @@ impl Crew {
         let mut ends = Vec::new();
         for task in tasks {
             let ended = self.ended(*task).await;
-            ends.push((ended.state(), ended.entry.outcome.unwrap_or_default()));
+            ends.push((ended.state(), ended.outcome().unwrap_or_default().to_owned()));
         }
         ends
     }

@@ -29,7 +29,7 @@ async fn an_agent_is_idle_then_busy_then_idle_and_every_state_is_on_record() {
     assert_eq!(state.current_task(), Some("sleep 5\nsay done with it"));
     crew.rests("one").await;
     let task = crew.ended(started.task.id).await;
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("done with it")));
+    assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some("done with it")));
     let moves = crew.running.store.task_moves(&[task.id]).await.unwrap().remove(&task.id).unwrap();
     let told: Vec<(TaskState, &str, i64)> = moves
         .iter()
@@ -231,15 +231,15 @@ async fn every_report_of_quick_tasks_belongs_to_its_task() {
         crew.running.store.journal_page(agent.id, None, page).await.unwrap().items
     };
     eventually("the last report has come", async || {
-        entries().await.iter().any(|entry| entry.state == "complete" && entry.message == "7")
+        entries().await.iter().any(|entry| entry.state() == "complete" && entry.line().message == "7")
     })
     .await;
     let history = entries().await;
     let text_of =
-        |id: TaskId| history.iter().find(|entry| entry.id == id.0).map(|task| task.message.as_str());
-    for report in history.iter().filter(|entry| entry.kind == HistoryKind::Report) {
-        let text = report.task_id.and_then(text_of);
-        let (begun, ended) = (report.message.clone(), format!("say {}", report.message));
+        |id: TaskId| history.iter().find(|entry| entry.id() == id.0).map(|task| task.line().message.as_str());
+    for report in history.iter().filter(|entry| entry.kind() == HistoryKind::Report) {
+        let text = report.task_id().and_then(text_of);
+        let (begun, ended) = (report.line().message.clone(), format!("say {}", report.line().message));
         assert!(text == Some(begun.as_str()) || text == Some(ended.as_str()), "{text:?}: {report:?}");
     }
 }

@@ -5,7 +5,7 @@ use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::tasks::StartTask;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::id::TaskId;
-use fleet_mcp::domain::task::{TaskState, Verified, WhenBusy};
+use fleet_mcp::domain::task::{TaskStage, TaskState, Verified, WhenBusy, Work};
 use fleet_mcp::store::{Store, StoreOptions};
 
 use crate::harness::{Crew, RunningFleet, client, eventually, fleet_options, operator};
@@ -33,7 +33,7 @@ async fn a_failed_task_asks_for_attention_until_the_next_one() {
     let crew = Crew::with("one").await;
     let failed = crew.give("one", "fail no space left").await;
     let failed = crew.ended(failed).await;
-    assert_eq!((failed.state(), failed.entry.outcome.as_deref()), (TaskState::Failed, Some("no space left")));
+    assert_eq!((failed.state(), failed.outcome()), (TaskState::Failed, Some("no space left")));
     crew.rests("one").await;
     let told = (AgentStatus::Idle, Attention::FailedTask, "no space left".to_owned());
     eventually("its failure is told", async || attention(&crew, "one") == told).await;
@@ -48,7 +48,7 @@ async fn a_question_ends_the_task_and_the_answer_is_the_next_one() {
     let asked = crew.give("one", "ask which branch?").await;
     let asked = crew.ended(asked).await;
     assert_eq!(
-        (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention),
+        (asked.state(), asked.outcome(), asked.needs_answer()),
         (TaskState::Done, Some("which branch?"), true)
     );
     let told = (AgentStatus::Idle, Attention::NeedsInput, "ended with a question: which branch?".to_owned());
@@ -79,18 +79,18 @@ async fn a_usage_limit_without_a_time_is_a_failure_with_its_text() {
     let task = crew.give("one", "fail usage limit reached").await;
     let task = crew.ended(task).await;
     let expected = (TaskState::Failed, Some("usage limit reached"));
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), expected);
+    assert_eq!((task.state(), task.outcome()), expected);
 }
 
 #[tokio::test]
 async fn what_can_be_seen_of_a_claim_stands_beside_it() {
     let crew = Crew::with("one").await;
     let talk = crew.give("one", "say nothing was done").await;
-    let talk = crew.ended(talk).await.work.verified.unwrap();
+    let talk = crew.ended(talk).await.stage.verified().cloned().unwrap();
     assert_eq!((talk.is_new, talk.is_clean), (Some(false), true));
     crew.rests("one").await;
     let work = crew.give("one", "commit Real work").await;
-    let seen = crew.ended(work).await.work.verified.unwrap();
+    let seen = crew.ended(work).await.stage.verified().cloned().unwrap();
     let head = seen.commit.clone().unwrap();
     assert_eq!(
         seen,
@@ -108,8 +108,8 @@ async fn a_task_that_takes_longer_than_it_was_given_is_ended() {
     let task = limited(&crew, "sleep 600", TimeDelta::seconds(1)).await;
     let task = crew.ended(task).await;
     let expected = (TaskState::TimedOut, Some("it exceeded its timeout"));
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), expected);
-    assert!(task.work.working_since.is_some_and(|since| since < Utc::now()));
+    assert_eq!((task.state(), task.outcome()), expected);
+    assert!(task.working_since().is_some_and(|since| since < Utc::now()));
     crew.rests("one").await;
     assert_eq!(attention(&crew, "one").1, Attention::FailedTask);
 }
@@ -147,11 +147,12 @@ async fn a_task_that_was_done_in_time_while_we_were_away_is_done_however_late_we
         StoreOptions { path: directory.path().join("fleet.db"), backups: directory.path().join("backups") };
     let store = Store::open(&paths).await.unwrap();
     let mut task = store.task_by_id(id).await.unwrap().unwrap();
-    task.work.working_since = Some(Utc::now() - TimeDelta::hours(1));
+    let since = Some(Utc::now() - TimeDelta::hours(1));
+    task.stage = TaskStage::Working(Work { since, ..task.stage.work() });
     assert!(store.task_save(&task, &[], Utc::now()).await.unwrap());
     store.close().await;
     let running = RunningFleet::start_in(directory, &local.url, &local.token).await.seen().await;
     let crew = Crew { running, local, site };
     let task = crew.ended(id).await;
-    assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some("in time")));
+    assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some("in time")));
 }

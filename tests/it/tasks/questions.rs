@@ -20,13 +20,13 @@ async fn an_answer_that_ends_with_a_question_needs_input_until_the_next_task() {
     let asked = crew.give("one", "commit Paint it\nsay Which colour shall it be?").await;
     let asked = crew.ended(asked).await;
     assert_eq!(
-        (asked.state(), asked.entry.outcome.as_deref(), asked.entry.needs_user_attention),
+        (asked.state(), asked.outcome(), asked.needs_answer()),
         (TaskState::Done, Some("Which colour shall it be?"), true)
     );
     let told = (AgentStatus::Idle, Attention::NeedsInput, ASKED.to_owned());
     eventually("the question is shown", async || attention(&crew, "one") == told).await;
     let answer = crew.give("one", "say Blue it is.").await;
-    assert!(!crew.ended(answer).await.entry.needs_user_attention);
+    assert!(!crew.ended(answer).await.needs_answer());
     eventually("nothing is asked any more", async || attention(&crew, "one").1 == Attention::None).await;
 }
 

@@ -7,11 +7,12 @@ use fleet_mcp::app::tasks::{ReportStatus, Reported, ReportedState, StartTask};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
-use fleet_mcp::domain::history::{HistoryEntry, HistoryKind};
+use fleet_mcp::domain::history::{HistoryKind, Report};
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Claim, ClaimKind, TaskSource, TaskState, WhenBusy};
 use fleet_mcp::domain::token::Refusal;
+use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::Meaning;
 use secrecy::SecretString;
 
@@ -65,13 +66,13 @@ async fn a_claim_ends_the_task_and_stands_in_its_history() {
     let complete = report(&crew, &caller, ReportedState::Complete, None).await;
     assert_eq!(complete.message, "recorded; it ends the task you are working on");
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("in one sentence")));
-    assert!(ended.work.verified.is_some(), "its run had ended too");
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("in one sentence")));
+    assert!(ended.stage.verified().is_some(), "its run had ended too");
     let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let page = PageRequest::parse(1, 100).unwrap();
     let page = crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap();
-    let own = page.items.iter().filter(|entry| entry.message == "in one sentence");
-    let own: Vec<_> = own.map(|entry| (entry.state.as_str(), entry.task_id, entry.uri.as_deref())).collect();
+    let own = page.items.iter().filter(|entry| entry.line().message == "in one sentence");
+    let own: Vec<_> = own.map(|entry| (entry.state(), entry.task_id(), entry.uri())).collect();
     let uri = Some("https://forge.example/commit/1");
     assert_eq!(own, [("complete", Some(task), uri), ("working", Some(task), uri)]);
 }
@@ -84,7 +85,7 @@ async fn a_question_ends_the_task_and_asks_for_input() {
     crew.works("one").await;
     report(&crew, &caller, ReportedState::Idle, Some("Which one?")).await;
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("Which one?")));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("Which one?")));
     asks_for(&crew, Attention::NeedsInput).await;
 }
 
@@ -123,15 +124,21 @@ async fn an_agent_that_goes_on_long_after_its_claim_is_interrupted_and_then_veri
     let has_committed = async || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("Real work"));
     eventually("it has committed", has_committed).await;
     crew.works("one").await;
-    let entry = crew.running.store.task_by_id(task).await.unwrap().unwrap().entry;
-    let entry = HistoryEntry { id: TaskId::fresh().0, kind: HistoryKind::Report, ..entry };
+    let report = Report {
+        id: TaskId::fresh().0,
+        line: crew.running.store.task_by_id(task).await.unwrap().unwrap().entry,
+        state: AppState::Complete,
+        task_id: Some(task),
+        uri: None,
+        needs_answer: false,
+    };
     let at = Utc::now() - TimeDelta::seconds(40);
     let claim = Claim { kind: ClaimKind::Complete, text: "all done".to_owned(), at };
-    crew.running.store.report_add(&entry, Meaning::Claim(task, &claim)).await.unwrap();
+    crew.running.store.report_add(&report, Meaning::Claim(task, &claim)).await.unwrap();
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("all done")));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("all done")));
     crew.only_the_runner_is_left().await;
-    let seen = ended.work.verified.unwrap();
+    let seen = ended.stage.verified().unwrap();
     assert_eq!((seen.commit.is_some(), seen.is_new, seen.is_pushed), (true, Some(true), false));
     let next = crew.give("one", "say fine again").await;
     assert_eq!(crew.ended(next).await.state(), TaskState::Done);
@@ -148,7 +155,7 @@ async fn a_claimed_usage_limit_holds_the_task_back_once_and_only_when_its_run_is
     asks_for(&crew, Attention::Parked).await;
     crew.only_the_runner_is_left().await;
     let ended = crew.ended(task).await;
-    assert_eq!((ended.state(), ended.entry.outcome.as_deref()), (TaskState::Done, Some("did it")));
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("did it")));
     assert_eq!(crew.taken("one").len(), 3, "its spec, and the task twice");
 }
 

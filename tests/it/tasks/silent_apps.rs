@@ -83,5 +83,5 @@ async fn of_a_prompt_that_nothing_tells_about_the_outcome_is_unknown() {
     let snapshot = running.fleet.board().now();
     let last = snapshot.by_name("one").unwrap().tasks.last.clone().unwrap();
     let outcome = "unknown: the workspace started with it as its prompt, and no report shows its result";
-    assert_eq!((last.state(), last.entry.outcome.as_deref()), (TaskState::Done, Some(outcome)));
+    assert_eq!((last.state(), last.outcome()), (TaskState::Done, Some(outcome)));
 }

@@ -47,7 +47,7 @@ fn answers(proxy: &FaultProxy, status: u16, content_type: &str, body: &str) {
 /// It was run once, and nobody else was told.
 async fn assert_run(crew: &Crew, task: Task, subject: &str) {
     assert_eq!((task.state(), task.channel()), (TaskState::Done, Some(Channel::Exec)));
-    assert!(task.work.verified.is_some_and(|seen| seen.is_new == Some(true)));
+    assert!(task.stage.verified().is_some_and(|seen| seen.is_new == Some(true)));
     assert_eq!((commits(crew, subject), crew.taken("one")), (1, vec!["say ready".to_owned()]));
 }
 

@@ -46,7 +46,7 @@ async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double
         .await;
         timeout(LAG, crew.rests("one")).await.expect("it is seen to rest");
         let task = crew.ended(task).await;
-        assert_eq!((task.state(), task.entry.outcome.as_deref()), (TaskState::Done, Some(word)));
+        assert_eq!((task.state(), task.outcome()), (TaskState::Done, Some(word)));
         assert!(rules.into_iter().any(|rule| proxy.fault_hits(rule) > 0), "{word}: a stream was asked for");
         proxy.clear_faults();
     }
@@ -73,5 +73,5 @@ async fn reports_in_history(crew: &Crew) -> Vec<Uuid> {
     let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
     let page = PageRequest::parse(1, 100).unwrap();
     let page = crew.running.store.journal_page(agent.id, Some(HistoryKind::Report), page).await.unwrap();
-    page.items.into_iter().map(|entry| entry.id).collect()
+    page.items.into_iter().map(|entry| entry.id()).collect()
 }

@@ -247,9 +247,7 @@ impl Fleet {
 
     async fn member_task_begin(&self, member: &Member, generation: i64) -> Result<(), Error> {
         let Some(mut task) = self.store().task_by_id(member.id).await? else { return Ok(()) };
-        task.entry.state = TaskState::Working.word().to_owned();
-        task.entry.generation = generation;
-        task.work.working_since = member.began_at;
+        task.begin_run(generation, member.began_at);
         let reason = "its process was started in the workspace";
         self.store().task_save(&task, &[(TaskState::Working, reason)], Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await

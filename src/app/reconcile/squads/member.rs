@@ -14,7 +14,7 @@ use crate::app::usage::RunUsage;
 use crate::domain::id::{RunId, TaskId};
 use crate::domain::run::{Run, RunStream};
 use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
-use crate::domain::task::{Reached, Task, TaskState};
+use crate::domain::task::{EndState, Task};
 use crate::domain::text::cut;
 use crate::domain::usage::Spender;
 use crate::engine::member::MemberUsage;
@@ -110,13 +110,9 @@ impl Fleet {
     async fn member_task_end(&self, member: &Member, end: &MemberEnd) -> Result<(), Error> {
         let Some(mut task) = self.store().task_by_id(member.id).await? else { return Ok(()) };
         let state = state_of(&task, end.status);
-        task.entry.state = state.word().to_owned();
-        if state == TaskState::Canceled {
-            task.work.reached = Reached::Signals;
-        }
-        task.entry.outcome = self.member_outcome(member, end).await?;
+        task.end_run(state, self.member_outcome(member, end).await?);
         let reason = end.note.as_deref().unwrap_or("its process has ended");
-        self.store().task_save(&task, &[(state, reason)], Utc::now()).await?;
+        self.store().task_save(&task, &[(state.into(), reason)], Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await
     }
 
@@ -183,15 +179,15 @@ async fn ended(mut progress: watch::Receiver<Run>) {
 }
 
 /// A member that somebody canceled is canceled in the history, whatever its process made of it.
-fn state_of(task: &Task, status: MemberStatus) -> TaskState {
+fn state_of(task: &Task, status: MemberStatus) -> EndState {
     match status {
-        MemberStatus::Completed => TaskState::Done,
-        MemberStatus::Timeout => TaskState::TimedOut,
+        MemberStatus::Completed => EndState::Done,
+        MemberStatus::Timeout => EndState::TimedOut,
         MemberStatus::Waiting | MemberStatus::Running | MemberStatus::Error => {
             if task.work.cancel.is_some() {
-                TaskState::Canceled
+                EndState::Canceled
             } else {
-                TaskState::Failed
+                EndState::Failed
             }
         }
     }
