@@ -37,6 +37,7 @@ mod token;
 mod tone;
 mod up;
 mod usage;
+mod word;
 mod wording;
 
 use std::path::PathBuf;

@@ -8,7 +8,8 @@ use super::error::CliError;
 use super::globals::Globals;
 use crate::domain::text::cut;
 use crate::domain::token::LONGEST_NAME;
-use crate::view::request::{CreateTokenInput, NoInput};
+use crate::domain::token::TokenKind;
+use crate::view::request::{CreateTokenInput, NoInput, OneOf};
 use crate::view::token::{TokenCreated, TokenRevoked};
 
 /// A killed bridge does not revoke its token, so the token expires.
@@ -27,7 +28,7 @@ impl RoleToken {
     pub async fn mint(globals: &Globals, role: &str) -> Result<Self, CliError> {
         let operator = Client::connect(globals)?;
         let input = CreateTokenInput {
-            kind: "agent".to_owned(),
+            kind: OneOf(TokenKind::Agent),
             name: Some(cut(&format!("stdio-{role}"), LONGEST_NAME)),
             role: Some(role.to_owned()),
             agent: None,

@@ -1,7 +1,7 @@
 //! `token`: creates, lists and revokes access tokens.
 
 use chrono::Utc;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use uuid::Uuid;
 
 use super::age::{is_past, lifetime, relative};
@@ -12,7 +12,9 @@ use super::globals::Globals;
 use super::screen::Screen;
 use super::table::{Column, Table, column, column_from, text, toned};
 use super::tone::Tone;
-use crate::view::request::{CreateTokenInput, NoInput};
+use super::word::one_of;
+use crate::domain::token::TokenKind;
+use crate::view::request::{CreateTokenInput, NoInput, OneOf};
 use crate::view::token::{TokenCreated, TokenList, TokenRevoked, TokenRow};
 
 const COLUMNS: &[Column] = &[
@@ -47,8 +49,8 @@ pub enum TokenCommand {
 #[derive(Debug, Args)]
 pub struct CreateArgs {
     /// Kind of caller the token is for
-    #[arg(long)]
-    kind: Kind,
+    #[arg(long, value_parser = one_of::<TokenKind>())]
+    kind: TokenKind,
     /// Name of the holder in the audit trail
     #[arg(long, value_name = "N")]
     name: Option<String>,
@@ -66,23 +68,6 @@ pub struct CreateArgs {
     expires: Option<i64>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Kind {
-    Operator,
-    Manager,
-    Agent,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Operator => "operator",
-            Self::Manager => "manager",
-            Self::Agent => "agent",
-        }
-    }
-}
-
 pub(super) async fn run(globals: &Globals, command: TokenCommand, screen: &Screen) -> Result<Exit, CliError> {
     let client = Client::connect(globals)?;
     match command {
@@ -96,7 +81,7 @@ pub(super) async fn run(globals: &Globals, command: TokenCommand, screen: &Scree
 /// Only the token goes to standard output, so that a script can capture it.
 async fn create(client: &Client, args: CreateArgs, screen: &Screen) -> Result<(), CliError> {
     let input = CreateTokenInput {
-        kind: args.kind.word().to_owned(),
+        kind: OneOf(args.kind),
         name: args.name,
         role: args.role,
         agent: args.agent,

@@ -60,6 +60,15 @@ pub struct Sighting {
 }
 
 word_enum! {
+    /// What a wait for agents ends with.
+    Until {
+        AnyChange = "any_change",
+        Idle = "idle",
+        Done = "done",
+    }
+}
+
+word_enum! {
     /// An agent's status.
     AgentStatus {
         Pending = "pending",

@@ -1,13 +1,37 @@
 //! Whether a token is valid, and which of its conditions fails.
 
+use std::fmt;
+
 use chrono::{DateTime, Utc};
 use thiserror::Error;
 
 use super::agent::AgentStatus;
+use super::role::RoleKind;
+use super::word_enum::word_enum;
 use super::words::Transition;
 
 /// Limit on names of tokens and in the audit trail: enough for any name and id, and shorter than a token.
 pub const LONGEST_NAME: usize = 40;
+
+word_enum! {
+    /// Whose token it is.
+    TokenKind {
+        Operator = "operator",
+        Manager = "manager",
+        Agent = "agent",
+    }
+}
+
+impl TokenKind {
+    /// An agent's token has the kind of a role, which is found out with the role.
+    pub fn role_kind(self) -> Option<RoleKind> {
+        match self {
+            Self::Operator => Some(RoleKind::Operator),
+            Self::Manager => Some(RoleKind::Manager),
+            Self::Agent => None,
+        }
+    }
+}
 
 /// The conditions of a token's validity.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,14 @@
-//! Macro for enums of our own keywords: variants, their keywords, and parsing.
+//! Macro for enums of our own keywords: variants, their words, and parsing.
+
+/// A closed vocabulary, for code that treats all of them alike.
+pub trait Vocabulary: Copy + Send + Sync + 'static {
+    const NAME: &'static str;
+
+    fn words() -> Vec<&'static str>;
+    fn word(self) -> &'static str;
+    /// Parses a word, ignoring case.
+    fn parse(word: &str) -> Option<Self>;
+}
 
 macro_rules! word_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$told:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -16,6 +26,22 @@ macro_rules! word_enum {
             /// The value of a keyword, case-insensitive; none for an unknown one.
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.word().eq_ignore_ascii_case(word.trim()))
+            }
+        }
+
+        impl $crate::domain::word_enum::Vocabulary for $name {
+            const NAME: &'static str = stringify!($name);
+
+            fn words() -> Vec<&'static str> {
+                Self::ALL.iter().map(|value| value.word()).collect()
+            }
+
+            fn word(self) -> &'static str {
+                self.word()
+            }
+
+            fn parse(word: &str) -> Option<Self> {
+                Self::parse(word)
             }
         }
 

@@ -21,7 +21,7 @@ use super::error::Error;
 use super::rescue::RescuedWork;
 use super::snapshot::AgentState;
 use crate::domain::access::{Action, AgentTarget, Target};
-use crate::domain::agent::AgentStatus;
+use crate::domain::agent::{AgentStatus, Until};
 use crate::domain::id::{OperationId, WorkspaceId};
 use crate::domain::metadata::MetadataKey;
 use crate::domain::name::AgentName;
@@ -86,13 +86,6 @@ pub struct WaitAgents {
     pub until: Until,
     pub timeout: Duration,
     pub cursor: Option<i64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    AnyChange,
-    Idle,
-    Done,
 }
 
 #[derive(Debug, Clone)]

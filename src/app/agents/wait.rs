@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Changed, Until, WaitAgents, Waited};
+use super::{Changed, WaitAgents, Waited};
 use crate::app::Fleet;
 use crate::app::caller::{Caller, Deed};
 use crate::app::error::Error;
 use crate::app::snapshot::{AgentState, Snapshot};
 use crate::domain::access::{Action, Target};
-use crate::domain::agent::{Agent, AgentStatus};
+use crate::domain::agent::{Agent, AgentStatus, Until};
 use crate::domain::id::AgentId;
 use crate::domain::metadata::Metadata;
 use crate::domain::name::name_key;

@@ -7,9 +7,9 @@ use tokio::time::Instant;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::Screen;
-use crate::domain::agent::AgentStatus;
+use crate::domain::agent::{AgentStatus, Until};
 use crate::view::agent::{AgentRow, AgentsWaited};
-use crate::view::request::WaitInput;
+use crate::view::request::{OneOf, WaitInput};
 
 /// The longest wait per call; the server allows a little more.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
@@ -61,7 +61,7 @@ async fn wait(
 ) -> Result<AgentsWaited, CliError> {
     let input = WaitInput {
         agent_names: vec![name.to_owned()],
-        until: "any_change".to_owned(),
+        until: OneOf(Until::AnyChange),
         timeout_seconds: i64::try_from(longest.as_secs()).unwrap_or(1).max(1),
         cursor: Some(cursor),
     };

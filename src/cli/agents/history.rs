@@ -1,7 +1,7 @@
 //! `agents history`: an agent's tasks and reports.
 
 use chrono::Utc;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::NameArg;
@@ -12,6 +12,8 @@ use crate::cli::exit::Exit;
 use crate::cli::paging::{ENTRIES, place};
 use crate::cli::screen::Screen;
 use crate::cli::table::{Column, Table, column, column_from, text};
+use crate::cli::word::one_of;
+use crate::domain::history::HistoryFilter;
 use crate::view::history::{HistoryRow, TaskHistory};
 
 const COLUMNS: &[Column] =
@@ -24,31 +26,14 @@ pub struct HistoryArgs {
     #[command(flatten)]
     agent: NameArg,
     /// Which entries to show
-    #[arg(long, value_name = "K", default_value = "all")]
-    kind: Kind,
+    #[arg(long, value_name = "K", default_value = "all", value_parser = one_of::<HistoryFilter>())]
+    kind: HistoryFilter,
     /// Page, starting at 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     page: i64,
     /// Entries per page, 1 to 100
     #[arg(long, value_name = "N", default_value_t = 20)]
     page_size: i64,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    All,
-    Task,
-    Report,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Task => "task",
-            Self::Report => "report",
-        }
-    }
 }
 
 pub(super) async fn run(client: &Client, args: HistoryArgs, screen: &Screen) -> Result<Exit, CliError> {

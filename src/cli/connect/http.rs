@@ -11,7 +11,8 @@ use super::{McpClient, entry_of};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::globals::Globals;
-use crate::view::request::{CreateTokenInput, NoInput};
+use crate::domain::token::TokenKind;
+use crate::view::request::{CreateTokenInput, NoInput, OneOf};
 use crate::view::token::TokenCreated;
 
 /// The prefix of our tokens, and the number of hexadecimal digits after it.
@@ -57,7 +58,7 @@ async fn is_good(globals: &Globals, token: &SecretString) -> Result<bool, CliErr
 
 async fn mint(operator: &Client, client: &McpClient) -> Result<SecretString, CliError> {
     let input = CreateTokenInput {
-        kind: "manager".to_owned(),
+        kind: OneOf(TokenKind::Manager),
         name: Some(token_name(client)),
         role: None,
         agent: None,

@@ -9,7 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::screen::Screen;
 use crate::cli::table::{Column, Table, column, column_from, text};
 use crate::domain::run::RunStream;
-use crate::view::request::{NoInput, SquadStatusInput};
+use crate::view::request::{NoInput, OneOf, SquadStatusInput};
 use crate::view::squad::{SquadMember, SquadRoles, SquadStatus};
 
 const MEMBERS: &[Column] = &[
@@ -119,7 +119,7 @@ async fn page(
     let question = SquadStatusInput {
         squad_id: Some(squad.to_owned()),
         member_id: Some(member.to_owned()),
-        stream: Some(stream.word().to_owned()),
+        stream: Some(OneOf(stream)),
         offset: Some(offset),
         limit: Some(PAGE),
         wait_seconds: 0,

@@ -1,6 +1,6 @@
 //! `squad status`: one squad, one output, or everything that runs.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::show;
 use crate::cli::client::Client;
@@ -8,8 +8,10 @@ use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
 use crate::cli::table::{Column, Table, column, column_from, text};
+use crate::cli::word::one_of;
+use crate::domain::run::RunStream;
 use crate::domain::squad::MemberStatus;
-use crate::view::request::SquadStatusInput;
+use crate::view::request::{OneOf, SquadStatusInput};
 use crate::view::squad::{SquadStatus, SquadSummary};
 
 const SQUADS: &[Column] = &[column("SQUAD"), column("STATE"), column("MEMBERS"), column_from(70, "STARTED")];
@@ -25,8 +27,8 @@ pub struct StatusArgs {
     #[arg(long, value_name = "MEMBER", requires = "squad")]
     member: Option<String>,
     /// Output stream of the member
-    #[arg(long, value_name = "S", default_value = "stdout")]
-    stream: Stream,
+    #[arg(long, value_name = "S", default_value = "stdout", value_parser = one_of::<RunStream>())]
+    stream: RunStream,
     /// Offset to start from, in bytes
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: i64,
@@ -36,12 +38,6 @@ pub struct StatusArgs {
     /// Wait until the next member ends, at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     wait: i64,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Stream {
-    Stdout,
-    Stderr,
 }
 
 pub(super) async fn run(client: &Client, args: StatusArgs, screen: &Screen) -> Result<Exit, CliError> {
@@ -58,14 +54,10 @@ pub(super) async fn run(client: &Client, args: StatusArgs, screen: &Screen) -> R
 
 fn question(args: StatusArgs) -> SquadStatusInput {
     let is_output = args.member.is_some();
-    let stream = match args.stream {
-        Stream::Stdout => "stdout",
-        Stream::Stderr => "stderr",
-    };
     SquadStatusInput {
         squad_id: args.squad,
         member_id: args.member,
-        stream: is_output.then(|| stream.to_owned()),
+        stream: is_output.then_some(OneOf(args.stream)),
         offset: is_output.then_some(args.offset),
         limit: is_output.then_some(args.limit),
         wait_seconds: args.wait,

@@ -8,10 +8,11 @@ use tokio::time::Instant;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::Screen;
+use crate::domain::agent::Until;
 use crate::domain::task::TaskState;
 use crate::view::agent::{AgentsWaited, ChangedAgent};
 use crate::view::history::{HistoryRow, TaskHistory};
-use crate::view::request::WaitInput;
+use crate::view::request::{OneOf, WaitInput};
 
 /// The longest wait per call; the server allows a little more.
 const LONGEST_CALL: Duration = Duration::from_secs(40);
@@ -92,7 +93,7 @@ fn tell_busy(agents: &[ChangedAgent], screen: &Screen) {
 async fn wait(client: &Client, names: &[String], longest: Duration) -> Result<AgentsWaited, CliError> {
     let input = WaitInput {
         agent_names: names.to_vec(),
-        until: "done".to_owned(),
+        until: OneOf(Until::Done),
         timeout_seconds: i64::try_from(longest.as_secs()).unwrap_or(1).max(1),
         cursor: Some(BEGINNING.to_owned()),
     };

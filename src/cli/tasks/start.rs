@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,8 +12,10 @@ use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
+use crate::cli::word::one_of;
 use crate::cli::{text_file, wording};
 use crate::domain::name::AgentName;
+use crate::domain::task::WhenBusy;
 use crate::view::agent::AgentShown;
 use crate::view::history::HistoryRow;
 use crate::view::request::NoInput;
@@ -31,7 +33,7 @@ pub struct StartArgs {
     #[arg(long, value_name = "FILE")]
     task_file: Option<PathBuf>,
     /// Handling of the new task if the agent already has one
-    #[arg(long, value_name = "W", default_value = "reject")]
+    #[arg(long, value_name = "W", default_value = "reject", value_parser = one_of::<WhenBusy>())]
     when_busy: WhenBusy,
     /// End the task after this many seconds of work
     #[arg(long, value_name = "SECONDS")]
@@ -42,23 +44,6 @@ pub struct StartArgs {
     /// Return at once, even on a terminal
     #[arg(long)]
     no_wait: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum WhenBusy {
-    Reject,
-    Queue,
-    Interrupt,
-}
-
-impl WhenBusy {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Reject => "reject",
-            Self::Queue => "queue",
-            Self::Interrupt => "interrupt",
-        }
-    }
 }
 
 pub(super) async fn run(client: &Client, args: StartArgs, screen: &Screen) -> Result<Exit, CliError> {

@@ -8,10 +8,10 @@ use crate::cli::client::Client;
 use crate::cli::globals::Globals;
 use crate::cli::screen::{Format, Screen};
 use crate::cli::tone::Tone;
-use crate::domain::agent::AgentStatus;
+use crate::domain::agent::{AgentStatus, Until};
 use crate::domain::text::{one_line, printable};
 use crate::view::agent::{AgentRow, AgentsWaited};
-use crate::view::request::{CreateAgentInput, WaitInput};
+use crate::view::request::{CreateAgentInput, OneOf, WaitInput};
 
 /// A project whose agents start with an empty repository, so that none is needed here.
 const PROJECT: &str = "setup";
@@ -96,7 +96,7 @@ async fn until_ready(client: &Client, screen: &Screen) -> Result<(), CliError> {
     while !waiting.is_empty() {
         let input = WaitInput {
             agent_names: waiting.iter().cloned().collect(),
-            until: "any_change".to_owned(),
+            until: OneOf(Until::AnyChange),
             timeout_seconds: LONGEST_CALL_SECONDS,
             cursor: Some(cursor),
         };

@@ -9,9 +9,8 @@ use super::check::{
     agent_name, filled, page_of, pull_request_url, request_token, seconds, spec, statuses, wait_of,
 };
 use super::defaults::{any_change, change_wait, first_page, list_size, yes};
-use crate::app::agents::{
-    ChangeAgent, CreateAgent, DeleteAgent, ListAgents, SetMetadata, Until, WaitAgents, Work,
-};
+use super::word::UntilWord;
+use crate::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, SetMetadata, WaitAgents, Work};
 use crate::app::error::Error;
 use crate::domain::metadata::{MetadataKey, check_value};
 
@@ -109,7 +108,7 @@ pub struct WaitInput {
     pub agent_names: Vec<String>,
     /// any_change, idle (every agent is idle or cannot become idle) or done (every agent has ended its task)
     #[serde(default = "any_change")]
-    pub until: String,
+    pub until: UntilWord,
     /// 1 to 45, default 40.
     #[serde(default = "change_wait")]
     pub timeout_seconds: i64,
@@ -183,12 +182,6 @@ impl ChangeAgentInput {
 
 impl WaitInput {
     pub fn into_command(self) -> Result<WaitAgents, Error> {
-        let until = match self.until.as_str() {
-            "any_change" => Until::AnyChange,
-            "idle" => Until::Idle,
-            "done" => Until::Done,
-            _ => return Err(Error::invalid("until", "until is any_change, idle or done")),
-        };
         let n_names = self.agent_names.len();
         if n_names > MAX_NAMED {
             let message = format!("{n_names} agents are named; at most {MAX_NAMED} are allowed");
@@ -203,7 +196,7 @@ impl WaitInput {
         let cursor = self.cursor.map(|cursor| cursor.trim().parse().ok().filter(|revision| *revision >= 0));
         Ok(WaitAgents {
             names: self.agent_names,
-            until,
+            until: self.until.0,
             timeout: seconds(self.timeout_seconds),
             cursor: match cursor {
                 None => None,

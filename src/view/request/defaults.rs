@@ -1,6 +1,10 @@
 //! Values of arguments that were left out.
 
 use super::DEFAULT_WAIT_FOR_CHANGE;
+use super::word::{HistoryFilterWord, OneOf, UntilWord, WhenBusyWord};
+use crate::domain::agent::Until;
+use crate::domain::history::HistoryFilter;
+use crate::domain::task::WhenBusy;
 
 pub(super) fn first_page() -> i64 {
     1
@@ -26,14 +30,14 @@ pub(super) fn yes() -> bool {
     true
 }
 
-pub(super) fn all_kinds() -> String {
-    "all".into()
+pub(super) fn all_kinds() -> HistoryFilterWord {
+    OneOf(HistoryFilter::All)
 }
 
-pub(super) fn any_change() -> String {
-    "any_change".into()
+pub(super) fn any_change() -> UntilWord {
+    OneOf(Until::AnyChange)
 }
 
-pub(super) fn reject() -> String {
-    "reject".into()
+pub(super) fn reject() -> WhenBusyWord {
+    OneOf(WhenBusy::Reject)
 }

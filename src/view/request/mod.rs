@@ -8,9 +8,11 @@ mod read;
 mod squad;
 mod task;
 mod token;
+mod word;
 
 use serde::de::DeserializeOwned;
 
+use self::word::ONE_OF;
 use crate::app::error::Error;
 
 pub use agent::{
@@ -22,6 +24,7 @@ pub use read::{HistoryInput, NoInput, PageInput, RolesInput};
 pub use squad::{AskSquads, SquadMemberInput, SquadStatusInput, StartSquadInput};
 pub use task::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 pub use token::CreateTokenInput;
+pub use word::OneOf;
 
 /// How long the body of a request may be: far more than the largest spec, escaped, and far less than would hurt.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
@@ -34,7 +37,9 @@ pub fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Error> 
     serde_path_to_error::deserialize(value).map_err(|error| {
         let message = error.inner().to_string();
         let path = error.path().to_string();
-        Error::invalid(&field(&path, &message), message)
+        let field = field(&path, &message);
+        let message = if message.starts_with(ONE_OF) { format!("{field} is {message}") } else { message };
+        Error::invalid(&field, message)
     })
 }
 

@@ -6,9 +6,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::check::page_of;
 use super::defaults::{all_kinds, first_page, history_size, list_size};
+use super::word::HistoryFilterWord;
 use crate::app::error::Error;
 use crate::app::history::ShowHistory;
-use crate::domain::history::HistoryKind;
 use crate::domain::id::WorkspaceId;
 use crate::domain::page::PageRequest;
 
@@ -17,9 +17,10 @@ use crate::domain::page::PageRequest;
 #[into_params(parameter_in = Query)]
 pub struct HistoryInput {
     pub agent_name: String,
-    /// all, task or report
+    /// Which entries; all if left out.
     #[serde(default = "all_kinds")]
-    pub kind: String,
+    #[param(inline)]
+    pub kind: HistoryFilterWord,
     #[serde(default = "first_page")]
     pub page: i64,
     /// 1 to 100, default 20.
@@ -57,17 +58,10 @@ pub struct PageInput {
 
 impl HistoryInput {
     pub fn into_command(self) -> Result<ShowHistory, Error> {
-        let kind = match self.kind.as_str() {
-            "all" => None,
-            word => Some(
-                HistoryKind::parse(word)
-                    .ok_or_else(|| Error::invalid("kind", "kind is all, task or report"))?,
-            ),
-        };
         let workspace = self.workspace_id.as_deref().map(|id| id.parse().map(WorkspaceId));
         Ok(ShowHistory {
             name: self.agent_name,
-            kind,
+            kind: self.kind.0.kind(),
             page: page_of(self.page, self.page_size)?,
             workspace: workspace
                 .transpose()

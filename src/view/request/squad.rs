@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::check::{filled, request_token, wait_of};
+use super::word::RunStreamWord;
 use crate::app::error::Error;
 use crate::app::squads::{NewMember, ShowOutput, StartSquad};
 use crate::domain::id::SquadId;
@@ -70,7 +71,8 @@ pub struct SquadStatusInput {
     pub member_id: Option<String>,
     /// stdout or stderr, with memberId; default stdout
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<String>,
+    #[param(inline)]
+    pub stream: Option<RunStreamWord>,
     /// Offset to continue from, in bytes: next_offset of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<i64>,
@@ -138,11 +140,7 @@ impl SquadMemberInput {
 impl SquadStatusInput {
     pub fn into_question(self) -> Result<AskSquads, Error> {
         let wait = wait_of(self.wait_seconds)?;
-        let stream = match self.stream.as_deref() {
-            None => RunStream::Stdout,
-            Some(word) => RunStream::parse(word)
-                .ok_or_else(|| Error::invalid("stream", "stream must be stdout or stderr"))?,
-        };
+        let stream = self.stream.map_or(RunStream::Stdout, |stream| stream.0);
         let offset = u64::try_from(self.offset.unwrap_or(0))
             .map_err(|_| Error::invalid("offset", "offset must be a number of bytes, 0 or more"))?;
         let limit = self.limit.unwrap_or(USUAL_PAGE);

@@ -7,11 +7,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::check::{filled, page_of, request_token};
 use super::defaults::{first_page, log_size, reject};
+use super::word::{ReportedStateWord, WhenBusyWord};
 use crate::app::error::Error;
 use crate::app::logs::ShowLog;
-use crate::app::tasks::{CancelTask, ReportStatus, ReportedState, StartTask};
+use crate::app::tasks::{CancelTask, ReportStatus, StartTask};
 use crate::domain::spec::MAX_BYTES;
-use crate::domain::task::WhenBusy;
 
 const MAX_SUMMARY_BYTES: usize = 8 * 1024;
 const LONGEST_TIMEOUT: i64 = 7 * 24 * 60 * 60;
@@ -24,7 +24,7 @@ pub struct StartTaskInput {
     pub task_description: String,
     /// What to do if the agent has a task: reject, queue (after its queued tasks) or interrupt (its current task)
     #[serde(default = "reject")]
-    pub when_busy: String,
+    pub when_busy: WhenBusyWord,
     /// Seconds of work after which the task is ended, 1 to 604800; no limit if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -61,8 +61,8 @@ pub struct LogInput {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportInput {
-    /// working, idle, complete or failure; the last two end your task
-    pub state: String,
+    /// complete and failure end your task.
+    pub state: ReportedStateWord,
     /// One sentence on what you did or are doing.
     pub summary: String,
     /// What you need to know to continue; it ends your task, and the answer arrives as a new task.
@@ -77,18 +77,12 @@ impl StartTaskInput {
     pub fn into_command(self) -> Result<StartTask, Error> {
         let request =
             request_token(self.request_key.as_deref(), &Self { request_key: None, ..self.clone() })?;
-        let when_busy = match self.when_busy.as_str() {
-            "reject" => WhenBusy::Reject,
-            "queue" => WhenBusy::Queue,
-            "interrupt" => WhenBusy::Interrupt,
-            _ => return Err(Error::invalid("when_busy", "when_busy is reject, queue or interrupt")),
-        };
         filled("task_description", &self.task_description)?;
         limited("task_description", &self.task_description, MAX_BYTES)?;
         Ok(StartTask {
             name: filled("agent_name", &self.agent_name)?,
             description: self.task_description,
-            when_busy,
+            when_busy: self.when_busy.0,
             timeout: self.timeout_seconds.map(timeout).transpose()?,
             request,
         })
@@ -110,13 +104,11 @@ impl LogInput {
 
 impl ReportInput {
     pub fn into_command(self) -> Result<ReportStatus, Error> {
-        let state = ReportedState::ALL.into_iter().find(|state| state.word() == self.state);
         limited("summary", &self.summary, MAX_SUMMARY_BYTES)?;
         limited("question", self.question.as_deref().unwrap_or_default(), MAX_SUMMARY_BYTES)?;
         limited("uri", self.uri.as_deref().unwrap_or_default(), MAX_SUMMARY_BYTES)?;
         Ok(ReportStatus {
-            state: state
-                .ok_or_else(|| Error::invalid("state", "state is working, idle, complete or failure"))?,
+            state: self.state.0,
             summary: filled("summary", &self.summary)?,
             question: self.question.as_deref().map(|text| filled("question", text)).transpose()?,
             uri: self.uri.as_deref().map(|uri| filled("uri", uri)).transpose()?,

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::app::agents::CreateAgent;
+use crate::domain::task::WhenBusy;
 
 fn refusal(error: &Error) -> (String, serde_json::Value) {
     (error.to_string(), error.details())
@@ -95,4 +96,25 @@ fn an_unknown_status_names_the_eleven() {
             json!({"field": "status_filter"})
         )
     );
+}
+
+#[test]
+fn a_word_counts_in_any_case_and_another_one_is_refused_with_the_words_there_are() {
+    let start = |when_busy: &str| {
+        let arguments = json!({
+            "agent_name": "one", "task_description": "x", "when_busy": when_busy, "request_key": "k",
+        });
+        parse::<StartTaskInput>(arguments).and_then(StartTaskInput::into_command)
+    };
+    let (queued, shouted) = (start("queue").unwrap(), start(" QUEUE").unwrap());
+    assert_eq!((queued.when_busy, shouted.when_busy), (WhenBusy::Queue, WhenBusy::Queue));
+    assert_eq!(queued.request, shouted.request, "the same request");
+    let refused = |error: Error| (error.to_string(), error.details());
+    let expected =
+        |field: &str, words: &str| (format!("{field} is one of {words}"), json!({ "field": field }));
+    assert_eq!(refused(start("later").unwrap_err()), expected("when_busy", "reject, queue, interrupt"));
+    let token = parse::<CreateTokenInput>(json!({ "kind": "king" })).unwrap_err();
+    assert_eq!(refused(token), expected("kind", "operator, manager, agent"));
+    let wait = parse::<WaitInput>(json!({ "until": "" })).unwrap_err();
+    assert_eq!(refused(wait), expected("until", "any_change, idle, done"));
 }

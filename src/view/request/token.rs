@@ -5,18 +5,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::word::TokenKindWord;
 use crate::app::error::Error;
 use crate::app::tokens::CreateToken;
 use crate::domain::access::AllowedProjects;
-use crate::domain::role::RoleKind;
 use crate::domain::text::printable;
 use crate::domain::token::LONGEST_NAME;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTokenInput {
-    /// operator, manager or agent
-    pub kind: String,
+    /// Whose token it is; one of an agent has the kind of its role.
+    pub kind: TokenKindWord,
     /// Name of the holder in the audit trail, at most 40 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -34,12 +34,6 @@ pub struct CreateTokenInput {
 
 impl CreateTokenInput {
     pub fn into_command(self, now: DateTime<Utc>) -> Result<CreateToken, Error> {
-        let kind = match self.kind.as_str() {
-            "operator" => Some(RoleKind::Operator),
-            "manager" => Some(RoleKind::Manager),
-            "agent" => None,
-            _ => return Err(Error::invalid("kind", "kind is operator, manager or agent")),
-        };
         let lifetime = self.expires_in_seconds.map(|n| (1..=315_360_000).contains(&n).then_some(n));
         if lifetime == Some(None) {
             return Err(Error::invalid(
@@ -52,7 +46,7 @@ impl CreateTokenInput {
             return Err(Error::invalid("name", message));
         }
         Ok(CreateToken {
-            kind,
+            kind: self.kind.0.role_kind(),
             name: self.name,
             role: self.role,
             agent: self.agent,

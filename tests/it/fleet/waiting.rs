@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use fleet_mcp::app::agents::{Until, WaitAgents, Waited};
+use fleet_mcp::app::agents::{WaitAgents, Waited};
 use fleet_mcp::app::error::Code;
-use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::agent::{AgentStatus, Until};
 
 use crate::harness::{Pace, RunningFleet, Scene, operator};
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet_mcp::app::agents::{Until, WaitAgents, Waited};
+use fleet_mcp::app::agents::{WaitAgents, Waited};
 use fleet_mcp::app::caller::{Caller, Surface};
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
-use fleet_mcp::domain::agent::AgentStatus;
+use fleet_mcp::domain::agent::{AgentStatus, Until};
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::token::Refusal;
 use reqwest::Method;

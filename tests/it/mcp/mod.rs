@@ -13,6 +13,7 @@ mod results;
 mod server;
 mod tool_list;
 mod transcript;
+mod vocabularies;
 mod waiting;
 
 use serde_json::Value;
