@@ -1,7 +1,7 @@
 //! Reading the audit trail.
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
 use crate::domain::page::{Page, PageRequest};
@@ -17,8 +17,8 @@ pub fn repeatable(target: &str) -> Option<String> {
 
 impl Fleet {
     pub async fn audit_list(&self, caller: &Caller, page: PageRequest) -> Result<Page<AuditEntry>, Error> {
-        let deed = Deed { caller, action: Action::AuditRead, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::AuditRead, target: None };
+        self.permit(&call, Target::Fleet).await?;
         Ok(self.store().audit_page(page).await?)
     }
 }

@@ -1,16 +1,23 @@
 //! The gate of every use case: decide by the principal, audit what changes something and what is refused.
+//!
+//! Permission is a value, `Permit`, which only this file can make. Each function that carries out a change takes it, so
+//! that a change without a check does not compile.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::Utc;
 
 use super::Fleet;
+use super::agents::{RequestToken, target_of};
 use super::audit::repeatable;
 use super::error::Error;
+use super::operations::ListedOperation;
+use super::snapshot::AgentState;
 use crate::domain::access::{Action, Principal, RoomNeeded, Target, authorize};
 use crate::domain::id::OperationId;
 use crate::domain::operation::Failure;
-use crate::store::{AuditOutcome, AuditRow};
+use crate::store::{AuditOutcome, AuditRow, RequestKey};
 
 /// Who calls, and through which door.
 #[derive(Debug, Clone)]
@@ -38,13 +45,48 @@ impl Surface {
 
 /// What a call was about, for the audit row.
 #[derive(Debug, Clone)]
-pub(super) struct Deed<'a> {
+pub(super) struct AuditedCall<'a> {
     pub(super) caller: &'a Caller,
     pub(super) action: Action,
     pub(super) target: Option<String>,
 }
 
-impl Deed<'_> {
+/// Proof that the caller may do its action on this target.
+#[derive(Debug)]
+pub(super) struct Permit<'a, T> {
+    call: &'a AuditedCall<'a>,
+    target: T,
+}
+
+/// Permission on one agent, with the state that was decided on.
+pub(super) type AgentPermit<'a> = Permit<'a, Arc<AgentState>>;
+
+impl<'a, T> Permit<'a, T> {
+    pub(super) fn call(&self) -> &'a AuditedCall<'a> {
+        self.call
+    }
+
+    pub(super) fn target(&self) -> &T {
+        &self.target
+    }
+
+    pub(super) fn into_parts(self) -> (&'a AuditedCall<'a>, T) {
+        (self.call, self.target)
+    }
+}
+
+impl AuditedCall<'_> {
+    /// The key of a request as the store knows it: per principal and tool.
+    pub(super) fn request_key(&self, token: Option<&RequestToken>) -> Option<RequestKey> {
+        let token = token?;
+        Some(RequestKey {
+            principal: self.caller.principal.signature(),
+            tool: self.action.name().to_owned(),
+            key: token.key.clone(),
+            fingerprint: token.fingerprint,
+        })
+    }
+
     fn row(&self, outcome: AuditOutcome) -> AuditRow {
         let principal = &self.caller.principal;
         AuditRow {
@@ -78,22 +120,67 @@ impl Fleet {
         if action.is_offered_to(&caller.principal) {
             return Ok(());
         }
-        let deed = Deed { caller, action, target: target.map(str::to_owned) };
-        self.permit(&deed, Target::Fleet).await
+        let call = AuditedCall { caller, action, target: target.map(str::to_owned) };
+        self.permit(&call, Target::Fleet).await.map(drop)
     }
 
     /// Refuses what the principal may not do, and leaves a row about it.
-    pub(super) async fn permit(&self, deed: &Deed<'_>, target: Target<'_>) -> Result<(), Error> {
-        let Err(denial) = authorize(&deed.caller.principal, deed.action, target) else {
-            return self.make_room(deed.action.room_needed());
+    pub(super) async fn permit<'a, 't>(
+        &self,
+        call: &'a AuditedCall<'a>,
+        target: Target<'t>,
+    ) -> Result<Permit<'a, Target<'t>>, Error> {
+        self.check(call, target).await?;
+        Ok(Permit { call, target })
+    }
+
+    /// The same for an agent as it is known now.
+    pub(super) async fn permit_agent<'a>(
+        &self,
+        call: &'a AuditedCall<'a>,
+        state: Arc<AgentState>,
+    ) -> Result<AgentPermit<'a>, Error> {
+        self.check(call, Target::Agent(target_of(&state))).await?;
+        Ok(Permit { call, target: state })
+    }
+
+    /// The same for an operation, which is permitted as its agent is.
+    pub(super) async fn permit_operation<'a>(
+        &self,
+        call: &'a AuditedCall<'a>,
+        listed: ListedOperation,
+    ) -> Result<Permit<'a, ListedOperation>, Error> {
+        self.check(call, Target::Agent(self.target_of_listed(&listed))).await?;
+        Ok(Permit { call, target: listed })
+    }
+
+    /// The same for several targets at once; those without one need no more than room for the action.
+    pub(super) async fn permit_all<'a, T>(
+        &self,
+        call: &'a AuditedCall<'a>,
+        all: Vec<T>,
+        target_of: impl Fn(&T) -> Option<Target<'_>>,
+    ) -> Result<Permit<'a, Vec<T>>, Error> {
+        for one in &all {
+            match target_of(one) {
+                Some(target) => self.check(call, target).await?,
+                None => self.make_room(call.action.room_needed())?,
+            }
+        }
+        Ok(Permit { call, target: all })
+    }
+
+    async fn check(&self, call: &AuditedCall<'_>, target: Target<'_>) -> Result<(), Error> {
+        let Err(denial) = authorize(&call.caller.principal, call.action, target) else {
+            return self.make_room(call.action.room_needed());
         };
         let error = Error::Forbidden(denial);
-        self.audit_refused(deed.denied(error.code().as_str(), error.to_string())).await?;
+        self.audit_refused(call.denied(error.code().as_str(), error.to_string())).await?;
         Err(error)
     }
 
     /// On a full disk nothing is begun, and everything can be ended.
-    pub(super) fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
+    fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
         match needed {
             RoomNeeded::None => {}
             RoomNeeded::Ending => self.store().room_for_endings(),
@@ -105,12 +192,12 @@ impl Fleet {
     /// Leaves the row of an operation that was accepted, failed, and is about to be forgotten.
     pub(super) async fn audit_failure(
         &self,
-        deed: &Deed<'_>,
+        call: &AuditedCall<'_>,
         operation: OperationId,
         failure: &Failure,
     ) -> Result<(), Error> {
         let (code, operation_id) = (Some(failure.code.clone()), Some(operation));
-        let row = AuditRow { code, operation_id, ..deed.row(AuditOutcome::Failed) };
+        let row = AuditRow { code, operation_id, ..call.row(AuditOutcome::Failed) };
         Ok(self.store().audit_add(&row).await?)
     }
 
@@ -118,16 +205,16 @@ impl Fleet {
     /// agents may call in a loop.
     pub(super) async fn audited<T>(
         &self,
-        deed: &Deed<'_>,
+        call: &AuditedCall<'_>,
         result: Result<T, Error>,
         operation: impl Fn(&T) -> Option<OperationId>,
     ) -> Result<T, Error> {
-        let is_agent = deed.caller.principal.agent.is_some();
+        let is_agent = call.caller.principal.agent.is_some();
         let row = match &result {
-            Ok(value) => AuditRow { operation_id: operation(value), ..deed.row(AuditOutcome::Allowed) },
+            Ok(value) => AuditRow { operation_id: operation(value), ..call.row(AuditOutcome::Allowed) },
             Err(Error::Forbidden(_)) => return result,
             Err(error) => {
-                AuditRow { code: Some(error.code().as_str().to_owned()), ..deed.row(AuditOutcome::Failed) }
+                AuditRow { code: Some(error.code().as_str().to_owned()), ..call.row(AuditOutcome::Failed) }
             }
         };
         match row.outcome {

@@ -9,7 +9,7 @@ use moka::future::Cache;
 use uuid::Uuid;
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::catalog::Files;
 use super::error::Error;
 use crate::coder::wire::{Organization, Preset, RichParameter, Template};
@@ -109,8 +109,8 @@ impl Found {
 
 impl Fleet {
     pub async fn project_list(&self, caller: &Caller) -> Result<Vec<ProjectInfo>, Error> {
-        let deed = Deed { caller, action: Action::ProjectList, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::ProjectList, target: None };
+        self.permit(&call, Target::Fleet).await?;
         Ok(self.found()?.projects.clone())
     }
 
@@ -120,8 +120,8 @@ impl Fleet {
     }
 
     pub async fn role_list(&self, caller: &Caller, project: Option<&str>) -> Result<RolesOf, Error> {
-        let deed = Deed { caller, action: Action::RoleList, target: project.map(str::to_owned) };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::RoleList, target: project.map(str::to_owned) };
+        self.permit(&call, Target::Fleet).await?;
         let files = self.0.catalog.files();
         let Some(name) = project else {
             let roles = files.roles.values().map(|role| role_info(role.clone(), DEFAULT_ROLE)).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::error::Error;
 use super::health::CoderHealth;
 use super::snapshot::{AgentState, Snapshot};
@@ -42,8 +42,8 @@ pub struct Notice {
 
 impl Fleet {
     pub async fn fleet_status(&self, caller: &Caller) -> Result<FleetOverview, Error> {
-        let deed = Deed { caller, action: Action::FleetStatus, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::FleetStatus, target: None };
+        self.permit(&call, Target::Fleet).await?;
         let snapshot = self.board().now();
         Ok(FleetOverview {
             counts: snapshot.counts(),

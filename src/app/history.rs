@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
 use crate::domain::agent::Agent;
@@ -34,8 +34,8 @@ pub struct AgentHistory {
 
 impl Fleet {
     pub async fn agent_history(&self, caller: &Caller, request: ShowHistory) -> Result<AgentHistory, Error> {
-        let deed = Deed { caller, action: Action::AgentHistory, target: Some(request.name.clone()) };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::AgentHistory, target: Some(request.name.clone()) };
+        self.permit(&call, Target::Fleet).await?;
         let agent = self.agent_of_history(&request).await?;
         let page = self.store().journal_page(agent.id, request.kind, request.page).await?;
         let tasks = page.items.iter().filter(|entry| entry.kind() == HistoryKind::Task);

@@ -1,7 +1,7 @@
 //! An agent's log: its conversation, read from the agent while it can be asked and from our copy otherwise.
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::error::Error;
 use super::snapshot::AgentState;
 use crate::domain::access::{Action, AgentTarget, Target};
@@ -26,12 +26,12 @@ pub struct AgentLog {
 
 impl Fleet {
     pub async fn agent_log(&self, caller: &Caller, request: ShowLog) -> Result<AgentLog, Error> {
-        let deed = Deed { caller, action: Action::AgentLog, target: Some(request.name.clone()) };
+        let call = AuditedCall { caller, action: Action::AgentLog, target: Some(request.name.clone()) };
         let Some(agent) = self.store().agent_newest_by_name(&name_key(&request.name)).await? else {
-            self.permit(&deed, Target::Absent).await?;
+            self.permit(&call, Target::Absent).await?;
             return Err(self.absent(&request.name));
         };
-        self.permit(&deed, Target::Agent(self.log_target(&agent))).await?;
+        self.permit(&call, Target::Agent(self.log_target(&agent))).await?;
         if let Some(state) = self.board().now().by_id(agent.id).cloned()
             && state.agent.sighting.status.is_ready()
         {

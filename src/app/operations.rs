@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::Utc;
 
 use super::Fleet;
-use super::agents::{Work, deed};
-use super::caller::{Caller, Deed};
+use super::agents::{Work, audited_call};
+use super::caller::{AuditedCall, Caller, Permit};
 use super::error::Error;
 use super::hooks::point;
 use crate::domain::access::{Action, AgentTarget, Target, authorize};
@@ -67,8 +67,8 @@ impl Fleet {
         caller: &Caller,
         request: ListOperations,
     ) -> Result<Page<ListedOperation>, Error> {
-        let deed = Deed { caller, action: Action::OperationList, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::OperationList, target: None };
+        self.permit(&call, Target::Fleet).await?;
         let agent = request.agent.as_deref().map(name_key);
         let mut found = self.store().operations_listed_open(agent.as_deref()).await?;
         if request.ended == Ended::Included {
@@ -95,10 +95,10 @@ impl Fleet {
         caller: &Caller,
         request: CancelOperation,
     ) -> Result<Cancellation, Error> {
-        let deed = deed(caller, Action::OperationCancel, &request.id);
-        let accepted = self.operation_cancel_accept(&deed, &request.id).await;
+        let call = audited_call(caller, Action::OperationCancel, &request.id);
+        let accepted = self.operation_cancel_accept(&call, &request.id).await;
         let (listed, awaited) =
-            self.audited(&deed, accepted, |(listed, _)| Some(listed.operation.id)).await?;
+            self.audited(&call, accepted, |(listed, _)| Some(listed.operation.id)).await?;
         point("cancel.accepted");
         self.nudge_operations();
         let agent = listed.operation.agent_id();
@@ -117,7 +117,7 @@ impl Fleet {
     /// Gives the operation and the one whose end ends it: a create is taken back by a delete.
     async fn operation_cancel_accept(
         &self,
-        deed: &Deed<'_>,
+        call: &AuditedCall<'_>,
         id: &str,
     ) -> Result<(ListedOperation, OperationId), Error> {
         let parsed = id.parse().map(OperationId).ok();
@@ -126,28 +126,31 @@ impl Fleet {
             None => None,
         };
         let Some(listed) = found else {
-            self.permit(deed, Target::Absent).await?;
+            self.permit(call, Target::Absent).await?;
             return Err(Error::OperationNotFound(id.to_owned()));
         };
-        self.permit(deed, Target::Agent(self.target_of_listed(&listed))).await?;
+        let permit = self.permit_operation(call, listed).await?;
+        let listed = permit.target();
         let operation = &listed.operation;
         if operation.state.is_ended() {
-            return Err(ended(&listed, operation.state));
+            return Err(ended(listed, operation.state));
         }
         let awaited = match operation.kind {
-            OperationKind::Create => self.create_take_back(deed, operation).await?,
+            OperationKind::Create => self.create_take_back(&permit).await?,
             OperationKind::Delete if !self.has_workspace(operation).await? => {
-                return Err(Error::CleanUp(listed.agent_name));
+                return Err(Error::CleanUp(listed.agent_name.clone()));
             }
             OperationKind::Delete | OperationKind::Start | OperationKind::Stop | OperationKind::Restart => {
-                self.cancel_request(deed.caller, &listed).await?
+                self.cancel_request(&permit).await?
             }
         };
+        let (_, listed) = permit.into_parts();
         Ok((listed, awaited))
     }
 
-    async fn cancel_request(&self, caller: &Caller, listed: &ListedOperation) -> Result<OperationId, Error> {
-        let request = CancelRequest { by: caller.principal.name.clone(), at: Utc::now() };
+    async fn cancel_request(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
+        let (listed, by) = (permit.target(), permit.call().caller.principal.name.clone());
+        let request = CancelRequest { by, at: Utc::now() };
         match self.store().operation_cancel(listed.operation.id, &request).await {
             Ok(operation) => Ok(operation.id),
             Err(StoreError::Ended) => {
@@ -159,12 +162,13 @@ impl Fleet {
     }
 
     /// What was made of it has no work yet that could be saved.
-    async fn create_take_back(&self, deed: &Deed<'_>, create: &Operation) -> Result<OperationId, Error> {
+    async fn create_take_back(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
+        let (call, create) = (permit.call(), &permit.target().operation);
         let state = self.state_of(create.agent_id()).await?;
-        let target = Some(state.agent.name.to_string());
-        let taken_back = Deed { caller: deed.caller, action: Action::AgentDelete, target };
+        let taken_back = audited_call(call.caller, Action::AgentDelete, state.agent.name.as_str());
+        let permit = self.permit_agent(&taken_back, state).await?;
         let no_key = None;
-        let delete = self.delete_begin(&state, deed.caller, Work::Discard, no_key).await;
+        let delete = self.delete_begin(&permit, Work::Discard, no_key).await;
         Ok(self.audited(&taken_back, delete, |delete| Some(delete.id)).await?.id)
     }
 
@@ -173,7 +177,7 @@ impl Fleet {
         Ok(agent.is_some_and(|agent| agent.workspace_id.is_some()))
     }
 
-    fn target_of_listed<'a>(&self, listed: &'a ListedOperation) -> AgentTarget<'a> {
+    pub(super) fn target_of_listed<'a>(&self, listed: &'a ListedOperation) -> AgentTarget<'a> {
         AgentTarget {
             id: listed.operation.agent_id(),
             project: &listed.project,

@@ -1,25 +1,30 @@
-//! The decision to stop the server; whoever runs it carries it out.
+//! Stopping the server: decided and audited here, carried out by what runs it.
+
+use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller, Permit};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
 
 impl Fleet {
-    /// May this caller stop the server? Either answer leaves its row, unless the disk is full: then nobody would
-    /// ever get it to stop.
-    pub async fn server_stop(&self, caller: &Caller) -> Result<(), Error> {
-        let deed = Deed { caller, action: Action::ServerStop, target: None };
-        self.permit(&deed, Target::Fleet).await?;
-        match self.audited(&deed, Ok(()), |()| None).await {
+    /// Either answer leaves its row. On a full disk the server stops without a row, as it could not be stopped otherwise.
+    pub async fn server_stop(&self, caller: &Caller, shutdown: &CancellationToken) -> Result<(), Error> {
+        let call = AuditedCall { caller, action: Action::ServerStop, target: None };
+        let permit = self.permit(&call, Target::Fleet).await?;
+        match self.audited(&call, Ok(()), |()| None).await {
+            Ok(()) => {}
             Err(Error::DiskFull) => {
-                tracing::warn!(
-                    principal.name = caller.principal.name,
-                    "the shutdown is not recorded: the disk is full"
-                );
-                Ok(())
+                let name = &caller.principal.name;
+                tracing::warn!(principal.name = name, "the shutdown is not recorded: the disk is full");
             }
-            audited => audited,
+            Err(error) => return Err(error),
         }
+        stop(&permit, shutdown);
+        Ok(())
     }
+}
+
+fn stop(_: &Permit<'_, Target<'_>>, shutdown: &CancellationToken) {
+    shutdown.cancel();
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use chrono::Utc;
 
-use super::{ChangeAgent, Mutation, deed, request_key};
+use super::{ChangeAgent, Mutation, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
@@ -20,28 +20,30 @@ use crate::store::{Accepted, StoreError};
 
 impl Fleet {
     pub async fn agent_start(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(deed(caller, Action::AgentStart, &request.name), OperationKind::Start, request)
-            .await
+        self.agent_change(caller, (Action::AgentStart, OperationKind::Start), request).await
     }
 
     pub async fn agent_stop(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(deed(caller, Action::AgentStop, &request.name), OperationKind::Stop, request).await
+        self.agent_change(caller, (Action::AgentStop, OperationKind::Stop), request).await
     }
 
     pub async fn agent_restart(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(deed(caller, Action::AgentRestart, &request.name), OperationKind::Restart, request)
-            .await
+        self.agent_change(caller, (Action::AgentRestart, OperationKind::Restart), request).await
     }
 
     async fn agent_change(
         &self,
-        deed: Deed<'_>,
-        kind: OperationKind,
+        caller: &Caller,
+        (action, kind): (Action, OperationKind),
         request: ChangeAgent,
     ) -> Result<Mutation, Error> {
-        let accepted = self.change_accept(&deed, kind, &request).await;
+        let call = audited_call(caller, action, &request.name);
+        let accepted = async {
+            let permit = self.agent_permitted(&call, &request.name).await?;
+            self.change_accept(permit, kind, &request).await
+        };
         let accepted =
-            self.audited(&deed, accepted, |(_, operation)| operation.as_ref().map(|op| op.id)).await?;
+            self.audited(&call, accepted.await, |(_, operation)| operation.as_ref().map(|op| op.id)).await?;
         let (state, operation) = accepted;
         let Some(operation) = operation else {
             let message = format!(
@@ -54,7 +56,7 @@ impl Fleet {
         point("change.accepted");
         self.nudge_operations();
         let settled = self.await_operation(operation.id, operation.agent_id(), request.wait);
-        self.while_admitted(deed.caller, settled).await?;
+        self.while_admitted(caller, settled).await?;
         let cursor = self.board().revision();
         let agent = self.state_of(operation.agent_id()).await?;
         let ended = self.store().operation_by_id(operation.id).await?.unwrap_or_else(|| operation.clone());
@@ -67,18 +69,18 @@ impl Fleet {
 
     async fn change_accept(
         &self,
-        deed: &Deed<'_>,
+        permit: AgentPermit<'_>,
         kind: OperationKind,
         request: &ChangeAgent,
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
-        let state = self.agent_permitted(deed, &request.name).await?;
+        let (call, state) = permit.into_parts();
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         let under_way = newest.first().filter(|operation| !operation.state.is_ended());
         if under_way.is_none_or(|operation| has_same_aim(operation, kind)) && is_so_already(kind, &state) {
             return Ok((state, None));
         }
-        let operation = Operation::accepted(state.agent.id, kind, &deed.caller.principal.name, Utc::now());
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let operation = Operation::accepted(state.agent.id, kind, &call.caller.principal.name, Utc::now());
+        let key = call.request_key(request.request.as_ref());
         match self.store().operation_accept(&operation, key.as_ref()).await {
             Ok(Accepted::New) => Ok((state, Some(operation))),
             Ok(Accepted::Repeated(earlier)) => Ok((state, Some(earlier))),

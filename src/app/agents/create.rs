@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::Utc;
 
 use super::parameters::Blueprint;
-use super::{CreateAgent, Mutation, deed, request_key};
+use super::{CreateAgent, Mutation, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AuditedCall, Caller, Permit};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::here::check_repository;
@@ -34,31 +34,32 @@ const NAME_TRIES: usize = 5;
 impl Fleet {
     pub async fn agent_create(&self, caller: &Caller, request: CreateAgent) -> Result<Mutation, Error> {
         let target = request.name.as_ref().map_or("(new)", AgentName::as_str).to_owned();
-        let mut deed = deed(caller, Action::AgentCreate, &target);
+        let mut call = audited_call(caller, Action::AgentCreate, &target);
         let wait = request.wait;
-        let accepted = self.create_accept(&deed, request).await;
-        deed.target = accepted.as_ref().map_or(deed.target, |created| Some(created.name.to_string()));
-        let accepted = self.audited(&deed, accepted, |created| Some(created.operation.id)).await?;
+        let accepted = self.create_accept(&call, request).await;
+        call.target = accepted.as_ref().map_or(call.target, |created| Some(created.name.to_string()));
+        let accepted = self.audited(&call, accepted, |created| Some(created.operation.id)).await?;
         point("create.accepted");
         self.nudge_operations();
-        self.early_failure(&deed, &accepted.operation).await?;
+        self.early_failure(&call, &accepted.operation).await?;
         let settled = self.await_operation(accepted.operation.id, accepted.operation.agent_id(), wait);
         self.while_admitted(caller, settled).await?;
         self.created(accepted).await
     }
 
-    async fn create_accept(&self, deed: &Deed<'_>, request: CreateAgent) -> Result<Created, Error> {
+    async fn create_accept(&self, call: &AuditedCall<'_>, request: CreateAgent) -> Result<Created, Error> {
         // The file may name another default role than at the last look, and the role decides what is permitted.
         let known = self.project_reread(self.project_named(&request.project).await?);
         let role_name = request.role.as_deref().unwrap_or(&known.project.default_role).to_owned();
         let kind = self.role_kind_or_coding(&role_name);
-        self.permit(deed, Target::NewAgent { project: &known.project.name, kind }).await?;
+        let project = known.project.name.clone();
+        let permit = self.permit(call, Target::NewAgent { project: &project, kind }).await?;
         self.0.catalog.files().check_role("role", &role_name)?;
-        let mut key = request_key(deed.caller, deed.action, request.request.as_ref());
-        let directory = self.directory_for(deed.caller, &known).await?;
+        let mut key = call.request_key(request.request.as_ref());
+        let directory = self.directory_for(call.caller, &known).await?;
         if let Some(directory) = &directory {
             check_repository(directory).await?;
-            key = key.map(|key| deed.caller.key_in_directory(key));
+            key = key.map(|key| call.caller.key_in_directory(key));
         }
         // The record answers a repeated request: it must not need Coder.
         if let Some(earlier) = self.store().operation_by_key(key.as_ref()).await? {
@@ -66,13 +67,14 @@ impl Fleet {
         }
         let info = self.project_renewed_soon(known).await?;
         let role = self.role_of_project(&info, &role_name)?;
-        self.create_record(deed, Wanted { request, info, role, directory, key }).await
+        self.create_record(&permit, Wanted { request, info, role, directory, key }).await
     }
 
     /// Stores the agent with its create; the next generated name is tried when another agent took this one.
-    async fn create_record(&self, deed: &Deed<'_>, wanted: Wanted) -> Result<Created, Error> {
+    async fn create_record(&self, permit: &Permit<'_, Target<'_>>, wanted: Wanted) -> Result<Created, Error> {
         let Wanted { request, info, role, directory, key } = wanted;
-        let signature = deed.caller.principal.signature();
+        let principal = &permit.call().caller.principal;
+        let signature = principal.signature();
         let mut n_tries = 0;
         loop {
             n_tries += 1;
@@ -84,13 +86,9 @@ impl Fleet {
                 ..new_agent(named, &info, &role)
             };
             self.check_buildable(&agent, &info, &role)?;
-            let operation = Operation::accepted(
-                agent.id,
-                OperationKind::Create,
-                &deed.caller.principal.name,
-                agent.created_at,
-            );
-            let task = first_task(&agent, TaskSource::of(deed.caller.principal.kind));
+            let operation =
+                Operation::accepted(agent.id, OperationKind::Create, &principal.name, agent.created_at);
+            let task = first_task(&agent, TaskSource::of(principal.kind));
             match self.store().agent_create(&agent, &operation, Some(&task), key.as_ref()).await {
                 Ok(Accepted::New) => {
                     self.board_refresh(agent.id).await?;
@@ -138,14 +136,14 @@ impl Fleet {
     }
 
     /// Waits a moment for Coder's first word: a create it refuses leaves no agent behind, only the error.
-    async fn early_failure(&self, deed: &Deed<'_>, operation: &Operation) -> Result<(), Error> {
+    async fn early_failure(&self, call: &AuditedCall<'_>, operation: &Operation) -> Result<(), Error> {
         let Some(ended) = self.operation_settled(operation.id, EARLY_ANSWER).await? else { return Ok(()) };
         let agent = self.store().agent_by_id(operation.agent_id()).await?;
         let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
         match ended.failure {
             Some(failure) if ended.state == OperationState::Failed && never_was => {
                 // The trail keeps what the store forgets.
-                self.audit_failure(deed, operation.id, &failure).await?;
+                self.audit_failure(call, operation.id, &failure).await?;
                 self.store().agent_discard(operation.agent_id()).await?;
                 self.board_refresh(operation.agent_id()).await?;
                 Err(Error::Operation(failure))

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{DeleteAgent, Deletion, Work, deed, request_key};
+use super::{DeleteAgent, Deletion, Work, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
@@ -19,9 +19,11 @@ use crate::store::{Accepted, RequestKey, Seen};
 
 impl Fleet {
     pub async fn agent_delete(&self, caller: &Caller, request: DeleteAgent) -> Result<Deletion, Error> {
-        let deed = deed(caller, Action::AgentDelete, &request.name);
-        let accepted = self.delete_accept(&deed, &request).await;
-        let (state, operation) = self.audited(&deed, accepted, |(_, operation)| Some(operation.id)).await?;
+        let call = audited_call(caller, Action::AgentDelete, &request.name);
+        let accepted =
+            async { self.delete_accept(self.agent_permitted(&call, &request.name).await?, &request).await };
+        let (state, operation) =
+            self.audited(&call, accepted.await, |(_, operation)| Some(operation.id)).await?;
         point("delete.accepted");
         self.nudge_operations();
         let settled = self.await_operation(operation.id, operation.agent_id(), request.wait);
@@ -49,25 +51,25 @@ impl Fleet {
 
     async fn delete_accept(
         &self,
-        deed: &Deed<'_>,
+        permit: AgentPermit<'_>,
         request: &DeleteAgent,
     ) -> Result<(Arc<AgentState>, Operation), Error> {
-        let state = self.agent_permitted(deed, &request.name).await?;
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
-        let operation = self.delete_begin(&state, deed.caller, request.work, key).await?;
+        let key = permit.call().request_key(request.request.as_ref());
+        let operation = self.delete_begin(&permit, request.work, key).await?;
+        let (_, state) = permit.into_parts();
         Ok((state, operation))
     }
 
     /// The delete of this agent that is under way, or a new one, which ends whatever else was accepted.
     pub(in crate::app) async fn delete_begin(
         &self,
-        state: &AgentState,
-        caller: &Caller,
+        permit: &AgentPermit<'_>,
         work: Work,
         key: Option<RequestKey>,
     ) -> Result<Operation, Error> {
+        let (state, by) = (permit.target(), &permit.call().caller.principal.name);
         let agent = state.agent.id;
-        let operation = Operation::accepted(agent, OperationKind::Delete, &caller.principal.name, Utc::now());
+        let operation = Operation::accepted(agent, OperationKind::Delete, by, Utc::now());
         let rescue = rescue_wanted(state, &operation, work);
         match self.store().delete_accept(&operation, rescue.as_ref(), key.as_ref()).await? {
             Accepted::New => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AgentPage, ListAgents, UNSEEN};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AuditedCall, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
@@ -19,8 +19,8 @@ const DELETED_PAGES: i64 = 20;
 
 impl Fleet {
     pub async fn agent_list(&self, caller: &Caller, request: ListAgents) -> Result<AgentPage, Error> {
-        let deed = Deed { caller, action: Action::AgentList, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::AgentList, target: None };
+        self.permit(&call, Target::Fleet).await?;
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() && snapshot.agents.is_empty() {
             return Err(self.health().now().unavailable(UNSEEN));

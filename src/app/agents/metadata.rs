@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{SetMetadata, deed};
+use super::{SetMetadata, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
@@ -20,25 +20,24 @@ impl Fleet {
         request: SetMetadata,
     ) -> Result<Arc<AgentState>, Error> {
         let name = self.agent_meant(caller, request.name.as_deref())?;
-        let deed = deed(caller, Action::AgentMetadataSet, &name);
-        let result = self.metadata_set_on(&deed, &name, request).await;
-        self.audited(&deed, result, |_| None).await
+        let call = audited_call(caller, Action::AgentMetadataSet, &name);
+        let set = async { self.metadata_set_on(&self.agent_permitted(&call, &name).await?, request).await };
+        self.audited(&call, set.await, |_| None).await
     }
 
     async fn metadata_set_on(
         &self,
-        deed: &Deed<'_>,
-        name: &str,
+        permit: &AgentPermit<'_>,
         request: SetMetadata,
     ) -> Result<Arc<AgentState>, Error> {
-        let state = self.agent_permitted(deed, name).await?;
+        let state = permit.target();
         if request.key.as_str() == USAGE {
             let message =
                 format!("{USAGE} is reserved for the usage that the fleet counts; choose another key");
             return Err(Error::invalid("key", message));
         }
         // What the workspace shows by now is older than what is set here.
-        self.with_fresh_metadata(Arc::clone(&state)).await;
+        self.with_fresh_metadata(Arc::clone(state)).await;
         let dated = Dated { value: request.value, changed_at: Utc::now() };
         let set = self.store().metadata_set(state.agent.id, &request.key, &dated).await;
         set.map_err(|error| match error {
@@ -46,7 +45,7 @@ impl Fleet {
             other => other.into(),
         })?;
         let fresh = self.board_refresh(state.agent.id).await?;
-        fresh.ok_or_else(|| Error::AgentNotFound(name.to_owned()))
+        fresh.ok_or_else(|| Error::AgentNotFound(state.agent.name.to_string()))
     }
 
     /// An agent that names nobody means itself.

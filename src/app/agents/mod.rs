@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(in crate::app) use create::{Named, UNMADE, new_agent};
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AgentPermit, AuditedCall, Caller};
 use super::error::Error;
 use super::rescue::RescuedWork;
 use super::snapshot::AgentState;
@@ -27,7 +27,6 @@ use crate::domain::metadata::MetadataKey;
 use crate::domain::name::AgentName;
 use crate::domain::page::{Page, PageRequest};
 use crate::domain::spec::Spec;
-use crate::store::RequestKey;
 
 #[derive(Debug, Clone)]
 pub struct CreateAgent {
@@ -142,18 +141,16 @@ const UNSEEN: &str = "the list of workspaces has not been read yet";
 
 impl Fleet {
     /// The live agent of that name, if the caller may do this to it.
-    pub(in crate::app) async fn agent_permitted(
+    pub(in crate::app) async fn agent_permitted<'a>(
         &self,
-        deed: &Deed<'_>,
+        call: &'a AuditedCall<'a>,
         name: &str,
-    ) -> Result<Arc<AgentState>, Error> {
-        let snapshot = self.board().now();
-        let Some(state) = snapshot.by_name(name) else {
-            self.permit(deed, Target::Absent).await?;
+    ) -> Result<AgentPermit<'a>, Error> {
+        let Some(state) = self.board().now().by_name(name).cloned() else {
+            self.permit(call, Target::Absent).await?;
             return Err(self.absent(name));
         };
-        self.permit(deed, Target::Agent(target_of(state))).await?;
-        Ok(Arc::clone(state))
+        self.permit_agent(call, state).await
     }
 
     /// Not found, unless we cannot know: then Coder's absence is the news.
@@ -174,21 +171,6 @@ pub(in crate::app) fn target_of(state: &AgentState) -> AgentTarget<'_> {
     }
 }
 
-pub(in crate::app) fn deed<'a>(caller: &'a Caller, action: Action, target: &str) -> Deed<'a> {
-    Deed { caller, action, target: Some(target.to_owned()) }
-}
-
-/// The key as the store knows it: per principal and tool.
-pub(in crate::app) fn request_key(
-    caller: &Caller,
-    action: Action,
-    token: Option<&RequestToken>,
-) -> Option<RequestKey> {
-    let token = token?;
-    Some(RequestKey {
-        principal: caller.principal.signature(),
-        tool: action.name().to_owned(),
-        key: token.key.clone(),
-        fingerprint: token.fingerprint,
-    })
+pub(in crate::app) fn audited_call<'a>(caller: &'a Caller, action: Action, target: &str) -> AuditedCall<'a> {
+    AuditedCall { caller, action, target: Some(target.to_owned()) }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::deed;
+use super::audited_call;
 use crate::app::Fleet;
 use crate::app::caller::Caller;
 use crate::app::error::Error;
@@ -16,8 +16,8 @@ use crate::domain::metadata;
 
 impl Fleet {
     pub async fn agent_show(&self, caller: &Caller, name: &str) -> Result<Arc<AgentState>, Error> {
-        let deed = deed(caller, Action::AgentShow, name);
-        let state = self.agent_permitted(&deed, name).await?;
+        let call = audited_call(caller, Action::AgentShow, name);
+        let (_, state) = self.agent_permitted(&call, name).await?.into_parts();
         let mut state = self.with_fresh_metadata(state).await;
         let starts = self.starts_of(&state).await;
         Arc::make_mut(&mut state).starts = starts;

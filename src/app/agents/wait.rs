@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Changed, WaitAgents, Waited};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AuditedCall, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::{AgentState, Snapshot};
 use crate::domain::access::{Action, Target};
@@ -17,8 +17,8 @@ use crate::store::LatestTasks;
 
 impl Fleet {
     pub async fn agent_wait(&self, caller: &Caller, request: WaitAgents) -> Result<Waited, Error> {
-        let deed = Deed { caller, action: Action::AgentWait, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::AgentWait, target: None };
+        self.permit(&call, Target::Fleet).await?;
         self.while_admitted(caller, self.agents_awaited(request)).await
     }
 

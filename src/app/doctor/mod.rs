@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::error::Error;
 use super::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
@@ -32,8 +32,8 @@ pub struct Check {
 
 impl Fleet {
     pub async fn doctor(&self, caller: &Caller) -> Result<Vec<Check>, Error> {
-        let deed = Deed { caller, action: Action::Doctor, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::Doctor, target: None };
+        self.permit(&call, Target::Fleet).await?;
         let mut checks = vec![
             self.check_store().await,
             self.check_coder(),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tokio::fs::File;
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller};
 use super::error::Error;
 use crate::domain::access::{Action, Target};
 use crate::domain::id::RescueId;
@@ -38,8 +38,8 @@ pub struct RescueInfo {
 impl Fleet {
     /// What became of the work of agents that were deleted, the newest first.
     pub async fn rescue_list(&self, caller: &Caller, page: PageRequest) -> Result<Page<RescueInfo>, Error> {
-        let deed = Deed { caller, action: Action::RescueList, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::RescueList, target: None };
+        self.permit(&call, Target::Fleet).await?;
         let found = self.store().rescues_page(page).await?;
         let items = found.items.into_iter().map(|rescue| self.rescue_info(rescue)).collect();
         Ok(Page { items, total_count: found.total_count, request: found.request })
@@ -47,8 +47,8 @@ impl Fleet {
 
     /// By its id, by the beginning of that, or by the agent's name.
     pub async fn rescue_show(&self, caller: &Caller, id: &str) -> Result<RescueInfo, Error> {
-        let deed = Deed { caller, action: Action::RescueFetch, target: Some(id.to_owned()) };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::RescueFetch, target: Some(id.to_owned()) };
+        self.permit(&call, Target::Fleet).await?;
         Ok(self.rescue_info(find::find(self.store(), id).await?))
     }
 

@@ -3,11 +3,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::home::Home;
+use super::home::{Home, Place};
 use super::{NewMember, StartSquad};
 use crate::app::Fleet;
-use crate::app::agents::request_key;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AuditedCall, Caller, Permit};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::access::Action;
@@ -21,39 +20,39 @@ use crate::store::{RequestKey, SquadAccepted};
 impl Fleet {
     /// Accepts a squad; it goes on by itself, whatever becomes of the caller.
     pub async fn squad_start(&self, caller: &Caller, request: StartSquad) -> Result<SquadId, Error> {
-        let deed = Deed { caller, action: Action::SquadRun, target: None };
-        let accepted = self.squad_accept(&deed, request).await;
-        let id = self.audited(&deed, accepted, |_| None).await?;
+        let call = AuditedCall { caller, action: Action::SquadRun, target: None };
+        let accepted = self.squad_accept(&call, request).await;
+        let id = self.audited(&call, accepted, |_| None).await?;
         point("squad.accepted");
         self.nudge_squads();
         Ok(id)
     }
 
     /// Found out, permitted, then made: nothing is touched for a squad that is refused.
-    async fn squad_accept(&self, deed: &Deed<'_>, request: StartSquad) -> Result<SquadId, Error> {
-        self.action_offered(deed.caller, deed.action, deed.target.as_deref()).await?;
-        let key = self.squad_key(deed, &request);
+    async fn squad_accept(&self, call: &AuditedCall<'_>, request: StartSquad) -> Result<SquadId, Error> {
+        self.action_offered(call.caller, call.action, call.target.as_deref()).await?;
+        let key = self.squad_key(call, &request);
         if let Some(earlier) = self.store().squad_of_key(key.as_ref()).await? {
             return Ok(earlier);
         }
         let roles = self.squad_roles_named(&request.members)?;
-        let places = self.squad_places(deed.caller, &request.members).await?;
-        self.squad_permit(deed, &places).await?;
-        let mut squad = self.squad_without_members(deed.caller, request.metadata);
-        for ((new, role), place) in request.members.into_iter().zip(roles).zip(places) {
-            let home = self.member_home(deed, place).await?;
+        let places = self.squad_places(call.caller, &request.members).await?;
+        let permit = self.squad_permit(call, places).await?;
+        let mut squad = self.squad_without_members(call.caller, request.metadata);
+        for ((new, role), place) in request.members.into_iter().zip(roles).zip(permit.target()) {
+            let home = self.member_home(&permit, place).await?;
             squad.members.push(self.member_new(new, &role, home, squad.created_at));
         }
-        self.squad_commit(deed, &squad, key.as_ref()).await
+        self.squad_commit(&permit, &squad, key.as_ref()).await
     }
 
     async fn squad_commit(
         &self,
-        deed: &Deed<'_>,
+        permit: &Permit<'_, Vec<Place>>,
         squad: &Squad,
         key: Option<&RequestKey>,
     ) -> Result<SquadId, Error> {
-        let source = TaskSource::of(deed.caller.principal.kind);
+        let source = TaskSource::of(permit.call().caller.principal.kind);
         let tasks = squad.members.iter().filter_map(|member| self.member_task(member, squad, source));
         match self.store().squad_accept(squad, &tasks.collect::<Vec<_>>(), key).await? {
             SquadAccepted::New => Ok(squad.id),
@@ -62,11 +61,11 @@ impl Fleet {
     }
 
     /// It must be told before Coder is known, since whoever lost an answer asks again at once.
-    fn squad_key(&self, deed: &Deed<'_>, request: &StartSquad) -> Option<RequestKey> {
-        let key = request_key(deed.caller, deed.action, request.request.as_ref())?;
+    fn squad_key(&self, call: &AuditedCall<'_>, request: &StartSquad) -> Option<RequestKey> {
+        let key = call.request_key(request.request.as_ref())?;
         let is_at_home = |member: &NewMember| member.agent.is_none() && member.chat.is_none();
         let is_in_directory = self.has_directories() && request.members.iter().any(is_at_home);
-        Some(if is_in_directory { deed.caller.key_in_directory(key) } else { key })
+        Some(if is_in_directory { call.caller.key_in_directory(key) } else { key })
     }
 
     /// All of them, or the first that is unknown with those there are.

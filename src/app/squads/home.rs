@@ -7,7 +7,7 @@ use chrono::Utc;
 use super::NewMember;
 use crate::app::Fleet;
 use crate::app::agents::{Named, new_agent, target_of};
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AuditedCall, Caller, Permit};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
@@ -41,6 +41,20 @@ pub(super) struct RunsProject {
     role: Role,
 }
 
+impl Place {
+    /// What the caller needs a right to; none where nothing is to be done.
+    fn target(&self) -> Option<Target<'_>> {
+        match self {
+            Self::Agent(state) => Some(Target::Agent(target_of(state))),
+            Self::Runs(runs) => {
+                Some(Target::NewAgent { project: &runs.info.project.name, kind: runs.role.kind })
+            }
+            Self::Absent(_) => Some(Target::Absent),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
 impl Fleet {
     pub(super) async fn squad_places(
         &self,
@@ -59,30 +73,24 @@ impl Fleet {
 
     /// Refused as a whole when the caller may not work in one of the places; a member that works nowhere needs no
     /// right but the one to run squads.
-    pub(super) async fn squad_permit(&self, deed: &Deed<'_>, places: &[Place]) -> Result<(), Error> {
-        for place in places {
-            let target = match place {
-                Place::Agent(state) => Target::Agent(target_of(state)),
-                Place::Runs(runs) => {
-                    Target::NewAgent { project: &runs.info.project.name, kind: runs.role.kind }
-                }
-                Place::Absent(_) => Target::Absent,
-                Place::Refused(_) => {
-                    self.make_room(deed.action.room_needed())?;
-                    continue;
-                }
-            };
-            self.permit(deed, target).await?;
-        }
-        Ok(())
+    pub(super) async fn squad_permit<'a>(
+        &self,
+        call: &'a AuditedCall<'a>,
+        places: Vec<Place>,
+    ) -> Result<Permit<'a, Vec<Place>>, Error> {
+        self.permit_all(call, places, Place::target).await
     }
 
-    /// To be called when everything is permitted: the workspace for runs may be made here.
-    pub(super) async fn member_home(&self, deed: &Deed<'_>, place: Place) -> Result<Home, Error> {
+    /// The workspace for runs may be made here.
+    pub(super) async fn member_home(
+        &self,
+        permit: &Permit<'_, Vec<Place>>,
+        place: &Place,
+    ) -> Result<Home, Error> {
         match place {
             Place::Agent(state) => Ok(Ok(state.agent.id)),
-            Place::Runs(runs) => self.runs_agent(deed, &runs).await.map(Ok),
-            Place::Absent(reason) | Place::Refused(reason) => Ok(Err(reason)),
+            Place::Runs(runs) => self.runs_agent(permit, runs).await.map(Ok),
+            Place::Absent(reason) | Place::Refused(reason) => Ok(Err(reason.clone())),
         }
     }
 
@@ -128,23 +136,27 @@ impl Fleet {
     }
 
     /// The workspace for runs in the caller's directory; it is made when it is needed for the first time.
-    async fn runs_agent(&self, deed: &Deed<'_>, runs: &RunsProject) -> Result<AgentId, Error> {
-        let RunsProject { info, role } = runs;
-        let directory = self.directory_for(deed.caller, info).await?;
+    async fn runs_agent(
+        &self,
+        permit: &Permit<'_, Vec<Place>>,
+        runs: &RunsProject,
+    ) -> Result<AgentId, Error> {
+        let (call, RunsProject { info, role }) = (permit.call(), runs);
+        let directory = self.directory_for(call.caller, info).await?;
         let name = match self.runs_home(info, directory.as_deref()) {
             RunsHome::There(id) => return Ok(id),
             RunsHome::ToBeMade(name) => name,
         };
-        let signature = deed.caller.principal.signature();
+        let signature = call.caller.principal.signature();
         let agent = Agent { directory, ..new_agent(Named { name, by: &signature, spec: "" }, info, role) };
         self.check_buildable(&agent, info, role)?;
         let create =
-            Operation::accepted(agent.id, OperationKind::Create, &deed.caller.principal.name, Utc::now());
+            Operation::accepted(agent.id, OperationKind::Create, &call.caller.principal.name, Utc::now());
         let (no_task, no_key) = (None, None);
         match self.store().agent_create(&agent, &create, no_task, no_key).await {
             Ok(Accepted::New | Accepted::Repeated(_)) => {
                 let target = Some(agent.name.to_string());
-                let made = Deed { action: Action::AgentCreate, target, ..deed.clone() };
+                let made = AuditedCall { action: Action::AgentCreate, target, ..call.clone() };
                 self.audited(&made, Ok(create.id), |id| Some(*id)).await?;
                 self.board_refresh(agent.id).await?;
                 self.nudge_operations();

@@ -7,7 +7,7 @@ use chrono::{TimeDelta, Utc};
 
 use super::{SquadOutput, SquadShown};
 use crate::app::Fleet;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AuditedCall, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
@@ -37,8 +37,8 @@ pub struct SquadOverview {
 impl Fleet {
     /// The roles of files, by their ids, and the files that are no use.
     pub async fn squad_roles(&self, caller: &Caller) -> Result<(Vec<Role>, Vec<String>), Error> {
-        let deed = Deed { caller, action: Action::SquadRoleList, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::SquadRoleList, target: None };
+        self.permit(&call, Target::Fleet).await?;
         self.0.catalog.reload();
         let files = self.0.catalog.files();
         let mut roles: Vec<Role> = files.roles.values().cloned().collect();
@@ -148,8 +148,8 @@ impl Fleet {
 
     async fn squad_permitted(&self, caller: &Caller, id: Option<SquadId>) -> Result<(), Error> {
         let target = id.map(|id| id.to_string());
-        let deed = Deed { caller, action: Action::SquadStatus, target };
-        self.permit(&deed, Target::Fleet).await
+        let call = AuditedCall { caller, action: Action::SquadStatus, target };
+        self.permit(&call, Target::Fleet).await.map(drop)
     }
 }
 

@@ -4,8 +4,8 @@ use chrono::Utc;
 
 use super::{CancelTask, TaskCanceled};
 use crate::app::Fleet;
-use crate::app::agents::deed;
-use crate::app::caller::{Caller, Deed};
+use crate::app::agents::audited_call;
+use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::access::Action;
@@ -26,9 +26,10 @@ enum Meant {
 
 impl Fleet {
     pub async fn task_cancel(&self, caller: &Caller, request: CancelTask) -> Result<TaskCanceled, Error> {
-        let deed = deed(caller, Action::TaskCancel, &request.name);
-        let accepted = self.cancel_accept(&deed, &request).await;
-        let (agent, meant) = self.audited(&deed, accepted, |_| None).await?;
+        let call = audited_call(caller, Action::TaskCancel, &request.name);
+        let accepted =
+            async { self.cancel_accept(&self.agent_permitted(&call, &request.name).await?, &request).await };
+        let (agent, meant) = self.audited(&call, accepted.await, |_| None).await?;
         point("cancel.accepted");
         let (taken, before) = match meant {
             Meant::Tasks { taken, before } => (taken, before),
@@ -48,8 +49,12 @@ impl Fleet {
         self.canceled(agent, &taken, (before, &request)).await
     }
 
-    async fn cancel_accept(&self, deed: &Deed<'_>, request: &CancelTask) -> Result<(AgentId, Meant), Error> {
-        let state = self.agent_permitted(deed, &request.name).await?;
+    async fn cancel_accept(
+        &self,
+        permit: &AgentPermit<'_>,
+        request: &CancelTask,
+    ) -> Result<(AgentId, Meant), Error> {
+        let state = permit.target();
         let which = if request.all { Which::All } else { Which::Current };
         let (agent, before) = (state.agent.id, state.agent.sighting.status);
         let taken = self.store().tasks_cancel(agent, which, request.escalate, Utc::now()).await?;

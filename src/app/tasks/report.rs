@@ -7,8 +7,7 @@ use uuid::Uuid;
 
 use super::{ReportStatus, Reported, ReportedState};
 use crate::app::Fleet;
-use crate::app::agents::target_of;
-use crate::app::caller::{Caller, Deed};
+use crate::app::caller::{AgentPermit, AuditedCall, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
@@ -20,20 +19,26 @@ impl Fleet {
     pub async fn status_report(&self, caller: &Caller, request: ReportStatus) -> Result<Reported, Error> {
         let own = caller.principal.agent.and_then(|id| self.board().now().by_id(id).cloned());
         let target = own.as_ref().map(|state| state.agent.name.to_string());
-        let deed = Deed { caller, action: Action::StatusReport, target };
-        let reported = self.report_of(&deed, own, request).await;
-        self.audited(&deed, reported, |_| None).await
+        let call = AuditedCall { caller, action: Action::StatusReport, target };
+        let reported = async { self.report_of(&self.report_permitted(&call, own).await?, request).await };
+        self.audited(&call, reported.await, |_| None).await
     }
 
-    async fn report_of(
+    /// A caller that is no agent is refused, and an agent that is gone is not found.
+    async fn report_permitted<'a>(
         &self,
-        deed: &Deed<'_>,
+        call: &'a AuditedCall<'a>,
         own: Option<Arc<AgentState>>,
-        request: ReportStatus,
-    ) -> Result<Reported, Error> {
-        let target = own.as_ref().map_or(Target::Fleet, |state| Target::Agent(target_of(state)));
-        self.permit(deed, target).await?;
-        let state = own.ok_or_else(|| Error::AgentNotFound(deed.caller.principal.name.clone()))?;
+    ) -> Result<AgentPermit<'a>, Error> {
+        let Some(own) = own else {
+            self.permit(call, Target::Fleet).await?;
+            return Err(Error::AgentNotFound(call.caller.principal.name.clone()));
+        };
+        self.permit_agent(call, own).await
+    }
+
+    async fn report_of(&self, permit: &AgentPermit<'_>, request: ReportStatus) -> Result<Reported, Error> {
+        let state = permit.target();
         let name = state.agent.name.clone();
         let task = state.tasks.open.clone().filter(|task| task.working_since().is_some());
         let now = Utc::now();
@@ -48,7 +53,7 @@ impl Fleet {
             (Some(_), None) => Meaning::Nothing,
             (None, _) => Meaning::Word,
         };
-        let added = self.store().report_add(&report(&state, task.as_ref(), &request, now), meaning).await?;
+        let added = self.store().report_add(&report(state, task.as_ref(), &request, now), meaning).await?;
         self.tasks_publish(state.agent.id).await?;
         let task = task.filter(|task| added.task_id == Some(task.id));
         let message = match meaning {

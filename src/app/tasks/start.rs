@@ -6,8 +6,8 @@ use chrono::Utc;
 
 use super::{StartTask, TaskStarted};
 use crate::app::Fleet;
-use crate::app::agents::{deed, request_key};
-use crate::app::caller::{Caller, Deed};
+use crate::app::agents::audited_call;
+use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
@@ -21,9 +21,10 @@ use crate::store::{StoreError, TaskAccepted};
 
 impl Fleet {
     pub async fn task_start(&self, caller: &Caller, request: StartTask) -> Result<TaskStarted, Error> {
-        let deed = deed(caller, Action::TaskStart, &request.name);
-        let accepted = self.task_accept(&deed, request).await;
-        let (state, accepted) = self.audited(&deed, accepted, |_| None).await?;
+        let call = audited_call(caller, Action::TaskStart, &request.name);
+        let accepted =
+            async { self.task_accept(self.agent_permitted(&call, &request.name).await?, request).await };
+        let (state, accepted) = self.audited(&call, accepted.await, |_| None).await?;
         point("task.accepted");
         self.tasks_publish(state.agent.id).await?;
         self.task_started(&state, accepted).await
@@ -31,11 +32,11 @@ impl Fleet {
 
     async fn task_accept(
         &self,
-        deed: &Deed<'_>,
+        permit: AgentPermit<'_>,
         request: StartTask,
     ) -> Result<(Arc<AgentState>, TaskAccepted), Error> {
-        let state = self.agent_permitted(deed, &request.name).await?;
-        let key = request_key(deed.caller, deed.action, request.request.as_ref());
+        let (call, state) = permit.into_parts();
+        let key = call.request_key(request.request.as_ref());
         // Before anything is refused: the task itself keeps the agent busy.
         if let Some(earlier) = self.store().task_of_key(key.as_ref()).await? {
             return Ok((state, earlier));
@@ -43,7 +44,7 @@ impl Fleet {
         let is_being_started =
             !state.agent.sighting.status.is_ready() && self.is_being_started(state.agent.id).await?;
         let admission = admission(&state, request.when_busy, is_being_started)?;
-        let task = new_task(&state, request, TaskSource::of(deed.caller.principal.kind));
+        let task = new_task(&state, request, TaskSource::of(call.caller.principal.kind));
         match self.store().task_accept(&task, admission, key.as_ref()).await {
             Ok(accepted) => Ok((state, accepted)),
             Err(StoreError::Busy) => Err(Error::Busy(state.agent.name.to_string())),

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Fleet;
-use super::caller::{Caller, Deed};
+use super::caller::{AuditedCall, Caller, Permit};
 use super::error::Error;
 use super::snapshot::AgentState;
 use crate::domain::access::{Action, AllowedProjects, Target};
@@ -58,15 +58,15 @@ impl Minted {
 
 impl Fleet {
     pub async fn token_create(&self, caller: &Caller, request: CreateToken) -> Result<Minted, Error> {
-        let deed = Deed { caller, action: Action::TokenManage, target: request.name.clone() };
-        self.permit(&deed, Target::Fleet).await?;
-        let result = self.token_mint(caller, request).await;
-        self.audited(&deed, result, |_| None).await
+        let call = AuditedCall { caller, action: Action::TokenManage, target: request.name.clone() };
+        let permit = self.permit(&call, Target::Fleet).await?;
+        let result = self.token_mint(&permit, request).await;
+        self.audited(&call, result, |_| None).await
     }
 
     pub async fn token_list(&self, caller: &Caller) -> Result<Vec<TokenInfo>, Error> {
-        let deed = Deed { caller, action: Action::TokenManage, target: None };
-        self.permit(&deed, Target::Fleet).await?;
+        let call = AuditedCall { caller, action: Action::TokenManage, target: None };
+        self.permit(&call, Target::Fleet).await?;
         let tokens = self.store().tokens().await?;
         let mut found = Vec::with_capacity(tokens.len());
         for token in tokens {
@@ -77,10 +77,10 @@ impl Fleet {
 
     /// Revokes the token and all that hang under it; returns how many were still good.
     pub async fn token_revoke(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
-        let deed = Deed { caller, action: Action::TokenManage, target: Some(id.to_owned()) };
-        self.permit(&deed, Target::Fleet).await?;
-        let result = self.token_revoke_by_id(id).await;
-        self.audited(&deed, result, |_| None).await
+        let call = AuditedCall { caller, action: Action::TokenManage, target: Some(id.to_owned()) };
+        let permit = self.permit(&call, Target::Fleet).await?;
+        let result = self.token_revoke_by_id(&permit, id).await;
+        self.audited(&call, result, |_| None).await
     }
 
     /// The token that is kept in a file for local clients: the one there if it is good, else a fresh one.
@@ -105,7 +105,11 @@ impl Fleet {
         Ok(text)
     }
 
-    async fn token_mint(&self, caller: &Caller, request: CreateToken) -> Result<Minted, Error> {
+    async fn token_mint(
+        &self,
+        permit: &Permit<'_, Target<'_>>,
+        request: CreateToken,
+    ) -> Result<Minted, Error> {
         let agent = request.agent.as_deref().map(|name| self.agent_running(name)).transpose()?;
         let kind = self.token_kind(&request, agent.as_deref())?;
         let agent_name = agent.as_ref().map(|agent| agent.agent.name.to_string());
@@ -115,7 +119,7 @@ impl Fleet {
             agent: agent.as_ref().map(|agent| agent.agent.id),
             generation: agent.as_ref().map(|agent| agent.standing().coming_generation()),
             projects: request.projects,
-            parent: caller.principal.token_id,
+            parent: permit.call().caller.principal.token_id,
             expires_at: request.expires_at,
             ..record(kind, &name)
         };
@@ -159,7 +163,7 @@ impl Fleet {
         Ok(Arc::clone(state))
     }
 
-    async fn token_revoke_by_id(&self, id: &str) -> Result<u64, Error> {
+    async fn token_revoke_by_id(&self, _: &Permit<'_, Target<'_>>, id: &str) -> Result<u64, Error> {
         let parsed = id.parse().map(TokenId).map_err(|_| Error::TokenNotFound(id.to_owned()))?;
         let revoked = self.store().token_revoke(parsed, Utc::now()).await?;
         self.0.tokens.send_modify(|n| *n += 1);

@@ -60,8 +60,7 @@ async fn shut_down(
     caller: Caller,
     Arguments(NoInput {}): Arguments<NoInput>,
 ) -> Result<(StatusCode, Json<ShuttingDown>), Problem> {
-    state.fleet.server_stop(&caller).await?;
-    state.shutdown.cancel();
+    state.fleet.server_stop(&caller, &state.shutdown).await?;
     let message = shutdown_message(state.fleet.hosting()).to_owned();
     Ok((StatusCode::ACCEPTED, Json(ShuttingDown { message })))
 }
