@@ -21,7 +21,7 @@ use fleet_mcp::coder::exec::{Command, Exit};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::squad::MemberStatus;
 use fleet_mcp::engine::EngineWord;
-use fleet_mcp::engine::member::MemberEngine;
+use fleet_mcp::engine::commands::{CommandEngines, Templates};
 use fleet_mcp::engine::template::Values;
 use futures_util::future::join_all;
 use harness::{LocalSite, RunningFleet, client, fleet_options, operator, project};
@@ -58,10 +58,9 @@ async fn main() {
 }
 
 fn options() -> FleetOptions {
-    let engine = MemberEngine::new(EngineWord::Custom, "echo\nhi\n", None, &Values::new()).unwrap();
-    let engines = [(EngineWord::Custom, engine)].into();
+    let templates = Templates { run: "echo\nhi\n", create_chat: None };
     let mut options = fleet_options();
-    options.squads.engines = engines;
+    options.engine.commands = CommandEngines::new(Some(templates), &Values::new()).unwrap();
     options.engine.word = EngineWord::Custom;
     options
 }
@@ -88,7 +87,7 @@ async fn squad(running: &RunningFleet, n_members: usize) -> Duration {
     running.fleet.squad_over(&operator(), id, LONG).await.unwrap();
     let elapsed = start.elapsed();
     let shown = running.fleet.squad_show(&operator(), id, 10).await.unwrap();
-    assert!(shown.squad.members.iter().all(|member| member.status == MemberStatus::Completed), "{shown:?}");
+    assert!(shown.squad.members.iter().all(|member| member.status() == MemberStatus::Completed), "{shown:?}");
     elapsed
 }
 

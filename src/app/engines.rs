@@ -18,6 +18,7 @@ use crate::domain::environment;
 use crate::domain::hosting::Hosting;
 use crate::domain::project::Project;
 use crate::engine::codex::{self, Sandbox};
+use crate::engine::commands::CommandEngines;
 use crate::engine::{self, EngineWord, found, installed};
 
 /// One line for each of the programs named that there is, as `NAME PATH`.
@@ -45,13 +46,15 @@ impl Default for FoundEngines {
 }
 
 /// Whose word on the engine counts where a project has none, and where the demo engine is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct EngineOptions {
     pub word: EngineWord,
     /// This very program; workspaces on this machine can start it by this path.
     pub own_program: PathBuf,
     /// The directories of programs on this machine, as in PATH.
     pub path: OsString,
+    /// How each engine is called by a command in a workspace.
+    pub commands: CommandEngines,
 }
 
 impl Fleet {

@@ -193,7 +193,8 @@ async fn start_fleet(
     let catalog = Catalog::open(dirs);
     let own_program = std::env::current_exe().map_err(BootError::Serve)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let engine = EngineOptions { word: engine, own_program, path };
+    let commands = squads::engines(&settings.squads, engine)?;
+    let engine = EngineOptions { word: engine, own_program, path, commands };
     let mut options = fleet_options(settings, (hosting, engine), bound_url)?;
     options.inspection.host = inspector;
     let fleet = Fleet::open(store.clone(), client.clone(), catalog, options).await;
@@ -246,7 +247,7 @@ fn fleet_options(
             max_tokens: settings.fleet.max_tokens,
         },
         rescue_dir: settings.data_dir.join("rescued"),
-        squads: squads::options(&settings.squads, &hosting, engine.word)?,
+        squads: squads::options(&settings.squads, &hosting),
         hosting,
         engine,
         inspection: Inspection { host: None, logs: vec![settings.data_dir.join(LOG)] },

@@ -5,41 +5,36 @@ use crate::app::squads::SquadOptions;
 use crate::config::{SquadSettings, TemplateFile};
 use crate::domain::hosting::Hosting;
 use crate::engine::EngineWord;
-use crate::engine::member::MemberEngine;
+use crate::engine::commands::{CommandEngines, Templates};
 use crate::engine::template::TemplateError;
 
 /// On the embedded Coder members work in the caller's directory.
 const EMBEDDED_RUNS: &str = "here";
+/// The variable by which the settings choose the model of members.
+const MODEL: &str = "model";
 
-pub(super) fn options(
-    settings: &SquadSettings,
-    hosting: &Hosting,
-    engine: EngineWord,
-) -> Result<SquadOptions, BootError> {
+pub(super) fn options(settings: &SquadSettings, hosting: &Hosting) -> SquadOptions {
     let usual = match hosting {
         Hosting::Embedded(_) => Some(EMBEDDED_RUNS.to_owned()),
         Hosting::Deployment => None,
     };
-    let mut engines = Vec::new();
-    for word in EngineWord::ALL {
-        let known = MemberEngine::shipped(*word, &settings.values);
-        engines.extend(known.transpose().map_err(|source| refused(word.word().to_owned(), source))?);
-    }
-    engines.extend(custom(settings, engine)?);
-    Ok(SquadOptions {
+    SquadOptions {
         state_mode: settings.state_mode,
         execution_mode: settings.execution_mode,
         delay: settings.delay,
         timeout: settings.timeout,
-        engines: engines.into_iter().map(|engine| (engine.word, engine)).collect(),
+        model: settings.values.get(MODEL).cloned(),
         runs_project: settings.runs_project.clone().or(usual),
         longest_wait: settings.longest_wait,
-    })
+    }
 }
 
-fn custom(settings: &SquadSettings, engine: EngineWord) -> Result<Option<MemberEngine>, BootError> {
+/// How engines are called by commands in workspaces.
+pub(super) fn engines(settings: &SquadSettings, engine: EngineWord) -> Result<CommandEngines, BootError> {
     let Some(run) = &settings.run_template else {
-        return if engine == EngineWord::Custom { Err(BootError::NoTemplate) } else { Ok(None) };
+        let made = CommandEngines::new(None, &settings.values);
+        let made = made.map_err(|source| refused(EngineWord::CursorAgent.to_string(), source));
+        return if engine == EngineWord::Custom { Err(BootError::NoTemplate) } else { made };
     };
     if engine != EngineWord::Custom {
         // A project may still name it.
@@ -50,16 +45,11 @@ fn custom(settings: &SquadSettings, engine: EngineWord) -> Result<Option<MemberE
         );
     }
     let chat = settings.create_chat_template.as_ref();
+    let templates = Templates { run: &run.text, create_chat: chat.map(|file| file.text.as_str()) };
     let named = |file: &TemplateFile| file.path.display().to_string();
-    let made = MemberEngine::new(
-        EngineWord::Custom,
-        &run.text,
-        chat.map(|file| file.text.as_str()),
-        &settings.values,
-    );
     let origin =
         || [Some(named(run)), chat.map(named)].into_iter().flatten().collect::<Vec<_>>().join(" or ");
-    made.map(Some).map_err(|source| refused(origin(), source))
+    CommandEngines::new(Some(templates), &settings.values).map_err(|source| refused(origin(), source))
 }
 
 fn refused(origin: String, source: TemplateError) -> BootError {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::agent::AgentStatus;
 use super::clock::Clock;
 use super::id::{AgentId, RunId};
+use super::usage::Spender;
 use super::word_enum::word_enum;
 
 /// Of each stream this much is kept; the rest is counted.
@@ -35,11 +36,54 @@ pub struct Run {
     /// Bytes seen of each stream; of these the first [`KEPT_OUTPUT`] are kept.
     pub stdout: u64,
     pub stderr: u64,
-    pub cancel_asked_at: Option<DateTime<Utc>>,
+    pub cancel: Option<RunCancel>,
+    /// Of a run that is an engine.
+    pub engine: Option<EngineRun>,
     pub created_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
     /// The workspace has been told to forget it.
     pub is_cleared: bool,
+}
+
+/// A request to end a run; the first one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCancel {
+    pub at: DateTime<Utc>,
+    pub cause: CancelCause,
+}
+
+word_enum! {
+    CancelCause {
+        /// A caller or the owner of the run.
+        Request = "request",
+        /// The run has crossed the budget.
+        Budget = "budget",
+    }
+}
+
+/// How the output of an engine run is read, and whose budget the run uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineRun {
+    /// The engine's word.
+    pub engine: String,
+    pub output: EngineOutput,
+    pub spender: Spender,
+    /// The model that it was called with.
+    pub model: Option<String>,
+    /// The conversation, where its id is known before the engine begins.
+    pub conversation: Option<String>,
+}
+
+word_enum! {
+    /// What an engine prints.
+    EngineOutput {
+        /// Text for people, where the CLI can print that.
+        Words = "words",
+        /// One event per line.
+        Events = "events",
+        /// The same, and each part of a message as it comes: too much for output that is stored.
+        Parts = "parts",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +104,8 @@ pub enum RunEnd {
     },
     TimedOut,
     Canceled,
+    /// It was stopped because it crossed the budget.
+    OverBudget,
     /// It cannot be started.
     Failed {
         reason: String,
@@ -131,7 +177,7 @@ impl Run {
 
     /// It has ended without ever having been a process.
     pub fn never_began(&self) -> bool {
-        matches!(self.state, RunState::Ended(RunEnd::Failed { .. } | RunEnd::Unstarted))
+        matches!(&self.state, RunState::Ended(end) if end.never_began())
     }
 
     /// Nobody saw how it ended, or it never began.
@@ -139,9 +185,8 @@ impl Run {
         match &self.state {
             RunState::Accepted | RunState::Running => false,
             RunState::Ended(end) => match end {
-                RunEnd::Exited { .. } | RunEnd::Signaled { .. } | RunEnd::TimedOut | RunEnd::Canceled => {
-                    false
-                }
+                RunEnd::Exited { .. } | RunEnd::Signaled { .. } => false,
+                RunEnd::TimedOut | RunEnd::Canceled | RunEnd::OverBudget => false,
                 RunEnd::Failed { .. } | RunEnd::Unstarted | RunEnd::Lost { .. } => true,
             },
         }
@@ -181,6 +226,13 @@ impl Run {
     }
 }
 
+impl RunEnd {
+    /// It came without there ever having been a process.
+    pub fn never_began(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Unstarted)
+    }
+}
+
 impl fmt::Display for RunEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -188,6 +240,9 @@ impl fmt::Display for RunEnd {
             Self::Signaled { signal } => write!(f, "ended by signal {signal}"),
             Self::TimedOut => f.write_str("ran out of time"),
             Self::Canceled => f.write_str("was canceled"),
+            Self::OverBudget => {
+                f.write_str("was stopped: this agent's budget is used up; raise it to continue")
+            }
             Self::Failed { reason } => write!(f, "did not start: {reason}"),
             Self::Unstarted => f.write_str("did not start: the server stopped first"),
             Self::Lost { reason } => write!(f, "was lost: {reason}"),
@@ -217,7 +272,8 @@ mod tests {
             state: RunState::Running,
             stdout: 0,
             stderr: 0,
-            cancel_asked_at: None,
+            cancel: None,
+            engine: None,
             created_at: Utc::now(),
             ended_at: None,
             is_cleared: false,

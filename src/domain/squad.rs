@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::id::{AgentId, RunId, SquadId, TaskId};
-use super::run::{Run, RunEnd, RunState};
+use super::run::{RunEnd, RunState};
 use super::word_enum::word_enum;
 
 /// Told to every member, behind its task.
@@ -74,12 +74,18 @@ pub struct Member {
     /// The word of the engine that does it, once that is chosen.
     pub engine: Option<String>,
     /// The process in the workspace; a later one replaces one that never began.
-    pub run: Option<RunId>,
-    pub status: MemberStatus,
-    /// Why it could not be run, or was not run to its end.
-    pub note: Option<String>,
+    pub run: Option<MemberRun>,
+    /// Why it ended without a process.
+    pub refusal: Option<String>,
     pub began_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// The process of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemberRun {
+    pub id: RunId,
+    pub state: RunState,
 }
 
 /// How far a squad has come.
@@ -156,22 +162,22 @@ pub fn task_of(prompt: &str) -> &str {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberEnd {
     pub status: MemberStatus,
-    pub note: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl MemberEnd {
-    pub fn error(note: impl Into<String>) -> Self {
-        Self { status: MemberStatus::Error, note: Some(note.into()) }
+    pub fn error(reason: impl Into<String>) -> Self {
+        Self { status: MemberStatus::Error, reason: Some(reason.into()) }
     }
 
-    /// What the end of a member's process means; none while it goes on, or when it never began and may be begun
+    /// What the state of a member's process means; none while it goes on, or when it never began and may be begun
     /// again.
-    pub fn of(run: &Run) -> Option<Self> {
-        let RunState::Ended(end) = &run.state else { return None };
+    pub fn of(state: &RunState) -> Option<Self> {
+        let RunState::Ended(end) = state else { return None };
         match end {
-            RunEnd::Exited { code: 0 } => Some(Self { status: MemberStatus::Completed, note: None }),
-            RunEnd::TimedOut => Some(Self { status: MemberStatus::Timeout, note: Some(end.to_string()) }),
-            RunEnd::Exited { .. } | RunEnd::Signaled { .. } | RunEnd::Canceled => {
+            RunEnd::Exited { code: 0 } => Some(Self { status: MemberStatus::Completed, reason: None }),
+            RunEnd::TimedOut => Some(Self { status: MemberStatus::Timeout, reason: Some(end.to_string()) }),
+            RunEnd::Exited { .. } | RunEnd::Signaled { .. } | RunEnd::Canceled | RunEnd::OverBudget => {
                 Some(Self::error(end.to_string()))
             }
             RunEnd::Failed { reason } | RunEnd::Lost { reason } => Some(Self::error(reason.clone())),
@@ -184,18 +190,42 @@ impl Member {
     /// The member as one that is over before it began: it works nowhere and leaves no conversation.
     pub fn refused(self, reason: String, at: DateTime<Utc>) -> Self {
         let chat = self.chat.map(|chat| MemberChat { id: None, ..chat });
-        let (status, note, ended_at) = (MemberStatus::Error, Some(reason), Some(at));
-        Self { agent: None, chat, status, note, ended_at, ..self }
+        Self { agent: None, chat, refusal: Some(reason), ended_at: Some(at), ..self }
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    pub fn status(&self) -> MemberStatus {
+        MemberStatus::of(self.ended_at, self.run.as_ref().map(|run| &run.state))
+    }
+
+    /// Why it could not be run, or was not run to its end.
+    pub fn reason(&self) -> Option<String> {
+        match self.run.as_ref().and_then(|run| MemberEnd::of(&run.state)) {
+            Some(end) if self.is_ended() => end.reason,
+            Some(_) | None => self.refusal.clone(),
+        }
     }
 
     /// The conversation that its caller can go on with. A new one is known to be one only when its member has ended.
     pub fn chat_to_continue(&self) -> Option<&str> {
-        let chat = self.chat.as_ref().filter(|chat| chat.is_follow_up || self.status.is_ended())?;
+        let chat = self.chat.as_ref().filter(|chat| chat.is_follow_up || self.is_ended())?;
         chat.id.as_deref()
     }
 }
 
 impl MemberStatus {
+    /// Where it has a process, that decides; a member is ended only when all that its end involves is recorded.
+    pub fn of(ended_at: Option<DateTime<Utc>>, run: Option<&RunState>) -> Self {
+        match (ended_at, run) {
+            (None, None) => Self::Waiting,
+            (None, Some(_)) => Self::Running,
+            (Some(_), run) => run.and_then(MemberEnd::of).map_or(Self::Error, |end| end.status),
+        }
+    }
+
     pub fn is_ended(self) -> bool {
         match self {
             Self::Waiting | Self::Running => false,
@@ -218,7 +248,7 @@ impl SquadSummary {
 
 impl Squad {
     pub fn is_ended(&self) -> bool {
-        self.members.iter().all(|member| member.status.is_ended())
+        self.members.iter().all(Member::is_ended)
     }
 
     /// When the last of those that have worked was through.
@@ -263,6 +293,22 @@ mod tests {
             assert_eq!(task_of(&prompt(who, task)), task);
         }
         assert_eq!(task_of("Do `this`."), "Do `this`.");
+    }
+
+    #[test]
+    fn the_status_of_a_member_follows_from_its_process() {
+        let now = DateTime::from_timestamp(0, 0);
+        let ended = |end: RunEnd| MemberStatus::of(now, Some(&RunState::Ended(end)));
+        assert_eq!(MemberStatus::of(None, None), MemberStatus::Waiting);
+        assert_eq!(MemberStatus::of(None, Some(&RunState::Running)), MemberStatus::Running);
+        let over = RunState::Ended(RunEnd::Exited { code: 0 });
+        assert_eq!(MemberStatus::of(None, Some(&over)), MemberStatus::Running, "its end is not recorded yet");
+        assert_eq!(ended(RunEnd::Exited { code: 0 }), MemberStatus::Completed);
+        assert_eq!(ended(RunEnd::Exited { code: 1 }), MemberStatus::Error);
+        assert_eq!(ended(RunEnd::TimedOut), MemberStatus::Timeout);
+        assert_eq!(ended(RunEnd::OverBudget), MemberStatus::Error);
+        assert_eq!(ended(RunEnd::Unstarted), MemberStatus::Error, "it was ended before it began again");
+        assert_eq!(MemberStatus::of(now, None), MemberStatus::Error);
     }
 
     #[test]

@@ -13,6 +13,9 @@ pub(crate) struct Budget {
     pub(crate) max_tokens: Option<u64>,
 }
 
+/// How a run ends that crosses its budget.
+pub(crate) const STOPPED: &str = "stopped: this agent's budget is used up; raise it to continue";
+
 /// Why nothing more is run.
 #[derive(Debug, Error)]
 pub(crate) enum BudgetError {

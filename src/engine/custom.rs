@@ -4,63 +4,69 @@ use std::path::PathBuf;
 
 use super::request::ROLE;
 use super::template::{Rendered, Template, TemplateError, Values};
-use super::{End, Engine, EngineWord, Event, Exit, Invocation, Reader, Request, Session, Unfit, failure};
+use super::words::WordsReader;
+use super::{Engine, EngineWord, Invocation, Reader, Request, Session, Unfit};
 
-/// How much of the end of its output counts as the answer of a CLI that tells no answer apart.
-const MAX_ANSWER: usize = 4_000;
-
-/// Templates that come with us, by the word of their engine. Squads call every engine by one of these.
-pub fn shipped(word: EngineWord) -> Option<Shipped> {
-    let (run, create_chat) = match word {
-        EngineWord::Claude => (include_str!("templates/claude-run.template"), None),
-        EngineWord::Codex => (include_str!("templates/codex-run.template"), None),
-        EngineWord::CursorAgent => (
-            include_str!("templates/cursor-agent-run.template"),
-            Some(include_str!("templates/cursor-agent-create-chat.template")),
-        ),
-        EngineWord::Demo => (include_str!("templates/demo-run.template"), None),
-        EngineWord::Auto | EngineWord::Custom => return None,
-    };
-    Some(Shipped { run, create_chat })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shipped {
-    pub run: &'static str,
-    /// Prints the id of a new chat, for engines that want one before the first run.
-    pub create_chat: Option<&'static str>,
-}
+/// The templates of cursor-agent.
+const CURSOR_RUN: &str = include_str!("templates/cursor-agent-run.template");
+const CURSOR_CREATE_CHAT: &str = include_str!("templates/cursor-agent-create-chat.template");
 
 /// A CLI known by its templates only: what it prints is for people, and its exit code tells how it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Custom {
     pub word: EngineWord,
     pub run: Template,
+    /// Prints the id of a new chat, for a CLI that wants one before the first run.
     pub create_chat: Option<Template>,
-}
-
-/// Remembers the end of what was printed.
-#[derive(Debug)]
-struct CustomReader {
-    /// The conversation that the template was told to begin, not yet told on.
-    session: Option<String>,
-    answer: String,
+    /// Further variables from the settings.
+    values: Values,
 }
 
 impl Custom {
-    /// Refuses templates whose variables no run of ours has.
-    pub fn new(word: EngineWord, run: &str, create_chat: Option<&str>) -> Result<Self, TemplateError> {
+    /// Refuses templates whose variables neither a run of ours nor the settings have.
+    pub fn new(
+        word: EngineWord,
+        run: &str,
+        create_chat: Option<&str>,
+        values: &Values,
+    ) -> Result<Self, TemplateError> {
+        let names: Vec<&str> = VARIABLES.into_iter().chain(values.keys().map(String::as_str)).collect();
         let parse = |text: &str| {
             let template = Template::parse(text)?;
-            template.check(&VARIABLES)?;
+            template.check(&names)?;
             Ok(template)
         };
-        Ok(Self { word, run: parse(run)?, create_chat: create_chat.map(parse).transpose()? })
+        let create_chat = create_chat.map(parse).transpose()?;
+        Ok(Self { word, run: parse(run)?, create_chat, values: values.clone() })
+    }
+
+    /// By the templates that come with us.
+    pub fn cursor_agent(values: &Values) -> Result<Self, TemplateError> {
+        Self::new(EngineWord::CursorAgent, CURSOR_RUN, Some(CURSOR_CREATE_CHAT), values)
+    }
+
+    /// The prompt and every variable; what the settings say counts where a run has nothing of its own to say.
+    fn variables(&self, request: &Request, prompt: &str) -> Values {
+        let is_new = matches!(request.session, Session::Fresh { .. });
+        let own = [
+            ("prompt", prompt.to_owned()),
+            ("task", request.message.clone()),
+            ("cwd", request.directory.display().to_string()),
+            ("chatId", request.session.known().unwrap_or_default().to_owned()),
+            ("newChatId", request.session.id().filter(|_| is_new).unwrap_or_default()),
+            ("STATE_MODE", "stateful".to_owned()),
+        ];
+        let mut all: Values = VARIABLES.map(|name| (name.to_owned(), String::new())).into();
+        all.extend(self.values.clone());
+        all.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        all.extend(request.model.iter().map(|model| ("model".to_owned(), model.clone())));
+        all.extend(request.variables.clone());
+        all
     }
 
     fn invocation_of(&self, template: &Template, request: &Request) -> Result<Invocation, Unfit> {
-        let (prompt, values) = values(request);
-        let Rendered { program, arguments } = template.render(&values)?;
+        let prompt = request.prompt(&[(ROLE, request.role_text())]);
+        let Rendered { program, arguments } = template.render(&self.variables(request, &prompt))?;
         let is_inserted = template.inserts("prompt") || template.inserts("task");
         Ok(Invocation {
             program: PathBuf::from(program),
@@ -92,58 +98,11 @@ impl Engine for Custom {
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
-        let session = match &request.session {
-            Session::Fresh { id } if self.run.inserts("newChatId") => Some(id.to_string()),
-            Session::Fresh { .. } | Session::Opened { .. } | Session::Resume { .. } => None,
-        };
-        Box::new(CustomReader { session, answer: String::new() })
+        let is_new = matches!(request.session, Session::Fresh { .. }) && self.run.inserts("newChatId");
+        Box::new(WordsReader::of(request.session.id().filter(|_| is_new)))
     }
 }
 
-impl Reader for CustomReader {
-    fn line(&mut self, line: &str) -> Vec<Event> {
-        self.answer.push_str(line);
-        self.answer.push('\n');
-        let mut cut = self.answer.len().saturating_sub(MAX_ANSWER);
-        while !self.answer.is_char_boundary(cut) {
-            cut += 1;
-        }
-        self.answer.drain(..cut);
-        // One that has spoken has begun.
-        let session = self.session.take().map(Event::Session);
-        session.into_iter().chain([Event::Text(line.to_owned())]).collect()
-    }
-
-    fn end(self: Box<Self>, exit: &Exit) -> End {
-        if exit.status.success() {
-            return End::Complete { text: self.answer.trim().to_owned() };
-        }
-        failure::without_outcome(exit)
-    }
-}
-
-/// What a template may name in a run of an agent.
+/// What a template may name; the settings can add more.
 const VARIABLES: [&str; 8] =
     ["prompt", "task", "cwd", "chatId", "newChatId", "STATE_MODE", "roleId", "model"];
-
-/// The prompt and every variable. The role comes first in a new conversation, since a CLI we do not know may have
-/// no other place for it.
-fn values(request: &Request) -> (String, Values) {
-    let prompt = request.prompt(&[(ROLE, request.role_text())]);
-    let chat = request.session.known().unwrap_or_default().to_owned();
-    let new_chat = match &request.session {
-        Session::Fresh { id } => id.to_string(),
-        Session::Opened { .. } | Session::Resume { .. } => String::new(),
-    };
-    let values = [
-        ("prompt", prompt.clone()),
-        ("task", request.message.clone()),
-        ("cwd", request.directory.display().to_string()),
-        ("chatId", chat),
-        ("newChatId", new_chat),
-        ("STATE_MODE", "stateful".to_owned()),
-        ("roleId", String::new()),
-        ("model", request.model.clone().unwrap_or_default()),
-    ];
-    (prompt, values.map(|(name, value)| (name.to_owned(), value)).into())
-}

@@ -11,9 +11,9 @@ use thiserror::Error;
 use tokio::process::Command;
 
 use super::codex::{Codex, Sandbox};
-use super::custom::{Custom, shipped};
+use super::custom::Custom;
 use super::found::{CLIS, found};
-use super::template::TemplateError;
+use super::template::{TemplateError, Values};
 use super::{Engine, EngineWord, claude, codex, demo};
 
 /// Long enough for a CLI that is started for the first time on a busy machine.
@@ -191,10 +191,8 @@ async fn sandbox(program: &Path) -> Sandbox {
 }
 
 fn cursor_agent() -> Result<Arc<dyn Engine>, Unavailable> {
-    let word = EngineWord::CursorAgent;
-    let shipped = shipped(word).ok_or(Unavailable::Missing { word })?;
     let wrong = |source| Unavailable::Template { origin: "the template of cursor-agent".to_owned(), source };
-    Ok(Arc::new(Custom::new(word, shipped.run, shipped.create_chat).map_err(wrong)?))
+    Ok(Arc::new(Custom::cursor_agent(&Values::new()).map_err(wrong)?))
 }
 
 fn custom(site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
@@ -202,7 +200,8 @@ fn custom(site: &Site) -> Result<Arc<dyn Engine>, Unavailable> {
     let run = read(path)?;
     let create_chat = site.create_chat_template.as_ref().map(read).transpose()?;
     let wrong = |source| Unavailable::Template { origin: path.display().to_string(), source };
-    Ok(Arc::new(Custom::new(EngineWord::Custom, &run, create_chat.as_deref()).map_err(wrong)?))
+    let values = Values::new();
+    Ok(Arc::new(Custom::new(EngineWord::Custom, &run, create_chat.as_deref(), &values).map_err(wrong)?))
 }
 
 fn read(path: &PathBuf) -> Result<String, Unavailable> {

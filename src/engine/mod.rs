@@ -6,24 +6,27 @@
 pub(crate) mod budget;
 pub mod claude;
 pub mod codex;
+pub mod commands;
 pub mod custom;
 pub mod demo;
 mod event;
 mod failure;
 pub mod found;
 pub mod installed;
-pub mod member;
+mod lines;
 pub mod price;
-pub mod remote;
 mod request;
 pub mod spending;
 pub mod template;
 mod word;
+mod words;
 
 use std::fmt;
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
+
+pub(crate) use lines::Lines;
 
 pub use event::{End, Event, Exit, FailureKind, Spent, Usage, UsageRecord};
 pub use request::{FleetAccess, Invocation, Request, RolePrompt, Session, Unfit};
@@ -46,6 +49,11 @@ pub trait Engine: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The id of the conversation, where that is known before the run begins.
+    fn conversation(&self, session: &Session) -> Option<String> {
+        session.id()
+    }
+
     /// What makes a conversation before its first run; it prints the id. Most engines need nothing like that.
     fn opening(&self, _request: &Request) -> Result<Option<Invocation>, Unfit> {
         Ok(None)
@@ -64,8 +72,13 @@ pub trait Engine: fmt::Debug + Send + Sync {
 }
 
 /// Understands what one run prints.
-pub trait Reader: Send {
+pub trait Reader: Send + Sync {
     fn line(&mut self, line: &str) -> Vec<Event>;
+
+    /// Has the engine told its outcome? Its process may go on for a moment.
+    fn is_over(&self) -> bool {
+        false
+    }
 
     /// How the run ended, from all lines and from how the process ended.
     fn end(self: Box<Self>, exit: &Exit) -> End;

@@ -7,7 +7,8 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use super::spending::Count;
-use super::template::TemplateError;
+use super::template::{TemplateError, Values};
+use crate::domain::run::EngineOutput;
 use crate::git::Repository;
 
 /// Under these titles a prompt tells who the agent is, and what its repository wants it to heed.
@@ -35,13 +36,16 @@ pub struct Request {
     pub max_cost_usd: Option<f64>,
     /// It judges the work of others, and waits to be told how.
     pub is_review: bool,
-    /// Somebody reads along, and ends it when it has used too much. Otherwise little is said: only so much is kept.
-    pub is_followed: bool,
+    pub output: EngineOutput,
+    /// Further variables for the template of an engine that is called by one.
+    pub variables: Values,
 }
 
 /// The engine's own memory of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Session {
+    /// A new one that no later run continues.
+    Unnamed,
     /// A new one; engines that let us choose its id take this one.
     Fresh { id: Uuid },
     /// A new one that the engine has just made, and nothing was said in yet.
@@ -92,7 +96,7 @@ impl Session {
     /// What the conversation used before this run.
     pub fn spent(&self) -> Count {
         match self {
-            Self::Fresh { .. } | Self::Opened { .. } => Count::default(),
+            Self::Unnamed | Self::Fresh { .. } | Self::Opened { .. } => Count::default(),
             Self::Resume { spent, .. } => *spent,
         }
     }
@@ -100,8 +104,17 @@ impl Session {
     /// The id of one that is there already.
     pub(super) fn known(&self) -> Option<&str> {
         match self {
-            Self::Fresh { .. } => None,
+            Self::Unnamed | Self::Fresh { .. } => None,
             Self::Opened { id } | Self::Resume { id, .. } => Some(id),
+        }
+    }
+
+    /// Its id, where we choose that for a new one.
+    pub(super) fn id(&self) -> Option<String> {
+        match self {
+            Self::Unnamed => None,
+            Self::Fresh { id } => Some(id.to_string()),
+            Self::Opened { id } | Self::Resume { id, .. } => Some(id.clone()),
         }
     }
 }
@@ -121,7 +134,8 @@ impl Request {
             fleet: None,
             max_cost_usd: None,
             is_review: false,
-            is_followed: false,
+            output: EngineOutput::Events,
+            variables: Values::new(),
         }
     }
 

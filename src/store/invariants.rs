@@ -158,8 +158,8 @@ const NO_ZOMBIE_WORK: &[Rule] = &[
     Rule {
         what: "squad member",
         problem: "is recorded as running without a process",
-        sql: "SELECT m.id FROM squad_members m WHERE m.ended_at IS NULL AND m.status = 'running' \
-              AND m.run_id IS NULL AND m.began_at < $1 LIMIT 5",
+        sql: "SELECT m.id FROM squad_members m WHERE m.ended_at IS NULL AND m.run_id IS NULL AND m.began_at < $1 \
+              LIMIT 5",
     },
 ];
 

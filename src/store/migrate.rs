@@ -36,6 +36,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { version: 14, name: "cancel", sql: include_str!("migrations/0014_cancel.sql") },
     Step { version: 15, name: "usage", sql: include_str!("migrations/0015_usage.sql") },
     Step { version: 16, name: "word numbers", sql: include_str!("migrations/0016_word_numbers.sql") },
+    Step { version: 17, name: "engine runs", sql: include_str!("migrations/0017_engine_runs.sql") },
 ];
 
 /// Applies the missing steps, each in one transaction.

@@ -11,13 +11,15 @@ use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, count, micros, micros_if_any, unreadable};
 use crate::domain::id::{AgentId, RunId};
-use crate::domain::run::{Run, RunEnd, RunState};
+use crate::domain::run::{CancelCause, EngineOutput, EngineRun, Run, RunCancel, RunEnd, RunState};
+use crate::domain::usage::Spender;
 
 macro_rules! select_runs {
     ($rest:literal) => {
         concat!(
             "SELECT id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, reason, stdout, ",
-            "stderr, cancel_asked_at, created_at, ended_at, is_cleared FROM runs ",
+            "stderr, cancel_asked_at, cancel_cause, created_at, ended_at, is_cleared, engine, output, spender, model, ",
+            "conversation FROM runs ",
             $rest
         )
     };
@@ -27,10 +29,13 @@ impl Store {
     /// Records a run before it has any effect.
     pub async fn run_accept(&self, run: &Run) -> Result<(), StoreError> {
         let (word, code, reason) = columns_of(&run.state);
+        let engine = run.engine.as_ref();
         let insert = sqlx::query(
             "INSERT INTO runs (id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, \
-             reason, stdout, stderr, cancel_asked_at, created_at, ended_at, is_cleared) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+             reason, stdout, stderr, cancel_asked_at, cancel_cause, created_at, ended_at, is_cleared, engine, output, \
+             spender, model, conversation) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, \
+             $22)",
         )
         .bind(run.id.0)
         .bind(run.agent_id.0)
@@ -44,10 +49,16 @@ impl Store {
         .bind(reason)
         .bind(signed(run.stdout))
         .bind(signed(run.stderr))
-        .bind(micros_if_any(run.cancel_asked_at))
+        .bind(micros_if_any(run.cancel.map(|cancel| cancel.at)))
+        .bind(run.cancel.map(|cancel| cancel.cause.word()))
         .bind(micros(run.created_at))
         .bind(micros_if_any(run.ended_at))
-        .bind(run.is_cleared);
+        .bind(run.is_cleared)
+        .bind(engine.map(|engine| &engine.engine))
+        .bind(engine.map(|engine| engine.output.word()))
+        .bind(engine.map(|engine| engine.spender.word()))
+        .bind(engine.and_then(|engine| engine.model.as_ref()))
+        .bind(engine.and_then(|engine| engine.conversation.as_ref()));
         insert.execute(&self.write).await?;
         Ok(())
     }
@@ -71,11 +82,14 @@ impl Store {
     }
 
     /// Records a request to end it. False if it has ended already; the first request is kept.
-    pub async fn run_ask_cancel(&self, id: RunId, at: DateTime<Utc>) -> Result<bool, StoreError> {
+    pub async fn run_ask_cancel(&self, id: RunId, cancel: RunCancel) -> Result<bool, StoreError> {
         let update = sqlx::query(
-            "UPDATE runs SET cancel_asked_at = COALESCE(cancel_asked_at, $1) WHERE id = $2 AND ended_at IS NULL",
+            "UPDATE runs SET cancel_asked_at = COALESCE(cancel_asked_at, $1), \
+             cancel_cause = CASE WHEN cancel_asked_at IS NULL THEN $2 ELSE cancel_cause END \
+             WHERE id = $3 AND ended_at IS NULL",
         );
-        Ok(update.bind(micros(at)).bind(id.0).execute(&self.write).await?.rows_affected() == 1)
+        let update = update.bind(micros(cancel.at)).bind(cancel.cause.word()).bind(id.0);
+        Ok(update.execute(&self.write).await?.rows_affected() == 1)
     }
 
     /// Ends a run. False if it had ended already: an end is never changed.
@@ -107,6 +121,7 @@ const EXITED: &str = "exited";
 const SIGNALED: &str = "signaled";
 const TIMED_OUT: &str = "timed_out";
 const CANCELED: &str = "canceled";
+const OVER_BUDGET: &str = "over_budget";
 const FAILED: &str = "failed";
 const UNSTARTED: &str = "unstarted";
 const LOST: &str = "lost";
@@ -120,13 +135,14 @@ fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>) {
         RunState::Ended(RunEnd::Signaled { signal }) => (SIGNALED, Some(*signal), None),
         RunState::Ended(RunEnd::TimedOut) => (TIMED_OUT, None, None),
         RunState::Ended(RunEnd::Canceled) => (CANCELED, None, None),
+        RunState::Ended(RunEnd::OverBudget) => (OVER_BUDGET, None, None),
         RunState::Ended(RunEnd::Failed { reason }) => (FAILED, None, Some(reason)),
         RunState::Ended(RunEnd::Unstarted) => (UNSTARTED, None, None),
         RunState::Ended(RunEnd::Lost { reason }) => (LOST, None, Some(reason)),
     }
 }
 
-fn state_of(row: &DbRow) -> Result<RunState, sqlx::Error> {
+pub(super) fn state_of(row: &DbRow) -> Result<RunState, sqlx::Error> {
     Ok(match row.try_get("state")? {
         ACCEPTED => RunState::Accepted,
         RUNNING => RunState::Running,
@@ -134,11 +150,30 @@ fn state_of(row: &DbRow) -> Result<RunState, sqlx::Error> {
         SIGNALED => RunState::Ended(RunEnd::Signaled { signal: row.try_get("code")? }),
         TIMED_OUT => RunState::Ended(RunEnd::TimedOut),
         CANCELED => RunState::Ended(RunEnd::Canceled),
+        OVER_BUDGET => RunState::Ended(RunEnd::OverBudget),
         FAILED => RunState::Ended(RunEnd::Failed { reason: row.try_get("reason")? }),
         UNSTARTED => RunState::Ended(RunEnd::Unstarted),
         LOST => RunState::Ended(RunEnd::Lost { reason: row.try_get("reason")? }),
         other => return Err(unreadable("state", other)),
     })
+}
+
+/// A request without a cause is older than the causes.
+fn cancel_of(row: &DbRow) -> Result<Option<RunCancel>, sqlx::Error> {
+    let Some(at) = row.time_if_any("cancel_asked_at")? else { return Ok(None) };
+    let cause = row.word_if_any("cancel_cause", CancelCause::parse)?.unwrap_or(CancelCause::Request);
+    Ok(Some(RunCancel { at, cause }))
+}
+
+fn engine_of(row: &DbRow) -> Result<Option<EngineRun>, sqlx::Error> {
+    let Some(engine) = row.try_get("engine")? else { return Ok(None) };
+    Ok(Some(EngineRun {
+        engine,
+        output: row.word("output", EngineOutput::parse)?,
+        spender: row.word("spender", Spender::parse)?,
+        model: row.try_get("model")?,
+        conversation: row.try_get("conversation")?,
+    }))
 }
 
 /// Streams are far shorter than the limit of this type.
@@ -160,7 +195,8 @@ impl FromRow<'_, DbRow> for Run {
             state: state_of(row)?,
             stdout: count(row.try_get("stdout")?),
             stderr: count(row.try_get("stderr")?),
-            cancel_asked_at: row.time_if_any("cancel_asked_at")?,
+            cancel: cancel_of(row)?,
+            engine: engine_of(row)?,
             created_at: row.time("created_at")?,
             ended_at: row.time_if_any("ended_at")?,
             is_cleared: row.try_get("is_cleared")?,

@@ -7,21 +7,22 @@ use super::Store;
 use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any};
+use super::runs::state_of;
 use crate::domain::id::{AgentId, RunId, SquadId, TaskId};
-use crate::domain::squad::{Chat, Member, MemberChat, MemberEnd, MemberStatus, MemberSummary};
+use crate::domain::run::RunState;
+use crate::domain::squad::{Chat, Member, MemberChat, MemberRun, MemberStatus, MemberSummary};
 
 impl Store {
     /// Records a member's directory and process before the process begins.
     pub async fn member_begin(&self, member: &Member) -> Result<(), StoreError> {
         let update = sqlx::query(
-            "UPDATE squad_members SET cwd = $1, chat_id = $2, run_id = $3, status = $4, began_at = $5, engine = $6 \
-             WHERE id = $7 AND ended_at IS NULL",
+            "UPDATE squad_members SET cwd = $1, chat_id = $2, run_id = $3, began_at = $4, engine = $5 \
+             WHERE id = $6 AND ended_at IS NULL",
         );
         update
             .bind(&member.cwd)
             .bind(member.chat.as_ref().and_then(|chat| chat.id.clone()))
-            .bind(member.run.map(|run| run.0))
-            .bind(member.status.word())
+            .bind(member.run.as_ref().map(|run| run.id.0))
             .bind(micros_if_any(member.began_at))
             .bind(&member.engine)
             .bind(member.id.0)
@@ -35,16 +36,16 @@ impl Store {
     pub async fn member_end(
         &self,
         id: TaskId,
-        end: &MemberEnd,
+        refusal: Option<&str>,
         chat: Option<&Chat>,
         at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
         let update = sqlx::query(
-            "UPDATE squad_members SET status = $1, note = $2, ended_at = $3, \
-             chat_id = CASE WHEN is_follow_up THEN chat_id ELSE $4 END WHERE id = $5 AND ended_at IS NULL",
+            "UPDATE squad_members SET note = $1, ended_at = $2, \
+             chat_id = CASE WHEN is_follow_up THEN chat_id ELSE $3 END WHERE id = $4 AND ended_at IS NULL",
         );
-        let update = update.bind(end.status.word()).bind(&end.note).bind(micros(at));
+        let update = update.bind(refusal).bind(micros(at));
         let update = update.bind(chat.map(|chat| &chat.id)).bind(id.0);
         let is_new = update.execute(&mut *tx).await?.rows_affected() == 1;
         if let Some(chat) = chat {
@@ -95,8 +96,8 @@ pub(super) async fn insert(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO squad_members (id, squad_id, position, role, task, prompt, wanted_cwd, cwd, agent_id, \
-         is_follow_up, chat_id, engine, run_id, status, note, began_at, ended_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+         is_follow_up, chat_id, engine, run_id, note, began_at, ended_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
     )
     .bind(member.id.0)
     .bind(squad.0)
@@ -110,9 +111,8 @@ pub(super) async fn insert(
     .bind(member.chat.as_ref().map(|chat| chat.is_follow_up))
     .bind(member.chat.as_ref().and_then(|chat| chat.id.clone()))
     .bind(&member.engine)
-    .bind(member.run.map(|run| run.0))
-    .bind(member.status.word())
-    .bind(&member.note)
+    .bind(member.run.as_ref().map(|run| run.id.0))
+    .bind(&member.refusal)
     .bind(micros_if_any(member.began_at))
     .bind(micros_if_any(member.ended_at))
     .execute(connection)
@@ -123,8 +123,9 @@ pub(super) async fn insert(
 /// The members of a squad, in their order.
 pub(super) async fn of(connection: &mut DbConnection, squad: SquadId) -> Result<Vec<Member>, StoreError> {
     let rows = sqlx::query(
-        "SELECT id, role, task, prompt, wanted_cwd, cwd, agent_id, is_follow_up, chat_id, engine, run_id, status, note, \
-         began_at, ended_at FROM squad_members WHERE squad_id = $1 ORDER BY position",
+        "SELECT m.id, m.role, m.task, m.prompt, m.wanted_cwd, m.cwd, m.agent_id, m.is_follow_up, m.chat_id, m.engine, \
+         m.note, m.began_at, m.ended_at, m.run_id, r.state, r.code, r.reason FROM squad_members m \
+         LEFT JOIN runs r ON r.id = m.run_id WHERE m.squad_id = $1 ORDER BY m.position",
     );
     let rows = rows.bind(squad.0).fetch_all(connection).await?;
     Ok(rows.iter().map(member).collect::<Result<_, _>>()?)
@@ -155,8 +156,16 @@ pub(super) fn summary(row: &DbRow) -> Result<MemberSummary, sqlx::Error> {
     Ok(MemberSummary {
         id: row.id("id", TaskId)?,
         role: row.try_get("role")?,
-        status: row.word("status", MemberStatus::parse)?,
+        status: MemberStatus::of(row.time_if_any("ended_at")?, run_of(row)?.map(|run| run.state).as_ref()),
     })
+}
+
+/// The process of a member with its state. One that is recorded and not yet accepted is about to be.
+fn run_of(row: &DbRow) -> Result<Option<MemberRun>, sqlx::Error> {
+    let Some(id) = row.id_if_any("run_id", RunId)? else { return Ok(None) };
+    let is_accepted = row.try_get::<Option<&str>, _>("state")?.is_some();
+    let state = if is_accepted { state_of(row)? } else { RunState::Accepted };
+    Ok(Some(MemberRun { id, state }))
 }
 
 fn member(row: &DbRow) -> Result<Member, sqlx::Error> {
@@ -172,9 +181,8 @@ fn member(row: &DbRow) -> Result<Member, sqlx::Error> {
         agent: row.id_if_any("agent_id", AgentId)?,
         chat: is_follow_up.map(|is_follow_up| MemberChat { id: chat_id, is_follow_up }),
         engine: row.try_get("engine")?,
-        run: row.id_if_any("run_id", RunId)?,
-        status: row.word("status", MemberStatus::parse)?,
-        note: row.try_get("note")?,
+        run: run_of(row)?,
+        refusal: row.try_get("note")?,
         began_at: row.time_if_any("began_at")?,
         ended_at: row.time_if_any("ended_at")?,
     })

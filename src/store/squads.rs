@@ -98,9 +98,11 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SquadSummary>, StoreError> {
         let rows = sqlx::query(
-            "SELECT s.id AS squad_id, s.created_at, m.id, m.role, m.status FROM (SELECT id, created_at FROM squads \
+            "SELECT s.id AS squad_id, s.created_at, m.id, m.role, m.ended_at, m.run_id, r.state, r.code, r.reason \
+             FROM (SELECT id, created_at FROM squads \
              WHERE created_at >= $1 AND principal = $2 ORDER BY created_at DESC, id DESC LIMIT $3) s \
-             JOIN squad_members m ON m.squad_id = s.id ORDER BY s.created_at DESC, s.id DESC, m.position",
+             JOIN squad_members m ON m.squad_id = s.id LEFT JOIN runs r ON r.id = m.run_id \
+             ORDER BY s.created_at DESC, s.id DESC, m.position",
         );
         let rows = rows.bind(micros(since)).bind(principal).bind(limit).fetch_all(&self.read).await?;
         let mut squads: Vec<SquadSummary> = Vec::new();
@@ -135,7 +137,7 @@ async fn refused_for_its_chat(
     member: &Member,
 ) -> Result<Option<Member>, StoreError> {
     let chat = member.chat.as_ref().and_then(|chat| chat.id.as_deref());
-    let Some(chat) = chat.filter(|_| !member.status.is_ended()) else { return Ok(None) };
+    let Some(chat) = chat.filter(|_| !member.is_ended()) else { return Ok(None) };
     if !squad_members::chat_is_in_use(connection, chat).await? {
         return Ok(None);
     }

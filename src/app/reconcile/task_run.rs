@@ -5,13 +5,21 @@ use chrono::Utc;
 use super::tasks::{Turn, Worker};
 use crate::app::Fleet;
 use crate::app::agent_app::Told;
+use crate::app::engine_runs::{PrepareError, PreparedRun};
 use crate::app::error::{Code, Error};
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
-use crate::app::tasks::{Errand, Readiness};
 use crate::domain::task::{Channel, Task, TaskState};
 
 const NO_WAY: &str = "the workspace has no AgentAPI app and cannot run commands";
+
+/// Can a task be run?
+enum Readiness {
+    Now(Box<PreparedRun>),
+    /// The workspace does not answer, or the agent's briefing is still on its way.
+    Later,
+    Never(String),
+}
 
 impl Fleet {
     /// Looks where the run will work, records the intent with where the repository stands, and has it begin. Whatever
@@ -22,10 +30,10 @@ impl Fleet {
         state: &AgentState,
         mut task: Task,
     ) -> Result<Turn, Error> {
-        let errand = {
+        let prepared = {
             let _place = worker.places.acquire().await;
             match self.task_ready(state, &task).await {
-                Readiness::Now(errand) => errand,
+                Readiness::Now(prepared) => prepared,
                 Readiness::Later => return Ok(Turn::Pause),
                 Readiness::Never(reason) => return self.task_told(task, Told::Refused(reason)).await,
             }
@@ -33,13 +41,13 @@ impl Fleet {
         let moves = [(TaskState::Delivering, "being delivered to the agent")];
         // One that is begun again has been in this state before.
         let moves: &[_] = if task.state() == TaskState::Queued { &moves } else { &[] };
-        task.note_head(errand.head.clone());
+        task.note_head(prepared.head.clone());
         task.send(Channel::Exec, None, (state.agent.sighting.generation, Utc::now()));
         if self.task_record(&task, moves).await? == Turn::Pause {
             return Ok(Turn::Pause);
         }
         point("task.recorded");
-        let begun = self.task_begin(&task, errand).await;
+        let begun = self.task_begin(&task, *prepared).await;
         point("task.answered");
         match begun {
             // The run itself says more than the answer.
@@ -52,18 +60,23 @@ impl Fleet {
         if state.live.workspace_agent.is_none() {
             return Readiness::Never(NO_WAY.to_owned());
         }
-        match self.task_errand(state, task).await {
-            Ok(readiness) => readiness,
-            Err(error) if error.code() == Code::EngineUnavailable => Readiness::Never(error.to_string()),
-            Err(error) => {
-                tracing::debug!(agent.name = %state.agent.name, %error, "a task cannot be run yet");
-                Readiness::Later
-            }
-        }
+        let why = match self.task_run_prepare(state, task).await {
+            Ok(prepared) => return Readiness::Now(Box::new(prepared)),
+            Err(unprepared) => match unprepared.reason {
+                PrepareError::Never(reason) => return Readiness::Never(reason),
+                PrepareError::Fleet(error) if error.code() == Code::EngineUnavailable => {
+                    return Readiness::Never(error.to_string());
+                }
+                PrepareError::Fleet(error) => error.to_string(),
+                PrepareError::Later(reason) | PrepareError::Directory(reason) => reason,
+            },
+        };
+        tracing::debug!(agent.name = %state.agent.name, why, "a task cannot be run yet");
+        Readiness::Later
     }
 
-    async fn task_begin(&self, task: &Task, errand: Errand) -> Told {
-        match self.task_run_start(task, errand).await {
+    async fn task_begin(&self, task: &Task, prepared: PreparedRun) -> Told {
+        match self.engine_run_launch(task.run(), prepared).await {
             Ok(()) => Told::Accepted,
             // It may have been accepted all the same: the next look tells.
             Err(Error::Store(_) | Error::DiskFull) => Told::Unclear,

@@ -18,7 +18,9 @@ use super::error::Error;
 use super::snapshot::AgentState;
 use crate::coder::exec::{Command, Inherited};
 use crate::domain::id::{AgentId, RunId};
-use crate::domain::run::{KEPT_OUTPUT, Run, RunOutput, RunState, RunStream};
+use crate::domain::run::{
+    CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunOutput, RunState, RunStream,
+};
 
 /// A page of output is never longer.
 const LONGEST_PAGE: u64 = 1 << 20;
@@ -38,6 +40,8 @@ pub struct NewRun {
     /// Never stored.
     pub stdin: Bytes,
     pub timeout: Duration,
+    /// When it is an engine: how its output is read.
+    pub engine: Option<EngineRun>,
 }
 
 impl fmt::Debug for NewRun {
@@ -75,7 +79,8 @@ impl Fleet {
             state: RunState::Accepted,
             stdout: 0,
             stderr: 0,
-            cancel_asked_at: None,
+            cancel: None,
+            engine: new.engine,
             created_at: Utc::now(),
             ended_at: None,
             is_cleared: false,
@@ -136,7 +141,12 @@ impl Fleet {
     /// Has the run and all its descendants ended: asked first, then killed. Returns at once; the end is told by
     /// [`Fleet::wait_run`].
     pub async fn cancel_run(&self, id: RunId) -> Result<Run, Error> {
-        self.store().run_ask_cancel(id, Utc::now()).await?;
+        self.run_ask_end(id, RunCancel { at: Utc::now(), cause: CancelCause::Request }).await
+    }
+
+    /// The same for this cause; the first request counts.
+    pub(in crate::app) async fn run_ask_end(&self, id: RunId, cancel: RunCancel) -> Result<Run, Error> {
+        self.store().run_ask_cancel(id, cancel).await?;
         let run = self.run_show(id).await?;
         self.0.runs.publish(&run);
         self.0.runs.nudge();

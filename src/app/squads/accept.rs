@@ -13,7 +13,7 @@ use crate::domain::access::Action;
 use crate::domain::history::HistoryLine;
 use crate::domain::id::{SquadId, TaskId};
 use crate::domain::role::Role;
-use crate::domain::squad::{Member, MemberChat, MemberStatus, Persona, Squad, StateMode, prompt};
+use crate::domain::squad::{Member, MemberChat, Persona, Squad, StateMode, prompt};
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{RequestKey, SquadAccepted};
 
@@ -118,8 +118,7 @@ impl Fleet {
             chat: (self.options().squads.state_mode == StateMode::Stateful).then_some(chat),
             engine: None,
             run: None,
-            status: MemberStatus::Waiting,
-            note: None,
+            refusal: None,
             began_at: None,
             ended_at: None,
         };

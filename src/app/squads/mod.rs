@@ -5,14 +5,12 @@ mod home;
 mod output;
 mod status;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::agents::RequestToken;
 use crate::domain::run::RunStream;
 use crate::domain::squad::{ExecutionMode, Squad, StateMode};
 use crate::engine::EngineWord;
-use crate::engine::member::MemberEngine;
 
 pub use output::{OutputPage, SquadOutput};
 pub use status::SquadOverview;
@@ -26,8 +24,8 @@ pub struct SquadOptions {
     pub delay: Duration,
     /// For each member.
     pub timeout: Duration,
-    /// How each engine is called.
-    pub engines: BTreeMap<EngineWord, MemberEngine>,
+    /// Of members, where their engine takes one; otherwise the engine's own choice.
+    pub model: Option<String>,
     /// Where members work that nobody gave an agent.
     pub runs_project: Option<String>,
     /// The longest that a caller is kept waiting; none: until the squad is done.

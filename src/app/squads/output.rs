@@ -50,9 +50,9 @@ impl Fleet {
         offset: u64,
         limit: u64,
     ) -> Result<OutputPage, Error> {
-        let is_final = member.status.is_ended();
-        let run = match member.run {
-            Some(id) => self.store().run_by_id(id).await?,
+        let is_final = member.is_ended();
+        let run = match &member.run {
+            Some(run) => self.store().run_by_id(run.id).await?,
             None => None,
         };
         if let Some(run) = run.filter(|run| run.written(stream) > 0 || !run.is_without_trace()) {
@@ -61,8 +61,8 @@ impl Fleet {
             return Ok(OutputPage { offset, bytes: page.bytes, kept, written, is_final, removed_at });
         }
         let text = match stream {
-            RunStream::Stdout => "",
-            RunStream::Stderr => member.note.as_deref().unwrap_or_default(),
+            RunStream::Stdout => String::new(),
+            RunStream::Stderr => member.reason().unwrap_or_default(),
         };
         let clamped = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
         let bytes = &text.as_bytes()[clamped(offset)..clamped(offset.saturating_add(limit))];

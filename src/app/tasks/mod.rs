@@ -1,17 +1,14 @@
 //! What callers do with tasks: give one, cancel it, and, as an agent, report on one's own.
 
 mod cancel;
-mod errand;
 mod exec;
 mod report;
-mod spent;
 mod start;
 mod verify;
 
 use std::fmt;
 
 use chrono::TimeDelta;
-pub(in crate::app) use errand::{Errand, Readiness};
 pub(in crate::app) use exec::RunSeen;
 pub(in crate::app) use verify::Evidence;
 

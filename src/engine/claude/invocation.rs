@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::domain::provision::AGENT_SERVER;
+use crate::domain::run::EngineOutput;
 use crate::engine::request::NOTES;
 use crate::engine::{Invocation, Request, Session};
 
@@ -11,10 +12,8 @@ use crate::engine::{Invocation, Request, Session};
 const TOOLS: &str = "Read,Edit,Write,Bash,Glob,Grep";
 
 pub(super) fn of(program: &Path, request: &Request) -> Invocation {
-    let mut arguments: Vec<OsString> =
-        ["-p", "--output-format", "stream-json", "--verbose"].map(Into::into).into();
-    // Word by word, and with it what each answer has used.
-    arguments.extend(request.is_followed.then(|| "--include-partial-messages".into()));
+    let mut arguments: Vec<OsString> = ["-p", "--output-format"].map(Into::into).into();
+    arguments.extend(format(request.output).iter().map(Into::into));
     arguments.extend(rights(request));
     arguments.extend(conversation(request));
     Invocation {
@@ -23,6 +22,14 @@ pub(super) fn of(program: &Path, request: &Request) -> Invocation {
         environment: environment(),
         secrets: Vec::new(),
         stdin: request.prompt(&[(NOTES, request.notes.as_deref())]),
+    }
+}
+
+fn format(output: EngineOutput) -> &'static [&'static str] {
+    match output {
+        EngineOutput::Words => &["text"],
+        EngineOutput::Events => &["stream-json", "--verbose"],
+        EngineOutput::Parts => &["stream-json", "--verbose", "--include-partial-messages"],
     }
 }
 
@@ -53,16 +60,17 @@ fn conversation(request: &Request) -> Vec<OsString> {
     if let Some(cost) = request.max_cost_usd {
         arguments.extend(["--max-budget-usd".into(), format!("{cost:.6}").into()]);
     }
-    arguments.extend(match &request.session {
-        Session::Fresh { id } => ["--session-id".into(), id.to_string().into()],
-        Session::Opened { id } | Session::Resume { id, .. } => ["--resume".into(), OsString::from(id)],
-    });
+    let flag = match &request.session {
+        Session::Unnamed | Session::Fresh { .. } => "--session-id",
+        Session::Opened { .. } | Session::Resume { .. } => "--resume",
+    };
+    arguments.extend(request.session.id().into_iter().flat_map(|id| [flag.into(), id.into()]));
     arguments
 }
 
 /// A task in the background would keep the process alive after its answer; a wrong key is otherwise tried for more
 /// than a minute; a tool of ours may take its time; and no update comes in the middle of work.
-pub(super) fn environment() -> Vec<(String, String)> {
+fn environment() -> Vec<(String, String)> {
     let variables = [
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "4"),

@@ -1,31 +1,44 @@
-//! Adds up what a run uses while it goes, from the parts of the model's messages.
+//! Adds up what a run uses while it goes, from the model's messages and their parts.
+
+use std::collections::BTreeSet;
 
 use super::wire::{Message, Tokens};
 use crate::engine::Spending;
 use crate::engine::price::{self, PRICES};
 
-/// Whole messages and the one being spoken. The figures of a part replace those of the parts before it.
+/// Whole messages and the current one. A message is told in parts and repeated whole; each figure of it only grows.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     whole: Spending,
+    /// The ids of all messages so far: a late line about an earlier one adds nothing.
+    known: BTreeSet<String>,
+    id: String,
     model: String,
     current: Spending,
 }
 
 impl Live {
     pub(super) fn begin(&mut self, message: &Message) {
-        self.whole = self.spending();
+        let is_repeated = !message.id.is_empty() && message.id == self.id;
+        if !is_repeated {
+            if self.known.contains(&message.id) {
+                return;
+            }
+            self.whole = self.spending();
+            self.current = Spending::default();
+            self.id.clone_from(&message.id);
+            self.known.extend((!message.id.is_empty()).then(|| message.id.clone()));
+        }
         self.model.clone_from(&message.model);
-        self.current = Spending::default();
         self.update(message.usage);
     }
 
     pub(super) fn update(&mut self, tokens: Tokens) {
-        let replace = |known: &mut u64, told: Option<u64>| *known = told.unwrap_or(*known);
-        replace(&mut self.current.input, tokens.input_tokens);
-        replace(&mut self.current.cache_write, tokens.cache_creation_input_tokens);
-        replace(&mut self.current.cache_read, tokens.cache_read_input_tokens);
-        replace(&mut self.current.output, tokens.output_tokens);
+        let raise = |known: &mut u64, told: Option<u64>| *known = told.unwrap_or_default().max(*known);
+        raise(&mut self.current.input, tokens.input_tokens);
+        raise(&mut self.current.cache_write, tokens.cache_creation_input_tokens);
+        raise(&mut self.current.cache_read, tokens.cache_read_input_tokens);
+        raise(&mut self.current.output, tokens.output_tokens);
     }
 
     pub(super) fn spending(&self) -> Spending {

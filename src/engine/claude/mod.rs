@@ -7,7 +7,9 @@ mod wire;
 
 use std::path::PathBuf;
 
+use super::words::WordsReader;
 use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
+use crate::domain::run::EngineOutput;
 
 /// The oldest version whose flags and output we know. Measured with 2.1.197 and 2.1.325.
 pub const MINIMUM: [u32; 2] = [2, 1];
@@ -16,11 +18,6 @@ pub const PROGRAM: &str = "claude";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claude {
     pub program: PathBuf,
-}
-
-/// The variables of every run.
-pub fn environment() -> Vec<(String, String)> {
-    invocation::environment()
 }
 
 impl Engine for Claude {
@@ -38,6 +35,11 @@ impl Engine for Claude {
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
-        Box::new(reader::ClaudeReader::new(request.session.spent()))
+        match request.output {
+            EngineOutput::Words => Box::new(WordsReader::default()),
+            EngineOutput::Events | EngineOutput::Parts => {
+                Box::new(reader::ClaudeReader::new(request.session.spent()))
+            }
+        }
     }
 }

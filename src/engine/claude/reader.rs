@@ -30,6 +30,20 @@ impl ClaudeReader {
         message.content.into_iter().filter_map(|block| self.block(block)).collect()
     }
 
+    /// A whole message tells what it read, and of what it wrote at least a part.
+    fn used(&mut self, message: &Message) -> Vec<Event> {
+        let before = self.live.spending();
+        if !message.id.is_empty() {
+            self.live.begin(message);
+        }
+        if self.live.spending() == before { Vec::new() } else { vec![self.seen()] }
+    }
+
+    fn seen(&self) -> Event {
+        let seen = self.live.spending();
+        Event::Spent(Spent { run: seen.usage(), session: self.before.with(&seen) })
+    }
+
     fn block(&mut self, block: Block) -> Option<Event> {
         match block {
             Block::Text { text } => {
@@ -47,8 +61,7 @@ impl ClaudeReader {
             StreamEvent::MessageDelta { usage } => self.live.update(usage),
             StreamEvent::Other => return Vec::new(),
         }
-        let seen = self.live.spending();
-        vec![Event::Spent(Spent { run: seen.usage(), session: self.before.with(&seen) })]
+        vec![self.seen()]
     }
 
     fn outcome(&mut self, outcome: Box<Outcome>) -> Vec<Event> {
@@ -76,13 +89,22 @@ impl Reader for ClaudeReader {
     fn line(&mut self, line: &str) -> Vec<Event> {
         match serde_json::from_str(line) {
             Ok(Line::System(system)) => started(&system),
-            // What helpers of the agent say among themselves is not its answer.
-            Ok(Line::Assistant { parent_tool_use_id: Some(_), .. }) => Vec::new(),
-            Ok(Line::Assistant { message, .. }) => self.assistant(message),
+            Ok(Line::Assistant { message, parent_tool_use_id }) => {
+                let mut events = self.used(&message);
+                // What helpers of the agent say among themselves is not its answer.
+                if parent_tool_use_id.is_none() {
+                    events.extend(self.assistant(message));
+                }
+                events
+            }
             Ok(Line::StreamEvent { event }) => self.stream(event),
             Ok(Line::Result(outcome)) => self.outcome(outcome),
             Ok(Line::Other) | Err(_) => Vec::new(),
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.outcome.is_some()
     }
 
     fn end(self: Box<Self>, exit: &Exit) -> End {

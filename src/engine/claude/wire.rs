@@ -40,6 +40,8 @@ pub(super) struct Server {
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     #[serde(default)]
+    pub(super) id: String,
+    #[serde(default)]
     pub(super) model: String,
     #[serde(default)]
     pub(super) content: Vec<Block>,

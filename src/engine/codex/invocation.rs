@@ -56,7 +56,7 @@ fn sandbox(sandbox: Sandbox, repository: Option<&Repository>) -> Vec<OsString> {
     arguments
 }
 
-pub(super) fn writable_roots(repository: &Repository) -> String {
+fn writable_roots(repository: &Repository) -> String {
     let Repository { git_directory, common_directory } = repository;
     let mut roots = vec![quoted(common_directory)];
     if git_directory != common_directory {
@@ -77,7 +77,7 @@ fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
 
 /// Switches off the server by which the user's own Codex is a client of the fleet: it speaks for a manager, not for
 /// the agent. Codex refuses the setting where the user has no such server.
-pub(in crate::engine) fn without_client(settings: &str) -> Option<String> {
+fn without_client(settings: &str) -> Option<String> {
     let table: toml::Table = settings.parse().ok()?;
     table.get("mcp_servers")?.get(CLIENT_SERVER)?;
     Some(format!("mcp_servers.{CLIENT_SERVER}.enabled=false"))
@@ -85,7 +85,7 @@ pub(in crate::engine) fn without_client(settings: &str) -> Option<String> {
 
 /// Codex trusts a repository it does not know, and starts what its configuration names. Only the inline form of
 /// this table is heeded; the repository is known by the directory that holds its common git directory.
-pub(super) fn distrust(directory: &Path, repository: Option<&Repository>) -> String {
+fn distrust(directory: &Path, repository: Option<&Repository>) -> String {
     let root = repository.and_then(|repository| repository.common_directory.parent());
     let mut known = vec![directory];
     known.extend(root.filter(|root| *root != directory));

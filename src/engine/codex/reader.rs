@@ -47,7 +47,7 @@ impl CodexReader {
         let bare =
             Self { model: model.unwrap_or_default().to_owned(), ..Self::bare(sessions, session.spent()) };
         match session {
-            Session::Fresh { .. } | Session::Opened { .. } => {
+            Session::Unnamed | Session::Fresh { .. } | Session::Opened { .. } => {
                 Self { base: Some(Spending::default()), ..bare }
             }
             Session::Resume { .. } => Self { since: Some(Utc::now()), ..bare },
@@ -156,6 +156,10 @@ impl Reader for CodexReader {
             Ok(Line::TurnFailed { error }) => self.failed(&error.message),
             Ok(Line::Other) | Err(_) => Vec::new(),
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_some()
     }
 
     fn end(self: Box<Self>, exit: &Exit) -> End {

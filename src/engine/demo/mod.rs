@@ -11,10 +11,12 @@ mod script;
 
 use std::path::PathBuf;
 
+use super::words::WordsReader;
 use super::{
-    Count, End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Session, Spent,
-    Unfit, Usage, failure,
+    Count, End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Spent, Unfit,
+    Usage, failure,
 };
+use crate::domain::run::EngineOutput;
 pub use play::{linger, play};
 use said::Said;
 
@@ -22,8 +24,10 @@ use said::Said;
 const REVIEWER: &str = "FLEET_DEMO_REVIEWER";
 /// Tells it the conversation that it remembers or begins.
 const SESSION: &str = "FLEET_DEMO_SESSION";
-/// Tells it that it is a member of a squad: its message is a whole prompt, and people read what it prints.
+/// Tells it that people read what it prints: it obeys the task in a whole prompt, and remembers nothing.
 const MEMBER: &str = "FLEET_DEMO_MEMBER";
+/// About so many bytes make a token.
+const TOKEN: usize = 4;
 /// The hidden command of this binary that is the engine.
 pub const COMMAND: &str = "demo-engine";
 
@@ -33,16 +37,18 @@ pub struct Demo {
     pub program: PathBuf,
 }
 
-/// The variables of every run as a member of a squad.
-pub fn member_environment() -> Vec<(String, String)> {
-    vec![(MEMBER.to_owned(), "1".to_owned())]
-}
-
 /// Remembers what the script said last, and its end.
 #[derive(Debug, Default)]
 struct DemoReader {
     last: String,
     end: Option<End>,
+}
+
+/// Counts what the engine prints for people, which tells no figures.
+#[derive(Debug, Default)]
+struct WordCounter {
+    words: WordsReader,
+    n_written: usize,
 }
 
 impl Engine for Demo {
@@ -52,21 +58,26 @@ impl Engine for Demo {
 
     fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
         let reviewer = request.is_review.then(|| (REVIEWER.to_owned(), "1".to_owned()));
-        let session = match &request.session {
-            Session::Fresh { id } => id.to_string(),
-            Session::Opened { id } | Session::Resume { id, .. } => id.clone(),
+        let audience = match request.output {
+            EngineOutput::Words => Some((MEMBER.to_owned(), "1".to_owned())),
+            EngineOutput::Events | EngineOutput::Parts => {
+                request.session.id().map(|id| (SESSION.to_owned(), id))
+            }
         };
         Ok(Invocation {
             program: self.program.clone(),
             arguments: vec![COMMAND.into()],
-            environment: reviewer.into_iter().chain([(SESSION.to_owned(), session)]).collect(),
+            environment: reviewer.into_iter().chain(audience).collect(),
             secrets: Vec::new(),
             stdin: request.message.clone(),
         })
     }
 
-    fn reader(&self, _request: &Request) -> Box<dyn Reader> {
-        Box::new(DemoReader::default())
+    fn reader(&self, request: &Request) -> Box<dyn Reader> {
+        match request.output {
+            EngineOutput::Words => Box::new(WordCounter::default()),
+            EngineOutput::Events | EngineOutput::Parts => Box::new(DemoReader::default()),
+        }
     }
 }
 
@@ -89,6 +100,10 @@ impl Reader for DemoReader {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
     /// Ending with 0 is success even without a word, because `exit 0` is one of its directives.
     fn end(self: Box<Self>, exit: &Exit) -> End {
         match self.end {
@@ -97,6 +112,24 @@ impl Reader for DemoReader {
             None => End::Failed { kind: FailureKind::Crashed, text: failure::crash(exit) },
         }
     }
+}
+
+impl Reader for WordCounter {
+    fn line(&mut self, line: &str) -> Vec<Event> {
+        self.n_written += line.len() + 1;
+        let run = Usage { input_tokens: 0, output_tokens: tokens(self.n_written), cost_usd: Some(0.0) };
+        let mut events = self.words.line(line);
+        events.push(Event::Spent(Spent { run, session: Count::default() }));
+        events
+    }
+
+    fn end(self: Box<Self>, exit: &Exit) -> End {
+        Box::new(self.words).end(exit)
+    }
+}
+
+fn tokens(n_bytes: usize) -> u64 {
+    u64::try_from(n_bytes.div_ceil(TOKEN)).unwrap_or(u64::MAX)
 }
 
 impl DemoReader {

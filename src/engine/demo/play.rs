@@ -12,7 +12,7 @@ use super::commit::{commit, is_repository};
 use super::memory::{Memory, Progress};
 use super::said::Said;
 use super::script::{Directive, directives};
-use super::{COMMAND, MEMBER, REVIEWER};
+use super::{COMMAND, MEMBER, REVIEWER, tokens};
 use crate::domain::squad;
 use crate::domain::task::GO_ON;
 
@@ -21,8 +21,6 @@ const FOR_EVER: Duration = Duration::from_secs(3600);
 /// A line of `print`, as long as lines of programs are.
 const PRINTED: &[u8] = b"This line is one of many that the demo engine prints when it is asked for output.\n";
 const PRINTED_AT_ONCE: usize = 500;
-/// About so many bytes make a token.
-const TOKEN: usize = 4;
 
 /// The message comes on standard input, the work happens in the current directory.
 pub async fn play() -> ExitCode {
@@ -177,7 +175,6 @@ impl<W: Write> Stage<W> {
 
     /// Tells what was used so far.
     fn account(&mut self, message: &str) -> io::Result<()> {
-        let tokens = |n_bytes: usize| u64::try_from(n_bytes.div_ceil(TOKEN)).unwrap_or(u64::MAX);
         let usage = Said::Usage { input_tokens: tokens(message.len()), output_tokens: tokens(self.n_spoken) };
         self.tell(&usage)
     }

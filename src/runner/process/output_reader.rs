@@ -7,10 +7,9 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::Launch;
-use super::output::Lines;
 use super::side::SideFileReader;
 use crate::engine::budget::Budget;
-use crate::engine::{Event, Reader, Spent, Usage};
+use crate::engine::{Event, Lines, Reader, Spent, Usage};
 
 const CHUNK: usize = 64 * 1024;
 /// The poll interval of the side file.

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use super::output::Lines;
-use crate::engine::{Event, Reader, SideFile, Spent};
+use crate::engine::{Event, Lines, Reader, SideFile, Spent};
 use crate::files::regular;
 
 const CHUNK: usize = 64 * 1024;

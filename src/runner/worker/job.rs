@@ -7,7 +7,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::domain::id::RunId;
+use crate::domain::run::EngineOutput;
 use crate::engine::budget::Budget;
+use crate::engine::template::Values;
 use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request};
 use crate::files::regular;
 use crate::runner::entry::Session;
@@ -106,7 +108,8 @@ impl Job {
             fleet: provisioning::fleet(directory, start),
             max_cost_usd: self.budget.max_cost_usd,
             is_review: provisioning::is_review(directory),
-            is_followed: true,
+            output: EngineOutput::Parts,
+            variables: Values::new(),
         };
         Ok((engine, request))
     }

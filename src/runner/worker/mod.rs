@@ -22,7 +22,7 @@ use super::report::{Report, Reporter};
 use super::state::State;
 use super::{files, git, locks};
 use crate::domain::id::RunId;
-use crate::engine::budget::{Budget, BudgetError};
+use crate::engine::budget::{Budget, BudgetError, STOPPED};
 use crate::engine::{Count, End, FailureKind, Spent};
 use crate::git::state::GitState;
 use intake::Running;
@@ -399,9 +399,6 @@ fn outcome(finish: Finish, by: Interruption) -> Outcome {
     match finish {
         Finish::Reported(end) => Outcome::from(end),
         Finish::Interrupted => Outcome::Interrupted { by },
-        Finish::OverBudget => Outcome::Failed {
-            kind: FailureKind::Budget,
-            text: "stopped: this agent's budget is used up; raise it to continue".to_owned(),
-        },
+        Finish::OverBudget => Outcome::Failed { kind: FailureKind::Budget, text: STOPPED.to_owned() },
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use fleet_mcp::domain::run::EngineOutput;
 use fleet_mcp::engine::codex::{Codex, Sandbox};
-use fleet_mcp::engine::custom::{Custom, shipped};
+use fleet_mcp::engine::custom::Custom;
 use fleet_mcp::engine::demo::Demo;
-use fleet_mcp::engine::member::{MemberEngine, place};
 use fleet_mcp::engine::template::Values;
 use fleet_mcp::engine::{Count, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session};
 
@@ -63,8 +63,7 @@ fn codex_is_called_with_both_git_directories_and_trusts_no_repository() {
 
 #[test]
 fn cursor_agent_gets_a_chat_first_and_the_demo_engine_is_told_that_it_reviews() {
-    let templates = shipped(EngineWord::CursorAgent).unwrap();
-    let cursor = Custom::new(EngineWord::CursorAgent, templates.run, templates.create_chat).unwrap();
+    let cursor = Custom::cursor_agent(&Values::new()).unwrap();
     let opening = cursor.opening(&everything(fresh())).unwrap();
     insta::assert_snapshot!("cursor_agent_opening", format!("{opening:#?}"));
     insta::assert_snapshot!("cursor_agent_run", shown(&cursor, &everything(resumed())));
@@ -75,7 +74,7 @@ fn cursor_agent_gets_a_chat_first_and_the_demo_engine_is_told_that_it_reviews() 
 
 #[test]
 fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
-    let engine = |template: &str| Custom::new(EngineWord::Custom, template, None).unwrap();
+    let engine = |template: &str| Custom::new(EngineWord::Custom, template, None, &Values::new()).unwrap();
     let inserted =
         engine("agent\n--chat=<% newChatId %>\n<% prompt %>\n").invocation(&everything(fresh())).unwrap();
     assert_eq!(inserted.stdin, "");
@@ -93,38 +92,41 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
     assert!(refused.contains("remove the prompt from the template"), "{refused}");
 }
 
-/// Agents are called by code and members by templates: what the one is denied, the other is denied too.
+/// Claude Code prints words for people who read a member's output. Codex has no such form that names its thread.
 #[test]
-fn members_are_called_as_agents_are() {
-    let shared = |session| Request {
-        role: None,
-        notes: None,
-        settings: None,
-        fleet: None,
-        max_cost_usd: None,
-        ..everything(session)
-    };
-    for (session, chat) in
-        [(fresh(), ("newChatId", "00000000-0000-0000-0000-000000000007")), (resumed(), ("chatId", "earlier"))]
-    {
-        let request = Request { is_followed: false, ..shared(session) };
-        let mut values = place("/w/repo", request.repository.as_ref(), None);
-        values.extend([chat, ("model", "opus")].map(|(name, value)| (name.to_owned(), value.to_owned())));
-        for engine in [&claude() as &dyn Engine, &codex()] {
-            let member = MemberEngine::shipped(engine.word(), &Values::new()).unwrap().unwrap();
-            let called = member.command(&values).unwrap();
-            let invocation = engine.invocation(&request).unwrap();
-            let arguments = invocation.arguments.iter().map(|word| word.to_str().unwrap());
-            // Nobody reads along with a member.
-            let arguments = arguments.filter(|word| *word != "--verbose");
-            let arguments = arguments.map(|word| if word == "stream-json" { "text" } else { word });
-            assert_eq!(
-                called.argv[1..].iter().map(String::as_str).collect::<Vec<_>>(),
-                arguments.collect::<Vec<_>>()
-            );
-            assert_eq!(called.environment, invocation.environment);
-        }
+fn members_are_called_as_agents_are_but_for_what_claude_code_prints() {
+    for session in [Session::Unnamed, fresh(), resumed()] {
+        let agents = Request { output: EngineOutput::Events, ..everything(session) };
+        let members = Request { output: EngineOutput::Words, ..agents.clone() };
+        let called = |engine: &dyn Engine, request| engine.invocation(request).unwrap();
+        let (as_agent, as_member) = (called(&claude(), &agents), called(&claude(), &members));
+        let words = as_agent.arguments.iter().filter(|word| *word != "--verbose");
+        let words = words.map(|word| if word == "stream-json" { "text".into() } else { word.clone() });
+        assert_eq!(as_member.arguments, words.collect::<Vec<_>>());
+        assert_eq!(as_member.environment, as_agent.environment);
+        assert_eq!(called(&codex(), &members).arguments, called(&codex(), &agents).arguments);
     }
+    let nameless = claude().invocation(&request(Session::Unnamed)).unwrap();
+    assert!(!nameless.arguments.contains(&"--session-id".into()), "{nameless:?}");
+}
+
+/// The settings add variables; a run's own count before those, and an unknown one stops the start.
+#[test]
+fn a_template_may_name_what_the_run_and_the_settings_have() {
+    let values = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Values>()
+    };
+    let template = "p\n<% region %>\n<% roleId %>\n<% task %>\n<% model %>\n<% newChatId %>|<% chatId %>\n";
+    let error = Custom::new(EngineWord::Custom, template, None, &Values::new()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("line 2 of the template: there is no variable 'region'; there are: "),
+        "{error}"
+    );
+    let settings = values(&[("region", "eu"), ("model", "small"), ("roleId", "nobody")]);
+    let engine = Custom::new(EngineWord::Custom, template, None, &settings).unwrap();
+    let variables = values(&[("roleId", "coder"), ("task", "the task alone")]);
+    let told = engine.invocation(&Request { variables, ..request(Session::Unnamed) }).unwrap();
+    assert_eq!(told.arguments, ["eu", "coder", "the task alone", "small", "|"]);
 }
 
 /// Codex gets it by a variable, Claude Code by a file of its own; an engine knows only where it lies.
@@ -137,18 +139,5 @@ fn the_agents_token_is_in_no_command_line() {
         assert_eq!(invocation.secrets, expected);
         let open = format!("{:?}{:?}{}", invocation.arguments, invocation.environment, invocation.stdin);
         assert!(!open.contains(TOKEN), "{open}");
-    }
-}
-
-#[test]
-fn every_engine_that_squads_can_name_comes_with_a_template() {
-    let named = EngineWord::ALL.iter().filter(|word| shipped(**word).is_some()).collect::<Vec<_>>();
-    let expected = [EngineWord::Claude, EngineWord::Codex, EngineWord::CursorAgent, EngineWord::Demo];
-    assert_eq!(named, expected.iter().collect::<Vec<_>>());
-    for word in expected {
-        let templates = shipped(word).unwrap();
-        for text in [Some(templates.run), templates.create_chat].into_iter().flatten() {
-            fleet_mcp::engine::template::Template::parse(text).unwrap();
-        }
     }
 }

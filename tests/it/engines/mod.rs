@@ -5,8 +5,10 @@ mod recordings;
 
 use std::path::{Path, PathBuf};
 
+use fleet_mcp::domain::run::EngineOutput;
 use fleet_mcp::engine::claude::Claude;
 use fleet_mcp::engine::codex::{Codex, Sandbox};
+use fleet_mcp::engine::template::Values;
 use fleet_mcp::engine::{Request, Session};
 use uuid::Uuid;
 
@@ -36,7 +38,8 @@ fn request(session: Session) -> Request {
         fleet: None,
         max_cost_usd: None,
         is_review: false,
-        is_followed: true,
+        output: EngineOutput::Parts,
+        variables: Values::new(),
     }
 }
 

@@ -147,6 +147,21 @@ fn claude_codes_use_is_known_while_it_runs_and_ends_as_the_cli_counts() {
     );
 }
 
+/// Without its parts a message tells what was read for it, and the end tells the rest.
+#[test]
+fn claude_codes_use_is_known_from_whole_messages_and_a_late_line_about_one_adds_nothing() {
+    let recorded = text("claude-stream.jsonl");
+    let lines: Vec<&str> = recorded.lines().collect();
+    let (messages, end) = lines.split_at(lines.len() - 1);
+    let mut reader = claude().reader(&request(fresh()));
+    let told = steps(messages.iter().chain(&messages[1..2]).flat_map(|line| reader.line(line)));
+    let step = |input, output, cost: &str| (input, output, Some(cost.to_owned()));
+    assert_eq!(told, [step(1500, 1, "0.005080"), step(3000, 2, "0.010160")]);
+    assert!(!reader.is_over());
+    assert_eq!(steps(reader.line(end[0]).into_iter()), [step(3000, 84, "0.011800")]);
+    assert!(reader.is_over());
+}
+
 #[test]
 fn codexs_use_is_known_after_every_step_from_its_own_record() {
     let mut reader = codex().reader(&request(fresh()));

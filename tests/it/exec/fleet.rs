@@ -94,6 +94,7 @@ pub(super) fn new_run(agent: AgentId, script: &str) -> NewRun {
         env: Vec::new(),
         stdin: Bytes::new(),
         timeout: LONG,
+        engine: None,
     }
 }
 
@@ -277,7 +278,8 @@ async fn what_a_run_wrote_is_removed_a_month_after_its_end_by_itself() {
             state: RunState::Running,
             stdout: 0,
             stderr: 0,
-            cancel_asked_at: None,
+            cancel: None,
+            engine: None,
             created_at: at,
             ended_at: None,
             is_cleared: true,

@@ -1,6 +1,5 @@
 //! A running fleet on a Coder stub: what most tests of use cases start from.
 
-use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +28,8 @@ use fleet_mcp::domain::spec::Spec;
 use fleet_mcp::domain::squad::StateMode;
 use fleet_mcp::domain::task::TaskState;
 use fleet_mcp::engine::EngineWord;
+use fleet_mcp::engine::commands::CommandEngines;
+use fleet_mcp::engine::template::Values;
 use fleet_mcp::store::{Store, StoreOptions};
 use secrecy::SecretString;
 use tempfile::TempDir;
@@ -243,6 +244,7 @@ pub(crate) fn fleet_options() -> FleetOptions {
             word: EngineWord::Auto,
             own_program: PathBuf::from(env!("CARGO_BIN_EXE_fleet-mcp")),
             path: std::env::var_os("PATH").unwrap_or_default(),
+            commands: CommandEngines::new(None, &Values::new()).unwrap(),
         },
         squads: squad_options(),
         inspection: Inspection::default(),
@@ -261,7 +263,7 @@ fn squad_options() -> SquadOptions {
         execution_mode: None,
         delay: Duration::ZERO,
         timeout: Duration::from_secs(60),
-        engines: BTreeMap::new(),
+        model: None,
         runs_project: Some("setup".to_owned()),
         longest_wait: None,
     }

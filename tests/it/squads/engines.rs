@@ -8,7 +8,7 @@ use super::{Squads, member};
 use crate::harness::{Program, script, skipped};
 
 /// A program in whose PATH this engine is that script.
-fn with_cli(engine: &str, text: &str) -> Program {
+pub(super) fn with_cli(engine: &str, text: &str) -> Program {
     let program = Program::without_coder().variable("ENGINE", engine);
     let programs = program.directory.path().join("programs");
     std::fs::create_dir(&programs).unwrap();

@@ -1,5 +1,6 @@
 //! Squads on the real program: an engine that shows what it got, in workspaces that are real directories.
 
+mod budget;
 mod chats;
 mod engines;
 mod members;

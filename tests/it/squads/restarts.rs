@@ -9,8 +9,6 @@ use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::hosting::{Hosting, Isolation};
 use fleet_mcp::domain::squad::MemberStatus;
 use fleet_mcp::engine::EngineWord;
-use fleet_mcp::engine::member::MemberEngine;
-use fleet_mcp::engine::template::Values;
 use serde_json::{Value, json};
 
 use super::{SCRIPT, Squads, member};
@@ -132,6 +130,7 @@ mod kill_points {
             "run.accepted",
             "run.sent",
             "run.started",
+            "run.counted",
             "member.ending",
             "member.noted",
             "member.ended",
@@ -177,8 +176,6 @@ async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_do
     let proxy = FaultProxy::start(&local.url).await;
     let mut options = fleet_options();
     options.engine.word = EngineWord::Demo;
-    let demo = MemberEngine::shipped(EngineWord::Demo, &Values::new()).unwrap().unwrap();
-    options.squads.engines.insert(EngineWord::Demo, demo);
     options.hosting = Hosting::Embedded(Isolation::Enforced);
     let coder = client(&proxy.url(), &local.token);
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -204,7 +201,7 @@ async fn a_member_whose_workspace_does_not_answer_for_a_moment_begins_once_it_do
     running.fleet.squad_over(&operator(), squad, Duration::from_secs(60)).await.unwrap();
     let shown = running.fleet.squad_show(&operator(), squad, 1_000).await.unwrap();
     let [member] = shown.squad.members.as_slice() else { panic!("{shown:?}") };
-    assert_eq!(member.status, MemberStatus::Completed, "{member:?}");
+    assert_eq!(member.status(), MemberStatus::Completed, "{member:?}");
     assert_eq!(proxy.fault_hits(refused), 2);
     running.stop().await;
     local.coder.stop().await;

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use fleet_mcp::domain::id::RunId;
-use fleet_mcp::domain::run::{KEPT_OUTPUT, Run, RunChunk, RunEnd, RunOutput, RunState, RunStream};
+use fleet_mcp::domain::run::{
+    CancelCause, EngineOutput, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunChunk, RunEnd, RunOutput, RunState,
+    RunStream,
+};
+use fleet_mcp::domain::usage::Spender;
 use fleet_mcp::store::StoreError;
 
 use super::{Home, at};
@@ -20,7 +24,8 @@ async fn accepted(home: &Home) -> Run {
         state: RunState::Accepted,
         stdout: 0,
         stderr: 0,
-        cancel_asked_at: None,
+        cancel: None,
+        engine: None,
         created_at: at(1),
         ended_at: None,
         is_cleared: false,
@@ -44,14 +49,16 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
     assert_eq!(known(&home, &run).await, run);
     home.store.run_started(run.id).await.unwrap();
     home.store.run_cleared(run.id).await.unwrap();
-    assert!(home.store.run_ask_cancel(run.id, at(5)).await.unwrap());
-    assert!(home.store.run_ask_cancel(run.id, at(6)).await.unwrap());
-    let going = Run { state: RunState::Running, cancel_asked_at: Some(at(5)), ..run.clone() };
+    let asked = |second, cause| RunCancel { at: at(second), cause };
+    let first = asked(5, CancelCause::Budget);
+    assert!(home.store.run_ask_cancel(run.id, first).await.unwrap());
+    assert!(home.store.run_ask_cancel(run.id, asked(6, CancelCause::Request)).await.unwrap());
+    let going = Run { state: RunState::Running, cancel: Some(first), ..run.clone() };
     assert_eq!(home.store.runs_open().await.unwrap(), std::slice::from_ref(&going));
 
     assert!(home.store.run_end(run.id, &RunEnd::Exited { code: -3 }, at(9)).await.unwrap());
     assert!(!home.store.run_end(run.id, &RunEnd::Canceled, at(10)).await.unwrap());
-    assert!(!home.store.run_ask_cancel(run.id, at(11)).await.unwrap());
+    assert!(!home.store.run_ask_cancel(run.id, asked(11, CancelCause::Request)).await.unwrap());
     home.store.run_started(run.id).await.unwrap();
     let state = RunState::Ended(RunEnd::Exited { code: -3 });
     let ended = Run { state, ended_at: Some(at(9)), ..going };
@@ -64,6 +71,21 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
 }
 
 #[tokio::test]
+async fn how_an_engine_is_read_is_kept_with_its_run() {
+    let home = Home::new().await;
+    let engine = EngineRun {
+        engine: "claude".to_owned(),
+        output: EngineOutput::Words,
+        spender: Spender::Member,
+        model: Some("opus".to_owned()),
+        conversation: Some("c-1".to_owned()),
+    };
+    let run = Run { id: RunId::fresh(), engine: Some(engine), ..accepted(&home).await };
+    home.store.run_accept(&run).await.unwrap();
+    assert_eq!(known(&home, &run).await, run);
+}
+
+#[tokio::test]
 async fn every_end_is_read_back() {
     let home = Home::new().await;
     let run = accepted(&home).await;
@@ -72,6 +94,7 @@ async fn every_end_is_read_back() {
         RunEnd::Signaled { signal: 9 },
         RunEnd::TimedOut,
         RunEnd::Canceled,
+        RunEnd::OverBudget,
         RunEnd::Failed { reason: "no room".into() },
         RunEnd::Lost { reason: "gone".into() },
     ];

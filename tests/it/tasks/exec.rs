@@ -159,7 +159,7 @@ async fn an_engine_that_cannot_be_started_there_is_the_tasks_failure() {
     let crew = without_an_app("custom").await;
     let task = crew.give("one", "say nothing").await;
     let ended = crew.ended(task).await;
-    let outcome = "agent 'one' has no engine: the engine custom needs a workspace with a fleet-mcp runner; choose another engine";
+    let outcome = "agent 'one' has no engine: set RUN_TEMPLATE_PATH to call the engine 'custom'";
     assert_eq!((ended.state(), ended.outcome()), (TaskState::Failed, Some(outcome)));
     crew.rests("one").await;
 }

@@ -213,7 +213,7 @@ async fn what_runs_have_used_counts_against_the_budget_and_no_agent_can_say_othe
     let Some(program) = with_claude(&model) else { return };
     std::fs::create_dir_all(program.data_dir()).unwrap();
     // An answer of the scripted model is fifteen tokens; the first one is the runner's.
-    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 35\n").unwrap();
+    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 45\n").unwrap();
     let up = started(&program, "claude").await;
     for text in ["first", "second"] {
         give(&up, text).await;
@@ -224,7 +224,7 @@ async fn what_runs_have_used_counts_against_the_budget_and_no_agent_can_say_othe
     assert_eq!(error_of(&refused)["code"], "INVALID_INPUT", "{refused}");
     give(&up, "third").await;
     let task = ended(&up, "third").await["last_task"].clone();
-    let outcome = "not run: this agent's budget is used up (45 of 35 tokens used); raise it to continue";
+    let outcome = "not run: this agent's budget is used up (45 of 45 tokens used); raise it to continue";
     assert_eq!((&task["state"], &task["outcome"]), (&json!("failed"), &json!(outcome)));
     assert_eq!(model.n_played(), 3);
 }

@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Program, Up, eventually};
 
-const POINTS: [&str; 10] = [
+const POINTS: [&str; 11] = [
     "task.accepted",
     "task.recorded",
     "task.answered",
     "run.accepted",
     "run.sent",
     "run.started",
+    "run.counted",
     "task.taking",
     "task.taken",
     "task.ending",

@@ -1,6 +1,7 @@
 //! Tasks: given once, seen, stopped, never lost, on agents that really work and on ones that misbehave.
 
 mod agent_api;
+mod budget;
 mod cancel;
 mod dead_runners;
 mod engines;

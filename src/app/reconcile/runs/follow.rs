@@ -9,14 +9,20 @@ use uuid::Uuid;
 use super::record::Recorder;
 use super::{PAUSE, address};
 use crate::app::Fleet;
+use crate::app::engine_runs::LiveReading;
 use crate::app::error::Error;
 use crate::app::hooks;
 use crate::coder::exec::{self, ExecError, Exit, Offsets, RunAddress, RunEvent};
-use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState};
+use crate::domain::run::{CancelCause, KEPT_OUTPUT, Run, RunCancel, RunEnd, RunState};
 
 impl Fleet {
     /// Returns when the run has ended, or when the workspace cannot be reached for now.
-    pub(super) async fn run_follow(&self, run: &Run, agent: Uuid) -> Result<(), Error> {
+    pub(super) async fn run_follow(
+        &self,
+        run: &Run,
+        agent: Uuid,
+        reading: &mut Option<LiveReading>,
+    ) -> Result<(), Error> {
         let address = address(run, agent);
         if run.state == RunState::Accepted {
             match self.run_make_sure(run, &address).await {
@@ -26,7 +32,7 @@ impl Fleet {
             self.0.runs.forget_command(run.id);
             hooks::point("run.started");
         }
-        match self.run_listen(run, &address).await? {
+        match self.run_listen(run, &address, reading).await? {
             Ok(end) => self.run_finish(run, end).await,
             Err(error) => self.run_failed(run, error).await,
         }
@@ -37,7 +43,7 @@ impl Fleet {
     async fn run_make_sure(&self, run: &Run, address: &RunAddress) -> Result<(), ExecError> {
         hooks::point("run.accepted");
         let state = match self.0.runs.command(run.id) {
-            Some(command) if run.cancel_asked_at.is_none() => {
+            Some(command) if run.cancel.is_none() => {
                 self.coder().run_start(address.agent, address.run, &command).await?
             }
             Some(_) | None => self.coder().run_forestall(address).await?,
@@ -50,10 +56,15 @@ impl Fleet {
     }
 
     /// Stores what the run writes until it ends. The outer error is the store's, the inner one the workspace's.
-    async fn run_listen(&self, run: &Run, address: &RunAddress) -> Result<Result<RunEnd, ExecError>, Error> {
+    async fn run_listen(
+        &self,
+        run: &Run,
+        address: &RunAddress,
+        reading: &mut Option<LiveReading>,
+    ) -> Result<Result<RunEnd, ExecError>, Error> {
         let from = Offsets { stdout: run.stdout, stderr: run.stderr };
         let mut events = pin!(self.coder().run_follow(address, from));
-        let mut recorder = Recorder::new(self, run.id);
+        let mut recorder = Recorder::new(self, run, reading).await?;
         let mut progress = self.run_progress(run.id);
         loop {
             let event = tokio::select! {
@@ -73,7 +84,9 @@ impl Fleet {
                 }
                 Some(Ok(RunEvent::Ended(end))) => {
                     recorder.flush().await?;
-                    return Ok(self.run_count(run, address).await?.map(|()| end_of(end)));
+                    let counted = self.run_count(run, address).await?;
+                    let known = self.run_show(run.id).await?;
+                    return Ok(counted.map(|()| end_of(end, known.cancel)));
                 }
                 Some(Err(error)) => {
                     recorder.flush().await?;
@@ -117,7 +130,7 @@ impl Fleet {
             ExecError::Refused { .. } | ExecError::Command { .. } => {
                 self.run_finish(run, RunEnd::Failed { reason: error.to_string() }).await
             }
-            ExecError::Unknown if is_new && run.cancel_asked_at.is_some() => {
+            ExecError::Unknown if is_new && run.cancel.is_some() => {
                 self.run_finish(run, RunEnd::Canceled).await
             }
             ExecError::Unknown if is_new => self.run_finish(run, RunEnd::Unstarted).await,
@@ -143,19 +156,22 @@ const KILLED: &str = "it was terminated from outside, possibly by a stop of its 
 /// Returns when somebody wants the run to end; never when that has been seen to.
 async fn cancel_asked(progress: &mut Option<watch::Receiver<Run>>) {
     if let Some(progress) = progress
-        && progress.wait_for(|run| run.cancel_asked_at.is_some()).await.is_ok()
+        && progress.wait_for(|run| run.cancel.is_some()).await.is_ok()
     {
         return;
     }
     std::future::pending::<()>().await;
 }
 
-fn end_of(end: exec::RunEnd) -> RunEnd {
+fn end_of(end: exec::RunEnd, cancel: Option<RunCancel>) -> RunEnd {
     match end {
         exec::RunEnd::Exited(Exit::Code(code)) => RunEnd::Exited { code },
         exec::RunEnd::Exited(Exit::Signal(signal)) => RunEnd::Signaled { signal },
         exec::RunEnd::Exited(Exit::TimedOut) => RunEnd::TimedOut,
-        exec::RunEnd::Canceled => RunEnd::Canceled,
+        exec::RunEnd::Canceled => match cancel.map(|cancel| cancel.cause) {
+            Some(CancelCause::Budget) => RunEnd::OverBudget,
+            Some(CancelCause::Request) | None => RunEnd::Canceled,
+        },
         exec::RunEnd::Lost => RunEnd::Lost { reason: KILLED.to_owned() },
     }
 }

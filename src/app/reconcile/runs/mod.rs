@@ -42,13 +42,15 @@ impl Fleet {
     }
 
     async fn run_see_through(&self, id: RunId) -> Result<(), Error> {
+        // Kept while the workspace is out of reach, so that nothing is read twice.
+        let mut reading = self.engine_run_reading(&self.run_show(id).await?);
         loop {
             let run = self.run_show(id).await?;
             if run.is_ended() {
                 return self.run_clear(&run).await;
             }
             match run.judge(self.whereabouts(&run), &self.clock()) {
-                Verdict::Ask(agent) => self.run_follow(&run, agent).await?,
+                Verdict::Ask(agent) => self.run_follow(&run, agent, &mut reading).await?,
                 Verdict::Wait => {}
                 Verdict::End(end) => self.run_finish(&run, end).await?,
             }
@@ -56,8 +58,12 @@ impl Fleet {
         }
     }
 
-    /// Records the end and tells those who wait.
+    /// Counts what an engine has used, records the end and tells those who wait.
     async fn run_finish(&self, run: &Run, end: RunEnd) -> Result<(), Error> {
+        if !end.never_began() {
+            self.engine_run_count(run).await?;
+            hooks::point("run.counted");
+        }
         self.store().run_end(run.id, &end, Utc::now()).await?;
         hooks::point("run.ended");
         let ended = self.run_show(run.id).await?;

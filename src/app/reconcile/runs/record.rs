@@ -5,27 +5,37 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::Fleet;
+use crate::app::engine_runs::LiveReading;
 use crate::app::error::Error;
 use crate::coder::exec::OutputStream;
 use crate::domain::id::RunId;
-use crate::domain::run::{RunChunk, RunStream};
+use crate::domain::run::{Run, RunChunk, RunStream};
 
 /// Stored when so much has come, or so long after the first of it.
 const HANDFUL: usize = 256 << 10;
 const DELAY: Duration = Duration::from_millis(200);
 
-#[derive(Debug)]
 pub(super) struct Recorder<'a> {
     fleet: &'a Fleet,
     run: RunId,
+    /// Of an engine, whose output is read as soon as it is stored.
+    reading: &'a mut Option<LiveReading>,
     chunks: Vec<RunChunk>,
     n_bytes: usize,
     due: Option<Instant>,
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(fleet: &'a Fleet, run: RunId) -> Self {
-        Self { fleet, run, chunks: Vec::new(), n_bytes: 0, due: None }
+    /// Reads what was stored before this server started.
+    pub(super) async fn new(
+        fleet: &'a Fleet,
+        run: &Run,
+        reading: &'a mut Option<LiveReading>,
+    ) -> Result<Self, Error> {
+        if let Some(reading) = reading {
+            fleet.engine_run_read(&fleet.run_show(run.id).await?, reading).await?;
+        }
+        Ok(Self { fleet, run: run.id, reading, chunks: Vec::new(), n_bytes: 0, due: None })
     }
 
     /// Adds to the last chunk where that goes on, since output comes in small pieces.
@@ -60,6 +70,9 @@ impl<'a> Recorder<'a> {
             self.fleet.store().run_append(self.run, &chunks).await?;
             let run = self.fleet.run_show(self.run).await?;
             self.fleet.0.runs.publish(&run);
+            if let Some(reading) = self.reading {
+                self.fleet.engine_run_read(&run, reading).await?;
+            }
         }
         Ok(())
     }

@@ -1,31 +1,20 @@
 //! The beginning of a member: its workspace, its directory, its engine, its conversation, then its process.
 
-use std::time::Duration;
-
-use bytes::Bytes;
 use chrono::Utc;
 use uuid::Uuid;
 
 use crate::app::Fleet;
+use crate::app::engine_runs::{Briefing, EngineRequest, PrepareError, PreparedRun, Unprepared};
 use crate::app::error::Error;
-use crate::app::ground::{CodexSettings, Ground, GroundError, Plot};
 use crate::app::hooks::point;
-use crate::app::runs::NewRun;
 use crate::app::snapshot::AgentState;
-use crate::coder::exec::{Command, Exit, Inherited};
-use crate::domain::environment;
 use crate::domain::id::RunId;
-use crate::domain::squad::{Member, MemberEnd, MemberStatus, Squad};
+use crate::domain::run::{EngineOutput, RunState};
+use crate::domain::squad::{Member, MemberEnd, MemberRun, Squad};
 use crate::domain::task::TaskState;
-use crate::domain::text::{cut, one_line};
-use crate::engine::EngineWord;
-use crate::engine::member::{MemberCommand, MemberEngine, SANDBOX, place};
-use crate::engine::template::Values;
+use crate::domain::usage::Spender;
+use crate::engine::{Count, EngineWord, Session};
 use crate::store::StoreError;
-
-/// A CLI that makes a conversation asks its service.
-const OPENING_LIMIT: Duration = Duration::from_secs(60);
-const LONGEST_REASON: usize = 300;
 
 /// Why a member does not begin.
 pub(super) enum Unbegun {
@@ -54,6 +43,16 @@ impl Unbegun {
     }
 }
 
+impl From<PrepareError> for Unbegun {
+    fn from(error: PrepareError) -> Self {
+        match error {
+            PrepareError::Later(reason) => Self::Silent(reason),
+            PrepareError::Directory(reason) | PrepareError::Never(reason) => Self::ended(reason),
+            PrepareError::Fleet(error) => Self::unasked(error),
+        }
+    }
+}
+
 impl From<Error> for Unbegun {
     fn from(error: Error) -> Self {
         Self::Failed(error)
@@ -75,166 +74,69 @@ impl Fleet {
         }
         let agent = member.agent.ok_or_else(|| Unbegun::ended("its workspace was deleted"))?;
         let state = self.member_place(agent).await?;
-        let prepared = self.member_prepare(squad, member, &state).await;
-        if prepared.is_err() {
-            // Where it would have worked is told all the same.
-            self.store().member_note_cwd(member.id, member.cwd.as_deref()).await?;
+        let prepared = match self.member_prepare(squad, member, &state).await {
+            Ok(prepared) => prepared,
+            Err(unprepared) => {
+                // Where it would have worked is told all the same.
+                self.store().member_note_cwd(member.id, unprepared.cwd.as_deref()).await?;
+                return Err(unprepared.reason.into());
+            }
+        };
+        member.cwd = Some(prepared.cwd.clone());
+        member.engine = Some(prepared.engine.word().to_owned());
+        if let Some(chat) = &mut member.chat {
+            chat.id.clone_from(&prepared.conversation);
         }
-        let command = prepared?;
-        member.run = Some(RunId::fresh());
-        member.status = MemberStatus::Running;
+        let run = RunId::fresh();
+        member.run = Some(MemberRun { id: run, state: RunState::Accepted });
         member.began_at = Some(Utc::now());
         self.store().member_begin(member).await?;
         point("member.recorded");
-        self.member_launch(squad, member, command, &state).await
+        self.member_launch(member, (run, prepared), &state).await
     }
 
-    /// Finds out where and how, without any effect but a conversation that some engines want made first.
     async fn member_prepare(
         &self,
         squad: &Squad,
-        member: &mut Member,
+        member: &Member,
         state: &AgentState,
-    ) -> Result<MemberCommand, Unbegun> {
-        let engine = self.member_engine(member, state).await;
-        let ground =
-            self.member_ground(member, state, engine.as_ref().ok().map(|engine| engine.word)).await?;
-        let engine = engine?;
-        member.engine = Some(engine.word.word().to_owned());
-        let mut values = self.member_values(squad, member, &ground);
-        if engine.is_shut_in() {
-            let sandbox = self.sandbox_in(state).await.map_err(Unbegun::unasked)?;
-            values.insert(SANDBOX.to_owned(), sandbox.word().to_owned());
-        }
-        self.member_open_chat(member, engine, state, &mut values).await?;
-        engine.command(&values).map_err(|error| Unbegun::ended(error.to_string()))
+    ) -> Result<PreparedRun, Unprepared> {
+        let nowhere = |error: Error| Unprepared { cwd: None, reason: error.into() };
+        let variables = [
+            ("task", member.task.as_str()),
+            ("STATE_MODE", squad.state_mode.word()),
+            ("roleId", member.role.as_str()),
+        ];
+        let wanted = EngineRequest {
+            purpose: format!("squad member ({})", member.role),
+            message: member.prompt.clone(),
+            session: session_of(member),
+            engine: self.chat_engine(member).await.map_err(nowhere)?,
+            model: self.options().squads.model.clone(),
+            cwd: member.wanted_cwd.as_deref(),
+            briefing: Briefing::Nothing,
+            output: EngineOutput::Words,
+            spender: Spender::Member,
+            variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            timeout: squad.timeout,
+        };
+        self.engine_run_prepare(state, wanted).await
     }
 
     /// A conversation stays with the engine that keeps it.
-    async fn member_engine(&self, member: &Member, state: &AgentState) -> Result<&MemberEngine, Unbegun> {
+    async fn chat_engine(&self, member: &Member) -> Result<Option<EngineWord>, Error> {
         let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
-        let known = match follow_up.and_then(|chat| chat.id.as_deref()) {
-            Some(id) => self.store().chat_by_id(id).await?.and_then(|chat| EngineWord::parse(&chat.engine)),
-            None => None,
-        };
-        let word = match known {
-            Some(word) => word,
-            None => self.engine_of(state).await.map_err(Unbegun::unasked)?,
-        };
-        self.options().squads.engines.get(&word).ok_or_else(|| {
-            Unbegun::ended(format!("ENGINE_UNAVAILABLE: set RUN_TEMPLATE_PATH to use the engine '{word}'"))
-        })
-    }
-
-    async fn member_ground(
-        &self,
-        member: &mut Member,
-        state: &AgentState,
-        engine: Option<EngineWord>,
-    ) -> Result<Ground, Unbegun> {
-        let workspace_agent = state.workspace_agent().map_err(Unbegun::unasked)?;
-        let codex_settings = engine.map_or(CodexSettings::Unwanted, CodexSettings::wanted_by);
-        let plot = Plot { cwd: member.wanted_cwd.as_deref(), generation: None, notes: None, codex_settings };
-        let looked = self.inside(workspace_agent, &state.agent.project).ground(plot).await;
-        let place = match &looked {
-            Ok(ground) => Some(ground.cwd.as_str()),
-            Err(error) => error.place(),
-        };
-        member.cwd = place.map(str::to_owned);
-        looked.map_err(|error| match error {
-            GroundError::Silent(_) => Unbegun::Silent(error.to_string()),
-            error => Unbegun::ended(error.to_string()),
-        })
-    }
-
-    fn member_values(&self, squad: &Squad, member: &Member, ground: &Ground) -> Values {
-        let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
-        let mut values = place(&ground.cwd, ground.repository.as_ref(), ground.codex_settings.as_deref());
-        let pairs = [
-            ("prompt", member.prompt.clone()),
-            ("task", member.task.clone()),
-            ("chatId", follow_up.and_then(|chat| chat.id.clone()).unwrap_or_default()),
-            ("STATE_MODE", squad.state_mode.word().to_owned()),
-            ("roleId", member.role.clone()),
-            ("FLEET_MCP", self.own_program().display().to_string()),
-        ];
-        values.extend(pairs.map(|(name, value)| (name.to_owned(), value)));
-        values
-    }
-
-    /// A new conversation gets its name: from the engine, or from us where the engine takes one.
-    async fn member_open_chat(
-        &self,
-        member: &mut Member,
-        engine: &MemberEngine,
-        state: &AgentState,
-        values: &mut Values,
-    ) -> Result<(), Unbegun> {
-        let Some(chat) = member.chat.as_mut().filter(|chat| !chat.is_follow_up) else { return Ok(()) };
-        if let Some(opening) = engine.opening(values) {
-            let opening = opening.map_err(|error| Unbegun::ended(error.to_string()))?;
-            let id = self.chat_opened(state, opening, member.cwd.clone()).await?;
-            values.insert("chatId".to_owned(), id.clone());
-            chat.id = Some(id);
-        } else if !engine.names_chats_itself() {
-            let id = Uuid::new_v4().to_string();
-            values.insert("newChatId".to_owned(), id.clone());
-            chat.id = Some(id);
-        }
-        Ok(())
-    }
-
-    async fn chat_opened(
-        &self,
-        state: &AgentState,
-        opening: MemberCommand,
-        cwd: Option<String>,
-    ) -> Result<String, Unbegun> {
-        let command = Command {
-            cwd,
-            timeout: OPENING_LIMIT,
-            inherited: Inherited::Only(&environment::ALLOWED),
-            env: opening.environment,
-            ..Command::new(opening.argv)
-        };
-        let failed = |said: &str| {
-            Unbegun::ended(format!("the chat could not be created: {}", cut(&one_line(said), LONGEST_REASON)))
-        };
-        let workspace_agent = state.workspace_agent().map_err(Unbegun::unasked)?;
-        let made = self.inside(workspace_agent, &state.agent.project).exec(command).await;
-        let output =
-            made.map_err(|error| Unbegun::Silent(format!("the chat could not be created: {error}")))?;
-        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        match output.exit {
-            Exit::Code(0) if !id.is_empty() => Ok(id),
-            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
-                Err(failed(&String::from_utf8_lossy(&output.stderr)))
-            }
-        }
+        let Some(id) = follow_up.and_then(|chat| chat.id.as_deref()) else { return Ok(None) };
+        Ok(self.store().chat_by_id(id).await?.and_then(|chat| EngineWord::parse(&chat.engine)))
     }
 
     async fn member_launch(
         &self,
-        squad: &Squad,
         member: &Member,
-        command: MemberCommand,
+        (run, prepared): (RunId, PreparedRun),
         state: &AgentState,
     ) -> Result<(), Unbegun> {
-        let id = member.run.unwrap_or_else(RunId::fresh);
-        let started = self.start_run_as(
-            id,
-            NewRun {
-                agent: state.agent.id,
-                purpose: format!("squad member ({})", member.role),
-                argv: command.argv,
-                cwd: member.cwd.clone(),
-                inherited: Inherited::Only(&environment::ALLOWED),
-                env: command.environment,
-                stdin: Bytes::from(command.stdin),
-                timeout: squad.timeout,
-            },
-        );
-        started.await.map_err(|error| match error {
+        self.engine_run_launch(run, prepared).await.map_err(|error| match error {
             Error::NotReady { .. } => Unbegun::Silent(error.to_string()),
             Error::AgentNotFound(_) | Error::Invalid { .. } => Unbegun::ended(error.to_string()),
             error => Unbegun::Failed(error),
@@ -251,5 +153,16 @@ impl Fleet {
         let reason = "its process was started in the workspace";
         self.store().task_save(&task, &[(TaskState::Working, reason)], Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await
+    }
+}
+
+/// A new conversation gets an id from us, which engines that name theirs themselves do not use.
+fn session_of(member: &Member) -> Session {
+    match &member.chat {
+        None => Session::Unnamed,
+        Some(chat) => match chat.id.clone().filter(|_| chat.is_follow_up) {
+            Some(id) => Session::Resume { id, spent: Count::default() },
+            None => Session::Fresh { id: Uuid::new_v4() },
+        },
     }
 }

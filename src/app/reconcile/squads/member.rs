@@ -10,18 +10,12 @@ use super::begin::Unbegun;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::app::usage::RunUsage;
-use crate::domain::id::{RunId, TaskId};
+use crate::domain::id::TaskId;
 use crate::domain::run::{Run, RunStream};
 use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{EndState, Task};
 use crate::domain::text::cut;
-use crate::domain::usage::Spender;
-use crate::engine::member::MemberUsage;
-use crate::engine::{EngineWord, member};
 
-/// How much of the beginning of an output is looked at for the name of a conversation.
-const HEAD: u64 = 64 << 10;
 /// How much of the end of an output says in the history how it went.
 const TAIL: u64 = 2_000;
 
@@ -32,7 +26,7 @@ const SILENCE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Fleet {
     pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
-        if member.status.is_ended() {
+        if member.is_ended() {
             return Ok(());
         }
         let mut silent_since = None;
@@ -60,8 +54,8 @@ impl Fleet {
 
     /// The member's process, if that was accepted before.
     async fn member_run(&self, member: &Member) -> Result<Option<Run>, Error> {
-        match member.run {
-            Some(id) => Ok(self.store().run_by_id(id).await?),
+        match &member.run {
+            Some(run) => Ok(self.store().run_by_id(run.id).await?),
             None => Ok(None),
         }
     }
@@ -78,7 +72,7 @@ impl Fleet {
             let now = self.run_show(run.id).await?;
             if now.is_ended() {
                 self.0.runs.forget(run.id);
-                return Ok(MemberEnd::of(&now));
+                return Ok(MemberEnd::of(&now.state));
             }
             ended(progress).await;
         }
@@ -95,9 +89,11 @@ impl Fleet {
         point("member.ending");
         self.member_task_end(member, &end).await?;
         point("member.noted");
-        self.member_count(member).await?;
-        let chat = self.member_chat(squad, member).await?;
-        self.store().member_end(member.id, &end, chat.as_ref(), Utc::now()).await?;
+        let run = self.member_run(member).await?;
+        let chat = self.member_chat(squad, member, run.as_ref()).await?;
+        let is_told_by_run = run.is_some_and(|run| MemberEnd::of(&run.state).is_some());
+        let refusal = end.reason.as_deref().filter(|_| !is_told_by_run);
+        self.store().member_end(member.id, refusal, chat.as_ref(), Utc::now()).await?;
         point("member.ended");
         self.nudge_squads();
         tracing::info!(
@@ -111,7 +107,7 @@ impl Fleet {
         let Some(mut task) = self.store().task_by_id(member.id).await? else { return Ok(()) };
         let state = state_of(&task, end.status);
         task.end_run(state, self.member_outcome(member, end).await?);
-        let reason = end.note.as_deref().unwrap_or("its process has ended");
+        let reason = end.reason.as_deref().unwrap_or("its process has ended");
         self.store().task_save(&task, &[(state.into(), reason)], Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await
     }
@@ -127,49 +123,28 @@ impl Fleet {
             }
             None => None,
         };
-        let told = [end.note.clone(), said].into_iter().flatten().filter(|text| !text.is_empty());
+        let told = [end.reason.clone(), said].into_iter().flatten().filter(|text| !text.is_empty());
         let told: Vec<String> = told.collect();
         Ok((!told.is_empty()).then(|| cut(&told.join("\n"), TAIL as usize)))
     }
 
-    /// Counts what the member has used, as far as its engine tells it.
-    async fn member_count(&self, member: &Member) -> Result<(), Error> {
-        let word = member.engine.as_deref().and_then(EngineWord::parse);
-        let run = self.member_run(member).await?.filter(|run| !run.never_began());
-        let (Some(word), Some(run)) = (word, run) else { return Ok(()) };
-        let stdout = self.run_text(&run, RunStream::Stdout, 0).await?;
-        let (told, thread) = match member::usage_told(word, &run.argv, &stdout) {
-            MemberUsage::Free => return Ok(()),
-            MemberUsage::Unknown => (None, None),
-            MemberUsage::Told { usage, conversation } => (Some(usage), conversation),
-        };
-        let chat = member.chat.as_ref().and_then(|chat| chat.id.as_deref());
-        let conversation = chat.or(thread.as_deref());
-        let over = RunUsage { run: &run, spender: Spender::Member, conversation, told };
-        self.usage_of_run(over).await
-    }
-
     /// The conversation that the member leaves. Its engine may have kept it from the first moment on, whether it said
     /// anything or not; only what was never started has left none.
-    async fn member_chat(&self, squad: &Squad, member: &Member) -> Result<Option<Chat>, Error> {
-        let (Some(chat), Some(agent), Some(engine)) = (&member.chat, member.agent, &member.engine) else {
+    async fn member_chat(
+        &self,
+        squad: &Squad,
+        member: &Member,
+        run: Option<&Run>,
+    ) -> Result<Option<Chat>, Error> {
+        let (Some(_), Some(agent), Some(engine), Some(run)) =
+            (&member.chat, member.agent, &member.engine, run)
+        else {
             return Ok(None);
         };
-        let Some(run) = self.member_run(member).await?.filter(|run| !run.never_began()) else {
-            return Ok(None);
-        };
-        let id = match &chat.id {
-            Some(id) => Some(id.clone()),
-            None => self.chat_told(engine, run.id).await?,
-        };
+        let report = self.engine_run_report(run).await?.filter(|_| !run.never_began());
         let (principal, engine) = (squad.principal.clone(), engine.clone());
+        let id = report.and_then(|report| report.conversation);
         Ok(id.map(|id| Chat { id, principal, agent, engine, used_at: Utc::now() }))
-    }
-
-    async fn chat_told(&self, engine: &str, run: RunId) -> Result<Option<String>, Error> {
-        let Some(word) = EngineWord::parse(engine) else { return Ok(None) };
-        let head = self.run_output(run, RunStream::Stdout, 0, HEAD).await?;
-        Ok(member::chat_told(word, &head.bytes))
     }
 }
 

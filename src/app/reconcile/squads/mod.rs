@@ -46,7 +46,7 @@ impl Fleet {
     /// Each begins a while after the one before it has ended, also when that was before our own start.
     async fn members_in_turn(&self, squad: &Squad) -> Result<(), Error> {
         let mut last_end = squad.last_end();
-        for member in squad.members.iter().filter(|member| !member.status.is_ended()) {
+        for member in squad.members.iter().filter(|member| !member.is_ended()) {
             // One that has begun has waited before.
             if member.began_at.is_none() {
                 tokio::time::sleep(squad.pause(last_end, Utc::now())).await;

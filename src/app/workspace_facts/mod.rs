@@ -1,4 +1,4 @@
-//! Looks where a process is to work: the directory, its repository, and what the agent was given for this start.
+//! Finds out where a process is to work: the directory, its repository, and what the agent was given for this start.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::domain::text::{cut, one_line};
 use crate::engine::{EngineWord, Repository};
 use crate::git::quiet::shell_function;
 
-const SCRIPT: &str = include_str!("look.sh");
+const SCRIPT: &str = include_str!("probe.sh");
 const MISSING: i32 = 3;
 const OUTSIDE: i32 = 4;
 const LIMIT: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ const LONGEST_REASON: usize = 300;
 
 /// What to look at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plot<'a> {
+pub(super) struct WorkspaceProbe<'a> {
     /// Inside the agent's own directory, which it is if nothing is named.
     pub(super) cwd: Option<&'a str>,
     /// The start whose files are wanted.
@@ -52,7 +52,7 @@ impl CodexSettings {
 
 /// Where a process works.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Ground {
+pub(super) struct WorkspaceFacts {
     pub(super) cwd: String,
     /// The directory of the agent's own files, if they are of the start asked for.
     pub(super) given: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub(super) struct Ground {
 }
 
 #[derive(Debug, Error)]
-pub(super) enum GroundError {
+pub(super) enum ProbeError {
     #[error("the workspace does not respond: {0}")]
     Silent(String),
     #[error("cwd '{cwd}' is not a directory in the workspace")]
@@ -78,7 +78,7 @@ pub(super) enum GroundError {
     Unnamable(String),
 }
 
-impl GroundError {
+impl ProbeError {
     /// Which directory was meant, absolute, where that could be found out.
     pub(super) fn place(&self) -> Option<&str> {
         match self {
@@ -89,40 +89,40 @@ impl GroundError {
 }
 
 impl Inside<'_> {
-    pub(super) async fn ground(&self, plot: Plot<'_>) -> Result<Ground, GroundError> {
-        let cwd = plot.cwd.unwrap_or(".");
-        let generation = plot.generation.map(|generation| generation.to_string()).unwrap_or_default();
+    pub(super) async fn probe(&self, wanted: WorkspaceProbe<'_>) -> Result<WorkspaceFacts, ProbeError> {
+        let cwd = wanted.cwd.unwrap_or(".");
+        let generation = wanted.generation.map(|generation| generation.to_string()).unwrap_or_default();
         let script = format!("{}{SCRIPT}", shell_function());
-        let (notes, codex) = (plot.notes.unwrap_or_default(), plot.codex_settings.argument());
+        let (notes, codex) = (wanted.notes.unwrap_or_default(), wanted.codex_settings.argument());
         let command = Command {
             timeout: LIMIT,
-            ..Command::new(["sh", "-c", &script, "ground", cwd, &generation, notes, codex])
+            ..Command::new(["sh", "-c", &script, "probe", cwd, &generation, notes, codex])
         };
         match self.exec(command).await {
             Ok(output) => read(&output, cwd),
-            Err(error) => Err(GroundError::Silent(error.to_string())),
+            Err(error) => Err(ProbeError::Silent(error.to_string())),
         }
     }
 }
 
-fn read(output: &Output, cwd: &str) -> Result<Ground, GroundError> {
+fn read(output: &Output, cwd: &str) -> Result<WorkspaceFacts, ProbeError> {
     match output.exit {
         Exit::Code(0) => {}
         Exit::Code(MISSING) => {
             let joined = |root| Path::new(root).join(cwd).to_str().map(str::to_owned);
             let place = first_part(&output.stdout).and_then(joined);
-            return Err(GroundError::Missing { cwd: cwd.to_owned(), place });
+            return Err(ProbeError::Missing { cwd: cwd.to_owned(), place });
         }
         Exit::Code(OUTSIDE) => {
             let place = first_part(&output.stdout).map(str::to_owned);
-            return Err(GroundError::Outside { cwd: cwd.to_owned(), place });
+            return Err(ProbeError::Outside { cwd: cwd.to_owned(), place });
         }
         Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
             let said = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
-            return Err(GroundError::Failed { cwd: cwd.to_owned(), said });
+            return Err(ProbeError::Failed { cwd: cwd.to_owned(), said });
         }
     }
-    parts(&output.stdout).map_err(|_| GroundError::Unnamable(cwd.to_owned()))
+    parts(&output.stdout).map_err(|_| ProbeError::Unnamable(cwd.to_owned()))
 }
 
 fn first_part(stdout: &[u8]) -> Option<&str> {
@@ -130,7 +130,7 @@ fn first_part(stdout: &[u8]) -> Option<&str> {
     std::str::from_utf8(part).ok().filter(|path| path.starts_with('/'))
 }
 
-fn parts(stdout: &[u8]) -> Result<Ground, std::str::Utf8Error> {
+fn parts(stdout: &[u8]) -> Result<WorkspaceFacts, std::str::Utf8Error> {
     let mut parts = stdout.split(|byte| *byte == 0);
     let mut next = || parts.next().unwrap_or_default();
     let cwd = std::str::from_utf8(next())?.to_owned();
@@ -144,7 +144,7 @@ fn parts(stdout: &[u8]) -> Result<Ground, std::str::Utf8Error> {
     let repository = (!own.is_empty() && !common.is_empty())
         .then(|| Repository { git_directory: own.into(), common_directory: common.into() });
     let head = repository.is_some().then(|| String::from_utf8_lossy(next()).into_owned());
-    Ok(Ground { cwd, given, notes, codex_settings, repository, head })
+    Ok(WorkspaceFacts { cwd, given, notes, codex_settings, repository, head })
 }
 
 #[cfg(test)]
@@ -153,12 +153,13 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_none() {
-        let bare = Ground { cwd: "/w".to_owned(), ..Ground::default() };
+        let bare = WorkspaceFacts { cwd: "/w".to_owned(), ..WorkspaceFacts::default() };
         assert_eq!(parts(b"/w\0\0\0\0").unwrap(), bare);
         let repository = Repository { git_directory: "/w/.git".into(), common_directory: "/w/.git".into() };
-        let fresh = Ground { repository: Some(repository.clone()), head: Some(String::new()), ..bare };
+        let fresh =
+            WorkspaceFacts { repository: Some(repository.clone()), head: Some(String::new()), ..bare };
         assert_eq!(parts(b"/w\0\0\0\0/w/.git\0/w/.git\0\0").unwrap(), fresh);
-        let whole = Ground {
+        let whole = WorkspaceFacts {
             cwd: "/w".to_owned(),
             given: Some("/f".into()),
             notes: Some("Test.\n".to_owned()),

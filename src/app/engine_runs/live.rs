@@ -1,0 +1,146 @@
+//! Reads what an engine prints while it runs: counts what it uses, and stops it once that crosses the budget.
+
+use chrono::Utc;
+
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::app::hooks::point;
+use crate::app::usage::RunUsage;
+use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunStream};
+use crate::engine::codex::Sandbox;
+use crate::engine::{EngineWord, Event, Lines, Reader, Request, Session, Usage};
+
+/// The stored output of one run, as far as it was read. It is read again from its beginning after a restart.
+pub(in crate::app) struct LiveReading {
+    pub(super) reader: Box<dyn Reader>,
+    is_free: bool,
+    lines: Lines,
+    offset: u64,
+    pub(super) seen: Seen,
+}
+
+/// What an engine has told of itself so far.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) conversation: Option<String>,
+    /// None as long as it reported no usage.
+    pub(super) used: Option<Usage>,
+    /// The conversation that the figures are counted for, as it was known with the first of them.
+    counted_for: Option<String>,
+}
+
+impl LiveReading {
+    /// None for a run that is no engine.
+    pub(super) fn of(fleet: &Fleet, run: &Run) -> Option<Self> {
+        let EngineRun { engine, output, model, conversation, .. } = run.engine.as_ref()?;
+        let word = EngineWord::parse(engine)?;
+        // How it was called does not matter for reading it.
+        let engine =
+            fleet.options().engine.commands.by_word(word, fleet.own_program(), Sandbox::Workspace)?;
+        let request = Request {
+            output: *output,
+            model: model.clone(),
+            ..Request::bare(String::new(), Session::Unnamed)
+        };
+        let seen = Seen { conversation: conversation.clone(), ..Seen::default() };
+        let (lines, offset, is_free) = (Lines::default(), 0, engine.word().is_free());
+        Some(Self { reader: engine.reader(&request), is_free, lines, offset, seen })
+    }
+
+    /// Reads on to the end of what is stored.
+    pub(super) async fn advance(
+        &mut self,
+        fleet: &Fleet,
+        run: &Run,
+        mut said: impl FnMut(String),
+    ) -> Result<(), Error> {
+        loop {
+            let page = fleet.run_output(run.id, RunStream::Stdout, self.offset, KEPT_OUTPUT).await?;
+            if page.bytes.is_empty() {
+                return Ok(());
+            }
+            self.offset += page.bytes.len() as u64;
+            let (lines, reader, seen) = (&mut self.lines, &mut self.reader, &mut self.seen);
+            lines.push(&page.bytes, &mut |line| {
+                reader.line(line).into_iter().for_each(|event| seen.take(event, &mut said));
+            });
+        }
+    }
+
+    /// The last line, if it did not end as one. Nothing more is read after this.
+    pub(super) fn finish(&mut self, mut said: impl FnMut(String)) {
+        let (reader, seen) = (&mut self.reader, &mut self.seen);
+        std::mem::take(&mut self.lines).finish(&mut |line| {
+            reader.line(line).into_iter().for_each(|event| seen.take(event, &mut said));
+        });
+    }
+}
+
+impl Seen {
+    fn take(&mut self, event: Event, said: &mut impl FnMut(String)) {
+        match event {
+            Event::Text(text) => said(text),
+            Event::Session(id) => {
+                self.conversation.get_or_insert(id);
+            }
+            Event::Spent(spent) => {
+                if self.used.is_none() {
+                    self.counted_for.clone_from(&self.conversation);
+                }
+                self.used = Some(spent.run);
+            }
+        }
+    }
+}
+
+impl Fleet {
+    /// Begins to read a run's output; none for a run that is no engine.
+    pub(in crate::app) fn engine_run_reading(&self, run: &Run) -> Option<LiveReading> {
+        LiveReading::of(self, run)
+    }
+
+    /// Reads what is new, counts it, and asks for the end of a run that has used up its budget.
+    pub(in crate::app) async fn engine_run_read(
+        &self,
+        run: &Run,
+        reading: &mut LiveReading,
+    ) -> Result<(), Error> {
+        let before = reading.seen.used;
+        reading.advance(self, run, drop).await?;
+        let (Some(engine), Some(seen)) = (&run.engine, reading.seen.used) else { return Ok(()) };
+        if before == Some(seen) {
+            return Ok(());
+        }
+        self.usage_of_run(reading.usage(run, engine)).await?;
+        // One that has told its outcome is through with its work.
+        if run.cancel.is_none()
+            && !reading.reader.is_over()
+            && self.is_over_budget(run, engine.spender, &seen)
+        {
+            tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
+            self.run_ask_end(run.id, RunCancel { at: Utc::now(), cause: CancelCause::Budget }).await?;
+            point("run.over_budget");
+        }
+        Ok(())
+    }
+
+    /// Counts what a run that is over has used; counted again it stays the same.
+    pub(in crate::app) async fn engine_run_count(&self, run: &Run) -> Result<(), Error> {
+        let (Some(engine), Some(mut reading)) = (&run.engine, LiveReading::of(self, run)) else {
+            return Ok(());
+        };
+        reading.advance(self, run, drop).await?;
+        reading.finish(drop);
+        if reading.seen.used.is_none() && reading.is_free {
+            return Ok(());
+        }
+        self.usage_of_run(reading.usage(run, engine)).await
+    }
+}
+
+impl LiveReading {
+    fn usage<'a>(&'a self, run: &'a Run, engine: &EngineRun) -> RunUsage<'a> {
+        let conversation = self.seen.counted_for.as_deref();
+        RunUsage { run, spender: engine.spender, conversation, told: self.seen.used }
+    }
+}

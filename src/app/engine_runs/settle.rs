@@ -1,0 +1,89 @@
+//! What came of a run, for its owner: how it ended, what it said, and the conversation that it leaves.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use super::LiveReading;
+use crate::app::Fleet;
+use crate::app::error::Error;
+use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
+use crate::engine::budget::STOPPED;
+use crate::engine::{End, Exit, FailureKind};
+
+const MAX_STDERR: u64 = 8 * 1024;
+
+/// A run that is over.
+#[derive(Debug)]
+pub(in crate::app) struct EngineReport {
+    pub(in crate::app) outcome: EngineOutcome,
+    /// All that it said, a paragraph per line.
+    pub(in crate::app) said: String,
+    /// The engine's id for the conversation.
+    pub(in crate::app) conversation: Option<String>,
+}
+
+#[derive(Debug)]
+pub(in crate::app) enum EngineOutcome {
+    /// What the engine tells of its end.
+    Told(End),
+    Canceled,
+    /// It never began, and may be begun again.
+    Unbegun,
+}
+
+impl Fleet {
+    /// None while the run goes on. It may be asked again at any time.
+    pub(in crate::app) async fn engine_run_report(&self, run: &Run) -> Result<Option<EngineReport>, Error> {
+        let RunState::Ended(end) = &run.state else { return Ok(None) };
+        let Some(mut reading) = LiveReading::of(self, run) else {
+            let text = format!("its run {end}, and how to read its output is not known");
+            return Ok(Some(EngineReport::failed(FailureKind::EngineError, text)));
+        };
+        let mut said = Vec::new();
+        reading.advance(self, run, |text| said.push(text)).await?;
+        reading.finish(|text| said.push(text));
+        let conversation = reading.seen.conversation.clone();
+        let outcome = self.engine_outcome(run, end, reading).await?;
+        Ok(Some(EngineReport { outcome, said: said.join("\n"), conversation }))
+    }
+
+    async fn engine_outcome(
+        &self,
+        run: &Run,
+        end: &RunEnd,
+        reading: LiveReading,
+    ) -> Result<EngineOutcome, Error> {
+        let status = match end {
+            RunEnd::Exited { code } => ExitStatus::from_raw(code << 8),
+            RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
+            RunEnd::Canceled => return Ok(EngineOutcome::Canceled),
+            RunEnd::Unstarted => return Ok(EngineOutcome::Unbegun),
+            RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, STOPPED.to_owned())),
+            RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
+                return Ok(failed(FailureKind::Crashed, format!("its run {end}")));
+            }
+        };
+        let tail = run.stderr.min(KEPT_OUTPUT).saturating_sub(MAX_STDERR);
+        let stderr = self.run_output(run.id, RunStream::Stderr, tail, MAX_STDERR).await?;
+        let stderr = String::from_utf8_lossy(&stderr.bytes).into_owned();
+        Ok(EngineOutcome::Told(match reading.reader.end(&Exit { status, stderr }) {
+            // What is said last is lost where a run says more than is kept.
+            End::Failed { kind: FailureKind::BadOutput, .. }
+                if status.success() && run.stdout > KEPT_OUTPUT =>
+            {
+                End::Complete { text: "it said more than is kept, and its last words are lost".to_owned() }
+            }
+            end => end,
+        }))
+    }
+}
+
+impl EngineReport {
+    fn failed(kind: FailureKind, text: String) -> Self {
+        Self { outcome: failed(kind, text), said: String::new(), conversation: None }
+    }
+}
+
+fn failed(kind: FailureKind, text: String) -> EngineOutcome {
+    EngineOutcome::Told(End::Failed { kind, text })
+}
