@@ -8,10 +8,10 @@ use super::error::Error;
 use crate::domain::access::{Action, Target};
 use crate::domain::agent::Agent;
 use crate::domain::history::{HistoryEntry, HistoryKind};
-use crate::domain::id::{TaskId, WorkspaceId};
+use crate::domain::id::{AgentId, TaskId, WorkspaceId};
 use crate::domain::name::{AgentName, name_key};
 use crate::domain::page::{Page, PageRequest};
-use crate::domain::task::{TaskMove, Verified};
+use crate::domain::task::{Task, TaskMove, Verified};
 
 #[derive(Debug, Clone)]
 pub struct ShowHistory {
@@ -41,8 +41,20 @@ impl Fleet {
         let tasks = page.items.iter().filter(|entry| entry.kind() == HistoryKind::Task);
         let ids: Vec<TaskId> = tasks.filter_map(HistoryEntry::task_id).collect();
         let moves = self.store().task_moves(&ids).await?;
+        // An end is recorded before the board shows it: after this answer, no other one calls that task current.
+        if self.shows_open(agent.id, &ended_in(&moves)) {
+            self.tasks_publish(agent.id).await?;
+        }
         let verified = self.store().tasks_verified(&ids).await?;
         Ok(AgentHistory { name: agent.name, page, moves, verified })
+    }
+
+    fn shows_open(&self, agent: AgentId, tasks: &[TaskId]) -> bool {
+        let is_one = |task: &Task| tasks.contains(&task.id);
+        self.board()
+            .now()
+            .by_id(agent)
+            .is_some_and(|state| [&state.tasks.open, &state.tasks.running].into_iter().flatten().any(is_one))
     }
 
     async fn agent_of_history(&self, request: &ShowHistory) -> Result<Agent, Error> {
@@ -55,4 +67,9 @@ impl Fleet {
         };
         found.ok_or_else(|| Error::AgentNotFound(request.name.clone()))
     }
+}
+
+fn ended_in(moves: &HashMap<TaskId, Vec<TaskMove>>) -> Vec<TaskId> {
+    let is_ended = |moves: &[TaskMove]| moves.last().is_some_and(|last| last.state.is_ended());
+    moves.iter().filter(|(_, moves)| is_ended(moves)).map(|(id, _)| *id).collect()
 }

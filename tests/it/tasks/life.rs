@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chrono::Utc;
 use fleet_mcp::app::error::Code;
+use fleet_mcp::app::history::ShowHistory;
 use fleet_mcp::app::logs::ShowLog;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::rescue::RescueOutcome;
-use fleet_mcp::domain::task::{TaskMove, TaskState, WhenBusy};
+use fleet_mcp::domain::task::{Reached, TaskMove, TaskState, WhenBusy};
+use fleet_mcp::domain::task_plan::Ending;
+use fleet_mcp::domain::task_stage::EndState;
 
 use crate::harness::{Crew, RunningFleet, eventually, operator};
 
@@ -44,6 +48,24 @@ async fn an_agent_is_idle_then_busy_then_idle_and_every_state_is_on_record() {
     assert_eq!(told, expected);
     assert!(moves.is_sorted_by_key(|moved| moved.at));
     assert_eq!(crew.taken("one"), ["say ready", "sleep 5\nsay done with it"]);
+}
+
+#[tokio::test]
+async fn a_task_that_the_history_shows_as_ended_is_current_in_no_later_answer() {
+    let crew = Crew::with("one").await;
+    let id = crew.give("one", "sleep 60").await;
+    crew.works("one").await;
+    // Recorded and not shown yet, as between the two steps of every end.
+    let mut task = crew.running.store.task_by_id(id).await.unwrap().unwrap();
+    let (state, reached) = (EndState::Failed, Reached::None);
+    let ending = Ending { state, outcome: None, needs_answer: false, reached };
+    task.end(&ending, None, Utc::now());
+    assert!(crew.running.store.task_save(&task, &[(TaskState::Failed, "over")], Utc::now()).await.unwrap());
+    let (name, page) = ("one".to_owned(), PageRequest::parse(1, 1).unwrap());
+    let request = ShowHistory { name, kind: Some(HistoryKind::Task), page, workspace: None };
+    let history = crew.running.fleet.agent_history(&operator(), request).await.unwrap();
+    let shown = crew.running.fleet.board().now().by_name("one").unwrap().current_task().map(str::to_owned);
+    assert_eq!((history.page.items[0].state(), shown), ("failed", None));
 }
 
 #[tokio::test]
