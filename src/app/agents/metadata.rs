@@ -37,7 +37,7 @@ impl Fleet {
             return Err(Error::invalid("key", message));
         }
         // What the workspace shows by now is older than what is set here.
-        self.with_fresh_metadata(Arc::clone(state)).await;
+        self.metadata_refresh(state).await;
         let dated = Dated { value: request.value, changed_at: Utc::now() };
         let set = self.store().metadata_set(state.agent.id, &request.key, &dated).await;
         set.map_err(|error| match error {

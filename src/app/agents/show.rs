@@ -17,9 +17,11 @@ use crate::domain::metadata;
 impl Fleet {
     pub async fn agent_show(&self, caller: &Caller, name: &str) -> Result<Arc<AgentState>, Error> {
         let call = audited_call(caller, Action::AgentShow, name);
-        let (_, state) = self.agent_permitted(&call, name).await?.into_parts();
-        let mut state = self.with_fresh_metadata(state).await;
-        let starts = self.starts_of(&state).await;
+        let (_, permitted) = self.agent_permitted(&call, name).await?.into_parts();
+        self.metadata_refresh(&permitted).await;
+        let starts = self.starts_of(&permitted).await;
+        // The state may have changed while Coder took its time to respond.
+        let mut state = self.board().now().by_id(permitted.agent.id).cloned().unwrap_or(permitted);
         Arc::make_mut(&mut state).starts = starts;
         Ok(state)
     }
@@ -41,22 +43,22 @@ impl Fleet {
         let Some(state) = self.board().now().by_id(agent).cloned() else { return };
         if let Some(workspace_agent) = state.live.workspace_agent {
             self.0.metadata.forget(workspace_agent).await;
-            self.with_fresh_metadata(state).await;
+            self.metadata_refresh(&state).await;
         }
     }
 
     /// Adds what the workspace agent's own stream shows; a failure there never fails the call.
     /// What was read is remembered: a value counts from when it was first seen.
-    pub(super) async fn with_fresh_metadata(&self, state: Arc<AgentState>) -> Arc<AgentState> {
-        let Some(workspace_agent) = state.live.workspace_agent else { return state };
-        let Some(fresh) = self.0.metadata.read(workspace_agent).await else { return state };
+    pub(super) async fn metadata_refresh(&self, state: &AgentState) {
+        let Some(workspace_agent) = state.live.workspace_agent else { return };
+        let Some(fresh) = self.0.metadata.read(workspace_agent).await else { return };
         let known = &state.live.metadata;
         if fresh.iter().all(|(key, value)| known.get(key).is_some_and(|dated| dated.value == *value)) {
-            return state;
+            return;
         }
         let (id, now) = (state.agent.id, Utc::now());
         let told = usage::told(&fresh, state.agent.sighting.generation);
-        let news = usage::news(&state, told);
+        let news = usage::news(state, told);
         if let Err(error) = self.usage_absorb(news.into_iter().collect()).await {
             tracing::debug!(%error, "the usage of an agent could not be counted");
         }
@@ -69,6 +71,5 @@ impl Fleet {
                 shown.merge_metadata();
             }
         });
-        self.board().now().by_id(id).cloned().unwrap_or(state)
     }
 }

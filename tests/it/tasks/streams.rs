@@ -35,10 +35,9 @@ async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double
     for (word, kind) in faults {
         let rule = |path| Rule { matches: Matches::path(path), when: When::Always, kind: kind.clone() };
         let rules = STREAMS.map(|path| proxy.fault(rule(path)));
-        let task = crew.give("one", &format!("sleep 1\nsay {word}")).await;
-        crew.works("one").await;
         let shown = timeout(READ, crew.running.show("one")).await.expect("the agent is shown").unwrap();
-        assert_eq!(shown.agent.sighting.status, AgentStatus::Busy, "{word}");
+        assert_eq!(shown.agent.sighting.status, AgentStatus::Idle, "{word}");
+        let task = crew.give("one", &format!("sleep 1\nsay {word}")).await;
         // Straight from Coder, past the proxy.
         watched(&crew.local.api(), workspace, |workspace| {
             workspace.latest_app_status.as_ref().is_some_and(|status| status.message == word)
@@ -60,6 +59,19 @@ async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double
     let whole = proxy.fault(Rule { matches, when: When::Always, kind: ProxyFault::Delay(Duration::ZERO) });
     assert!(crew.running.show("one").await.is_ok());
     assert_eq!(proxy.fault_hits(whole), 1, "a stream that is whole again is read again");
+}
+
+#[tokio::test]
+async fn what_changes_while_a_stream_is_waited_for_is_in_the_answer() {
+    let (crew, proxy) = behind_a_proxy().await;
+    let stall = Rule { matches: Matches::path(METADATA), when: When::Always, kind: ProxyFault::Stall };
+    let stall = proxy.fault(stall);
+    let change = async {
+        eventually("the stream is waited for", async || proxy.fault_hits(stall) > 0).await;
+        crew.give("one", "sleep 60").await;
+    };
+    let (shown, ()) = tokio::join!(crew.running.show("one"), change);
+    assert_eq!(shown.unwrap().agent.sighting.status, AgentStatus::Busy);
 }
 
 async fn reports_of_coder(crew: &Crew, workspace: Uuid) -> BTreeSet<Uuid> {
