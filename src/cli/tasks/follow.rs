@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::screen::Screen;
-use crate::domain::agent::Until;
+use crate::domain::agent::{AgentStatus, Attention, Until};
 use crate::domain::task::TaskState;
-use crate::view::agent::{AgentsWaited, ChangedAgent};
+use crate::view::agent::{AgentRow, AgentsWaited, ChangedAgent};
 use crate::view::history::{HistoryRow, TaskHistory};
 use crate::view::request::{OneOf, WaitInput};
 
@@ -38,7 +38,7 @@ pub(super) async fn until_done(
         if !waited.timed_out || deadline.is_some_and(|at| Instant::now() >= at) {
             return Ok(waited);
         }
-        tell_busy(&waited.changed, screen);
+        tell_unsettled(&waited.changed, screen);
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn until_ended(
         }
         if told_at.elapsed() >= LONGEST_CALL {
             told_at = Instant::now();
-            tell_busy(&waited.changed, screen);
+            tell_unsettled(&waited.changed, screen);
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -84,10 +84,25 @@ async fn task_of(client: &Client, name: &str, task_id: &str) -> Result<Option<Hi
     Ok(None)
 }
 
-fn tell_busy(agents: &[ChangedAgent], screen: &Screen) {
-    for ChangedAgent { agent, .. } in agents.iter().filter(|changed| changed.agent.status == "busy") {
-        screen.hint(&format!("{}: {}, {}", agent.name, agent.status, agent.reason));
+/// Those that are at work or need attention: what they wait for may never come by itself.
+fn tell_unsettled(agents: &[ChangedAgent], screen: &Screen) {
+    let unsettled = agents.iter().filter(|changed| !is_settled(&changed.agent));
+    unsettled.for_each(|changed| screen.hint(&condition(&changed.agent)));
+}
+
+/// Neither at work nor in need of attention.
+pub(super) fn is_settled(agent: &AgentRow) -> bool {
+    let rests = |status: AgentStatus| status != AgentStatus::Busy && !status.is_moving();
+    agent.attention == Attention::None.word() && AgentStatus::parse(&agent.status).is_some_and(rests)
+}
+
+/// "otter: idle (needs_input), Which port?"
+pub(super) fn condition(agent: &AgentRow) -> String {
+    let AgentRow { name, status, reason, attention, .. } = agent;
+    if attention == Attention::None.word() {
+        return format!("{name}: {status}, {reason}");
     }
+    format!("{name}: {status} ({attention}), {reason}")
 }
 
 async fn wait(client: &Client, names: &[String], longest: Duration) -> Result<AgentsWaited, CliError> {

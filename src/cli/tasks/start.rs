@@ -14,6 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
 use crate::cli::word::one_of;
 use crate::cli::{text_file, wording};
+use crate::domain::agent::Attention;
 use crate::domain::name::AgentName;
 use crate::domain::task::WhenBusy;
 use crate::view::agent::AgentShown;
@@ -85,7 +86,13 @@ async fn finished(
     let ended = task.filter(|task| is_ended(&task.state));
     match (screen.format, ended) {
         (Format::Json, _) => screen.json(&json!({ "agent": agent, "task": task }))?,
-        (Format::People, Some(task)) => screen.line(&description(task))?,
+        (Format::People, Some(task)) => {
+            screen.line(&description(task))?;
+            if agent.attention == Attention::NeedsInput.word() {
+                screen.hint(&format!("'{name}' needs input: {}", agent.reason));
+                screen.hint(&format!("fleet-mcp tasks start {name} ANSWER goes on with it"));
+            }
+        }
         (Format::People, None) => {
             screen.line(&format!("agent '{name}' is still working on it ({})", agent.status))?;
         }

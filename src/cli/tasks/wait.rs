@@ -5,11 +5,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::follow::until_done;
+use super::follow::{condition, is_settled, until_done};
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::screen::{Format, Screen};
+use crate::domain::agent::{AgentStatus, Attention};
 use crate::domain::name::AgentName;
 use crate::view::agent::AgentRow;
 
@@ -28,7 +29,10 @@ pub(super) async fn run(client: &Client, args: WaitArgs, screen: &Screen) -> Res
     let longest = args.timeout.map(|seconds| Duration::from_secs(seconds.into()));
     let waited = until_done(client, &names, longest, screen).await?;
     let is_over = waited.timed_out;
-    let agents: Vec<AgentRow> = waited.changed.into_iter().map(|changed| changed.agent).collect();
+    // Without names the server also lists the agents that were deleted before.
+    let is_asked = |agent: &AgentRow| !names.is_empty() || agent.status != AgentStatus::Deleted.word();
+    let agents: Vec<AgentRow> =
+        waited.changed.into_iter().map(|changed| changed.agent).filter(is_asked).collect();
     match screen.format {
         Format::Json => screen.json(&json!({ "agents": agents, "timed_out": is_over }))?,
         Format::People => print_result(&agents, is_over, screen)?,
@@ -38,8 +42,22 @@ pub(super) async fn run(client: &Client, args: WaitArgs, screen: &Screen) -> Res
 
 fn print_result(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(), CliError> {
     for agent in agents {
-        let state = agent.last_task.as_ref().map_or("no task", |task| task.state.as_str());
-        screen.line(&format!("{}: {} ({state})", agent.name, agent.status))?;
+        screen.line(&told(agent))?;
     }
-    if is_over { screen.line("timed out: some agents are still working") } else { Ok(()) }
+    if is_over {
+        screen.line("timed out: some agents are still working")?;
+    }
+    if agents.iter().any(|agent| agent.attention != Attention::None.word()) {
+        screen.hint("fleet-mcp status says what to do");
+    }
+    Ok(())
+}
+
+/// What came of the last task; while another one is open or the agent needs attention, that.
+fn told(agent: &AgentRow) -> String {
+    if !is_settled(agent) {
+        return condition(agent);
+    }
+    let state = agent.last_task.as_ref().map_or("no task", |task| task.state.as_str());
+    format!("{}: {} ({state})", agent.name, agent.status)
 }

@@ -1,6 +1,6 @@
 //! Commands that give work to agents, wait for it and end it, and the log.
 
-use fleet_mcp::view::agent::{AgentRow, AgentShown, AgentsWaited, ChangedAgent};
+use fleet_mcp::view::agent::{AgentDetail, AgentRow, AgentShown, AgentsWaited, ChangedAgent};
 use fleet_mcp::view::history::{HistoryRow, TaskHistory};
 use fleet_mcp::view::log::{LogPage, LogRow};
 use fleet_mcp::view::task::{CanceledTask, StartedTask, TaskSummary};
@@ -134,6 +134,46 @@ async fn waiting_tells_how_the_tasks_ended_and_when_the_time_is_over() {
     let told =
         late.run("tasks wait fix-login --timeout 0") + &late.run("--json tasks wait fix-login --timeout 0");
     assert_snapshot!("waiting_too_long", told);
+}
+
+#[tokio::test]
+async fn waiting_tells_who_asks_and_who_is_still_at_work() {
+    let rig = Rig::start().await;
+    let asking = AgentRow {
+        attention: "needs_input".into(),
+        reason: "ended with a question: Which port?".into(),
+        last_task: Some(task("done", Some("Which port?"))),
+        ..row("asker", "idle")
+    };
+    let busy = AgentRow { last_task: Some(task("done", None)), ..row("fix-login", "busy") };
+    let changed = [asking, busy].map(|agent| ChangedAgent { agent, previous_status: None }).into();
+    rig.answers("POST /wait", &AgentsWaited { changed, cursor: "9".into(), timed_out: true }).await;
+    assert_snapshot!(rig.run("tasks wait asker fix-login --timeout 0"));
+}
+
+#[tokio::test]
+async fn waiting_for_all_agents_leaves_out_those_that_were_deleted_before() {
+    let rig = Rig::start().await;
+    let rows = [row("fix-login", "deleted"), row("calm-heron", "idle")];
+    let changed = rows.map(|agent| ChangedAgent { agent, previous_status: None }).into();
+    rig.answers("POST /wait", &AgentsWaited { changed, cursor: "9".into(), timed_out: false }).await;
+    let told = rig.run("tasks wait") + &rig.run("tasks wait fix-login calm-heron");
+    assert_snapshot!(told);
+}
+
+#[tokio::test]
+async fn a_task_that_ends_with_a_question_is_followed_by_how_to_answer() {
+    let rig = Rig::start().await;
+    rig.answers("POST /agents/fix-login/tasks", &started()).await;
+    rig.answers("POST /wait", &done(None)).await;
+    rig.answers("GET /agents/fix-login/history", &history(&[task("done", Some("Which port?"))])).await;
+    let agent = AgentDetail {
+        attention: "needs_input".into(),
+        reason: "ended with a question: Which port?".into(),
+        ..detail("fix-login", "idle")
+    };
+    rig.answers("GET /agents/fix-login", &AgentShown { agent }).await;
+    assert_snapshot!(rig.run("tasks start fix-login 'Add a test' --wait 60"));
 }
 
 #[tokio::test]
