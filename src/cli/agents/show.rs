@@ -23,6 +23,9 @@ pub(super) async fn run(client: &Client, name: &AgentName, screen: &Screen) -> R
         screen.rendered(&render(&facts(agent)))?;
         screen.line(&metadata(agent))?;
         screen.line(&format!("spec\n{}", indented(&agent.spec)))?;
+        if !agent.spec_sections.missing.is_empty() {
+            screen.hint(&format!("the spec has no heading {}", agent.spec_sections.missing.join(", ")));
+        }
         screen.hint(&format!("fleet-mcp agents history {name} shows its tasks and reports"));
         Ok(())
     })?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fleet_mcp::view::agent::{AgentList, AgentRow, AgentShown};
+use fleet_mcp::view::agent::{AgentDetail, AgentList, AgentRow, AgentShown, SpecSections};
 use fleet_mcp::view::catalog::{AgentProject, AgentProjects, AgentRole, AgentRoles};
 use fleet_mcp::view::fleet::{AttentionRow, Capacity, CoderHealth, FleetStatus, Spend};
 use fleet_mcp::view::history::{HistoryRow, TaskHistory};
@@ -44,6 +44,21 @@ async fn agents_show_tells_everything() {
     let rig = Rig::start().await;
     rig.answers("GET /agents/fix-login", &AgentShown { agent: detail("fix-login", "idle") }).await;
     assert_snapshot!(rig.run("agents show fix-login"));
+}
+
+#[tokio::test]
+async fn a_spec_without_some_of_its_headings_is_shown_with_their_names() {
+    let rig = Rig::start().await;
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let spec_sections = SpecSections {
+        found: names(&["Objective"]),
+        missing: names(&["Context", "Constraints", "Deliverables"]),
+    };
+    let agent = AgentDetail { spec_sections, ..detail("fix-login", "idle") };
+    rig.answers("GET /agents/fix-login", &AgentShown { agent }).await;
+    let told = rig.run("agents show fix-login");
+    let (_, errors) = told.split_once("--- stderr\n").unwrap();
+    assert_snapshot!(errors);
 }
 
 #[tokio::test]
