@@ -200,7 +200,7 @@ async fn in_directory(work: &Work) -> Result<Plan, LocalError> {
 async fn prepare(work: &Work, source: &Source) -> Result<(Option<String>, Vec<String>), LocalError> {
     let notes = match source {
         Source::Clone { repo, branch } => clone(work, repo, branch.as_deref()).await?,
-        Source::Empty | Source::Here => return begin(work).await.map(|()| (None, Vec::new())),
+        Source::Empty | Source::Here => return begin(work).await.map(|notes| (None, notes)),
     };
     let git = Git::of(work, &[&work.dirs.root], Reach::Local);
     let head = ["rev-parse", "--verify", "HEAD^{commit}"];
@@ -209,7 +209,7 @@ async fn prepare(work: &Work, source: &Source) -> Result<(Option<String>, Vec<St
     Ok((base.filter(|base| is_object_id(base)), notes))
 }
 
-async fn begin(work: &Work) -> Result<(), LocalError> {
+async fn begin(work: &Work) -> Result<Vec<String>, LocalError> {
     let arguments: [OsString; 6] = [
         "init".into(),
         "--quiet".into(),
@@ -219,7 +219,10 @@ async fn begin(work: &Work) -> Result<(), LocalError> {
         OsString::from(&work.dirs.repo),
     ];
     let git = Git::of(work, &[&work.dirs.root], Reach::Local);
-    git.run(&work.dirs.root, &arguments, "create an empty repository").await.map(drop)
+    git.run(&work.dirs.root, &arguments, "create an empty repository").await?;
+    // It has no remote, which the creator of an agent for a pull request is told.
+    let offered = pull_request::offered(work, &[&work.dirs.root], &work.dirs.repo, &[]).await?;
+    Ok(offered.notes)
 }
 
 async fn clone(work: &Work, address: &str, branch: Option<&str>) -> Result<Vec<String>, LocalError> {

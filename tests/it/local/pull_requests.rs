@@ -208,6 +208,18 @@ async fn what_the_remote_does_not_offer_is_said_and_the_agent_starts_from_the_ba
 }
 
 #[tokio::test]
+async fn of_a_project_without_a_repository_it_is_said_that_the_agent_does_not_start_from_the_head() {
+    let up = Up::start_here(&Program::without_coder()).await;
+    let url = "https://example.test/owner/app/pull/7";
+    let request = json!({
+        "project": "setup", "spec": "say hello", "name": NAME, "pull_request_url": url, "wait_seconds": 45
+    });
+    let made = up.post("/api/v1/agents", &request).await;
+    let note = starts_from_base("it belongs to no remote of the repository");
+    assert_eq!(made["message"], json!(format!("agent '{NAME}' is ready; {note}")));
+}
+
+#[tokio::test]
 async fn nothing_is_fetched_from_an_address_that_a_caller_names() {
     let scene = Scene::new("refs/pull/7/head").await;
     let other = scene.up.program.directory.path().join("other");
