@@ -163,7 +163,15 @@ mod tests {
     use super::*;
 
     fn stats(pids: std::ops::Range<u32>) -> Vec<Stat> {
-        let stat = Stat { pid: 0, parent: 0, group: 0, session: 0, start_time: 1, is_running: true };
+        let stat = Stat {
+            pid: 0,
+            parent: 0,
+            group: 0,
+            session: 0,
+            start_time: 1,
+            is_running: true,
+            is_of_kernel: false,
+        };
         pids.map(|pid| Stat { pid, ..stat }).collect()
     }
 

@@ -1,9 +1,16 @@
 //! Reads the process table from `/proc`.
 
 use std::collections::HashSet;
-use std::{fs, io};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::str;
 
 use rustix::io::Errno;
+
+/// `/proc/<pid>/stat` is one line of some fifty numbers, which the kernel gives in one read.
+const LONGEST_LINE: usize = 4096;
+/// PF_KTHREAD in the flags of a process.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +23,17 @@ pub(super) struct Stat {
     pub(super) start_time: u64,
     /// False for a zombie, which has ended but is not yet reaped.
     pub(super) is_running: bool,
+    /// A thread of the kernel runs no program: it has no environment and starts no process.
+    pub(super) is_of_kernel: bool,
 }
 
 impl Stat {
     /// The current process with this pid, if any. A failed look, for want of descriptors or memory, is an error and
     /// tells nothing about it.
     pub(super) fn of(pid: u32) -> io::Result<Option<Self>> {
-        match fs::read(format!("/proc/{pid}/stat")) {
-            Ok(line) => Ok(parse(pid, &String::from_utf8_lossy(&line))),
+        let mut line = [0; LONGEST_LINE];
+        match File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line)) {
+            Ok(length) => Ok(parse(pid, &line[..length])),
             Err(error) if is_out_of_sight(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -60,14 +70,15 @@ impl Listing {
 
 /// The start time in a line of `/proc/<pid>/stat`, in clock ticks since the machine booted.
 pub(crate) fn start_time(line: &str) -> Option<u64> {
-    parse(0, line).map(|stat| stat.start_time)
+    parse(0, line.as_bytes()).map(|stat| stat.start_time)
 }
 
 /// The program's name is second, in parentheses, and may itself contain spaces and parentheses: the fields are
 /// counted from the last one.
-fn parse(pid: u32, line: &str) -> Option<Stat> {
-    let (_, after_name) = line.rsplit_once(')')?;
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
+fn parse(pid: u32, line: &[u8]) -> Option<Stat> {
+    let end_of_name = line.iter().rposition(|byte| *byte == b')')?;
+    let after_name = str::from_utf8(&line[end_of_name + 1..]).ok()?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().take(20).collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     let id = |index: usize| u32::try_from(number(index)?).ok();
     // A main thread that ended before its siblings looks like a zombie although the process continues.
@@ -79,6 +90,7 @@ fn parse(pid: u32, line: &str) -> Option<Stat> {
         session: id(3)?,
         start_time: number(19)?,
         is_running: !has_ended,
+        is_of_kernel: number(6)? & KERNEL_THREAD != 0,
     })
 }
 
@@ -86,23 +98,46 @@ fn parse(pid: u32, line: &str) -> Option<Stat> {
 mod tests {
     use super::{Stat, parse};
 
+    fn user_process() -> Stat {
+        Stat {
+            pid: 41,
+            parent: 7,
+            group: 40,
+            session: 39,
+            start_time: 123_456,
+            is_running: true,
+            is_of_kernel: false,
+        }
+    }
+
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let line = "41 (a) R (b) S 7 40 39 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 0 0";
-        let expected =
-            Stat { pid: 41, parent: 7, group: 40, session: 39, start_time: 123_456, is_running: true };
-        assert_eq!(parse(41, line), Some(expected));
+        let line = b"41 (a) R (b) S 7 40 39 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 0 0";
+        assert_eq!(parse(41, line), Some(user_process()));
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_no_process() {
+        let line = b"41 (\xff\xfe) S 7 40 39 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 0 0";
+        assert_eq!(parse(41, line), Some(user_process()));
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_is_told_by_its_flags() {
+        let line = |flags: u32| format!("2 (kthreadd) S 0 0 0 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 9 0 0");
+        let is_of_kernel = |flags| parse(2, line(flags).as_bytes()).map(|stat| stat.is_of_kernel);
+        assert_eq!([2_129_984, 4_194_560].map(is_of_kernel), [Some(true), Some(false)]);
     }
 
     #[test]
     fn a_zombie_runs_only_while_it_has_threads() {
         let line = |threads: u32| format!("41 (a) Z 7 40 39 0 -1 0 1 0 0 0 0 0 0 0 20 0 {threads} 0 9 0 0");
-        let is_running = |threads| parse(41, &line(threads)).map(|stat| stat.is_running);
+        let is_running = |threads| parse(41, line(threads).as_bytes()).map(|stat| stat.is_running);
         assert_eq!((is_running(1), is_running(2)), (Some(false), Some(true)));
     }
 
     #[test]
     fn a_line_cut_short_is_no_process() {
-        assert_eq!(parse(41, "41 (a) R 7 40"), None);
+        assert_eq!(parse(41, b"41 (a) R 7 40"), None);
     }
 }

@@ -162,7 +162,9 @@ impl Classified {
         let ours = Namespace::ours();
         let mut sorted = Self::default();
         for stat in stats {
-            match Owner::of(stat.pid)? {
+            // Where we are root, the threads of the kernel are ours too.
+            let owner = if stat.is_of_kernel { Owner::Other } else { Owner::of(stat.pid)? };
+            match owner {
                 Owner::Ourselves => sorted.add(stat, ours.as_ref()),
                 Owner::Other => drop(sorted.marks.insert(stat.pid, Mark::Absent)),
                 Owner::Gone => drop(sorted.marks.insert(stat.pid, Mark::Unclear)),
@@ -174,14 +176,17 @@ impl Classified {
     /// A process in a PID namespace belongs to that namespace's init, and only the init is read: an agent's
     /// processes in its namespace cannot block us.
     fn add(&mut self, stat: &Stat, ours: Option<&Namespace>) {
-        let nesting = Nesting::of(stat.pid);
+        let namespace = Namespace::of(stat.pid);
+        // The status of a process is the longest text that the kernel writes of it: read where the name does not tell.
+        let is_beside = ours.is_some() && namespace.as_ref() == ours;
+        let nesting = if is_beside { Nesting::Beside } else { Nesting::of(stat.pid) };
         match nesting {
             Nesting::Beside => {
                 let made = Namespace::of_children(stat.pid).filter(|made| Some(made) != ours);
                 self.made.extend(made.map(|made| (stat.pid, made)));
             }
             Nesting::First | Nesting::Below => {
-                self.inside.extend(Namespace::of(stat.pid).map(|namespace| (stat.pid, namespace)));
+                self.inside.extend(namespace.map(|namespace| (stat.pid, namespace)));
             }
         }
         match nesting {
