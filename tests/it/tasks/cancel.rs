@@ -5,6 +5,7 @@ use fleet_mcp::app::tasks::{CancelTask, TaskCanceled};
 use fleet_mcp::coder::AppRequest;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::history::HistoryKind;
+use fleet_mcp::domain::limits::Limits;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Reached, TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
@@ -163,7 +164,10 @@ async fn a_task_that_a_stop_parked_is_canceled_without_another_stop() {
 
 #[tokio::test]
 async fn an_agent_that_nothing_reaches_is_stopped_if_that_is_allowed() {
-    let (crew, proxy) = behind_a_proxy_with(hurried_options()).await;
+    let mut options = hurried_options();
+    // The stop of the workspace, which the answer waits for, takes as long as the machine needs.
+    options.limits.cancel_answer = Limits::NORMAL.cancel_answer;
+    let (crew, proxy) = behind_a_proxy_with(options).await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);

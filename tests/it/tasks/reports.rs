@@ -140,6 +140,7 @@ async fn an_agent_that_goes_on_long_after_its_claim_is_interrupted_and_then_veri
     crew.only_the_runner_is_left().await;
     let seen = ended.stage.verified().unwrap();
     assert_eq!((seen.commit.is_some(), seen.is_new, seen.is_pushed), (true, Some(true), false));
+    crew.rests("one").await;
     let next = crew.give("one", "say fine again").await;
     assert_eq!(crew.ended(next).await.state(), TaskState::Done);
 }
