@@ -3,7 +3,7 @@
 /// Set by `tests/run --long`.
 const VARIABLE: &str = "FLEET_TEST_LONG";
 
-pub(crate) fn is_long() -> bool {
+fn is_long() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 

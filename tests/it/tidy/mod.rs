@@ -281,6 +281,19 @@ fn nothing_is_put_off_or_waved_through() {
     complain(&problems);
 }
 
+/// An ignored test is listed and not played, unless another test of its file starts it as a process of its own.
+#[test]
+fn no_ignored_test_is_left_out() {
+    let mark = "#[ig".to_owned() + "nore";
+    let all = sources().into_iter().chain(sources_under("tests/it"));
+    let is_left_out = |source: &Source| {
+        let n_ignored = source.text.lines().filter(|line| line.trim().starts_with(&mark)).count();
+        n_ignored > source.text.matches("\"--ignored\"").count()
+    };
+    let left_out = all.filter(is_left_out);
+    complain(&left_out.map(|source| source.path.display().to_string()).collect::<Vec<_>>());
+}
+
 #[test]
 fn domain_derives_no_serde() {
     let in_domain = sources().into_iter().filter(|source| source.layer == "domain");
