@@ -42,7 +42,7 @@ impl Workspace {
     }
 
     /// What is started begins in `/`.
-    fn here(&self, script: &str) -> String {
+    pub(super) fn here(&self, script: &str) -> String {
         format!("cd '{}'\n{script}", self.folder.path().display())
     }
 
