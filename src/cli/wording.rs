@@ -62,7 +62,7 @@ const FIELDS: [(&str, &str); 13] = [
     ("stream", "--stream"),
 ];
 
-/// Replaces whole words only: `start_agent_task` does not contain `start_agent`.
+/// Replaces whole words only: `start_agent_task` does not contain `start_agent`. A quoted word is a caller's own.
 pub(crate) fn for_operators(advice: &str) -> String {
     let is_inside = |c: char| c.is_alphanumeric() || c == '_';
     let mut said = String::new();
@@ -73,7 +73,8 @@ pub(crate) fn for_operators(advice: &str) -> String {
         let end = from_word.find(|c| !is_inside(c)).unwrap_or(from_word.len());
         let (word, after) = from_word.split_at(end);
         said.push_str(before);
-        said.push_str(&command_of(word));
+        let is_quoted = before.ends_with('\'') && after.starts_with('\'');
+        said.push_str(&if is_quoted { word.to_owned() } else { command_of(word) });
         rest = after;
     }
     said.push_str(rest);
@@ -149,6 +150,7 @@ mod tests {
             ),
             ("Call squad_status without squadId.", "Run 'fleet-mcp squad status' without SQUAD."),
             ("project 'spec' not found", "project 'spec' not found"),
+            ("project 'when_busy' not found", "project 'when_busy' not found"),
         ];
         for (advice, said) in cases {
             assert_eq!(for_operators(advice), said);

@@ -47,7 +47,7 @@ pub enum Step {
 }
 
 word_enum! {
-    /// The spender: the agent itself, or a squad's member in its workspace. Only the first has a budget.
+    /// The spender: the agent itself, or a squad's member in its workspace.
     Spender {
         Agent = "agent",
         Member = "member",

@@ -61,11 +61,11 @@ pub(super) const LIST: Plan = Plan { budget: LIST_CHARS, ..ANSWER };
 struct Fitted<T> {
     #[serde(flatten)]
     answer: T,
-    /// True when texts were cut or left out to keep the answer short.
+    /// True if texts were shortened or omitted to keep the answer short.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     truncated: bool,
-    /// Arguments that give the rest: of this tool if it takes text_offset, else of show_agent.
+    /// Arguments that return the rest: of this tool if it takes text_offset, else of show_agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<Value>,
 }

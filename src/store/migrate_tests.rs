@@ -201,6 +201,50 @@ async fn totals_that_were_kept_as_metadata_still_count() {
     assert_eq!(left, 0);
 }
 
+#[tokio::test]
+async fn runs_that_are_open_at_the_upgrade_know_their_engine() {
+    let (_dir, options) = home();
+    let old = Store::open_at(&options, &STEPS[..16]).await.unwrap();
+    let runs = [
+        ("task a", r#"["claude","-p"]"#),
+        ("task b", r#"["sh","-c","read","knowing","FLEET_TOKEN","/f","codex","exec"]"#),
+        ("task c", r#"["/opt/fleet-mcp","demo-engine"]"#),
+        ("squad member (qa)", r#"["codex","exec"]"#),
+        ("verify", r#"["git","log"]"#),
+    ];
+    let scene = "INSERT INTO agents (id, name, name_key, project, role, spec, created_at) \
+         VALUES (x'01', 'otter', 'otter', 'here', 'coder', '', 0); \
+         INSERT INTO squads VALUES (x'02', 'p', 'stateful', 'parallel', 0, 1, NULL, 0, NULL); \
+         INSERT INTO squad_members (id, squad_id, position, role, task, prompt, agent_id, is_follow_up, chat_id, \
+         engine, run_id, status) VALUES (x'03', x'02', 0, 'qa', 't', 'p', x'01', 0, 'thread', 'codex', x'13', 'running')";
+    sqlx::raw_sql(scene).execute(&old.write).await.unwrap();
+    for (number, (purpose, argv)) in runs.iter().enumerate() {
+        let insert = "INSERT INTO runs (id, agent_id, generation, purpose, argv, timeout_ms, state, stdout, stderr, \
+             created_at, is_cleared) VALUES ($1, x'01', 1, $2, $3, 1, 'running', 0, 0, 0, 0)";
+        let id = vec![0x10 + u8::try_from(number).unwrap()];
+        sqlx::query(insert).bind(id).bind(*purpose).bind(*argv).execute(&old.write).await.unwrap();
+    }
+    old.close().await;
+    let store = Store::open(&options).await.unwrap();
+    let query = sqlx::query_as("SELECT engine, output, spender, conversation FROM runs ORDER BY id");
+    let read: Vec<[Option<String>; 4]> = query
+        .fetch_all(&store.read)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|(engine, output, spender, conversation)| [engine, output, spender, conversation])
+        .collect();
+    let words = |words: [&str; 4]| words.map(|word| (!word.is_empty()).then(|| word.to_owned()));
+    let expected = [
+        ["claude", "events", "agent", ""],
+        ["codex", "events", "agent", ""],
+        ["demo", "events", "agent", ""],
+        ["codex", "words", "member", "thread"],
+        ["", "", "", ""],
+    ];
+    assert_eq!(read, expected.map(words));
+}
+
 #[test]
 fn steps_are_numbered_in_rising_order_from_one() {
     let versions: Vec<i64> = STEPS.iter().map(|step| step.version).collect();

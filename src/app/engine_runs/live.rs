@@ -124,15 +124,19 @@ impl Fleet {
         Ok(())
     }
 
-    /// Counts what a run that is over has used; counted again it stays the same.
+    /// Counts the usage of a run that is over; idempotent.
     pub(in crate::app) async fn engine_run_count(&self, run: &Run) -> Result<(), Error> {
-        let (Some(engine), Some(mut reading)) = (&run.engine, LiveReading::of(self, run)) else {
-            return Ok(());
-        };
+        let Some(engine) = &run.engine else { return Ok(()) };
+        let unknown = RunUsage { run, spender: engine.spender, conversation: None, told: None };
+        let Some(mut reading) = LiveReading::of(self, run) else { return self.usage_of_run(unknown).await };
         reading.advance(self, run, drop).await?;
         reading.finish(drop);
         if reading.seen.used.is_none() && reading.is_free {
             return Ok(());
+        }
+        // Figures in the part that was not stored are missing from the count.
+        if run.stdout > KEPT_OUTPUT && !reading.reader.is_over() {
+            self.usage_of_run(unknown).await?;
         }
         self.usage_of_run(reading.usage(run, engine)).await
     }
@@ -140,7 +144,8 @@ impl Fleet {
 
 impl LiveReading {
     fn usage<'a>(&'a self, run: &'a Run, engine: &EngineRun) -> RunUsage<'a> {
-        let conversation = self.seen.counted_for.as_deref();
+        // The demo engine counts each run by itself; the others count over a conversation.
+        let conversation = self.seen.counted_for.as_deref().filter(|_| !self.is_free);
         RunUsage { run, spender: engine.spender, conversation, told: self.seen.used }
     }
 }

@@ -32,13 +32,13 @@ impl Fleet {
     ) -> Result<PreparedRun, Unprepared> {
         let nowhere = |reason| Unprepared { cwd: None, reason };
         self.check_container(&state.agent.project)
-            .map_err(|error| nowhere(PrepareError::Never(format!("not run: {error}"))))?;
+            .map_err(|error| nowhere(PrepareError::Never(format!("not started: {error}"))))?;
         let engine = self.engine_resolved(state, &wanted).await;
         let facts = self.engine_run_facts(state, &wanted, engine.as_deref().ok()).await?;
         let here = |reason| Unprepared { cwd: Some(facts.cwd.clone()), reason };
         let engine = engine.map_err(here)?;
         let budget = self.budget_left(state, wanted.spender);
-        let budget = budget.map_err(|error| here(PrepareError::Never(format!("not run: {error}"))))?;
+        let budget = budget.map_err(|error| here(PrepareError::Never(format!("not started: {error}"))))?;
         self.engine_run_of(state, (&*engine, wanted), (&facts, budget)).await.map_err(here)
     }
 
@@ -178,13 +178,14 @@ impl Fleet {
             ..Command::new(commands::argv(&opening))
         };
         let made = self.inside(state.workspace_agent()?, &state.agent.project).exec(command).await;
-        let output = made.map_err(|error| PrepareError::Later(format!("no chat could be made: {error}")))?;
+        let output =
+            made.map_err(|error| PrepareError::Later(format!("the chat could not be created: {error}")))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.exit {
             Exit::Code(0) if !id.is_empty() => Ok(Some(id)),
             Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
                 let said = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
-                Err(PrepareError::Never(format!("no chat could be made: {said}")))
+                Err(PrepareError::Never(format!("the chat could not be created: {said}")))
             }
         }
     }

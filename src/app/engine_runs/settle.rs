@@ -36,8 +36,10 @@ impl Fleet {
     pub(in crate::app) async fn engine_run_report(&self, run: &Run) -> Result<Option<EngineReport>, Error> {
         let RunState::Ended(end) = &run.state else { return Ok(None) };
         let Some(mut reading) = LiveReading::of(self, run) else {
-            let text = format!("its run {end}, and how to read its output is not known");
-            return Ok(Some(EngineReport::failed(FailureKind::EngineError, text)));
+            let text = format!("its run {end}, and its output cannot be parsed");
+            let conversation = run.engine.as_ref().and_then(|engine| engine.conversation.clone());
+            let outcome = failed(FailureKind::EngineError, text);
+            return Ok(Some(EngineReport { outcome, said: String::new(), conversation }));
         };
         let mut said = Vec::new();
         reading.advance(self, run, |text| said.push(text)).await?;
@@ -58,6 +60,8 @@ impl Fleet {
             RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
             RunEnd::Canceled => return Ok(EngineOutcome::Canceled),
             RunEnd::Unstarted => return Ok(EngineOutcome::Unbegun),
+            // It told its outcome before the stop reached it.
+            RunEnd::OverBudget if reading.reader.is_over() => ExitStatus::from_raw(0),
             RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, STOPPED.to_owned())),
             RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
                 return Ok(failed(FailureKind::Crashed, format!("its run {end}")));
@@ -71,16 +75,10 @@ impl Fleet {
             End::Failed { kind: FailureKind::BadOutput, .. }
                 if status.success() && run.stdout > KEPT_OUTPUT =>
             {
-                End::Complete { text: "it said more than is kept, and its last words are lost".to_owned() }
+                End::Complete { text: "its output exceeded the limit, and the end of it is lost".to_owned() }
             }
             end => end,
         }))
-    }
-}
-
-impl EngineReport {
-    fn failed(kind: FailureKind, text: String) -> Self {
-        Self { outcome: failed(kind, text), said: String::new(), conversation: None }
     }
 }
 

@@ -104,6 +104,6 @@ fn turn_end(end: End) -> TurnEnd {
         End::Complete { text } => TurnEnd::Complete { text },
         End::Question { text } => TurnEnd::Question { text },
         End::Failed { text, .. } => TurnEnd::Failed { text },
-        End::SessionLost => TurnEnd::Failed { text: "the engine did not begin a conversation".to_owned() },
+        End::SessionLost => TurnEnd::Failed { text: "the engine did not start a conversation".to_owned() },
     }
 }

@@ -31,7 +31,7 @@ async fn more_half_open_connections_than_descriptors_keep_no_client_and_no_agent
         open.push(half_open(address_of(&up.url)).await);
         open.push(half_open(address_of(coder_url)).await);
     }
-    let health = read(Api::new(coder_url, "").bare(Method::GET, "/healthz")).await.unwrap();
+    let health = read(Api::new(coder_url, "").bare(Method::GET, "/api/v2/buildinfo")).await.unwrap();
     assert_eq!(health.status, 200);
     up.agent("otter").await;
     assert_eq!(up.show("otter").await["status"], json!("idle"));

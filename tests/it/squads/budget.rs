@@ -42,8 +42,9 @@ async fn members_in_an_agents_workspace_share_what_the_agent_has_left() {
     assert_eq!(stopped["reason"], STOPPED, "{stopped}");
     let used = tokens().await;
     let refused = squads.run_one(in_agent("say fine")).await;
-    let reason =
-        format!("not run: this agent's budget is used up ({used} of 500 tokens used); raise it to continue");
+    let reason = format!(
+        "not started: this agent's budget is used up ({used} of 500 tokens used); raise it to continue"
+    );
     assert_eq!((&refused["status"], &refused["reason"]), (&json!("error"), &json!(reason)));
 }
 

@@ -153,6 +153,23 @@ echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$input,\"output_t
 }
 
 #[tokio::test]
+async fn the_figures_of_a_member_are_priced_by_the_model_it_was_given() {
+    let codex = r#"case $1 in sandbox) exit ;; esac
+echo '{"type":"thread.started","thread_id":"th-1"}'
+echo '{"type":"turn.completed","usage":{"input_tokens":100000,"output_tokens":10000}}'"#;
+    for (model, usd) in [("gpt-5", 0.225), ("a model of tomorrow", 0.0)] {
+        let program = with_cli("codex", codex);
+        std::fs::create_dir_all(program.data_dir()).unwrap();
+        let settings = format!("[squads.values]\nmodel = \"{model}\"\n");
+        std::fs::write(program.data_dir().join("fleet.toml"), settings).unwrap();
+        let squads = Squads::on(program).await;
+        let done = squads.run_one(member("coder", "hello")).await;
+        let status = squads.up.get("/api/v1/status").await;
+        assert_eq!(status["spend_today"], json!({ "usd": usd, "tokens": 110_000 }), "{model}: {done}");
+    }
+}
+
+#[tokio::test]
 async fn members_whose_engine_prints_words_or_figures_that_cannot_be_true_are_counted_as_unknown() {
     let absurd = r#"case $1 in sandbox) exit ;; esac
 echo '{"type":"turn.completed","usage":{"input_tokens":9000000000000000000,"output_tokens":1}}'"#;

@@ -15,9 +15,9 @@ fn seen(status: AgentStatus, second: i64) -> Seen {
 async fn only_a_visible_change_gives_a_new_revision() {
     let home = Home::new().await;
     let agent = home.agent("watched").await;
-    let access = async |seen: &Seen| home.store.agent_sight(agent.id, seen).await.unwrap();
+    let sight = async |seen: &Seen| home.store.agent_sight(agent.id, seen).await.unwrap();
 
-    let idle = access(&seen(AgentStatus::Idle, 1)).await;
+    let idle = sight(&seen(AgentStatus::Idle, 1)).await;
     let expected = Sighting {
         status: AgentStatus::Idle,
         previous_status: Some(AgentStatus::Pending),
@@ -31,7 +31,7 @@ async fn only_a_visible_change_gives_a_new_revision() {
     let stored = Agent { updated_at: at(1), sighting: expected.clone(), ..agent.clone() };
     assert_eq!(home.store.agent_by_id(agent.id).await.unwrap(), Some(stored.clone()));
 
-    let same = access(&seen(AgentStatus::Idle, 2)).await;
+    let same = sight(&seen(AgentStatus::Idle, 2)).await;
     let expected = Sighting { observed_at: Some(at(2)), ..expected };
     assert_eq!(same, expected);
     let stored = Agent { sighting: expected, ..stored };
@@ -46,7 +46,7 @@ async fn only_a_visible_change_gives_a_new_revision() {
         Seen { verdict: said, generation: 2, ..base },
     ];
     for (change, revision) in changes.iter().zip(3..) {
-        let sighting = access(change).await;
+        let sighting = sight(change).await;
         assert_eq!((sighting.revision, sighting.previous_status), (revision, Some(AgentStatus::Idle)));
     }
     assert_eq!(home.store.revision().await.unwrap(), 5);

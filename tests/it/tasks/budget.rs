@@ -73,8 +73,9 @@ async fn a_run_that_crosses_the_budget_is_stopped_while_it_goes() {
     assert!(!subjects(&up).contains("never"));
     let used = tokens(&up).await;
     give(&up, "commit nothing more").await;
-    let outcome =
-        format!("not run: this agent's budget is used up ({used} of 500 tokens used); raise it to continue");
+    let outcome = format!(
+        "not started: this agent's budget is used up ({used} of 500 tokens used); raise it to continue"
+    );
     assert_failed(&ended(&up, "commit nothing more").await, &outcome);
 }
 

@@ -224,7 +224,7 @@ async fn what_runs_have_used_counts_against_the_budget_and_no_agent_can_say_othe
     assert_eq!(error_of(&refused)["code"], "INVALID_INPUT", "{refused}");
     give(&up, "third").await;
     let task = ended(&up, "third").await["last_task"].clone();
-    let outcome = "not run: this agent's budget is used up (45 of 45 tokens used); raise it to continue";
+    let outcome = "not started: this agent's budget is used up (45 of 45 tokens used); raise it to continue";
     assert_eq!((&task["state"], &task["outcome"]), (&json!("failed"), &json!(outcome)));
     assert_eq!(model.n_played(), 3);
 }

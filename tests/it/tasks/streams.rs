@@ -35,9 +35,11 @@ async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double
     for (word, kind) in faults {
         let rule = |path| Rule { matches: Matches::path(path), when: When::Always, kind: kind.clone() };
         let rules = STREAMS.map(|path| proxy.fault(rule(path)));
+        // Longer than a reader waits for a stream, so that the answer is of the time of the task.
+        let task = crew.give("one", &format!("sleep 5\nsay {word}")).await;
+        crew.works("one").await;
         let shown = timeout(READ, crew.running.show("one")).await.expect("the agent is shown").unwrap();
-        assert_eq!(shown.agent.sighting.status, AgentStatus::Idle, "{word}");
-        let task = crew.give("one", &format!("sleep 1\nsay {word}")).await;
+        assert_eq!(shown.agent.sighting.status, AgentStatus::Busy, "{word}");
         // Straight from Coder, past the proxy.
         watched(&crew.local.api(), workspace, |workspace| {
             workspace.latest_app_status.as_ref().is_some_and(|status| status.message == word)

@@ -1,4 +1,4 @@
-//! A stateful Coder for tests: the real server's responds over wiremock, and controls for what happens next.
+//! A stateful Coder for tests: a real server's responses over wiremock, and controls for what happens next.
 
 mod agent_api;
 mod agents;
