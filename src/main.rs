@@ -13,8 +13,8 @@ use fleet_mcp::cli::{
     EngineProgram, Exit, Extras, Globals, LocalCoderArgs, RoleToken, ServeArgs, StdioArgs, UpArgs, UpReport,
 };
 use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
-use fleet_mcp::engine::installed::{self, Introduction};
-use fleet_mcp::engine::{self, EngineWord, demo, found};
+use fleet_mcp::engine::installed::{self, InstalledCli};
+use fleet_mcp::engine::{self, EngineWord, demo, discovery};
 use fleet_mcp::local::enclosure::{self, DirectoryLocation, EncloseRequest, ProcessScope, Terminals};
 use fleet_mcp::runner::{self, Options};
 use fleet_mcp::telemetry::Secrets;
@@ -126,7 +126,13 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
 
 /// The project `here` is the directory this was started in, for callers without one of their own.
 fn embedded(port: u16, asked: EngineWord, secrets: Secrets) -> EmbeddedOptions {
-    EmbeddedOptions { port, engine: meant(asked), asked, here: std::env::current_dir().ok(), secrets }
+    EmbeddedOptions {
+        port,
+        engine: resolve_engine(asked),
+        asked,
+        here: std::env::current_dir().ok(),
+        secrets,
+    }
 }
 
 fn secrets(settings: &Settings) -> Secrets {
@@ -144,17 +150,17 @@ fn asked(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
 }
 
 /// What that is for agents on this machine.
-fn meant(asked: EngineWord) -> EngineWord {
-    found::meant(asked, &found::found(find_program))
+fn resolve_engine(asked: EngineWord) -> EngineWord {
+    discovery::resolve_engine(asked, &discovery::find_clis(find_program))
 }
 
 async fn host(coder: Option<Url>, asked: EngineWord) -> AgentHost {
     if let Some(url) = coder {
         return AgentHost::Coder { url };
     }
-    let (engine, program) = match meant(asked) {
+    let (engine, program) = match resolve_engine(asked) {
         EngineWord::Auto => match installed::preferred(&path()).await {
-            Some(cli) => (cli.word, introduced(cli)),
+            Some(cli) => (cli.word, program_of(cli)),
             None => (EngineWord::Demo, own_engine()),
         },
         EngineWord::Demo => (EngineWord::Demo, own_engine()),
@@ -167,17 +173,17 @@ async fn host(coder: Option<Url>, asked: EngineWord) -> AgentHost {
 }
 
 fn own_engine() -> EngineProgram {
-    EngineProgram::Own { instead: found::found(find_program).first().map(|found| found.word.word()) }
+    EngineProgram::Own { instead: discovery::find_clis(find_program).first().map(|found| found.word.word()) }
 }
 
 async fn cli_program(engine: EngineWord) -> EngineProgram {
     match find_program(engine.word()) {
-        Some(program) => introduced(installed::introduced(engine, program).await),
+        Some(program) => program_of(installed::inspect(engine, program).await),
         None => EngineProgram::Missing(engine.word().to_owned()),
     }
 }
 
-fn introduced(cli: Introduction) -> EngineProgram {
+fn program_of(cli: InstalledCli) -> EngineProgram {
     EngineProgram::Found { program: cli.program, version: cli.version, wanted: cli.wanted }
 }
 

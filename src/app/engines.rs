@@ -19,7 +19,7 @@ use crate::domain::hosting::Hosting;
 use crate::domain::project::Project;
 use crate::engine::codex::{self, Sandbox};
 use crate::engine::commands::CommandEngines;
-use crate::engine::{self, EngineWord, found, installed};
+use crate::engine::{self, EngineWord, discovery, installed};
 
 /// One line for each of the programs named that there is, as `NAME PATH`.
 const LOOK: &str = r#"for name do path=$(command -v "$name") && echo "$name $path"; done; true"#;
@@ -139,7 +139,7 @@ impl Fleet {
             return Ok(known);
         }
         let programs = self.programs_in(state, agent).await?;
-        let there = found::found(|program| programs.get(program).cloned());
+        let there = discovery::find_clis(|program| programs.get(program).cloned());
         let nothing = "neither claude nor codex is installed in the workspace; install one of them there, \
             set the project's engine, or use --engine demo";
         let first = there.first().ok_or_else(|| unavailable(state, nothing.to_owned()))?.word;
@@ -148,7 +148,7 @@ impl Fleet {
     }
 
     async fn programs_in(&self, state: &AgentState, agent: Uuid) -> Result<HashMap<String, PathBuf>, Error> {
-        let names = found::programs();
+        let names = discovery::programs();
         let command = Command {
             timeout: LIMIT,
             ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
@@ -183,7 +183,7 @@ mod tests {
         let there = listed("welcome\ncodex /usr/bin/codex\r\nclaude /home/a b/claude\n");
         let expected = [("codex", "/usr/bin/codex"), ("claude", "/home/a b/claude")];
         assert_eq!(there, expected.map(|(name, path)| (name.to_owned(), PathBuf::from(path))).into());
-        let found = found::found(|program| there.get(program).cloned());
+        let found = discovery::find_clis(|program| there.get(program).cloned());
         assert_eq!(found.first().map(|found| found.word), Some(EngineWord::Claude));
     }
 }

@@ -258,7 +258,7 @@ impl Error {
                     .into()
             }
             Self::EngineUnknown { project, .. } => {
-                format!("Set engine in the project file of '{project}' to one of: {}.", engine::words())
+                format!("Set engine in the project file of '{project}' to one of: {}.", engine::word_list())
             }
             Self::EngineMissing { word, .. } => {
                 format!("Install {word} on the server's machine, then call again.")

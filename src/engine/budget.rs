@@ -1,11 +1,11 @@
-//! What an agent may use in all, and what is left of it.
+//! An agent's budget, and the part that is left.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Usage;
 
-/// A bound that is not set does not count.
+/// An unset bound is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Budget {
@@ -13,10 +13,10 @@ pub(crate) struct Budget {
     pub(crate) max_tokens: Option<u64>,
 }
 
-/// How a run ends that crosses its budget.
+/// The outcome of a run that exceeded its budget.
 pub(crate) const STOPPED: &str = "stopped: this agent's budget is used up; raise it to continue";
 
-/// Why nothing more is run.
+/// Why no further run starts.
 #[derive(Debug, Error)]
 pub(crate) enum BudgetError {
     #[error("this agent's budget is used up ({0}); raise it to continue")]
@@ -26,7 +26,7 @@ pub(crate) enum BudgetError {
 }
 
 impl Budget {
-    /// Refuses when so much is used up.
+    /// Refuses if `used` reaches a bound.
     pub(crate) fn check(&self, used: &Usage) -> Result<(), BudgetError> {
         let cost = used.cost_usd.unwrap_or_default();
         match (self.max_cost_usd, self.max_tokens) {
@@ -40,8 +40,8 @@ impl Budget {
         }
     }
 
-    /// What is left after so much.
-    pub(crate) fn less(&self, used: &Usage) -> Self {
+    /// The budget left after `used`.
+    pub(crate) fn remaining_after(&self, used: &Usage) -> Self {
         let cost = used.cost_usd.unwrap_or_default();
         Self {
             max_cost_usd: self.max_cost_usd.map(|max| (max - cost).max(0.0)),
@@ -61,15 +61,15 @@ mod tests {
     #[test]
     fn either_bound_ends_it_and_what_is_not_bound_does_not() {
         let budget = Budget { max_cost_usd: Some(1.0), max_tokens: Some(100) };
-        let said = |used: Usage| budget.check(&used).map_err(|error| error.to_string());
-        assert_eq!(said(used(99, Some(0.5))), Ok(()));
-        assert_eq!(said(used(99, None)), Ok(()));
+        let checked = |used: Usage| budget.check(&used).map_err(|error| error.to_string());
+        assert_eq!(checked(used(99, Some(0.5))), Ok(()));
+        assert_eq!(checked(used(99, None)), Ok(()));
         let spent = "this agent's budget is used up ($1.0000 of $1.0000 spent); raise it to continue";
-        assert_eq!(said(used(0, Some(1.0))), Err(spent.to_owned()));
+        assert_eq!(checked(used(0, Some(1.0))), Err(spent.to_owned()));
         let tokens = "this agent's budget is used up (100 of 100 tokens used); raise it to continue";
-        assert_eq!(said(used(100, None)), Err(tokens.to_owned()));
+        assert_eq!(checked(used(100, None)), Err(tokens.to_owned()));
         assert!(Budget::default().check(&used(u64::MAX, Some(1e9))).is_ok());
         let left = Budget { max_cost_usd: Some(0.75), max_tokens: Some(0) };
-        assert_eq!(budget.less(&used(200, Some(0.25))), left);
+        assert_eq!(budget.remaining_after(&used(200, Some(0.25))), left);
     }
 }

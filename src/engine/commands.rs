@@ -1,4 +1,4 @@
-//! The engines that a command in a workspace can call, and their command lines.
+//! Engines that run as commands in a workspace, and their command lines.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use super::custom::Custom;
 use super::template::{TemplateError, Values};
 use super::{Engine, EngineWord, Invocation, claude, codex, demo};
 
-/// Sets a variable from a file, then becomes the rest of its arguments.
-const KNOWING: [&str; 4] = [
+/// Exports a variable with the content of a file, then executes the rest of its arguments.
+const EXPORT_SECRET: [&str; 4] = [
     "sh",
     "-c",
     r#"name=$1 file=$2; shift 2; IFS= read -r value <"$file" && export "$name=$value"; exec "$@""#,
@@ -24,7 +24,7 @@ pub struct Templates<'a> {
     pub create_chat: Option<&'a str>,
 }
 
-/// Engines by their words, found by PATH in the workspace that they are started in.
+/// Engines by keyword; PATH of the workspace resolves their programs.
 #[derive(Debug, Clone)]
 pub struct CommandEngines {
     custom: Option<Custom>,
@@ -32,14 +32,14 @@ pub struct CommandEngines {
 }
 
 impl CommandEngines {
-    /// Refuses templates with variables that neither a run nor the settings have.
+    /// Refuses templates with unknown variables.
     pub fn new(custom: Option<Templates<'_>>, values: &Values) -> Result<Self, TemplateError> {
         let custom = custom
             .map(|Templates { run, create_chat }| Custom::new(EngineWord::Custom, run, create_chat, values));
         Ok(Self { custom: custom.transpose()?, cursor_agent: Custom::cursor_agent(values)? })
     }
 
-    /// None for `auto`, which stands for others, and for a custom engine without a template.
+    /// None for `auto` and for a custom engine without a template.
     pub fn by_word(
         &self,
         word: EngineWord,
@@ -48,7 +48,7 @@ impl CommandEngines {
     ) -> Option<Arc<dyn Engine>> {
         match word {
             EngineWord::Claude => Some(Arc::new(claude::Claude { program: PathBuf::from(claude::PROGRAM) })),
-            // Its record of a run lies in the workspace, so its figures are known once a turn is completed.
+            // The session log is in the workspace, so usage is known only after a completed turn.
             EngineWord::Codex => {
                 let (program, home) = (PathBuf::from(codex::PROGRAM), PathBuf::new());
                 Some(Arc::new(Codex { program, home, sandbox }))
@@ -61,15 +61,16 @@ impl CommandEngines {
     }
 }
 
-/// The command line of an invocation. What it is to know in secret is read there, by whoever then becomes the engine:
-/// neither an argument nor we ever hold it.
+/// The command line of an invocation. A shell inside the workspace reads the secrets and executes the engine, so that
+/// neither the arguments nor this server contain them.
 pub fn argv(invocation: &Invocation) -> Vec<String> {
     let text = |word: &OsStr| word.to_string_lossy().into_owned();
     let mut argv = vec![text(invocation.program.as_os_str())];
     argv.extend(invocation.arguments.iter().map(|word| text(word)));
     for (name, file) in &invocation.secrets {
-        let knowing = KNOWING.map(str::to_owned).into_iter().chain([name.clone(), text(file.as_os_str())]);
-        argv = knowing.chain(argv).collect();
+        let export =
+            EXPORT_SECRET.map(str::to_owned).into_iter().chain([name.clone(), text(file.as_os_str())]);
+        argv = export.chain(argv).collect();
     }
     argv
 }

@@ -1,29 +1,29 @@
-//! Any CLI as an engine, by a template of its command line; cursor-agent comes with one.
+//! Any CLI as an engine, by a template of its command line; includes one for cursor-agent.
 
 use std::path::PathBuf;
 
+use super::plain_text::PlainTextReader;
 use super::request::ROLE;
 use super::template::{Rendered, Template, TemplateError, Values};
-use super::words::WordsReader;
-use super::{Engine, EngineWord, Invocation, Reader, Request, Session, Unfit};
+use super::{Engine, EngineWord, Invocation, InvocationError, Reader, Request, Session};
 
 /// The templates of cursor-agent.
 const CURSOR_RUN: &str = include_str!("templates/cursor-agent-run.template");
 const CURSOR_CREATE_CHAT: &str = include_str!("templates/cursor-agent-create-chat.template");
 
-/// A CLI known by its templates only: what it prints is for people, and its exit code tells how it went.
+/// A CLI defined by templates: its output is plain text, and its exit code is the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Custom {
     pub word: EngineWord,
     pub run: Template,
-    /// Prints the id of a new chat, for a CLI that wants one before the first run.
+    /// Prints the id of a new chat, for a CLI that needs it before the first run.
     pub create_chat: Option<Template>,
     /// Further variables from the settings.
     values: Values,
 }
 
 impl Custom {
-    /// Refuses templates whose variables neither a run of ours nor the settings have.
+    /// Refuses templates with unknown variables.
     pub fn new(
         word: EngineWord,
         run: &str,
@@ -40,12 +40,12 @@ impl Custom {
         Ok(Self { word, run: parse(run)?, create_chat, values: values.clone() })
     }
 
-    /// By the templates that come with us.
+    /// cursor-agent, by the built-in templates.
     pub fn cursor_agent(values: &Values) -> Result<Self, TemplateError> {
         Self::new(EngineWord::CursorAgent, CURSOR_RUN, Some(CURSOR_CREATE_CHAT), values)
     }
 
-    /// The prompt and every variable; what the settings say counts where a run has nothing of its own to say.
+    /// All variables; values of the settings apply where the run has none.
     fn variables(&self, request: &Request, prompt: &str) -> Values {
         let is_new = matches!(request.session, Session::Fresh { .. });
         let own = [
@@ -64,7 +64,7 @@ impl Custom {
         all
     }
 
-    fn invocation_of(&self, template: &Template, request: &Request) -> Result<Invocation, Unfit> {
+    fn invocation_of(&self, template: &Template, request: &Request) -> Result<Invocation, InvocationError> {
         let prompt = request.prompt(&[(ROLE, request.role_text())]);
         let Rendered { program, arguments } = template.render(&self.variables(request, &prompt))?;
         let is_inserted = template.inserts("prompt") || template.inserts("task");
@@ -83,7 +83,7 @@ impl Engine for Custom {
         self.word
     }
 
-    fn opening(&self, request: &Request) -> Result<Option<Invocation>, Unfit> {
+    fn session_creation(&self, request: &Request) -> Result<Option<Invocation>, InvocationError> {
         match (&self.create_chat, &request.session) {
             (Some(template), Session::Fresh { .. }) => {
                 let invocation = self.invocation_of(template, request)?;
@@ -93,16 +93,16 @@ impl Engine for Custom {
         }
     }
 
-    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
+    fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         self.invocation_of(&self.run, request)
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         let is_new = matches!(request.session, Session::Fresh { .. }) && self.run.inserts("newChatId");
-        Box::new(WordsReader::of(request.session.id().filter(|_| is_new)))
+        Box::new(PlainTextReader::of(request.session.id().filter(|_| is_new)))
     }
 }
 
-/// What a template may name; the settings can add more.
+/// The variables of a run; the settings can add more.
 const VARIABLES: [&str; 8] =
     ["prompt", "task", "cwd", "chatId", "newChatId", "STATE_MODE", "roleId", "model"];

@@ -1,45 +1,45 @@
-//! What engines tell, in the same terms for all of them.
+//! Events and outcomes of engine runs, in the same terms for all engines.
 
 use std::ops::AddAssign;
 use std::process::ExitStatus;
 
 use serde::{Deserialize, Serialize};
 
-use super::spending::Count;
+use super::spending::ConversationUsage;
 
-/// Something an engine said while it ran.
+/// An event of a running engine.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// Text for people, in the order it was said.
+pub enum EngineEvent {
+    /// Text for the user, in the order printed.
     Text(String),
-    /// The conversation the engine keeps, by which a later run goes on with it.
+    /// The id of the conversation, with which a later run continues it.
     Session(String),
-    /// What was used so far; a later one replaces it.
-    Spent(Spent),
+    /// Usage so far; replaces the event before.
+    Usage(RunUsage),
 }
 
-/// What a run has used, and what its whole conversation has by that.
+/// Usage of a run, and of its conversation including that run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
+pub struct RunUsage {
     pub run: Usage,
-    pub session: Count,
+    pub session: ConversationUsage,
 }
 
 /// How the engine's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exit {
     pub status: ExitStatus,
-    /// The end of what it wrote to standard error.
+    /// The end of standard error.
     pub stderr: String,
 }
 
-/// The outcome of a run, as the engine tells it.
+/// The outcome of a run, as the engine reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum EngineEnd {
     Complete {
         text: String,
     },
-    /// It cannot go on without an answer.
+    /// It needs an answer to continue.
     Question {
         text: String,
     },
@@ -47,11 +47,11 @@ pub enum End {
         kind: FailureKind,
         text: String,
     },
-    /// It does not know the conversation it was told to go on with, and did nothing.
+    /// The conversation to continue is unknown to it, and it did nothing.
     SessionLost,
 }
 
-/// Why a run failed, for decisions.
+/// The kind of a failure, for decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -59,16 +59,16 @@ pub enum FailureKind {
     Auth,
     UsageLimit,
     Budget,
-    /// The process ended without telling an outcome.
+    /// The process ended without reporting an outcome.
     Crashed,
     BadOutput,
     EngineError,
 }
 
-/// Tokens and money. A cost nobody knows is none, never zero.
+/// Tokens and cost. An unknown cost is absent, never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// All tokens read, also those that came out of a cache.
+    /// All tokens read, including cached tokens.
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cost_usd: Option<f64>,
@@ -80,7 +80,7 @@ impl Usage {
     }
 }
 
-/// What an agent's runner publishes of all its turns.
+/// The usage of all turns, as an agent's runner publishes it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct UsageRecord {
     #[serde(flatten)]

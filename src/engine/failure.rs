@@ -1,9 +1,8 @@
-//! Tells by their words why engines failed, where they give no better sign than text.
+//! Classifies failures by the text of their messages, for engines without error codes.
 
-use super::event::{End, Exit, FailureKind};
+use super::event::{EngineEnd, Exit, FailureKind};
 
-/// Words of an account that has used up what it may use for now. They name the time when it goes on, so the
-/// whole text is kept with the failure.
+/// Texts of accounts at their usage limit. They contain the reset time, so the failure keeps the whole text.
 const LIMITED: &[&str] = &[
     "usage limit",
     "usage_limit",
@@ -15,7 +14,7 @@ const LIMITED: &[&str] = &[
     "insufficient_quota",
     "429 too many requests",
 ];
-/// Words of somebody who is not logged in, or with the wrong key.
+/// Texts about missing or invalid credentials.
 const UNAUTHORISED: &[&str] = &[
     "401 unauthorized",
     "invalid api key",
@@ -26,10 +25,10 @@ const UNAUTHORISED: &[&str] = &[
     "invalid x-api-key",
     "credit balance is too low",
 ];
-/// What follows this in a line of standard error was meant for people.
+/// Prefixes of error messages on standard error.
 const MARKS: [&str; 2] = ["Error: ", "error: "];
 
-/// The kind of a failure that is told in words alone.
+/// The kind of a failure that has only a text.
 pub(super) fn kind_of(text: &str) -> FailureKind {
     let text = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -42,19 +41,19 @@ pub(super) fn kind_of(text: &str) -> FailureKind {
     }
 }
 
-/// The end of a process that told no outcome: by its last words if it had any, else by how it ended.
-pub(super) fn without_outcome(exit: &Exit) -> End {
+/// The outcome of a process that reported none: its last error message, else its exit code or signal.
+pub(super) fn without_outcome(exit: &Exit) -> EngineEnd {
     if exit.status.success() {
         let text = "the engine ended without reporting a result".to_owned();
-        return End::Failed { kind: FailureKind::BadOutput, text };
+        return EngineEnd::Failed { kind: FailureKind::BadOutput, text };
     }
     match (exit.status.code(), last_error(&exit.stderr)) {
-        (Some(_), Some(text)) => End::Failed { kind: kind_of(&text), text },
-        (Some(_) | None, _) => End::Failed { kind: FailureKind::Crashed, text: crash(exit) },
+        (Some(_), Some(text)) => EngineEnd::Failed { kind: kind_of(&text), text },
+        (Some(_) | None, _) => EngineEnd::Failed { kind: FailureKind::Crashed, text: crash(exit) },
     }
 }
 
-/// How a process ended, with its last words.
+/// How a process ended, with its last error message.
 pub(super) fn crash(exit: &Exit) -> String {
     match exit.stderr.trim() {
         "" => format!("the engine ended with {}", exit.status),
@@ -62,7 +61,7 @@ pub(super) fn crash(exit: &Exit) -> String {
     }
 }
 
-/// The last line that calls itself an error.
+/// The last line with an error prefix.
 fn last_error(stderr: &str) -> Option<String> {
     let marked = |line: &str| MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
     stderr.lines().rev().find_map(|line| marked(line.trim()))
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_tell_limits_and_keys_from_other_failures() {
+    fn texts_distinguish_limits_and_credentials_from_other_failures() {
         let cases = [
             ("You've hit your limit · resets 1:30am (Asia/Dhaka)", FailureKind::UsageLimit),
             ("Claude AI usage limit reached|1750708800", FailureKind::UsageLimit),

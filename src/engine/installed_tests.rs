@@ -1,4 +1,4 @@
-//! Which engine is found, and what people are told when none is, with small programs that pose as the CLIs.
+//! Resolution of engines and its messages, with small programs in place of the CLIs.
 
 use super::*;
 
@@ -11,10 +11,10 @@ impl Machine {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    /// Installs a program that answers everything with this line and exit code.
+    /// Installs a program with this output and exit code.
     ///
-    /// A shell writes it: a test in another thread that forks meanwhile would inherit our open file, and the
-    /// kernel refuses to run a file that somebody may still write to.
+    /// A shell writes it: a fork in another test thread would inherit our open file, and the kernel does not execute
+    /// files that are open for writing.
     fn with(self, name: &str, says: &str, code: u8) -> Self {
         let write = "printf '#!/bin/sh\necho \"%s\"\nexit %s\n' \"$2\" \"$3\" >\"$1\" && chmod 755 \"$1\"";
         let mut shell = std::process::Command::new("/bin/sh");
@@ -28,9 +28,9 @@ impl Machine {
         self
     }
 
-    fn site(&self) -> Site {
+    fn search_paths(&self) -> SearchPaths {
         let template = |name: &str| Some(self.directory.path().join(name)).filter(|path| path.exists());
-        Site {
+        SearchPaths {
             own_program: PathBuf::from("fleet-mcp"),
             path: self.directory.path().into(),
             codex_home: PathBuf::from("/home/ann/.codex"),
@@ -40,7 +40,7 @@ impl Machine {
     }
 
     async fn find(&self, word: EngineWord) -> Result<EngineWord, String> {
-        let found = find(word, &self.site()).await;
+        let found = find(word, &self.search_paths()).await;
         found
             .map(|engine| engine.word())
             .map_err(|error| error.to_string().replace(&self.directory.path().display().to_string(), "<dir>"))
@@ -59,31 +59,34 @@ async fn auto_takes_the_first_that_works() {
 }
 
 #[tokio::test]
-async fn people_are_told_of_the_cli_that_auto_takes_and_else_of_what_is_wrong_with_the_first() {
-    let told = async |machine: Machine| {
-        let cli = preferred(&machine.site().path).await?;
+async fn the_preferred_cli_is_the_one_of_auto_else_the_first_with_its_problem() {
+    let preferred_of = async |machine: Machine| {
+        let cli = preferred(&machine.search_paths().path).await?;
         assert_eq!(cli.program, machine.directory.path().join(cli.word.word()));
         Some((cli.word, cli.version, cli.wanted))
     };
     let (old, new) = ("1.0.3 (Claude Code)", "codex-cli v0.166.0-beta.1");
     let codex = (EngineWord::Codex, Some("0.166.0-beta.1".to_owned()), None);
-    assert_eq!(told(Machine::new().with("claude", old, 0).with("codex", new, 0)).await, Some(codex.clone()));
     assert_eq!(
-        told(Machine::new().with("claude", "what is it.", 0).with("codex", new, 0)).await,
+        preferred_of(Machine::new().with("claude", old, 0).with("codex", new, 0)).await,
+        Some(codex.clone())
+    );
+    assert_eq!(
+        preferred_of(Machine::new().with("claude", "what is it.", 0).with("codex", new, 0)).await,
         Some(codex)
     );
     let claude = (EngineWord::Claude, Some("1.0.3".to_owned()), Some(claude::MINIMUM));
-    assert_eq!(told(Machine::new().with("claude", old, 0).with("codex", "", 3)).await, Some(claude));
-    assert_eq!(told(Machine::new()).await, None);
+    assert_eq!(preferred_of(Machine::new().with("claude", old, 0).with("codex", "", 3)).await, Some(claude));
+    assert_eq!(preferred_of(Machine::new()).await, None);
 }
 
 #[tokio::test]
-async fn what_is_missing_old_or_broken_is_said_with_a_way_out() {
+async fn missing_old_and_broken_engines_are_refused_with_a_remedy() {
     let nothing = Machine::new();
     let old = Machine::new().with("claude", "1.0.3 (Claude Code)", 0).with("codex", "codex-cli 0.99.0", 0);
     let broken = Machine::new().with("claude", "oops", 0).with("codex", "", 3);
-    let wrong = Machine::new().file("run", "agent\n<% nobody %>\n");
-    let said = [
+    let wrong = Machine::new().file("run", "agent\n<% unknown %>\n");
+    let messages = [
         nothing.find(EngineWord::Auto).await,
         nothing.find(EngineWord::Claude).await,
         nothing.find(EngineWord::Codex).await,
@@ -94,7 +97,7 @@ async fn what_is_missing_old_or_broken_is_said_with_a_way_out() {
         broken.find(EngineWord::Codex).await,
         wrong.find(EngineWord::Custom).await,
     ];
-    insta::assert_snapshot!(said.map(|said| said.unwrap_err()).join("\n"));
+    insta::assert_snapshot!(messages.map(|messages| messages.unwrap_err()).join("\n"));
 }
 
 #[tokio::test]

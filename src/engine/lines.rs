@@ -1,16 +1,16 @@
-//! Cuts what engines print into lines of limited length.
+//! Splits the output of engines into lines of limited length.
 
-/// A longer line is cut; what is left of it is dropped.
+/// The maximum length of a line; the rest of a longer line is dropped.
 const MAX_LINE: usize = 1024 * 1024;
 
-/// Cuts a stream of bytes into lines, of which it never holds more than one.
+/// Splits a stream of bytes into lines; holds at most one line.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     partial: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes in more bytes and gives every line that is now whole.
+    /// Adds bytes and passes each completed line to `each`.
     pub(crate) fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&str)) {
         let mut pieces = bytes.split(|byte| *byte == b'\n');
         let mut piece = pieces.next().unwrap_or_default();
@@ -23,7 +23,7 @@ impl Lines {
         self.keep(piece);
     }
 
-    /// The last line, if it did not end as one.
+    /// Passes on a last line without a line break.
     pub(crate) fn finish(self, each: &mut dyn FnMut(&str)) {
         if !self.partial.is_empty() {
             each(&String::from_utf8_lossy(&self.partial));

@@ -1,7 +1,7 @@
-//! The seam to the agent CLIs: how each one is called, and what its output means.
+//! The agent CLIs: how each is called, and how its output is read.
 //!
-//! Engines themselves start nothing: one says what to run, and its reader turns lines of output into events and,
-//! once the process has ended, into the outcome of the run. Only [`installed`] asks the programs who they are.
+//! An engine starts nothing: it describes a process, and its reader turns lines of output into events and, after the
+//! process has ended, into the outcome of the run. Only [`installed`] runs programs, to ask for their versions.
 
 pub(crate) mod budget;
 pub mod claude;
@@ -9,17 +9,17 @@ pub mod codex;
 pub mod commands;
 pub mod custom;
 pub mod demo;
+pub mod discovery;
 mod event;
 mod failure;
-pub mod found;
 pub mod installed;
 mod lines;
+mod plain_text;
 pub mod price;
 mod request;
 pub mod spending;
 pub mod template;
 mod word;
-mod words;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ use chrono::{DateTime, Utc};
 
 pub(crate) use lines::Lines;
 
-pub use event::{End, Event, Exit, FailureKind, Spent, Usage, UsageRecord};
-pub use request::{FleetAccess, Invocation, Request, RolePrompt, Session, Unfit};
-pub use spending::{Count, Spending};
-pub use word::{EngineWord, UnknownEngine, by_word, words};
+pub use event::{EngineEnd, EngineEvent, Exit, FailureKind, RunUsage, Usage, UsageRecord};
+pub use request::{FleetAccess, Invocation, InvocationError, Request, RolePrompt, Session};
+pub use spending::{ConversationUsage, Spending};
+pub use word::{EngineWord, UnknownEngine, by_word, word_list};
 
 pub use crate::git::Repository;
 
@@ -39,64 +39,64 @@ pub use crate::git::Repository;
 pub trait Engine: fmt::Debug + Send + Sync {
     fn word(&self) -> EngineWord;
 
-    /// The file in which repositories tell this engine what to heed, where we have to read it in its stead.
+    /// The file with a repository's instructions for this engine, if the fleet must read it for the engine.
     fn notes_file(&self) -> Option<&'static str> {
         None
     }
 
-    /// The file of its user's own settings, where a run has to know what is in it.
+    /// The file with the user's settings, if the arguments of a run depend on them.
     fn settings_file(&self) -> Option<PathBuf> {
         None
     }
 
-    /// The id of the conversation, where that is known before the run begins.
+    /// The id of the conversation, if it is known before the run begins.
     fn conversation(&self, session: &Session) -> Option<String> {
         session.id()
     }
 
-    /// What makes a conversation before its first run; it prints the id. Most engines need nothing like that.
-    fn opening(&self, _request: &Request) -> Result<Option<Invocation>, Unfit> {
+    /// The process that creates a conversation and prints its id, for engines that need it before the first run.
+    fn session_creation(&self, _request: &Request) -> Result<Option<Invocation>, InvocationError> {
         Ok(None)
     }
 
-    /// What to run for one message.
-    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit>;
+    /// The process for one message.
+    fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError>;
 
     /// A reader for the output of one run.
     fn reader(&self, request: &Request) -> Box<dyn Reader>;
 
-    /// A reader for the side file of a run that began then and whose output is lost; most engines keep no such file.
+    /// A reader for the session log of an earlier run whose output is lost; most engines keep no such log.
     fn record_reader(&self, _session: &str, _since: DateTime<Utc>) -> Option<Box<dyn Reader>> {
         None
     }
 }
 
-/// Understands what one run prints.
+/// Reads the output of one run.
 pub trait Reader: Send + Sync {
-    fn line(&mut self, line: &str) -> Vec<Event>;
+    fn line(&mut self, line: &str) -> Vec<EngineEvent>;
 
-    /// Has the engine told its outcome? Its process may go on for a moment.
+    /// Whether the engine has printed its outcome; its process may still run for a moment.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// How the run ended, from all lines and from how the process ended.
-    fn end(self: Box<Self>, exit: &Exit) -> End;
+    /// The outcome, from all lines and the end of the process.
+    fn end(self: Box<Self>, exit: &Exit) -> EngineEnd;
 
-    /// A file in which the engine tells more while it runs; known at the earliest once it has spoken.
-    fn side_file(&self) -> Option<SideFile> {
+    /// A file with more events than the output; known at the earliest after the first line of output.
+    fn session_log(&self) -> Option<SessionLog> {
         None
     }
 
-    /// A line of that file.
-    fn side_line(&mut self, _line: &str) -> Vec<Event> {
+    /// Reads a line of the session log.
+    fn session_log_line(&mut self, _line: &str) -> Vec<EngineEvent> {
         Vec::new()
     }
 }
 
-/// A file that is somewhere below a directory and known by the end of its name.
+/// A file somewhere below `root` whose name has this ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SideFile {
+pub struct SessionLog {
     pub root: PathBuf,
     pub ending: String,
 }

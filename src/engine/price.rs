@@ -1,12 +1,12 @@
-//! What tokens of each model cost, as far as we know; it serves budgets while a run goes.
+//! List prices of models, for budgets of runs in progress.
 //!
-//! List prices in dollars a million tokens. A model that is not here has no price, and no price is ever guessed.
+//! In dollars per million tokens. The price of an unknown model is unknown, never estimated.
 
 use super::spending::Spending;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// How the names of the models begin that cost this; the longest match counts.
+    /// The prefix of the models' names; the longest match applies.
     pub model: &'static str,
     pub input: f64,
     pub cache_write: f64,
@@ -22,7 +22,7 @@ pub const PRICES: &[Price] = &[
     price("claude-haiku-4-5", [1.0, 1.25, 0.1, 5.0]),
     price("gpt-5", [1.25, 1.25, 0.125, 10.0]),
     price("gpt-5-mini", [0.25, 0.25, 0.025, 2.0]),
-    // Later models of the same family have prices of their own, which we do not know.
+    // Later models of the same family have unknown prices.
 ];
 
 const MILLION: f64 = 1e6;
@@ -31,7 +31,7 @@ const fn price(model: &'static str, [input, cache_write, cache_read, output]: [f
     Price { model, input, cache_write, cache_read, output }
 }
 
-/// What these tokens of a model cost; none when we do not know.
+/// The cost of these tokens; none for an unknown model.
 #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
 pub fn cost(prices: &[Price], model: &str, spent: &Spending) -> Option<f64> {
     let known = prices.iter().filter(|price| is_of(model, price.model));
@@ -45,7 +45,7 @@ pub fn cost(prices: &[Price], model: &str, spent: &Spending) -> Option<f64> {
     Some(parts.iter().map(|(tokens, price)| *tokens as f64 * price / MILLION).sum())
 }
 
-/// A name with a date, a variant in brackets or nothing more is that model; another version is not.
+/// A name with a date or a variant in brackets is the same model; another version is not.
 fn is_of(model: &str, known: &str) -> bool {
     let Some(rest) = model.strip_prefix(known) else { return false };
     let is_date = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_cost_what_the_real_cli_said_they_do() {
+    fn prices_match_the_costs_of_the_real_cli() {
         let spent = Spending { input: 1000, cache_write: 200, cache_read: 300, output: 42, cost_usd: None };
         let cost_of = |model| cost(PRICES, model, &spent).map(|cost| format!("{cost:.6}"));
         assert_eq!(cost_of("claude-opus-5-5").as_deref(), Some("0.005900"));

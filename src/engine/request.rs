@@ -1,4 +1,4 @@
-//! What one run is to do, in the same terms for all engines, and the process that does it.
+//! The input of one run, in the same terms for all engines, and the process that carries it out.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,62 +6,61 @@ use std::path::PathBuf;
 use thiserror::Error;
 use uuid::Uuid;
 
-use super::spending::Count;
+use super::spending::ConversationUsage;
 use super::template::{TemplateError, Values};
 use crate::domain::run::EngineOutput;
 use crate::git::Repository;
 
-/// Under these titles a prompt tells who the agent is, and what its repository wants it to heed.
+/// Titles in a prompt of the agent's role and its repository's instructions.
 pub(super) const ROLE: &str = "Role";
 pub(super) const NOTES: &str = "Notes of this repository";
 
-/// One message for an engine, with all that goes with it.
+/// A message for an engine, with its context.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub message: String,
     pub session: Session,
-    /// The persona; it must hold no secret.
+    /// The role's prompt; it must contain no secret.
     pub role: Option<RolePrompt>,
-    /// What the repository tells its agents, for an engine that is kept from reading it itself.
+    /// The repository's instructions, for an engine that cannot read them itself.
     pub notes: Option<String>,
-    /// The user's own settings of the engine, for an engine that names a file of them.
+    /// The user's settings of the engine, for an engine with a settings file.
     pub settings: Option<String>,
     pub model: Option<String>,
-    /// Where it works.
     pub directory: PathBuf,
     pub repository: Option<Repository>,
-    /// How to reach the fleet; none until somebody has told.
+    /// Access to the fleet; none until the agent is provisioned.
     pub fleet: Option<FleetAccess>,
-    /// What this run may cost at most.
+    /// The maximum cost of this run.
     pub max_cost_usd: Option<f64>,
-    /// It judges the work of others, and waits to be told how.
+    /// The agent is a reviewer, which waits for instructions.
     pub is_review: bool,
     pub output: EngineOutput,
-    /// Further variables for the template of an engine that is called by one.
+    /// Additional variables for the template of a custom engine.
     pub variables: Values,
 }
 
-/// The engine's own memory of a conversation.
+/// The conversation of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Session {
-    /// A new one that no later run continues.
+    /// A new conversation that no later run continues.
     Unnamed,
-    /// A new one; engines that let us choose its id take this one.
+    /// A new conversation, with this id if the engine accepts one.
     Fresh { id: Uuid },
-    /// A new one that the engine has just made, and nothing was said in yet.
-    Opened { id: String },
-    /// One it knows, and what that has used so far.
-    Resume { id: String, spent: Count },
+    /// A conversation that the engine has created, still empty.
+    Created { id: String },
+    /// An existing conversation and its usage so far.
+    Resume { id: String, spent: ConversationUsage },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolePrompt {
     pub text: String,
-    /// The same text in a file, for engines that read it there.
+    /// The same text in a file, for engines that read it from there.
     pub file: PathBuf,
 }
 
-/// What an engine needs to call the fleet as its agent.
+/// Credentials of an engine that calls the fleet as its agent.
 #[derive(Debug, Clone)]
 pub struct FleetAccess {
     /// The file for Claude Code; it holds the token.
@@ -72,20 +71,20 @@ pub struct FleetAccess {
     pub token: PathBuf,
 }
 
-/// A process to start; its standard input gets the text and is then closed.
+/// A process to start; its standard input gets `stdin` and is then closed.
 #[derive(Debug, Clone)]
 pub struct Invocation {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub environment: Vec<(String, String)>,
-    /// Variables whose values are the first lines of these files; only whoever starts the process reads them.
+    /// Variables whose values are the first lines of files; only the process that starts the engine reads them.
     pub secrets: Vec<(String, PathBuf)>,
     pub stdin: String,
 }
 
-/// Why a request cannot be put to an engine.
+/// Why an engine cannot carry out a request.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum Unfit {
+pub enum InvocationError {
     #[error(transparent)]
     Template(#[from] TemplateError),
     #[error("the fleet's configuration for Codex is not TOML: {0}")]
@@ -93,34 +92,34 @@ pub enum Unfit {
 }
 
 impl Session {
-    /// What the conversation used before this run.
-    pub fn spent(&self) -> Count {
+    /// Usage of the conversation before this run.
+    pub fn usage_before(&self) -> ConversationUsage {
         match self {
-            Self::Unnamed | Self::Fresh { .. } | Self::Opened { .. } => Count::default(),
+            Self::Unnamed | Self::Fresh { .. } | Self::Created { .. } => ConversationUsage::default(),
             Self::Resume { spent, .. } => *spent,
         }
     }
 
-    /// The id of one that is there already.
+    /// The id of an existing conversation.
     pub(super) fn known(&self) -> Option<&str> {
         match self {
             Self::Unnamed | Self::Fresh { .. } => None,
-            Self::Opened { id } | Self::Resume { id, .. } => Some(id),
+            Self::Created { id } | Self::Resume { id, .. } => Some(id),
         }
     }
 
-    /// Its id, where we choose that for a new one.
+    /// The id of the conversation, chosen by us if it is new.
     pub(super) fn id(&self) -> Option<String> {
         match self {
             Self::Unnamed => None,
             Self::Fresh { id } => Some(id.to_string()),
-            Self::Opened { id } | Self::Resume { id, .. } => Some(id.clone()),
+            Self::Created { id } | Self::Resume { id, .. } => Some(id.clone()),
         }
     }
 }
 
 impl Request {
-    /// A message alone.
+    /// A message without context.
     pub fn bare(message: String, session: Session) -> Self {
         Self {
             message,
@@ -139,7 +138,7 @@ impl Request {
         }
     }
 
-    /// The message after what a new conversation has to know first; a later run remembers it.
+    /// The message, in a new conversation preceded by these parts; a resumed conversation has them already.
     pub(super) fn prompt(&self, parts: &[(&str, Option<&str>)]) -> String {
         if matches!(self.session, Session::Resume { .. }) {
             return self.message.clone();

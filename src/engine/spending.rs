@@ -1,8 +1,8 @@
-//! Tokens by the price they have, added up over a conversation and taken apart into runs.
+//! Usage by price class, summed over a conversation and split into runs.
 //!
-//! The CLIs count over the whole conversation, also over earlier runs of it; a run's own share is what was added
-//! since the count we kept of the last one. A run that is asked to end may still be counted by its CLI, one that
-//! is killed is not: what we saw of it is kept apart until the next count shows which it was.
+//! The CLIs count over the whole conversation, including earlier runs; a run's share is the increase since the last
+//! known count. A CLI may still count an interrupted run, but never counts a killed run: its observed usage is kept
+//! separately until the next count shows whether it is included.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::event::Usage;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Spending {
-    /// Read for the first time, and not kept for later.
+    /// Input tokens without caching.
     pub input: u64,
     pub cache_write: u64,
     pub cache_read: u64,
@@ -18,28 +18,29 @@ pub struct Spending {
     pub cost_usd: Option<f64>,
 }
 
-/// What a conversation has used: as its engine counts, and what runs that told no count were seen to use since.
+/// Usage of a conversation: the engine's count, and the observed usage of runs without a count since then.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Count {
-    pub told: Spending,
+pub struct ConversationUsage {
+    #[serde(rename = "told")]
+    pub reported: Spending,
     pub unsettled: Spending,
 }
 
-impl Count {
-    /// A count that has everything.
-    pub fn settled(told: Spending) -> Self {
-        Self { told, unsettled: Spending::default() }
+impl ConversationUsage {
+    /// A count that includes all runs.
+    pub fn settled(reported: Spending) -> Self {
+        Self { reported, unsettled: Spending::default() }
     }
 
-    /// With what a run was seen to use so far.
+    /// Adds the observed usage of the current run.
     pub fn with(&self, seen: &Spending) -> Self {
-        Self { told: self.told, unsettled: self.unsettled.plus(seen) }
+        Self { reported: self.reported, unsettled: self.unsettled.plus(seen) }
     }
 
-    /// A run's share of a new count, which settles all that came before. A count that lacks what this run was seen
-    /// to use is not believed.
+    /// A run's share of a new count, which settles all usage before it. A count smaller than the observed usage of
+    /// this run is ignored.
     pub fn share(&self, total: &Spending, seen: &Spending) -> Spending {
-        let grown = total.since(&self.told);
+        let grown = total.since(&self.reported);
         let tokens = |spending: &Spending| spending.usage().tokens();
         if tokens(&grown) >= tokens(&seen.plus(&self.unsettled)) {
             grown.since(&self.unsettled)
@@ -50,10 +51,10 @@ impl Count {
         }
     }
 
-    /// Is it as new as another one of the same conversation? Of a new count the unsettled rest may be less: what a
-    /// killed run was seen to use may never be counted.
+    /// Whether this count is at least as new as another count of the same conversation. In a newer count the unsettled
+    /// usage may be smaller, because the engine may never count a killed run.
     pub(crate) fn is_as_new_as(&self, other: &Self) -> bool {
-        let age = |count: &Self| (count.told.usage().tokens(), count.unsettled.usage().tokens());
+        let age = |count: &Self| (count.reported.usage().tokens(), count.unsettled.usage().tokens());
         age(self) >= age(other)
     }
 }
@@ -78,7 +79,7 @@ impl Spending {
         }
     }
 
-    /// What was added since an earlier count; a count that went backwards added nothing.
+    /// The increase since an earlier count, at least zero.
     pub fn since(&self, before: &Self) -> Self {
         let cost_usd = self.cost_usd.map(|cost| round((cost - before.cost_usd.unwrap_or_default()).max(0.0)));
         Self {
@@ -91,7 +92,7 @@ impl Spending {
     }
 }
 
-/// To a millionth of a dollar, so that sums and differences of the same figures are the same.
+/// Rounded to a millionth of a dollar, so that equal figures have equal sums and differences.
 fn round(cost: f64) -> f64 {
     (cost * 1e6).round() / 1e6
 }
@@ -114,17 +115,17 @@ mod tests {
     }
 
     #[test]
-    fn a_new_count_is_shared_among_the_run_and_those_that_told_none() {
+    fn a_new_count_is_split_between_the_run_and_earlier_runs_without_a_count() {
         let total = spending(15, Some(3.0));
-        let count = |unsettled| Count { told: spending(10, Some(2.0)), unsettled };
+        let count = |unsettled| ConversationUsage { reported: spending(10, Some(2.0)), unsettled };
         let share = |unsettled, seen| count(unsettled).share(&total, &seen);
-        // Nothing was open.
+        // No unsettled usage.
         assert_eq!(share(Spending::default(), spending(3, None)), spending(5, Some(1.0)));
-        // An earlier run was asked to end, and the count has it.
+        // The count includes an interrupted run.
         assert_eq!(share(spending(2, Some(0.25)), spending(3, None)), spending(3, Some(0.75)));
-        // It was killed, and the count lacks it.
+        // The count lacks a killed run.
         assert_eq!(share(spending(2, Some(0.25)), spending(5, None)), spending(5, Some(1.0)));
-        // The count lacks even this run.
+        // The count lacks this run.
         assert_eq!(share(Spending::default(), spending(6, None)), spending(6, None));
     }
 

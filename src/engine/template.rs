@@ -1,13 +1,12 @@
-//! Command templates: a text file that becomes the arguments of a process, one line an argument, never by a shell.
+//! Command templates: a text file with one argument per line, never interpreted by a shell.
 //!
-//! The file is cut into lines first and each line is filled in after that, so a value can hold anything, also line
-//! breaks or what looks like a placeholder, and never becomes more than one argument.
+//! Lines are split before values are inserted, so a value with line breaks or placeholders stays one argument.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// Linux takes no longer argument, and needs one byte of it for the end.
+/// The limit of Linux, without the terminating zero byte.
 pub const MAX_ARGUMENT: usize = 128 * 1024 - 1;
 const OPEN: &str = "<%";
 const CLOSE: &str = "%>";
@@ -15,10 +14,10 @@ const CLOSE: &str = "%>";
 /// The variables of a template and their values.
 pub type Values = BTreeMap<String, String>;
 
-/// A template that has been understood.
+/// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    lines: Vec<Line>,
+    lines: Vec<TemplateLine>,
 }
 
 /// A process to start.
@@ -54,7 +53,7 @@ pub enum TemplateError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Line {
+struct TemplateLine {
     number: usize,
     content: Content,
 }
@@ -75,15 +74,16 @@ enum Part {
 impl Template {
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let numbered = text.lines().map(str::trim).enumerate().map(|(index, line)| (index + 1, line));
-        let meant = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let lines = meant.map(|(number, line)| Ok(Line { number, content: content(number, line)? }));
+        let relevant = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let lines =
+            relevant.map(|(number, line)| Ok(TemplateLine { number, content: content(number, line)? }));
         let template = Self { lines: lines.collect::<Result<_, _>>()? };
         template.check_nesting()?;
-        let is_argument = |line: &Line| matches!(line.content, Content::Argument(_));
+        let is_argument = |line: &TemplateLine| matches!(line.content, Content::Argument(_));
         if template.lines.iter().any(is_argument) { Ok(template) } else { Err(TemplateError::Empty) }
     }
 
-    /// Does an argument hold this variable? Then it does not go to standard input.
+    /// Whether an argument contains this variable; if so, it does not go to standard input.
     pub fn inserts(&self, name: &str) -> bool {
         let variable = Part::Variable(name.to_owned());
         self.lines.iter().any(|line| match &line.content {
@@ -92,18 +92,18 @@ impl Template {
         })
     }
 
-    /// Refuses variables that are not among these, so that a template is found wrong before anything starts.
+    /// Refuses unknown variables before any process starts.
     pub fn check(&self, known: &[&str]) -> Result<(), TemplateError> {
         let values = known.iter().map(|name| ((*name).to_owned(), String::new())).collect();
         self.names().try_for_each(|(line, name)| value(&values, line, name).map(drop))
     }
 
-    /// Fills in the values, unescaped.
+    /// Inserts the values, unescaped.
     pub fn render(&self, values: &Values) -> Result<Rendered, TemplateError> {
         let mut arguments = Vec::new();
-        // How many of the conditions around this line do not hold.
+        // The enclosing conditions, and whether each holds.
         let mut conditions: Vec<bool> = Vec::new();
-        for Line { number, content } in &self.lines {
+        for TemplateLine { number, content } in &self.lines {
             match content {
                 Content::If(name) => conditions.push(!value(values, *number, name)?.is_empty()),
                 Content::End => drop(conditions.pop()),

@@ -1,4 +1,4 @@
-//! Templates: what becomes an argument, what is refused, and that values stay what they are.
+//! Templates: conversion to arguments, refusals, and unchanged values.
 
 use super::*;
 
@@ -42,9 +42,9 @@ fn conditions_leave_lines_out_also_one_inside_another() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_with_its_line() {
+fn invalid_templates_are_refused_with_their_line() {
     let refused = |text: &str| rendered(text, &[("a", "x"), ("b", "y")]).unwrap_err().to_string();
-    let said = [
+    let messages = [
         "",
         "# nothing\n<% if a %>\n<% end %>",
         "agent\n<% a",
@@ -57,7 +57,7 @@ fn what_cannot_be_meant_is_refused_with_its_line() {
         "agent\n<% if c %>\n<% end %>",
     ]
     .map(refused);
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]

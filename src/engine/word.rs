@@ -1,4 +1,4 @@
-//! The words by which people choose an engine.
+//! The keywords by which users choose an engine.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::domain::word_enum::word_enum;
 
 word_enum! {
-    /// Every engine there is, and the word for "whichever is installed".
+    /// All engines, and `auto` for the installed engine.
     EngineWord {
         Auto = "auto",
         Claude = "claude",
@@ -19,17 +19,17 @@ word_enum! {
 }
 
 impl EngineWord {
-    /// The scripted engine calls no tools, so that it waits for nobody.
+    /// The demo engine calls no tools, so it waits for no callback of the fleet.
     pub fn calls_tools(self) -> bool {
         self != Self::Demo
     }
 
-    /// The scripted engine costs nothing, whether it says so or is ended before.
+    /// The demo engine costs nothing, even if it ends without reporting usage.
     pub fn is_free(self) -> bool {
         self == Self::Demo
     }
 
-    /// Does it say at the start of each run in which session it has the message? Others are known by templates only.
+    /// Whether the engine prints the id of its session at the start of each run. Engines defined by templates do not.
     pub fn names_session(self) -> bool {
         match self {
             Self::Auto | Self::Claude | Self::Codex | Self::Demo => true,
@@ -39,7 +39,7 @@ impl EngineWord {
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("there is no engine '{word}'; there are: {}", words())]
+#[error("there is no engine '{word}'; there are: {}", word_list())]
 pub struct UnknownEngine {
     pub word: String,
 }
@@ -48,8 +48,8 @@ pub fn by_word(word: &str) -> Result<EngineWord, UnknownEngine> {
     EngineWord::parse(word).ok_or_else(|| UnknownEngine { word: word.to_owned() })
 }
 
-/// All of them, for people.
-pub fn words() -> String {
+/// All keywords, for messages.
+pub fn word_list() -> String {
     let words: Vec<&str> = EngineWord::ALL.iter().map(|word| word.word()).collect();
     words.join(", ")
 }

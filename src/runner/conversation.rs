@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::entry::{Entry, Forgotten, Outcome, Session, Source, TaskKey};
 use super::process::Transcript;
 use crate::domain::id::RunId;
-use crate::engine::{Count, Usage, UsageRecord};
+use crate::engine::{ConversationUsage, Usage, UsageRecord};
 
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -98,14 +98,14 @@ impl Conversation {
     }
 
     /// Appends to the agent's answer in the running turn.
-    pub(super) fn append_answer(&mut self, turn: usize, said: &str) {
+    pub(super) fn append_answer(&mut self, turn: usize, added: &str) {
         if let Some(Turn { progress: Progress::Working { text, .. }, .. }) = self.turn_mut(turn) {
-            text.push(said);
+            text.push(added);
         }
     }
 
     /// Sets the usage of the running turn so far.
-    pub(super) fn set_usage(&mut self, turn: usize, used: Usage, session: Count) {
+    pub(super) fn set_usage(&mut self, turn: usize, used: Usage, session: ConversationUsage) {
         if let Some(Turn { progress: Progress::Working { usage, .. }, .. }) = self.turn_mut(turn) {
             *usage = used;
         }
@@ -165,7 +165,7 @@ impl Conversation {
     }
 
     /// An engine without a count reports zero.
-    fn count(&mut self, spent: Count) {
+    fn count(&mut self, spent: ConversationUsage) {
         if let Some(session) = &mut self.session
             && spent.is_as_new_as(&session.spent)
         {

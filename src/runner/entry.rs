@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::app::PROMPT_KEY;
 use crate::domain::question;
-use crate::engine::{Count, End, FailureKind, Usage};
+use crate::engine::{ConversationUsage, EngineEnd, FailureKind, Usage};
 
 /// One fact. Turns are numbered from the very first one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub(super) enum Entry {
     Spent {
         turn: usize,
         usage: Usage,
-        session: Count,
+        session: ConversationUsage,
     },
     Ended {
         at: DateTime<Utc>,
@@ -53,7 +53,7 @@ pub(super) enum Entry {
         text: String,
         usage: Usage,
         #[serde(default)]
-        session: Count,
+        session: ConversationUsage,
         /// An engine ran and reported no usage.
         #[serde(default)]
         is_unknown: bool,
@@ -78,7 +78,7 @@ pub(super) struct Session {
     pub(super) engine: String,
     pub(super) id: String,
     /// The engine's own count for the session.
-    pub(super) spent: Count,
+    pub(super) spent: ConversationUsage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,14 +136,14 @@ impl TaskKey {
     }
 }
 
-impl From<End> for Outcome {
-    fn from(end: End) -> Self {
+impl From<EngineEnd> for Outcome {
+    fn from(end: EngineEnd) -> Self {
         match end {
-            End::Complete { text } if question::is_asked(&text) => Self::Question { text },
-            End::Complete { text } => Self::Complete { text },
-            End::Question { text } => Self::Question { text },
-            End::Failed { kind, text } => Self::Failed { kind, text },
-            End::SessionLost => Self::Failed {
+            EngineEnd::Complete { text } if question::is_asked(&text) => Self::Question { text },
+            EngineEnd::Complete { text } => Self::Complete { text },
+            EngineEnd::Question { text } => Self::Question { text },
+            EngineEnd::Failed { kind, text } => Self::Failed { kind, text },
+            EngineEnd::SessionLost => Self::Failed {
                 kind: FailureKind::EngineError,
                 text: "the engine has no record of a conversation it has just started".to_owned(),
             },

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::conversation::{Conversation, Progress, Turn};
 use super::entry::{Entry, Forgotten, Source, TaskKey};
-use crate::engine::Count;
+use crate::engine::ConversationUsage;
 
 /// Limits on a kept conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn progress(number: usize, turn: &Turn) -> Vec<Entry> {
         Progress::Queued => Vec::new(),
         Progress::Working { run, generation, since, usage, .. } => vec![
             Entry::Started { at: *since, turn: number, run: run.0, generation: *generation },
-            Entry::Spent { turn: number, usage: *usage, session: Count::default() },
+            Entry::Spent { turn: number, usage: *usage, session: ConversationUsage::default() },
         ],
         Progress::Ended { since, at, outcome, text, usage, is_unknown } => {
             let started = Entry::Started { at: *since, turn: number, run: Uuid::nil(), generation: 0 };
@@ -96,7 +96,7 @@ fn progress(number: usize, turn: &Turn) -> Vec<Entry> {
                 outcome: outcome.clone(),
                 text: text.clone(),
                 usage: *usage,
-                session: Count::default(),
+                session: ConversationUsage::default(),
                 is_unknown: *is_unknown,
             };
             vec![started, ended]
@@ -123,7 +123,7 @@ mod tests {
 
     fn ended(turn: usize) -> [Entry; 2] {
         let usage = Usage { input_tokens: 1, output_tokens: 2, cost_usd: Some(0.5) };
-        let (text, session) = ("done".to_owned(), Count::default());
+        let (text, session) = ("done".to_owned(), ConversationUsage::default());
         let (outcome, is_unknown) = (Outcome::Complete { text: text.clone() }, turn.is_multiple_of(2));
         let run = Uuid::nil();
         [
@@ -133,7 +133,8 @@ mod tests {
     }
 
     fn conversation(n_accepted: usize, n_ended: usize) -> Conversation {
-        let session = Session { engine: "claude".into(), id: "s".into(), spent: Count::default() };
+        let session =
+            Session { engine: "claude".into(), id: "s".into(), spent: ConversationUsage::default() };
         let mut entries: Vec<Entry> = (0..n_accepted).map(accepted).collect();
         entries.push(Entry::Session(session));
         entries.extend((0..n_ended).flat_map(ended));

@@ -10,7 +10,7 @@ use url::Url;
 use super::resolved_engine::ResolvedEngine;
 use crate::domain::bundle::is_object_id;
 use crate::domain::environment::BASE;
-use crate::engine::installed::Site;
+use crate::engine::installed::SearchPaths;
 use crate::engine::{self, UnknownEngine};
 
 const LISTENER: &str = "FLEET_AGENT_LISTENER";
@@ -74,7 +74,7 @@ pub enum OptionsError {
     NoListen,
     #[error("set FLEET_AGENT_DIR, or HOME to use ~/.fleet")]
     NoDirectory,
-    #[error("set FLEET_ENGINE to one of: {}", engine::words())]
+    #[error("set FLEET_ENGINE to one of: {}", engine::word_list())]
     NoEngine,
     #[error("FLEET_ENGINE: {0}")]
     Engine(#[source] UnknownEngine),
@@ -96,7 +96,7 @@ impl Options {
             directory: directory(&variable)?,
             work_directory: std::env::current_dir().map_err(OptionsError::WorkDirectory)?,
             listen: listen(port, &variable)?,
-            engine: ResolvedEngine::new(engine, site(&variable)?),
+            engine: ResolvedEngine::new(engine, search_paths(&variable)?),
             model: variable("FLEET_MODEL"),
             generation: number("FLEET_GENERATION", &variable)?.unwrap_or_default(),
             workspace: variable("CODER_WORKSPACE_NAME"),
@@ -116,9 +116,9 @@ fn directory(variable: &impl Fn(&str) -> Option<String>) -> Result<PathBuf, Opti
     variable("FLEET_AGENT_DIR").map(PathBuf::from).or_else(usual).ok_or(OptionsError::NoDirectory)
 }
 
-fn site(variable: &impl Fn(&str) -> Option<String>) -> Result<Site, OptionsError> {
+fn search_paths(variable: &impl Fn(&str) -> Option<String>) -> Result<SearchPaths, OptionsError> {
     let home = || PathBuf::from(variable("HOME").unwrap_or_default()).join(".codex");
-    Ok(Site {
+    Ok(SearchPaths {
         own_program: std::env::current_exe().map_err(OptionsError::Program)?,
         path: variable("PATH").unwrap_or_default().into(),
         codex_home: variable("CODEX_HOME").map_or_else(home, PathBuf::from),
@@ -195,22 +195,22 @@ mod tests {
     fn what_is_missing_or_wrong_is_named() {
         let engine = ("FLEET_ENGINE", "demo");
         let home = ("HOME", "/home/ann");
-        let said = |port, variables: &[(&str, &str)]| read(port, variables).unwrap_err();
-        assert_eq!(said(Some(1), &[home]), format!("set FLEET_ENGINE to one of: {}", engine::words()));
-        assert_eq!(said(Some(1), &[engine]), "set FLEET_AGENT_DIR, or HOME to use ~/.fleet");
+        let refusal = |port, variables: &[(&str, &str)]| read(port, variables).unwrap_err();
+        assert_eq!(refusal(Some(1), &[home]), format!("set FLEET_ENGINE to one of: {}", engine::word_list()));
+        assert_eq!(refusal(Some(1), &[engine]), "set FLEET_AGENT_DIR, or HOME to use ~/.fleet");
         assert_eq!(
-            said(None, &[engine, home]),
+            refusal(None, &[engine, home]),
             "set FLEET_AGENT_SOCKET to the path of a socket, or choose a port with --port"
         );
         assert_eq!(
-            said(Some(1), &[engine, home, ("FLEET_GENERATION", "two")]),
+            refusal(Some(1), &[engine, home, ("FLEET_GENERATION", "two")]),
             "FLEET_GENERATION: 'two' is not a whole number"
         );
         assert_eq!(
-            said(None, &[engine, home, ("FLEET_AGENT_LISTENER", "7")]),
+            refusal(None, &[engine, home, ("FLEET_AGENT_LISTENER", "7")]),
             "FLEET_AGENT_LISTENER: '7' is not 'stdin'"
         );
         let address = [engine, home, ("CODER_AGENT_URL", "nowhere"), ("CODER_AGENT_TOKEN", "t")];
-        assert_eq!(said(Some(1), &address), "CODER_AGENT_URL: 'nowhere' is not a URL");
+        assert_eq!(refusal(Some(1), &address), "CODER_AGENT_URL: 'nowhere' is not a URL");
     }
 }

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use crate::engine::installed::{self, Site, Unavailable};
+use crate::engine::installed::{self, SearchPaths, Unavailable};
 use crate::engine::{Engine, EngineWord};
 
 #[derive(Debug, Clone)]
 pub struct ResolvedEngine {
     word: EngineWord,
-    site: Site,
+    search_paths: SearchPaths,
     found: Arc<OnceCell<Arc<dyn Engine>>>,
 }
 
 impl ResolvedEngine {
-    pub fn new(word: EngineWord, site: Site) -> Self {
-        Self { word, site, found: Arc::default() }
+    pub fn new(word: EngineWord, search_paths: SearchPaths) -> Self {
+        Self { word, search_paths, found: Arc::default() }
     }
 
     /// The resolved engine; before that, the requested one.
@@ -27,7 +27,7 @@ impl ResolvedEngine {
     }
 
     pub(crate) async fn get(&self) -> Result<Arc<dyn Engine>, Unavailable> {
-        let found = self.found.get_or_try_init(|| installed::find(self.word, &self.site)).await?;
+        let found = self.found.get_or_try_init(|| installed::find(self.word, &self.search_paths)).await?;
         Ok(Arc::clone(found))
     }
 }

@@ -55,7 +55,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::engine::{Count, Usage};
+    use crate::engine::{ConversationUsage, Usage};
     use crate::runner::entry::{Entry, Outcome, Source};
 
     const AT: DateTime<Utc> = DateTime::UNIX_EPOCH;
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn answers_follow_their_questions_and_what_waits_is_not_shown() {
         let outcome = Outcome::Complete { text: "done".into() };
-        let (text, usage, session) = ("did it".into(), Usage::default(), Count::default());
+        let (text, usage, session) = ("did it".into(), Usage::default(), ConversationUsage::default());
         let ended = Entry::Ended { at: AT, turn: 0, outcome, text, usage, session, is_unknown: false };
         let accepted = vec![accepted("first"), accepted("second"), accepted("third")];
         let message = |id, content: &str| (id, content.to_owned());

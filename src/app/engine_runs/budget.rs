@@ -26,7 +26,7 @@ impl Fleet {
     pub(super) fn budget_left(&self, state: &AgentState, spender: Spender) -> Result<Budget, BudgetError> {
         let (whole, used) = (self.budget_of(state), used_by(state, spender));
         whole.check(&used)?;
-        Ok(whole.less(&used))
+        Ok(whole.remaining_after(&used))
     }
 
     /// Has a run that goes on used up its budget? What it was seen to use is counted before this is asked.

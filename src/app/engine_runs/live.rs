@@ -8,7 +8,7 @@ use crate::app::hooks::point;
 use crate::app::usage::RunUsage;
 use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunStream};
 use crate::engine::codex::Sandbox;
-use crate::engine::{EngineWord, Event, Lines, Reader, Request, Session, Usage};
+use crate::engine::{EngineEvent, EngineWord, Lines, Reader, Request, Session, Usage};
 
 /// The stored output of one run, as far as it was read. It is read again from its beginning after a restart.
 pub(in crate::app) struct LiveReading {
@@ -77,13 +77,13 @@ impl LiveReading {
 }
 
 impl Seen {
-    fn take(&mut self, event: Event, said: &mut impl FnMut(String)) {
+    fn take(&mut self, event: EngineEvent, said: &mut impl FnMut(String)) {
         match event {
-            Event::Text(text) => said(text),
-            Event::Session(id) => {
+            EngineEvent::Text(text) => said(text),
+            EngineEvent::Session(id) => {
                 self.conversation.get_or_insert(id);
             }
-            Event::Spent(spent) => {
+            EngineEvent::Usage(spent) => {
                 if self.used.is_none() {
                     self.counted_for.clone_from(&self.conversation);
                 }

@@ -18,7 +18,7 @@ use super::runs::NewRun;
 use crate::domain::run::EngineOutput;
 use crate::domain::usage::Spender;
 use crate::engine::template::Values;
-use crate::engine::{EngineWord, Session, Unfit};
+use crate::engine::{EngineWord, InvocationError, Session};
 
 /// What an owner wants an engine to do.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl From<Error> for PrepareError {
 }
 
 /// A request that the engine cannot be called for, such as a prompt too long for an argument.
-impl From<Unfit> for PrepareError {
-    fn from(unfit: Unfit) -> Self {
+impl From<InvocationError> for PrepareError {
+    fn from(unfit: InvocationError) -> Self {
         Self::Never(unfit.to_string())
     }
 }

@@ -112,7 +112,7 @@ impl Fleet {
     ) -> Result<PreparedRun, PrepareError> {
         let mut request = self.engine_request(state, &wanted, facts, budget);
         if let Some(id) = self.conversation_opened(state, engine, &request).await? {
-            request.session = Session::Opened { id };
+            request.session = Session::Created { id };
         }
         let invocation = engine.invocation(&request)?;
         let conversation = engine.conversation(&request.session);
@@ -169,13 +169,13 @@ impl Fleet {
         engine: &dyn Engine,
         request: &Request,
     ) -> Result<Option<String>, PrepareError> {
-        let Some(opening) = engine.opening(request)? else { return Ok(None) };
+        let Some(session_creation) = engine.session_creation(request)? else { return Ok(None) };
         let command = Command {
             cwd: Some(request.directory.display().to_string()),
             timeout: OPENING_LIMIT,
             inherited: Inherited::Only(&environment::ALLOWED),
-            env: opening.environment.clone(),
-            ..Command::new(commands::argv(&opening))
+            env: session_creation.environment.clone(),
+            ..Command::new(commands::argv(&session_creation))
         };
         let made = self.inside(state.workspace_agent()?, &state.agent.project).exec(command).await;
         let output =

@@ -8,7 +8,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
 use crate::engine::budget::STOPPED;
-use crate::engine::{End, Exit, FailureKind};
+use crate::engine::{EngineEnd, Exit, FailureKind};
 
 const MAX_STDERR: u64 = 8 * 1024;
 
@@ -25,7 +25,7 @@ pub(in crate::app) struct EngineReport {
 #[derive(Debug)]
 pub(in crate::app) enum EngineOutcome {
     /// What the engine tells of its end.
-    Told(End),
+    Told(EngineEnd),
     Canceled,
     /// It never began, and may be begun again.
     Unbegun,
@@ -72,10 +72,12 @@ impl Fleet {
         let stderr = String::from_utf8_lossy(&stderr.bytes).into_owned();
         Ok(EngineOutcome::Told(match reading.reader.end(&Exit { status, stderr }) {
             // What is said last is lost where a run says more than is kept.
-            End::Failed { kind: FailureKind::BadOutput, .. }
+            EngineEnd::Failed { kind: FailureKind::BadOutput, .. }
                 if status.success() && run.stdout > KEPT_OUTPUT =>
             {
-                End::Complete { text: "its output exceeded the limit, and the end of it is lost".to_owned() }
+                EngineEnd::Complete {
+                    text: "its output exceeded the limit, and the end of it is lost".to_owned(),
+                }
             }
             end => end,
         }))
@@ -83,5 +85,5 @@ impl Fleet {
 }
 
 fn failed(kind: FailureKind, text: String) -> EngineOutcome {
-    EngineOutcome::Told(End::Failed { kind, text })
+    EngineOutcome::Told(EngineEnd::Failed { kind, text })
 }

@@ -15,7 +15,7 @@ use crate::domain::task::{Channel, Task};
 use crate::domain::text::cut;
 use crate::domain::usage::Spender;
 use crate::engine::template::Values;
-use crate::engine::{End, Session};
+use crate::engine::{EngineEnd, Session};
 
 /// A task without a limit of its own ends with its run after this long.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -99,11 +99,13 @@ fn timeout_of(task: &Task) -> Duration {
     own.map_or(LONGEST, |own| own + MARGIN)
 }
 
-fn turn_end(end: End) -> TurnEnd {
+fn turn_end(end: EngineEnd) -> TurnEnd {
     match end {
-        End::Complete { text } => TurnEnd::Complete { text },
-        End::Question { text } => TurnEnd::Question { text },
-        End::Failed { text, .. } => TurnEnd::Failed { text },
-        End::SessionLost => TurnEnd::Failed { text: "the engine did not start a conversation".to_owned() },
+        EngineEnd::Complete { text } => TurnEnd::Complete { text },
+        EngineEnd::Question { text } => TurnEnd::Question { text },
+        EngineEnd::Failed { text, .. } => TurnEnd::Failed { text },
+        EngineEnd::SessionLost => {
+            TurnEnd::Failed { text: "the engine did not start a conversation".to_owned() }
+        }
     }
 }

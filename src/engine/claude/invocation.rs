@@ -8,7 +8,7 @@ use crate::domain::run::EngineOutput;
 use crate::engine::request::NOTES;
 use crate::engine::{Invocation, Request, Session};
 
-/// The tools there are, and that run without asking; nobody is there to be asked.
+/// All tools are permitted in advance, because no user is present to approve a call.
 const TOOLS: &str = "Read,Edit,Write,Bash,Glob,Grep";
 
 pub(super) fn of(program: &Path, request: &Request) -> Invocation {
@@ -33,8 +33,8 @@ fn format(output: EngineOutput) -> &'static [&'static str] {
     }
 }
 
-/// Settings come from the user alone: with a repository's own, its hooks would run, its servers would start, and
-/// its base URL would get the user's key.
+/// Only the user's settings apply: those of a repository could run hooks, start servers, and send the user's key to
+/// another base URL.
 fn rights(request: &Request) -> Vec<OsString> {
     let allowed = format!("{TOOLS},mcp__{AGENT_SERVER}");
     let allowed = if request.fleet.is_some() { allowed } else { TOOLS.to_owned() };
@@ -54,7 +54,7 @@ fn conversation(request: &Request) -> Vec<OsString> {
         arguments.extend(["--model".into(), model.into()]);
     }
     if let Some(role) = &request.role {
-        // A file, because other users of the machine can read the arguments of a process.
+        // In a file: the arguments of a process are readable by other users of the machine.
         arguments.extend(["--append-system-prompt-file".into(), role.file.clone().into_os_string()]);
     }
     if let Some(cost) = request.max_cost_usd {
@@ -62,14 +62,14 @@ fn conversation(request: &Request) -> Vec<OsString> {
     }
     let flag = match &request.session {
         Session::Unnamed | Session::Fresh { .. } => "--session-id",
-        Session::Opened { .. } | Session::Resume { .. } => "--resume",
+        Session::Created { .. } | Session::Resume { .. } => "--resume",
     };
     arguments.extend(request.session.id().into_iter().flat_map(|id| [flag.into(), id.into()]));
     arguments
 }
 
-/// A task in the background would keep the process alive after its answer; a wrong key is otherwise tried for more
-/// than a minute; a tool of ours may take its time; and no update comes in the middle of work.
+/// Without these, background tasks keep the process alive after its answer, a wrong key is retried for more than a
+/// minute, tools of the fleet time out, and updates interrupt work.
 fn environment() -> Vec<(String, String)> {
     let variables = [
         ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),

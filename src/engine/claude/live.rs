@@ -1,23 +1,24 @@
-//! Adds up what a run uses while it goes, from the model's messages and their parts.
+//! Adds up the usage of a run in progress, from the model's messages and their parts.
 
 use std::collections::BTreeSet;
 
-use super::wire::{Message, Tokens};
+use super::wire::{Message, MessageTokens};
 use crate::engine::Spending;
 use crate::engine::price::{self, PRICES};
 
-/// Whole messages and the current one. A message is told in parts and repeated whole; each figure of it only grows.
+/// The sum of ended messages, and the current message. A message arrives in parts and then complete; its figures only
+/// grow.
 #[derive(Debug, Default)]
-pub(super) struct Live {
+pub(super) struct LiveUsage {
     whole: Spending,
-    /// The ids of all messages so far: a late line about an earlier one adds nothing.
+    /// The ids of all messages so far: a late line about an earlier message adds nothing.
     known: BTreeSet<String>,
     id: String,
     model: String,
     current: Spending,
 }
 
-impl Live {
+impl LiveUsage {
     pub(super) fn begin(&mut self, message: &Message) {
         let is_repeated = !message.id.is_empty() && message.id == self.id;
         if !is_repeated {
@@ -33,8 +34,9 @@ impl Live {
         self.update(message.usage);
     }
 
-    pub(super) fn update(&mut self, tokens: Tokens) {
-        let raise = |known: &mut u64, told: Option<u64>| *known = told.unwrap_or_default().max(*known);
+    pub(super) fn update(&mut self, tokens: MessageTokens) {
+        let raise =
+            |known: &mut u64, reported: Option<u64>| *known = reported.unwrap_or_default().max(*known);
         raise(&mut self.current.input, tokens.input_tokens);
         raise(&mut self.current.cache_write, tokens.cache_creation_input_tokens);
         raise(&mut self.current.cache_read, tokens.cache_read_input_tokens);

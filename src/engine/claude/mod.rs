@@ -7,11 +7,11 @@ mod wire;
 
 use std::path::PathBuf;
 
-use super::words::WordsReader;
-use super::{Engine, EngineWord, Invocation, Reader, Request, Unfit};
+use super::plain_text::PlainTextReader;
+use super::{Engine, EngineWord, Invocation, InvocationError, Reader, Request};
 use crate::domain::run::EngineOutput;
 
-/// The oldest version whose flags and output we know. Measured with 2.1.197 and 2.1.325.
+/// The oldest supported version. Measured with 2.1.197 and 2.1.325.
 pub const MINIMUM: [u32; 2] = [2, 1];
 pub const PROGRAM: &str = "claude";
 
@@ -25,20 +25,20 @@ impl Engine for Claude {
         EngineWord::Claude
     }
 
-    /// With settings from the user alone, Claude Code does not read them either.
+    /// Claude Code does not read this file itself, because only the user's settings apply.
     fn notes_file(&self) -> Option<&'static str> {
         Some("CLAUDE.md")
     }
 
-    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
+    fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         Ok(invocation::of(&self.program, request))
     }
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         match request.output {
-            EngineOutput::Words => Box::new(WordsReader::default()),
+            EngineOutput::Words => Box::new(PlainTextReader::default()),
             EngineOutput::Events | EngineOutput::Parts => {
-                Box::new(reader::ClaudeReader::new(request.session.spent()))
+                Box::new(reader::ClaudeReader::new(request.session.usage_before()))
             }
         }
     }

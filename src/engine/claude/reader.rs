@@ -2,83 +2,86 @@
 
 use serde_json::Value;
 
-use super::live::Live;
-use super::wire::{Block, Line, Message, Outcome, StreamEvent, System};
+use super::live::LiveUsage;
+use super::wire::{Block, ClaudeLine, Message, Outcome, StreamEvent, System};
 use crate::domain::text;
-use crate::engine::{Count, End, Event, Exit, FailureKind, Reader, Spending, Spent, failure};
+use crate::engine::{
+    ConversationUsage, EngineEnd, EngineEvent, Exit, FailureKind, Reader, RunUsage, Spending, failure,
+};
 
 const SESSION_LOST: &str = "No conversation found with session ID";
-/// Enough to see what a tool is about to do.
+/// Enough to identify the effect of a tool call.
 const MAX_ACTION: usize = 160;
 
 #[derive(Debug)]
 pub(super) struct ClaudeReader {
-    /// What the conversation had used before this run.
-    before: Count,
-    live: Live,
-    /// What people have been told last.
+    /// The conversation's usage before this run.
+    before: ConversationUsage,
+    live: LiveUsage,
+    /// The last text shown to the user.
     last: String,
     outcome: Option<Box<Outcome>>,
 }
 
 impl ClaudeReader {
-    pub(super) fn new(before: Count) -> Self {
-        Self { before, live: Live::default(), last: String::new(), outcome: None }
+    pub(super) fn new(before: ConversationUsage) -> Self {
+        Self { before, live: LiveUsage::default(), last: String::new(), outcome: None }
     }
 
-    fn assistant(&mut self, message: Message) -> Vec<Event> {
+    fn assistant(&mut self, message: Message) -> Vec<EngineEvent> {
         message.content.into_iter().filter_map(|block| self.block(block)).collect()
     }
 
-    /// A whole message tells what it read, and of what it wrote at least a part.
-    fn used(&mut self, message: &Message) -> Vec<Event> {
+    /// A complete message has its input tokens and at least a part of its output tokens.
+    fn count_message(&mut self, message: &Message) -> Vec<EngineEvent> {
         let before = self.live.spending();
         if !message.id.is_empty() {
             self.live.begin(message);
         }
-        if self.live.spending() == before { Vec::new() } else { vec![self.seen()] }
+        if self.live.spending() == before { Vec::new() } else { vec![self.usage_so_far()] }
     }
 
-    fn seen(&self) -> Event {
-        let seen = self.live.spending();
-        Event::Spent(Spent { run: seen.usage(), session: self.before.with(&seen) })
+    fn usage_so_far(&self) -> EngineEvent {
+        let spending = self.live.spending();
+        EngineEvent::Usage(RunUsage { run: spending.usage(), session: self.before.with(&spending) })
     }
 
-    fn block(&mut self, block: Block) -> Option<Event> {
+    fn block(&mut self, block: Block) -> Option<EngineEvent> {
         match block {
             Block::Text { text } => {
                 self.last.clone_from(&text);
-                Some(Event::Text(text))
+                Some(EngineEvent::Text(text))
             }
-            Block::ToolUse { name, input } => Some(Event::Text(action(&name, &input))),
+            Block::ToolUse { name, input } => Some(EngineEvent::Text(action(&name, &input))),
             Block::Other => None,
         }
     }
 
-    fn stream(&mut self, event: StreamEvent) -> Vec<Event> {
+    fn stream(&mut self, event: StreamEvent) -> Vec<EngineEvent> {
         match event {
             StreamEvent::MessageStart { message } => self.live.begin(&message),
             StreamEvent::MessageDelta { usage } => self.live.update(usage),
             StreamEvent::Other => return Vec::new(),
         }
-        vec![self.seen()]
+        vec![self.usage_so_far()]
     }
 
-    fn outcome(&mut self, outcome: Box<Outcome>) -> Vec<Event> {
+    fn outcome(&mut self, outcome: Box<Outcome>) -> Vec<EngineEvent> {
         if is_lost(&outcome) {
             self.outcome = Some(outcome);
             return Vec::new();
         }
-        let mut events: Vec<Event> = outcome.session_id.clone().map(Event::Session).into_iter().collect();
+        let mut events: Vec<EngineEvent> =
+            outcome.session_id.clone().map(EngineEvent::Session).into_iter().collect();
         let total = outcome.spending();
         let run = self.before.share(&total, &self.live.spending());
-        let session = Count { told: total, unsettled: Spending::default() };
-        events.push(Event::Spent(Spent { run: run.usage(), session }));
-        events.extend(denials(&outcome).map(Event::Text));
-        let text = last_words(&outcome);
+        let session = ConversationUsage { reported: total, unsettled: Spending::default() };
+        events.push(EngineEvent::Usage(RunUsage { run: run.usage(), session }));
+        events.extend(denials(&outcome).map(EngineEvent::Text));
+        let text = answer_text(&outcome);
         if !text.is_empty() && text != self.last {
             self.last.clone_from(&text);
-            events.push(Event::Text(text));
+            events.push(EngineEvent::Text(text));
         }
         self.outcome = Some(outcome);
         events
@@ -86,20 +89,20 @@ impl ClaudeReader {
 }
 
 impl Reader for ClaudeReader {
-    fn line(&mut self, line: &str) -> Vec<Event> {
+    fn line(&mut self, line: &str) -> Vec<EngineEvent> {
         match serde_json::from_str(line) {
-            Ok(Line::System(system)) => started(&system),
-            Ok(Line::Assistant { message, parent_tool_use_id }) => {
-                let mut events = self.used(&message);
-                // What helpers of the agent say among themselves is not its answer.
+            Ok(ClaudeLine::System(system)) => started(&system),
+            Ok(ClaudeLine::Assistant { message, parent_tool_use_id }) => {
+                let mut events = self.count_message(&message);
+                // Text of subagents is not part of the answer.
                 if parent_tool_use_id.is_none() {
                     events.extend(self.assistant(message));
                 }
                 events
             }
-            Ok(Line::StreamEvent { event }) => self.stream(event),
-            Ok(Line::Result(outcome)) => self.outcome(outcome),
-            Ok(Line::Other) | Err(_) => Vec::new(),
+            Ok(ClaudeLine::StreamEvent { event }) => self.stream(event),
+            Ok(ClaudeLine::Result(outcome)) => self.outcome(outcome),
+            Ok(ClaudeLine::Other) | Err(_) => Vec::new(),
         }
     }
 
@@ -107,38 +110,38 @@ impl Reader for ClaudeReader {
         self.outcome.is_some()
     }
 
-    fn end(self: Box<Self>, exit: &Exit) -> End {
+    fn end(self: Box<Self>, exit: &Exit) -> EngineEnd {
         match &self.outcome {
-            Some(outcome) if is_lost(outcome) => End::SessionLost,
+            Some(outcome) if is_lost(outcome) => EngineEnd::SessionLost,
             Some(outcome) => end_of(outcome),
-            None if exit.stderr.contains(SESSION_LOST) => End::SessionLost,
+            None if exit.stderr.contains(SESSION_LOST) => EngineEnd::SessionLost,
             None => failure::without_outcome(exit),
         }
     }
 }
 
-/// Told as a result where results are told line by line, else on standard error alone.
+/// In stream format the result has the error; in text format only standard error does.
 fn is_lost(outcome: &Outcome) -> bool {
     outcome.errors.iter().any(|error| error.contains(SESSION_LOST))
 }
 
-/// The first line: the conversation's id, and whether the fleet could be reached.
-fn started(system: &System) -> Vec<Event> {
+/// The first line has the conversation's id and the status of each MCP server.
+fn started(system: &System) -> Vec<EngineEvent> {
     if system.subtype != "init" {
         return Vec::new();
     }
     let broken = system.mcp_servers.iter().filter(|server| server.status == "failed");
-    let told =
-        broken.map(|server| Event::Text(format!("[the tools of '{}' cannot be reached]", server.name)));
-    system.session_id.clone().map(Event::Session).into_iter().chain(told).collect()
+    let shown =
+        broken.map(|server| EngineEvent::Text(format!("[the tools of '{}' cannot be reached]", server.name)));
+    system.session_id.clone().map(EngineEvent::Session).into_iter().chain(shown).collect()
 }
 
-/// One line about what a tool is about to do: the command, the file, or whatever comes first.
+/// One line about a tool call: the command, the file, or else the first text argument.
 fn action(name: &str, input: &Value) -> String {
-    let told = ["command", "file_path", "pattern"].iter().find_map(|key| input.get(key)?.as_str());
+    let shown = ["command", "file_path", "pattern"].iter().find_map(|key| input.get(key)?.as_str());
     let first = || input.as_object()?.values().find_map(Value::as_str);
-    let told = told.or_else(first).unwrap_or_default();
-    text::cut(format!("[{name}] {}", text::one_line(told)).trim_end(), MAX_ACTION)
+    let shown = shown.or_else(first).unwrap_or_default();
+    text::cut(format!("[{name}] {}", text::one_line(shown)).trim_end(), MAX_ACTION)
 }
 
 fn denials(outcome: &Outcome) -> Option<String> {
@@ -149,11 +152,11 @@ fn denials(outcome: &Outcome) -> Option<String> {
     (!tools.is_empty()).then(|| format!("[not permitted: {}]", tools.join(", ")))
 }
 
-/// Errors of the API call themselves a success; only `is_error` tells.
-fn end_of(outcome: &Outcome) -> End {
-    let text = last_words(outcome);
+/// After an API error `subtype` is still "success"; only `is_error` is reliable.
+fn end_of(outcome: &Outcome) -> EngineEnd {
+    let text = answer_text(outcome);
     if !outcome.is_error {
-        return End::Complete { text };
+        return EngineEnd::Complete { text };
     }
     let is_budget = outcome.terminal_reason.as_deref() == Some("budget_exhausted")
         || outcome.subtype == "error_max_budget_usd";
@@ -163,10 +166,10 @@ fn end_of(outcome: &Outcome) -> End {
         Some(429) => FailureKind::UsageLimit,
         Some(_) | None => failure::kind_of(&text),
     };
-    End::Failed { kind, text }
+    EngineEnd::Failed { kind, text }
 }
 
-fn last_words(outcome: &Outcome) -> String {
+fn answer_text(outcome: &Outcome) -> String {
     match &outcome.result {
         Some(text) => text.clone(),
         None if outcome.errors.is_empty() => outcome.subtype.clone(),

@@ -9,7 +9,7 @@ use crate::engine::Spending;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum ClaudeLine {
     System(System),
     Assistant {
         message: Message,
@@ -46,7 +46,7 @@ pub(super) struct Message {
     #[serde(default)]
     pub(super) content: Vec<Block>,
     #[serde(default)]
-    pub(super) usage: Tokens,
+    pub(super) usage: MessageTokens,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +64,7 @@ pub(super) enum Block {
     Other,
 }
 
-/// Parts of a message while the model still speaks.
+/// Parts of a message that the model is still writing.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum StreamEvent {
@@ -73,15 +73,15 @@ pub(super) enum StreamEvent {
     },
     MessageDelta {
         #[serde(default)]
-        usage: Tokens,
+        usage: MessageTokens,
     },
     #[serde(other)]
     Other,
 }
 
-/// Counts that are not told are none, since a later part of a message only tells what changed.
+/// Absent counts are unchanged: a later part of a message has only changed counts.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct Tokens {
+pub(super) struct MessageTokens {
     pub(super) input_tokens: Option<u64>,
     pub(super) cache_creation_input_tokens: Option<u64>,
     pub(super) cache_read_input_tokens: Option<u64>,
@@ -127,7 +127,7 @@ pub(super) struct Denial {
 }
 
 impl Outcome {
-    /// What the whole conversation has used, over all models and all runs of it.
+    /// Usage of the whole conversation, over all its models and runs.
     pub(super) fn spending(&self) -> Spending {
         let models = self.model_usage.values().map(|model| Spending {
             input: model.input_tokens,

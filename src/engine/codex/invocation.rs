@@ -6,17 +6,17 @@ use std::path::Path;
 use super::{Codex, Sandbox, TOKEN_VARIABLE, overrides};
 use crate::domain::provision::CLIENT_SERVER;
 use crate::engine::request::{NOTES, ROLE};
-use crate::engine::{Invocation, Repository, Request, Unfit};
+use crate::engine::{Invocation, InvocationError, Repository, Request};
 
-/// Nothing a repository brings along is started or believed, and nothing asks the outside world at the start.
+/// No code of a repository runs and no rule of it applies, and the start makes no network request.
 const QUIET: [&str; 7] =
     ["--ignore-rules", "--disable", "hooks", "--disable", "plugins", "--disable", "apps"];
-/// Keys stay out of the commands Codex runs. The rest of the environment is passed on, because builds need it and
-/// because the marker in it is how we find every process of a run.
+/// Commands of Codex get no keys. They get the rest of the environment: builds need it, and its marker identifies
+/// every process of a run.
 const SHELL: &str = r#"shell_environment_policy.exclude=["*API_KEY*","FLEET_TOKEN"]"#;
 const FIXED: [&str; 3] = ["skills.include_instructions=false", "check_for_update_on_startup=false", SHELL];
 
-pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, Unfit> {
+pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, InvocationError> {
     let mut arguments: Vec<OsString> = ["exec", "--json", "--skip-git-repo-check"].map(Into::into).into();
     arguments.extend(["-C".into(), request.directory.clone().into_os_string()]);
     arguments.extend(QUIET.map(Into::into));
@@ -27,7 +27,7 @@ pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, Unfit> 
     for setting in settings(request)? {
         arguments.extend(["-c".into(), setting.into()]);
     }
-    // What follows `resume` may not be an option.
+    // Arguments after `resume` are not read as options.
     if let Some(id) = request.session.known() {
         arguments.extend(["resume".into(), id.into()]);
     }
@@ -38,12 +38,12 @@ pub(super) fn of(codex: &Codex, request: &Request) -> Result<Invocation, Unfit> 
         arguments,
         environment: Vec::new(),
         secrets: token.collect(),
-        // Codex takes no system prompt, so the persona comes first.
+        // Codex has no argument for a system prompt, so the role precedes the task.
         stdin: request.prompt(&[(ROLE, request.role_text()), (NOTES, request.notes.as_deref())]),
     })
 }
 
-/// Commits need both git directories, which are not writable by themselves.
+/// Commits write to both git directories, which the sandbox makes read-only by default.
 fn sandbox(sandbox: Sandbox, repository: Option<&Repository>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ["--sandbox", sandbox.word()].map(Into::into).into();
     if sandbox == Sandbox::Impossible {
@@ -65,7 +65,7 @@ fn writable_roots(repository: &Repository) -> String {
     format!("sandbox_workspace_write.writable_roots=[{}]", roots.join(","))
 }
 
-fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
+fn settings(request: &Request) -> Result<Vec<String>, InvocationError> {
     let mut settings: Vec<String> = FIXED.map(str::to_owned).into();
     settings.push(distrust(&request.directory, request.repository.as_ref()));
     settings.extend(request.settings.as_deref().and_then(without_client));
@@ -75,16 +75,16 @@ fn settings(request: &Request) -> Result<Vec<String>, Unfit> {
     Ok(settings)
 }
 
-/// Switches off the server by which the user's own Codex is a client of the fleet: it speaks for a manager, not for
-/// the agent. Codex refuses the setting where the user has no such server.
+/// Disables the server that makes the user's own Codex a client of the fleet: it has a manager's token, not the
+/// agent's. Codex rejects the setting if the user has no such server.
 fn without_client(settings: &str) -> Option<String> {
     let table: toml::Table = settings.parse().ok()?;
     table.get("mcp_servers")?.get(CLIENT_SERVER)?;
     Some(format!("mcp_servers.{CLIENT_SERVER}.enabled=false"))
 }
 
-/// Codex trusts a repository it does not know, and starts what its configuration names. Only the inline form of
-/// this table is heeded; the repository is known by the directory that holds its common git directory.
+/// Marks the repository as untrusted: Codex trusts unknown repositories and runs programs of their configuration. Only
+/// the inline form of this table is read; the key is the directory that contains the common git directory.
 fn distrust(directory: &Path, repository: Option<&Repository>) -> String {
     let root = repository.and_then(|repository| repository.common_directory.parent());
     let mut known = vec![directory];
@@ -93,7 +93,7 @@ fn distrust(directory: &Path, repository: Option<&Repository>) -> String {
     format!("projects={{{}}}", entries.collect::<Vec<_>>().join(","))
 }
 
-/// A TOML string of the plain kind, which alone can be a key whatever it holds.
+/// A basic TOML string: the only form that can be a key with any content.
 fn quoted(path: &Path) -> String {
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// A name that broke out of its quotes would take the distrust along.
+    /// A name that escaped its quotes would disable the setting.
     #[test]
     fn directories_of_any_name_are_distrusted_with_the_root_of_their_repository() {
         let untrusted = || toml::Table::from_iter([("trust_level".to_owned(), "untrusted".into())]);

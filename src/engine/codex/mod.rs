@@ -9,26 +9,26 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::{Engine, EngineWord, Invocation, Reader, Request, Session, Unfit};
+use super::{Engine, EngineWord, Invocation, InvocationError, Reader, Request, Session};
 
-/// The oldest version whose flags and output we know. Measured with 0.166.0; one run tried with 0.150.0.
+/// The oldest supported version. Measured with 0.166.0; one run tested with 0.150.0.
 pub const MINIMUM: [u32; 2] = [0, 150];
 pub const PROGRAM: &str = "codex";
-/// What Codex is told to try whether it can do that at all.
+/// Arguments that test whether Codex can sandbox a command here.
 pub const TRY_SANDBOX: [&str; 3] = ["sandbox", "--", "true"];
-/// The variable by which Codex is given the agent's token.
+/// The environment variable with the agent's token.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Codex {
     pub program: PathBuf,
-    /// Where it keeps its conversations.
+    /// The directory of its session logs.
     pub home: PathBuf,
     pub sandbox: Sandbox,
 }
 
-/// Whether Codex can shut its commands in. Without user namespaces every command and edit fails, and the run
-/// still calls itself a success.
+/// Whether Codex can sandbox its commands. Without user namespaces every sandboxed command and edit fails, and Codex
+/// still reports success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
     Workspace,
@@ -36,7 +36,7 @@ pub enum Sandbox {
 }
 
 impl Sandbox {
-    /// As Codex calls it.
+    /// The value of `--sandbox`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Workspace => "workspace-write",
@@ -50,22 +50,22 @@ impl Engine for Codex {
         EngineWord::Codex
     }
 
-    /// Codex reads these only in repositories it trusts, and it trusts none of ours.
+    /// Codex reads this file only in trusted repositories, and no repository is trusted.
     fn notes_file(&self) -> Option<&'static str> {
         Some("AGENTS.md")
     }
 
-    /// Its servers are merged with those of a run. None where its home is not on this machine.
+    /// Codex merges the servers in this file with those of a run. None if its home is on another machine.
     fn settings_file(&self) -> Option<PathBuf> {
         self.home.is_absolute().then(|| self.home.join("config.toml"))
     }
 
-    /// Codex names each thread itself, once it has begun.
+    /// Codex chooses the id of a thread itself, when the thread begins.
     fn conversation(&self, session: &Session) -> Option<String> {
         session.known().map(str::to_owned)
     }
 
-    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
+    fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         invocation::of(self, request)
     }
 

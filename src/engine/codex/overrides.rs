@@ -1,17 +1,18 @@
-//! Takes a configuration file for Codex apart into the settings its command line takes one by one.
+//! Converts a configuration file for Codex to settings for its command line.
 //!
-//! That way the user's own file stays as it is, and ours counts for our runs alone.
+//! The user's own file stays unchanged, and our settings apply to our runs only.
 
 use toml::{Table, Value};
 
-use crate::engine::Unfit;
+use crate::engine::InvocationError;
 
-/// Other users of the machine can read a command line; what may hold a secret has no place in it.
+/// Keys that may hold secrets: other users of the machine can read a command line.
 const SECRET: [&str; 2] = ["http_headers", "env"];
 
-pub(super) fn of(text: &str) -> Result<Vec<String>, Unfit> {
-    let table: Table =
-        text.parse().map_err(|error: toml::de::Error| Unfit::CodexConfig(error.message().to_owned()))?;
+pub(super) fn of(text: &str) -> Result<Vec<String>, InvocationError> {
+    let table: Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| InvocationError::CodexConfig(error.message().to_owned()))?;
     let mut settings = Vec::new();
     flatten(&table, "", &mut settings);
     Ok(settings)
@@ -52,6 +53,6 @@ mod tests {
                 r#"mcp_servers."with space".url="u""#,
             ]
         );
-        assert!(matches!(of("[half"), Err(Unfit::CodexConfig(_))));
+        assert!(matches!(of("[half"), Err(InvocationError::CodexConfig(_))));
     }
 }

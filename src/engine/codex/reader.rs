@@ -5,62 +5,66 @@ use std::path::PathBuf;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 
-use super::wire::{Item, Line, Recorded};
+use super::wire::{CodexLine, Item, Recorded};
 use crate::domain::text;
 use crate::engine::price::{self, PRICES};
-use crate::engine::{Count, End, Event, Exit, Reader, Session, SideFile, Spending, Spent, failure};
+use crate::engine::{
+    ConversationUsage, EngineEnd, EngineEvent, Exit, Reader, RunUsage, Session, SessionLog, Spending, failure,
+};
 
 const SESSION_LOST: &str = "no rollout found for thread id";
-/// Enough to see what a command is about to do.
+/// Enough to identify a command.
 const MAX_ACTION: usize = 160;
 
 #[derive(Debug)]
 pub(super) struct CodexReader {
     sessions: PathBuf,
-    /// What the conversation had used before this run, as we counted.
-    before: Count,
-    /// The same as Codex counts, known once its record shows where this run begins. Of runs that were killed it
-    /// has what was written down in time, which may be all, a part or nothing.
+    /// The conversation's usage before this run, as we counted it.
+    before: ConversationUsage,
+    /// The same by Codex's own count, known once the log reaches the start of this run. For killed runs it may lack
+    /// some or all of their usage.
     base: Option<Spending>,
-    /// The last count of earlier runs in the record.
+    /// The last count of an earlier run in the log.
     earlier: Spending,
-    /// Lines of the record from before this are about earlier runs.
+    /// Older lines of the log belong to earlier runs.
     since: Option<DateTime<Utc>>,
-    /// What this run was seen to use.
+    /// The usage of this run so far.
     seen: Spending,
     model: String,
     thread: Option<String>,
     last: String,
-    end: Option<Told>,
+    end: Option<TurnResult>,
 }
 
-/// What Codex says about the end. Errors before it may be passing ones, and do not count.
+/// The end of a turn. Errors before it may be temporary and do not count.
 #[derive(Debug)]
-enum Told {
+enum TurnResult {
     Completed { total: Spending },
     Failed(String),
 }
 
 impl CodexReader {
-    /// Its lines name no model: the one it was called with counts until its record tells another.
+    /// The output names no model: `model` applies until the log names another.
     pub(super) fn new(sessions: PathBuf, session: &Session, model: Option<&str>) -> Self {
-        let bare =
-            Self { model: model.unwrap_or_default().to_owned(), ..Self::bare(sessions, session.spent()) };
+        let bare = Self {
+            model: model.unwrap_or_default().to_owned(),
+            ..Self::bare(sessions, session.usage_before())
+        };
         match session {
-            Session::Unnamed | Session::Fresh { .. } | Session::Opened { .. } => {
+            Session::Unnamed | Session::Fresh { .. } | Session::Created { .. } => {
                 Self { base: Some(Spending::default()), ..bare }
             }
             Session::Resume { .. } => Self { since: Some(Utc::now()), ..bare },
         }
     }
 
-    /// Reads the record alone, of a run that began then in this thread.
+    /// Reads only the session log of a thread, from `since` on.
     pub(super) fn of_record(sessions: PathBuf, thread: &str, since: DateTime<Utc>) -> Self {
-        let bare = Self::bare(sessions, Count::default());
+        let bare = Self::bare(sessions, ConversationUsage::default());
         Self { thread: Some(thread.to_owned()), since: Some(since), ..bare }
     }
 
-    fn bare(sessions: PathBuf, before: Count) -> Self {
+    fn bare(sessions: PathBuf, before: ConversationUsage) -> Self {
         Self {
             sessions,
             before,
@@ -75,33 +79,33 @@ impl CodexReader {
         }
     }
 
-    fn see(&mut self, seen: Spending) -> Event {
+    fn see(&mut self, seen: Spending) -> EngineEvent {
         self.seen = seen;
         let seen = self.priced(seen);
-        Event::Spent(Spent { run: seen.usage(), session: self.before.with(&seen) })
+        EngineEvent::Usage(RunUsage { run: seen.usage(), session: self.before.with(&seen) })
     }
 
-    fn count(&self, total: Spending) -> Event {
-        let before = self.base.map_or(self.before, Count::settled);
+    fn count(&self, total: Spending) -> EngineEvent {
+        let before = self.base.map_or(self.before, ConversationUsage::settled);
         let run = self.priced(before.share(&total, &self.seen));
-        Event::Spent(Spent { run: run.usage(), session: Count::settled(total) })
+        EngineEvent::Usage(RunUsage { run: run.usage(), session: ConversationUsage::settled(total) })
     }
 
-    /// The record has come to this run. Where the whole was told before that, its share is known only now.
-    fn begin(&mut self) -> Vec<Event> {
+    /// The log has reached this run. If the turn was completed before, its share of the total is known only now.
+    fn begin(&mut self) -> Vec<EngineEvent> {
         if self.base.is_some() {
             return Vec::new();
         }
         self.base = Some(self.earlier);
         match self.end {
-            Some(Told::Completed { total }) => vec![self.count(total)],
-            Some(Told::Failed(_)) | None => Vec::new(),
+            Some(TurnResult::Completed { total }) => vec![self.count(total)],
+            Some(TurnResult::Failed(_)) | None => Vec::new(),
         }
     }
 
-    fn recorded(&mut self, recorded: &Recorded, total: Option<Spending>) -> Vec<Event> {
-        // Once the count of the whole is told, nothing here can add to it.
-        if matches!(self.end, Some(Told::Completed { .. })) {
+    fn recorded(&mut self, recorded: &Recorded, total: Option<Spending>) -> Vec<EngineEvent> {
+        // The total of a completed turn is final.
+        if matches!(self.end, Some(TurnResult::Completed { .. })) {
             return Vec::new();
         }
         let grown = || Some(total?.since(&self.base.unwrap_or_default()));
@@ -115,8 +119,8 @@ impl CodexReader {
         Spending { cost_usd: price::cost(PRICES, &self.model, &spent), ..spent }
     }
 
-    fn completed(&mut self, item: Item) -> Vec<Event> {
-        let told = match item {
+    fn completed(&mut self, item: Item) -> Vec<EngineEvent> {
+        let text = match item {
             Item::AgentMessage { text } => {
                 self.last.clone_from(&text);
                 Some(text)
@@ -128,33 +132,33 @@ impl CodexReader {
             Item::McpToolCall { tool, error: Some(error), .. } => Some(action(&tool, &error.message)),
             Item::McpToolCall { .. } | Item::CommandExecution { .. } | Item::Other => None,
         };
-        told.map(Event::Text).into_iter().collect()
+        text.map(EngineEvent::Text).into_iter().collect()
     }
 
-    fn failed(&mut self, message: &str) -> Vec<Event> {
+    fn failed(&mut self, message: &str) -> Vec<EngineEvent> {
         let text = plain(message);
-        let told = Event::Text(text.clone());
-        self.end = Some(Told::Failed(text));
-        vec![told]
+        let event = EngineEvent::Text(text.clone());
+        self.end = Some(TurnResult::Failed(text));
+        vec![event]
     }
 }
 
 impl Reader for CodexReader {
-    fn line(&mut self, line: &str) -> Vec<Event> {
+    fn line(&mut self, line: &str) -> Vec<EngineEvent> {
         match serde_json::from_str(line) {
-            Ok(Line::ThreadStarted { thread_id }) => {
+            Ok(CodexLine::ThreadStarted { thread_id }) => {
                 self.thread = Some(thread_id.clone());
-                vec![Event::Session(thread_id)]
+                vec![EngineEvent::Session(thread_id)]
             }
-            Ok(Line::ItemStarted { item }) => begun(&item).map(Event::Text).into_iter().collect(),
-            Ok(Line::ItemCompleted { item }) => self.completed(item),
-            Ok(Line::TurnCompleted { usage }) => {
+            Ok(CodexLine::ItemStarted { item }) => begun(&item).map(EngineEvent::Text).into_iter().collect(),
+            Ok(CodexLine::ItemCompleted { item }) => self.completed(item),
+            Ok(CodexLine::TurnCompleted { usage }) => {
                 let total = usage.spending();
-                self.end = Some(Told::Completed { total });
+                self.end = Some(TurnResult::Completed { total });
                 vec![self.count(total)]
             }
-            Ok(Line::TurnFailed { error }) => self.failed(&error.message),
-            Ok(Line::Other) | Err(_) => Vec::new(),
+            Ok(CodexLine::TurnFailed { error }) => self.failed(&error.message),
+            Ok(CodexLine::Other) | Err(_) => Vec::new(),
         }
     }
 
@@ -162,22 +166,22 @@ impl Reader for CodexReader {
         self.end.is_some()
     }
 
-    fn end(self: Box<Self>, exit: &Exit) -> End {
+    fn end(self: Box<Self>, exit: &Exit) -> EngineEnd {
         match self.end {
-            Some(Told::Completed { .. }) => End::Complete { text: self.last },
-            Some(Told::Failed(text)) => End::Failed { kind: failure::kind_of(&text), text },
-            None if exit.stderr.contains(SESSION_LOST) => End::SessionLost,
+            Some(TurnResult::Completed { .. }) => EngineEnd::Complete { text: self.last },
+            Some(TurnResult::Failed(text)) => EngineEnd::Failed { kind: failure::kind_of(&text), text },
+            None if exit.stderr.contains(SESSION_LOST) => EngineEnd::SessionLost,
             None => failure::without_outcome(exit),
         }
     }
 
-    /// Its lines tell nothing of usage before the end, but the record it keeps does after every step.
-    fn side_file(&self) -> Option<SideFile> {
+    /// The output has usage only at the end of a turn; the session log has it after each step.
+    fn session_log(&self) -> Option<SessionLog> {
         let thread = self.thread.as_ref()?;
-        Some(SideFile { root: self.sessions.clone(), ending: format!("{thread}.jsonl") })
+        Some(SessionLog { root: self.sessions.clone(), ending: format!("{thread}.jsonl") })
     }
 
-    fn side_line(&mut self, line: &str) -> Vec<Event> {
+    fn session_log_line(&mut self, line: &str) -> Vec<EngineEvent> {
         let Ok(recorded) = serde_json::from_str::<Recorded>(line) else { return Vec::new() };
         if let Some(model) = recorded.model() {
             model.clone_into(&mut self.model);
@@ -201,20 +205,20 @@ fn begun(item: &Item) -> Option<String> {
     }
 }
 
-fn action(name: &str, told: &str) -> String {
-    text::cut(format!("[{name}] {}", text::one_line(told)).trim_end(), MAX_ACTION)
+fn action(name: &str, text: &str) -> String {
+    text::cut(format!("[{name}] {}", text::one_line(text)).trim_end(), MAX_ACTION)
 }
 
-/// The words inside an error that came as JSON, and when a limit ends.
+/// The message in a JSON error, and the time when a limit resets.
 fn plain(message: &str) -> String {
     let parsed: Option<Value> = serde_json::from_str(message).ok();
     let error = parsed.as_ref().and_then(|parsed| parsed.get("error"));
-    let Some((error, told)) = error.and_then(|error| Some((error, error.get("message")?.as_str()?))) else {
+    let Some((error, text)) = error.and_then(|error| Some((error, error.get("message")?.as_str()?))) else {
         return message.to_owned();
     };
     let resets = error.get("resets_at").and_then(Value::as_i64);
     match resets.and_then(|seconds| DateTime::from_timestamp(seconds, 0)) {
-        Some(time) => format!("{told}; resets at {}", time.to_rfc3339_opts(SecondsFormat::Secs, true)),
-        None => told.to_owned(),
+        Some(time) => format!("{text}; resets at {}", time.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        None => text.to_owned(),
     }
 }

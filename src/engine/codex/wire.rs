@@ -1,4 +1,4 @@
-//! The lines Codex prints and those of its own record of a conversation, as far as we read them.
+//! The lines of Codex's output and of its session log, as far as the reader needs them.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::engine::Spending;
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type")]
-pub(super) enum Line {
+pub(super) enum CodexLine {
     #[serde(rename = "thread.started")]
     ThreadStarted { thread_id: String },
     #[serde(rename = "item.started")]
@@ -63,7 +63,7 @@ pub(super) struct Failure {
     pub(super) message: String,
 }
 
-/// Cached tokens are part of the input, as Codex counts.
+/// Codex counts cached tokens as part of the input.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct Tokens {
     #[serde(default)]
@@ -76,7 +76,7 @@ pub(super) struct Tokens {
     output_tokens: u64,
 }
 
-/// A line of the record: the model in use, or a count.
+/// A line of the session log: the model in use, or a count.
 #[derive(Debug, Deserialize)]
 pub(super) struct Recorded {
     #[serde(rename = "type")]
@@ -104,13 +104,13 @@ impl Recorded {
         (self.kind == "turn_context").then(|| self.payload.get("model")?.as_str())?
     }
 
-    /// What this run has used, told as soon as the model has answered and before its tools run.
+    /// Usage of this run, written after each answer of the model and before its tool calls.
     pub(super) fn run(&self) -> Option<Tokens> {
-        let told = (self.kind == "token_usage_record").then(|| self.payload.get("turn_token_usage"))??;
-        serde_json::from_value(told.clone()).ok()
+        let text = (self.kind == "token_usage_record").then(|| self.payload.get("turn_token_usage"))??;
+        serde_json::from_value(text.clone()).ok()
     }
 
-    /// What the whole conversation has used, told after the tools have run.
+    /// Usage of the whole conversation, written after the tool calls.
     pub(super) fn total(&self) -> Option<Tokens> {
         if self.payload.get("type")? != "token_count" {
             return None;

@@ -1,4 +1,4 @@
-//! The demo engine's work: one new file and one commit of it.
+//! The work of the demo engine: one new file and one commit of it.
 
 use std::io;
 use std::path::Path;
@@ -10,11 +10,11 @@ use uuid::Uuid;
 use crate::domain::text;
 use crate::git::{GitError, run as git};
 
-/// A file of its own for each commit: runs side by side, and branches later merged, never collide.
+/// Each commit has its own file, so that parallel runs and later merges never conflict.
 const FOLDER: &str = "fleet-demo";
 const AUTHOR: [&str; 4] = ["-c", "user.name=Fleet Demo", "-c", "user.email=demo@fleet.invalid"];
 const MAX_SUBJECT: usize = 72;
-/// Others may be committing in the same repository; git itself does not wait for them.
+/// Parallel commits in one repository are retried, since git does not wait for its locks.
 const N_TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -26,13 +26,12 @@ pub(super) enum CommitError {
     Git(#[from] GitError),
 }
 
-/// Is there a repository to commit to?
 pub(super) async fn is_repository(directory: &Path) -> bool {
     git(directory, &["rev-parse", "--git-dir"]).await.is_ok()
 }
 
-/// Writes the text down and commits it; tells the commit and its subject. What this step has committed before a stop
-/// is not committed again.
+/// Commits the text in a new file and returns the commit with its subject. A step that was committed before a stop is
+/// not committed again.
 pub(super) async fn commit(directory: &Path, work: &str, step: Uuid) -> Result<String, CommitError> {
     let (name, subject) = (format!("{FOLDER}/{}.md", step.simple()), subject(work));
     if git(directory, &["cat-file", "-e", &format!("HEAD:{name}")]).await.is_err() {
@@ -61,7 +60,7 @@ fn subject(work: &str) -> String {
     text::cut(&first.unwrap_or_else(|| "Demo work".to_owned()), MAX_SUBJECT)
 }
 
-/// Tries again while another process holds one of the repository's locks.
+/// Retries while another process holds a lock of the repository.
 async fn patiently(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
     for _ in 1..N_TRIES {
         match git(directory, arguments).await {
@@ -83,8 +82,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         git(directory.path(), &["init", "--quiet"]).await.unwrap();
         let (first, second) = (Uuid::now_v7(), Uuid::now_v7());
-        let told = commit(directory.path(), "same", first).await.unwrap();
-        assert_eq!(commit(directory.path(), "same", first).await.unwrap(), told);
+        let summary = commit(directory.path(), "same", first).await.unwrap();
+        assert_eq!(commit(directory.path(), "same", first).await.unwrap(), summary);
         commit(directory.path(), "same", second).await.unwrap();
         let count = git(directory.path(), &["rev-list", "--count", "HEAD"]).await.unwrap();
         assert_eq!(count.trim(), "2");

@@ -1,4 +1,4 @@
-//! What the demo engine remembers of a conversation: how far it came with the last message.
+//! The demo engine's memory of a conversation: its progress in the last message.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,31 +11,31 @@ use crate::files::{self, Durability};
 
 const FILE: &str = "demo-session.json";
 
-/// The memory of this run; none where nothing can be kept.
+/// The memory of this run; empty if nothing can be stored.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    place: Option<Place>,
+    file: Option<MemoryFile>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct MemoryFile {
     directory: PathBuf,
     session: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredProgress {
     session: String,
     #[serde(flatten)]
     progress: Progress,
 }
 
-/// How far a message has been obeyed.
+/// How many directives of a message are executed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) message: String,
     pub(super) n_done: usize,
-    /// Names what the directive in hand does, so that it is not done a second time.
+    /// The id of the current directive's effect, so that it is not repeated.
     #[serde(default = "Uuid::now_v7")]
     pub(super) step: Uuid,
 }
@@ -45,7 +45,7 @@ impl Progress {
         Self { message: message.to_owned(), n_done: 0, step: Uuid::now_v7() }
     }
 
-    /// The directive in hand is done.
+    /// Marks the current directive as executed.
     pub(super) fn advance(&mut self) {
         self.n_done += 1;
         self.step = Uuid::now_v7();
@@ -53,30 +53,31 @@ impl Progress {
 }
 
 impl Memory {
-    /// Where the runner keeps its own things; without a session there is nothing to remember.
+    /// Stored in the runner's directory; without a session nothing is stored.
     pub(super) fn of_environment() -> Self {
         let (directory, session) = (std::env::var_os("FLEET_AGENT_DIR"), std::env::var(SESSION).ok());
-        let place =
-            directory.zip(session).map(|(directory, session)| Place { directory: directory.into(), session });
-        Self { place }
+        let file = directory
+            .zip(session)
+            .map(|(directory, session)| MemoryFile { directory: directory.into(), session });
+        Self { file }
     }
 
     pub(super) fn session(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| place.session.as_str())
+        self.file.as_ref().map(|file| file.session.as_str())
     }
 
-    /// Of the message that was cut short.
+    /// The progress in an interrupted message.
     pub(super) fn unfinished(&self) -> Option<Progress> {
-        let place = self.place.as_ref()?;
-        let text = std::fs::read_to_string(place.directory.join(FILE)).ok()?;
-        let kept: Kept = serde_json::from_str(&text).ok()?;
-        (kept.session == place.session).then_some(kept.progress)
+        let file = self.file.as_ref()?;
+        let text = std::fs::read_to_string(file.directory.join(FILE)).ok()?;
+        let stored: StoredProgress = serde_json::from_str(&text).ok()?;
+        (stored.session == file.session).then_some(stored.progress)
     }
 
     pub(super) fn keep(&self, progress: &Progress) -> io::Result<()> {
-        let Some(place) = &self.place else { return Ok(()) };
-        let kept = Kept { session: place.session.clone(), progress: progress.clone() };
-        let text = serde_json::to_string(&kept)?;
-        files::replace(&place.directory.join(FILE), text.as_bytes(), Durability::Cached)
+        let Some(file) = &self.file else { return Ok(()) };
+        let stored = StoredProgress { session: file.session.clone(), progress: progress.clone() };
+        let text = serde_json::to_string(&stored)?;
+        files::replace(&file.directory.join(FILE), text.as_bytes(), Durability::Cached)
     }
 }

@@ -1,34 +1,34 @@
-//! The demo engine: a scripted agent that needs no account and really works in its workspace.
+//! The demo engine: a scripted agent that needs no account and works in its workspace.
 //!
-//! It runs as a process of its own, so that signals, floods and orphans are as real as with any other engine. It
-//! speaks one JSON object a line; what is not one is plain text.
+//! It runs as a separate process, so that signals, floods of output and orphans are as real as with any other engine.
+//! It prints one JSON object per line; any other line is plain text.
 
 mod commit;
+mod line;
 mod memory;
 mod play;
-mod said;
 mod script;
 
 use std::path::PathBuf;
 
-use super::words::WordsReader;
+use super::plain_text::PlainTextReader;
 use super::{
-    Count, End, Engine, EngineWord, Event, Exit, FailureKind, Invocation, Reader, Request, Spent, Unfit,
-    Usage, failure,
+    ConversationUsage, Engine, EngineEnd, EngineEvent, EngineWord, Exit, FailureKind, Invocation,
+    InvocationError, Reader, Request, RunUsage, Usage, failure,
 };
 use crate::domain::run::EngineOutput;
+use line::DemoLine;
 pub use play::{linger, play};
-use said::Said;
 
-/// Tells the engine's process that it judges the work of others.
+/// Set for a reviewer.
 const REVIEWER: &str = "FLEET_DEMO_REVIEWER";
-/// Tells it the conversation that it remembers or begins.
+/// The id of the conversation to continue or to begin.
 const SESSION: &str = "FLEET_DEMO_SESSION";
-/// Tells it that people read what it prints: it obeys the task in a whole prompt, and remembers nothing.
+/// Set for a squad member: the output is plain text, the task is taken from the whole prompt, and nothing is stored.
 const MEMBER: &str = "FLEET_DEMO_MEMBER";
-/// About so many bytes make a token.
+/// The approximate number of bytes per token.
 const TOKEN: usize = 4;
-/// The hidden command of this binary that is the engine.
+/// The hidden subcommand that runs the engine.
 pub const COMMAND: &str = "demo-engine";
 
 /// Calls this binary as the engine.
@@ -37,17 +37,17 @@ pub struct Demo {
     pub program: PathBuf,
 }
 
-/// Remembers what the script said last, and its end.
+/// Keeps the last text and the outcome.
 #[derive(Debug, Default)]
 struct DemoReader {
     last: String,
-    end: Option<End>,
+    end: Option<EngineEnd>,
 }
 
-/// Counts what the engine prints for people, which tells no figures.
+/// Estimates usage from the length of plain text, which has no figures.
 #[derive(Debug, Default)]
 struct WordCounter {
-    words: WordsReader,
+    words: PlainTextReader,
     n_written: usize,
 }
 
@@ -56,7 +56,7 @@ impl Engine for Demo {
         EngineWord::Demo
     }
 
-    fn invocation(&self, request: &Request) -> Result<Invocation, Unfit> {
+    fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         let reviewer = request.is_review.then(|| (REVIEWER.to_owned(), "1".to_owned()));
         let audience = match request.output {
             EngineOutput::Words => Some((MEMBER.to_owned(), "1".to_owned())),
@@ -82,21 +82,23 @@ impl Engine for Demo {
 }
 
 impl Reader for DemoReader {
-    fn line(&mut self, line: &str) -> Vec<Event> {
-        match Said::read(line) {
-            Said::Session { id } => vec![Event::Session(id)],
-            Said::Text { text } => {
+    fn line(&mut self, line: &str) -> Vec<EngineEvent> {
+        match DemoLine::read(line) {
+            DemoLine::Session { id } => vec![EngineEvent::Session(id)],
+            DemoLine::Text { text } => {
                 self.last.clone_from(&text);
-                vec![Event::Text(text)]
+                vec![EngineEvent::Text(text)]
             }
-            // It runs on this machine alone: that it costs nothing is known.
-            Said::Usage { input_tokens, output_tokens } => {
+            // It runs on this machine only, so its cost is known to be zero.
+            DemoLine::Usage { input_tokens, output_tokens } => {
                 let run = Usage { input_tokens, output_tokens, cost_usd: Some(0.0) };
-                vec![Event::Spent(Spent { run, session: Count::default() })]
+                vec![EngineEvent::Usage(RunUsage { run, session: ConversationUsage::default() })]
             }
-            Said::Complete { text } => self.ends(End::Complete { text }),
-            Said::Question { text } => self.ends(End::Question { text }),
-            Said::Failed { text } => self.ends(End::Failed { kind: FailureKind::EngineError, text }),
+            DemoLine::Complete { text } => self.ends(EngineEnd::Complete { text }),
+            DemoLine::Question { text } => self.ends(EngineEnd::Question { text }),
+            DemoLine::Failed { text } => {
+                self.ends(EngineEnd::Failed { kind: FailureKind::EngineError, text })
+            }
         }
     }
 
@@ -104,26 +106,26 @@ impl Reader for DemoReader {
         self.end.is_some()
     }
 
-    /// Ending with 0 is success even without a word, because `exit 0` is one of its directives.
-    fn end(self: Box<Self>, exit: &Exit) -> End {
+    /// Exit code 0 without an outcome is success, because `exit 0` is a directive.
+    fn end(self: Box<Self>, exit: &Exit) -> EngineEnd {
         match self.end {
             Some(end) => end,
-            None if exit.status.success() => End::Complete { text: self.last },
-            None => End::Failed { kind: FailureKind::Crashed, text: failure::crash(exit) },
+            None if exit.status.success() => EngineEnd::Complete { text: self.last },
+            None => EngineEnd::Failed { kind: FailureKind::Crashed, text: failure::crash(exit) },
         }
     }
 }
 
 impl Reader for WordCounter {
-    fn line(&mut self, line: &str) -> Vec<Event> {
+    fn line(&mut self, line: &str) -> Vec<EngineEvent> {
         self.n_written += line.len() + 1;
         let run = Usage { input_tokens: 0, output_tokens: tokens(self.n_written), cost_usd: Some(0.0) };
         let mut events = self.words.line(line);
-        events.push(Event::Spent(Spent { run, session: Count::default() }));
+        events.push(EngineEvent::Usage(RunUsage { run, session: ConversationUsage::default() }));
         events
     }
 
-    fn end(self: Box<Self>, exit: &Exit) -> End {
+    fn end(self: Box<Self>, exit: &Exit) -> EngineEnd {
         Box::new(self.words).end(exit)
     }
 }
@@ -133,14 +135,16 @@ fn tokens(n_bytes: usize) -> u64 {
 }
 
 impl DemoReader {
-    /// The last words are told to people too, unless they have just been said.
-    fn ends(&mut self, end: End) -> Vec<Event> {
+    /// Also shows the text of the outcome, unless it was the last text shown.
+    fn ends(&mut self, end: EngineEnd) -> Vec<EngineEvent> {
         let text = match &end {
-            End::Complete { text } | End::Question { text } | End::Failed { text, .. } => text.as_str(),
-            End::SessionLost => "",
+            EngineEnd::Complete { text } | EngineEnd::Question { text } | EngineEnd::Failed { text, .. } => {
+                text.as_str()
+            }
+            EngineEnd::SessionLost => "",
         };
         let is_new = !text.is_empty() && text != self.last;
-        let text = is_new.then(|| Event::Text(text.to_owned()));
+        let text = is_new.then(|| EngineEvent::Text(text.to_owned()));
         self.end = Some(end);
         text.into_iter().collect()
     }
@@ -153,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    fn end_of(lines: &[String], raw_status: i32) -> End {
+    fn end_of(lines: &[String], raw_status: i32) -> EngineEnd {
         let mut reader = DemoReader::default();
         for line in lines {
             reader.line(line);
@@ -163,15 +167,15 @@ mod tests {
 
     #[test]
     fn what_the_engine_tells_beats_how_its_process_ended() {
-        let told = [Said::Question { text: "which one?".into() }.line()];
-        assert_eq!(end_of(&told, 9), End::Question { text: "which one?".into() });
+        let lines = [DemoLine::Question { text: "which one?".into() }.line()];
+        assert_eq!(end_of(&lines, 9), EngineEnd::Question { text: "which one?".into() });
     }
 
     #[test]
     fn without_a_word_the_exit_code_decides() {
-        let said = ["plain words".to_owned()];
-        assert_eq!(end_of(&said, 0), End::Complete { text: "plain words".into() });
+        let lines = ["plain words".to_owned()];
+        assert_eq!(end_of(&lines, 0), EngineEnd::Complete { text: "plain words".into() });
         let text = "the engine ended with exit status: 3: boom".to_owned();
-        assert_eq!(end_of(&said, 3 << 8), End::Failed { kind: FailureKind::Crashed, text });
+        assert_eq!(end_of(&lines, 3 << 8), EngineEnd::Failed { kind: FailureKind::Crashed, text });
     }
 }

@@ -1,18 +1,18 @@
-//! Reads a message as a script: which of its lines are directives, and what they ask for.
+//! Parses the directives of a message.
 
 use std::time::Duration;
 
-/// One thing the demo engine can be told to do.
+/// An action of the demo engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Directive {
     Sleep(Duration),
     Fail(String),
     Ask(String),
-    /// So many bytes of output.
+    /// A number of bytes to print.
     Print(u64),
-    /// Never ends, and ignores being asked to.
+    /// Never ends, and ignores signals.
     Hang,
-    /// Never ends, and nobody says so: it is what a reviewer without directives does.
+    /// Never ends: the default of a reviewer without directives.
     Wait,
     /// Leaves a process behind.
     Fork,
@@ -28,7 +28,7 @@ pub(super) enum Directive {
     },
 }
 
-/// The directives of a message in their order; none when it is prose alone.
+/// The directives in their order; empty for a message without any.
 pub(super) fn directives(message: &str) -> Vec<Directive> {
     message.lines().filter_map(|line| directive(line.trim())).collect()
 }

@@ -5,7 +5,7 @@ pub(crate) mod descendants;
 mod note;
 mod output;
 mod output_reader;
-mod side;
+mod session_log;
 
 use std::io;
 use std::path::Path;
@@ -21,16 +21,17 @@ use super::options::TerminationGrace;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{
-    Count, End, Engine, EngineWord, Exit, FailureKind, Invocation, Request, Session, Spent, Usage,
+    ConversationUsage, Engine, EngineEnd, EngineWord, Exit, FailureKind, Invocation, Request, RunUsage,
+    Session, Usage,
 };
 use crate::files::regular;
 use crate::process::{ProcessId, restore_for_children};
 use descendants::MARKER;
 use note::EngineNote;
 pub(crate) use output::Transcript;
-pub(crate) use output_reader::EngineEvent;
 use output_reader::OutputReader;
-pub(crate) use side::recall;
+pub(crate) use output_reader::ProcessEvent;
+pub(crate) use session_log::recall;
 
 /// The runner's own variables, which engines do not get.
 const PRIVATE: [&str; 4] =
@@ -74,28 +75,28 @@ impl Launch<'_> {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Finished {
     pub(crate) finish: Finish,
-    pub(crate) spent: Spent,
+    pub(crate) spent: RunUsage,
     /// The engine ran and reported no usage.
     pub(crate) is_unknown: bool,
 }
 
 impl Finished {
     /// For a run whose engine was started.
-    pub(crate) fn of(engine: EngineWord, finish: Finish, spent: Spent) -> Self {
-        let did_nothing = engine.is_free() || finish == Finish::Reported(End::SessionLost);
+    pub(crate) fn of(engine: EngineWord, finish: Finish, spent: RunUsage) -> Self {
+        let did_nothing = engine.is_free() || finish == Finish::Reported(EngineEnd::SessionLost);
         let is_unknown = !did_nothing && spent.run == Usage::default();
         Self { finish, spent, is_unknown }
     }
 
     /// For a run whose engine did nothing.
-    pub(crate) fn unspent(finish: Finish, session: Count) -> Self {
-        Self { finish, spent: Spent { run: Usage::default(), session }, is_unknown: false }
+    pub(crate) fn unspent(finish: Finish, session: ConversationUsage) -> Self {
+        Self { finish, spent: RunUsage { run: Usage::default(), session }, is_unknown: false }
     }
 }
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Finish {
-    Reported(End),
+    Reported(EngineEnd),
     Interrupted,
     /// Stopped because it used up its budget.
     OverBudget,
@@ -110,35 +111,38 @@ pub(crate) fn note_idle(directory: &Path) {
 pub(crate) async fn run(
     mut launch: Launch<'_>,
     interrupt: &CancellationToken,
-    mut on_event: impl FnMut(EngineEvent),
+    mut on_event: impl FnMut(ProcessEvent),
 ) -> Finished {
     match open(&launch, interrupt).await {
         Ok(None) => {}
         Ok(Some(chat)) => {
-            on_event(EngineEvent::Session(chat.clone()));
-            launch.request.session = Session::Opened { id: chat };
+            on_event(ProcessEvent::Session(chat.clone()));
+            launch.request.session = Session::Created { id: chat };
         }
-        Err(finish) => return Finished::unspent(finish, Count::default()),
+        Err(finish) => return Finished::unspent(finish, ConversationUsage::default()),
     }
     match launch.engine.invocation(&launch.request) {
         Ok(invocation) => converse(&launch, &invocation, interrupt, on_event).await,
         Err(unfit) => {
             let finish = Finish::Reported(failed(FailureKind::EngineError, unfit.to_string()));
-            Finished::unspent(finish, launch.request.session.spent())
+            Finished::unspent(finish, launch.request.session.usage_before())
         }
     }
 }
 
 /// Creates the session, for engines that require that first; returns its id.
 async fn open(launch: &Launch<'_>, interrupt: &CancellationToken) -> Result<Option<String>, Finish> {
-    let unfit =
-        |unfit: crate::engine::Unfit| Finish::Reported(failed(FailureKind::EngineError, unfit.to_string()));
-    let Some(invocation) = launch.engine.opening(&launch.request).map_err(unfit)? else { return Ok(None) };
+    let unfit = |unfit: crate::engine::InvocationError| {
+        Finish::Reported(failed(FailureKind::EngineError, unfit.to_string()))
+    };
+    let Some(invocation) = launch.engine.session_creation(&launch.request).map_err(unfit)? else {
+        return Ok(None);
+    };
     match converse(launch, &invocation, interrupt, |_| {}).await.finish {
-        Finish::Reported(End::Complete { text }) if !text.trim().is_empty() => {
+        Finish::Reported(EngineEnd::Complete { text }) if !text.trim().is_empty() => {
             Ok(Some(text.trim().to_owned()))
         }
-        Finish::Reported(End::Complete { .. }) => {
+        Finish::Reported(EngineEnd::Complete { .. }) => {
             let text = "the engine printed no id for a new conversation".to_owned();
             Err(Finish::Reported(failed(FailureKind::BadOutput, text)))
         }
@@ -150,7 +154,7 @@ async fn converse(
     launch: &Launch<'_>,
     invocation: &Invocation,
     interrupt: &CancellationToken,
-    on_event: impl FnMut(EngineEvent),
+    on_event: impl FnMut(ProcessEvent),
 ) -> Finished {
     let mut output_reader = OutputReader::new(launch, on_event);
     let mut process = match spawn(launch, invocation) {
@@ -295,6 +299,6 @@ fn missing(invocation: &Invocation, error: &io::Error) -> Finish {
     Finish::Reported(failed(FailureKind::EngineMissing, text))
 }
 
-fn failed(kind: FailureKind, text: String) -> End {
-    End::Failed { kind, text }
+fn failed(kind: FailureKind, text: String) -> EngineEnd {
+    EngineEnd::Failed { kind, text }
 }

@@ -1,4 +1,4 @@
-//! Reads one engine process: its output, its side file, and its usage.
+//! Reads one engine process: its output, its session log, and its usage.
 
 use std::time::Duration;
 
@@ -7,68 +7,68 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::Launch;
-use super::side::SideFileReader;
+use super::session_log::SessionLogReader;
 use crate::engine::budget::Budget;
-use crate::engine::{Event, Lines, Reader, Spent, Usage};
+use crate::engine::{EngineEvent, Lines, Reader, RunUsage, Usage};
 
 const CHUNK: usize = 64 * 1024;
-/// The poll interval of the side file.
-const SIDE_FILE_POLL: Duration = Duration::from_millis(500);
+/// The poll interval of the engine's session log.
+const SESSION_LOG_POLL: Duration = Duration::from_millis(500);
 
 /// An event of an engine process.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum EngineEvent {
+pub(crate) enum ProcessEvent {
     /// Ends with a line break.
     Text(String),
     /// The engine's process runs.
     Started,
     Session(String),
-    Spent(Spent),
+    Usage(RunUsage),
 }
 
 pub(super) struct OutputReader<H> {
     pub(super) reader: Box<dyn Reader>,
-    pub(super) spent: Spent,
+    pub(super) spent: RunUsage,
     /// Canceled once the run has used up its budget.
     pub(super) over: CancellationToken,
     budget: Budget,
-    side: SideFileReader,
+    log: SessionLogReader,
     on_event: H,
 }
 
-impl<H: FnMut(EngineEvent)> OutputReader<H> {
+impl<H: FnMut(ProcessEvent)> OutputReader<H> {
     pub(super) fn new(launch: &Launch<'_>, on_event: H) -> Self {
         Self {
             reader: launch.engine.reader(&launch.request),
-            spent: Spent { run: Usage::default(), session: launch.request.session.spent() },
+            spent: RunUsage { run: Usage::default(), session: launch.request.session.usage_before() },
             over: CancellationToken::new(),
             budget: launch.budget,
-            side: SideFileReader::default(),
+            log: SessionLogReader::default(),
             on_event,
         }
     }
 
     pub(super) fn started(&mut self) {
-        (self.on_event)(EngineEvent::Started);
+        (self.on_event)(ProcessEvent::Started);
     }
 
     pub(super) async fn listen(&mut self, stdout: Option<impl AsyncRead + Unpin>) {
         let Some(mut stdout) = stdout else { return };
         let mut lines = Lines::default();
         let mut chunk = vec![0; CHUNK];
-        let mut side_file_polls = tokio::time::interval(SIDE_FILE_POLL);
-        side_file_polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut log_polls = tokio::time::interval(SESSION_LOG_POLL);
+        log_polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 read = stdout.read(&mut chunk) => match read {
                     Ok(n_read @ 1..) => self.hear(|events| lines.push(&chunk[..n_read], events)),
                     Ok(0) | Err(_) => break,
                 },
-                _ = side_file_polls.tick() => self.poll_side_file().await,
+                _ = log_polls.tick() => self.poll_session_log().await,
             }
         }
         self.hear(|events| lines.finish(events));
-        self.poll_side_file().await;
+        self.poll_session_log().await;
     }
 
     /// Texts that arrive together are passed on together, so that a flood does not cause one event per line.
@@ -78,36 +78,36 @@ impl<H: FnMut(EngineEvent)> OutputReader<H> {
         self.emit(events);
     }
 
-    async fn poll_side_file(&mut self) {
-        let Some(file) = self.reader.side_file() else { return };
+    async fn poll_session_log(&mut self) {
+        let Some(file) = self.reader.session_log() else { return };
         let mut events = Vec::new();
-        self.side.read(&file, |line| events.extend(self.reader.side_line(line))).await;
+        self.log.read(&file, |line| events.extend(self.reader.session_log_line(line))).await;
         self.emit(events);
     }
 
-    fn emit(&mut self, events: Vec<Event>) {
-        let mut said = String::new();
+    fn emit(&mut self, events: Vec<EngineEvent>) {
+        let mut texts = String::new();
         for event in events {
             match event {
-                Event::Text(text) => {
-                    said.push_str(&text);
-                    said.push('\n');
+                EngineEvent::Text(text) => {
+                    texts.push_str(&text);
+                    texts.push('\n');
                 }
-                Event::Session(id) => (self.on_event)(EngineEvent::Session(id)),
-                Event::Spent(spent) => self.account(spent),
+                EngineEvent::Session(id) => (self.on_event)(ProcessEvent::Session(id)),
+                EngineEvent::Usage(spent) => self.account(spent),
             }
         }
-        if !said.is_empty() {
-            (self.on_event)(EngineEvent::Text(said));
+        if !texts.is_empty() {
+            (self.on_event)(ProcessEvent::Text(texts));
         }
     }
 
-    fn account(&mut self, spent: Spent) {
+    fn account(&mut self, spent: RunUsage) {
         if self.spent == spent {
             return;
         }
         self.spent = spent;
-        (self.on_event)(EngineEvent::Spent(spent));
+        (self.on_event)(ProcessEvent::Usage(spent));
         if self.budget.check(&spent.run).is_err() {
             self.over.cancel();
         }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Worker;
 use super::published::Published;
 use crate::engine::budget::BudgetError;
-use crate::engine::{Count, Usage};
+use crate::engine::{ConversationUsage, Usage};
 use crate::runner::budget;
 use crate::runner::conversation::{Progress, TaskLookup};
 use crate::runner::entry::{Entry, Interruption, Outcome, Source, TaskKey};
@@ -173,7 +173,7 @@ impl Worker {
         };
         let entry = match over {
             Some((turn, outcome, text)) => {
-                let (usage, session, is_unknown) = (Usage::default(), Count::default(), false);
+                let (usage, session, is_unknown) = (Usage::default(), ConversationUsage::default(), false);
                 Entry::Ended { at, turn, outcome, text, usage, session, is_unknown }
             }
             None => Entry::Withdrawn { at, task_id },

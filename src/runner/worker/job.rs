@@ -10,11 +10,11 @@ use crate::domain::id::RunId;
 use crate::domain::run::EngineOutput;
 use crate::engine::budget::Budget;
 use crate::engine::template::Values;
-use crate::engine::{self, End, Engine, EngineWord, FailureKind, Request};
+use crate::engine::{self, Engine, EngineEnd, EngineWord, FailureKind, Request};
 use crate::files::regular;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
-use crate::runner::process::{self, EngineEvent, Finish, Finished, Launch};
+use crate::runner::process::{self, Finish, Finished, Launch, ProcessEvent};
 use crate::runner::provisioning::Start;
 use crate::runner::{git, notes, provisioning};
 
@@ -52,7 +52,7 @@ impl Job {
     pub(super) async fn run(
         self,
         interrupt: &CancellationToken,
-        mut on_event: impl FnMut(EngineEvent),
+        mut on_event: impl FnMut(ProcessEvent),
     ) -> Done {
         let prepared = tokio::select! {
             biased;
@@ -65,19 +65,19 @@ impl Job {
         };
         let is_alone = request.fleet.is_none() && engine.word().calls_tools();
         let note = is_alone.then_some(WITHOUT_FLEET);
-        note.into_iter().for_each(|note| on_event(EngineEvent::Text(format!("{note}\n"))));
+        note.into_iter().for_each(|note| on_event(ProcessEvent::Text(format!("{note}\n"))));
         loop {
             let is_resumed = matches!(request.session, engine::Session::Resume { .. });
             let finished =
                 process::run(self.launch(&*engine, request.clone()), interrupt, &mut on_event).await;
             // A lost session means that the engine did nothing, so nothing is done or paid twice.
-            if finished.finish != Finish::Reported(End::SessionLost) || !is_resumed {
+            if finished.finish != Finish::Reported(EngineEnd::SessionLost) || !is_resumed {
                 return Done { finished, note, is_begun: true };
             }
             if self.is_continued {
                 return Done { finished: self.unspent(Finish::Reported(unknown())), note, is_begun: true };
             }
-            on_event(EngineEvent::Text(format!("{NEW_SESSION}\n")));
+            on_event(ProcessEvent::Text(format!("{NEW_SESSION}\n")));
             request.session = engine::Session::Fresh { id: Uuid::new_v4() };
         }
     }
@@ -85,7 +85,7 @@ impl Job {
     async fn prepare(&self) -> Result<(Arc<dyn Engine>, Request), Finish> {
         let missing = |error: engine::installed::Unavailable| {
             let (kind, text) = (FailureKind::EngineMissing, error.to_string());
-            Finish::Reported(End::Failed { kind, text })
+            Finish::Reported(EngineEnd::Failed { kind, text })
         };
         let engine = self.options.engine.get().await.map_err(missing)?;
         let session = self.session_for(engine.word());
@@ -143,7 +143,7 @@ impl Job {
 }
 
 /// An interrupted task does not start over, since part of it is done and paid for.
-fn unknown() -> End {
+fn unknown() -> EngineEnd {
     let text = "interrupted: the engine has lost the conversation of this task; it is not run again";
-    End::Failed { kind: FailureKind::EngineError, text: text.to_owned() }
+    EngineEnd::Failed { kind: FailureKind::EngineError, text: text.to_owned() }
 }

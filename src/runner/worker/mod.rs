@@ -16,14 +16,14 @@ use super::entry::{Entry, Interruption, Outcome, Session, Source};
 use super::forget::BOUNDS;
 use super::journal::{Journal, JournalError};
 use super::options::Options;
-use super::process::{self, EngineEvent, Finish, Finished, descendants};
+use super::process::{self, Finish, Finished, ProcessEvent, descendants};
 use super::provisioning::Start;
 use super::report::{Report, Reporter};
 use super::state::State;
 use super::{files, git, locks};
 use crate::domain::id::RunId;
 use crate::engine::budget::{Budget, BudgetError, STOPPED};
-use crate::engine::{Count, End, FailureKind, Spent};
+use crate::engine::{ConversationUsage, EngineEnd, FailureKind, RunUsage};
 use crate::git::state::GitState;
 use intake::Running;
 pub(crate) use intake::{Command, Refusal, Submitted};
@@ -98,8 +98,8 @@ impl Worker {
         let (interrupt, state) = (under_way.interrupt.clone(), self.state.clone());
         let (sender, mut events) = mpsc::unbounded_channel();
         // Text is shown at once; facts to be recorded go to the loop below.
-        let emit = |said: EngineEvent| match said {
-            EngineEvent::Text(text) => {
+        let emit = |event: ProcessEvent| match event {
+            ProcessEvent::Text(text) => {
                 state.send_modify(|state| state.conversation.append_answer(turn, &text))
             }
             other => sender.send(other).unwrap_or_default(),
@@ -112,12 +112,12 @@ impl Worker {
                 () = self.stop.cancelled(), if !interrupt.is_cancelled() => interrupt.cancel(),
                 () = under_way.held() => interrupt.cancel(),
                 () = under_way.published.due() => self.publish(&mut under_way),
-                Some(said) = events.recv() => self.note(&mut under_way, said).await,
+                Some(event) = events.recv() => self.note(&mut under_way, event).await,
                 Some(command) = inbox.recv() => self.handle(command, Some(&mut under_way)).await,
             }
         };
-        while let Ok(said) = events.try_recv() {
-            self.note(&mut under_way, said).await;
+        while let Ok(event) = events.try_recv() {
+            self.note(&mut under_way, event).await;
         }
         let done = self.unless_stopped(done).await;
         // A wait that was interrupted is repeated by the next run.
@@ -143,8 +143,10 @@ impl Worker {
     /// A stop of the workspace ends all its processes at once, and the engine may end before we learn of the stop:
     /// that is no failure of the engine.
     async fn unless_stopped(&self, done: Done) -> Done {
-        let is_crash =
-            matches!(done.finished.finish, Finish::Reported(End::Failed { kind: FailureKind::Crashed, .. }));
+        let is_crash = matches!(
+            done.finished.finish,
+            Finish::Reported(EngineEnd::Failed { kind: FailureKind::Crashed, .. })
+        );
         if !is_crash || tokio::time::timeout(STOP_NEWS, self.stop.cancelled()).await.is_err() {
             return done;
         }
@@ -166,14 +168,14 @@ impl Worker {
         let (budget, used) =
             (super::budget::read(&self.options.directory)?, self.state.borrow().conversation.usage());
         budget.check(&used)?;
-        Ok(budget.less(&used))
+        Ok(budget.remaining_after(&used))
     }
 
     /// Ends a turn that was accepted before the budget was used up.
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
         let text = format!("not started: {error}");
-        let finish = Finish::Reported(End::Failed { kind: FailureKind::Budget, text });
+        let finish = Finish::Reported(EngineEnd::Failed { kind: FailureKind::Budget, text });
         let finished = Finished::unspent(finish, session.unwrap_or_default());
         let done = Done { finished, note: None, is_begun: false };
         self.conclude(turn, done, Interruption::Request).await;
@@ -193,19 +195,19 @@ impl Worker {
     }
 
     /// Handles the events of a run other than text.
-    async fn note(&mut self, running: &mut Running, said: EngineEvent) {
+    async fn note(&mut self, running: &mut Running, event: ProcessEvent) {
         let turn = running.turn;
-        match said {
-            EngineEvent::Text(text) => {
+        match event {
+            ProcessEvent::Text(text) => {
                 self.state.send_modify(|state| state.conversation.append_answer(turn, &text))
             }
-            EngineEvent::Started if self.options.engine.word().names_session() => {}
-            EngineEvent::Started => running.started(),
-            EngineEvent::Session(id) => {
+            ProcessEvent::Started if self.options.engine.word().names_session() => {}
+            ProcessEvent::Started => running.started(),
+            ProcessEvent::Session(id) => {
                 self.remember(id).await;
                 running.delivered();
             }
-            EngineEvent::Spent(Spent { run, session }) => {
+            ProcessEvent::Usage(RunUsage { run, session }) => {
                 // Recorded each time: a kill must not make spent money look unspent.
                 self.record_if_possible(&Entry::Spent { turn, usage: run, session }).await;
                 self.state.send_modify(|state| state.conversation.set_usage(turn, run, session));
@@ -223,7 +225,7 @@ impl Worker {
 
     async fn remember(&mut self, id: String) {
         let engine = self.options.engine.word().word().to_owned();
-        let session = Session { engine, id, spent: Count::default() };
+        let session = Session { engine, id, spent: ConversationUsage::default() };
         let is_known = self.state.borrow().conversation.session.as_ref().is_some_and(|known| {
             (known.engine.as_str(), known.id.as_str()) == (session.engine.as_str(), session.id.as_str())
         });
@@ -288,22 +290,22 @@ impl Worker {
 
     /// The agent's answer, with a note if it was interrupted.
     fn answer(&self, turn: usize, outcome: &Outcome) -> String {
-        let said = match self.state.borrow().conversation.turn(turn).map(|turn| &turn.progress) {
+        let answer = match self.state.borrow().conversation.turn(turn).map(|turn| &turn.progress) {
             Some(Progress::Working { text, .. }) => text.text(),
             Some(Progress::Queued | Progress::Ended { .. }) | None => String::new(),
         };
         match outcome {
-            Outcome::Interrupted { by } => format!("{said}\n{}", by.text()).trim_start().to_owned(),
+            Outcome::Interrupted { by } => format!("{answer}\n{}", by.text()).trim_start().to_owned(),
             Outcome::Failed { kind: FailureKind::Budget, text } => {
-                format!("{said}\n{text}").trim_start().to_owned()
+                format!("{answer}\n{text}").trim_start().to_owned()
             }
-            Outcome::Failed { text, .. } if said.is_empty() => text.clone(),
-            Outcome::Complete { .. } | Outcome::Question { .. } | Outcome::Failed { .. } => said,
+            Outcome::Failed { text, .. } if answer.is_empty() => text.clone(),
+            Outcome::Complete { .. } | Outcome::Question { .. } | Outcome::Failed { .. } => answer,
         }
     }
 
     /// The usage of an interrupted run: its engine may have continued for a while and recorded it.
-    async fn recalled(&self, turn: usize, known: Spent) -> Spent {
+    async fn recalled(&self, turn: usize, known: RunUsage) -> RunUsage {
         let session = self.state.borrow().conversation.session.clone();
         let (Some(session), Some(since)) = (session, self.began(turn)) else { return known };
         let Ok(engine) = self.options.engine.get().await else { return known };
@@ -312,7 +314,9 @@ impl Worker {
             return known;
         };
         match process::recall(reader).await {
-            Some(told) if told.run.tokens() > known.run.tokens() => Spent { run: told.run, ..known },
+            Some(recorded) if recorded.run.tokens() > known.run.tokens() => {
+                RunUsage { run: recorded.run, ..known }
+            }
             Some(_) | None => known,
         }
     }
@@ -385,11 +389,11 @@ impl Worker {
         }
     }
 
-    fn cut_short(&self) -> Option<(usize, RunId, Spent)> {
+    fn cut_short(&self) -> Option<(usize, RunId, RunUsage)> {
         let state = self.state.borrow();
         let session = state.conversation.session.as_ref().map(|session| session.spent).unwrap_or_default();
         state.conversation.numbered().find_map(|(number, turn)| match turn.progress {
-            Progress::Working { run, usage, .. } => Some((number, run, Spent { run: usage, session })),
+            Progress::Working { run, usage, .. } => Some((number, run, RunUsage { run: usage, session })),
             Progress::Queued | Progress::Ended { .. } => None,
         })
     }

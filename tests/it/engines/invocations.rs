@@ -7,7 +7,9 @@ use fleet_mcp::engine::codex::{Codex, Sandbox};
 use fleet_mcp::engine::custom::Custom;
 use fleet_mcp::engine::demo::Demo;
 use fleet_mcp::engine::template::Values;
-use fleet_mcp::engine::{Count, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session};
+use fleet_mcp::engine::{
+    ConversationUsage, Engine, EngineWord, FleetAccess, Repository, Request, RolePrompt, Session,
+};
 
 use super::{claude, codex, fresh, request};
 
@@ -38,7 +40,7 @@ fn everything(session: Session) -> Request {
 }
 
 fn resumed() -> Session {
-    Session::Resume { id: "earlier".to_owned(), spent: Count::default() }
+    Session::Resume { id: "earlier".to_owned(), spent: ConversationUsage::default() }
 }
 
 fn shown(engine: &dyn Engine, request: &Request) -> String {
@@ -64,10 +66,10 @@ fn codex_is_called_with_both_git_directories_and_trusts_no_repository() {
 #[test]
 fn cursor_agent_gets_a_chat_first_and_the_demo_engine_is_told_that_it_reviews() {
     let cursor = Custom::cursor_agent(&Values::new()).unwrap();
-    let opening = cursor.opening(&everything(fresh())).unwrap();
-    insta::assert_snapshot!("cursor_agent_opening", format!("{opening:#?}"));
+    let session_creation = cursor.session_creation(&everything(fresh())).unwrap();
+    insta::assert_snapshot!("cursor_agent_opening", format!("{session_creation:#?}"));
     insta::assert_snapshot!("cursor_agent_run", shown(&cursor, &everything(resumed())));
-    assert!(cursor.opening(&everything(resumed())).unwrap().is_none());
+    assert!(cursor.session_creation(&everything(resumed())).unwrap().is_none());
     let demo = Demo { program: PathBuf::from("/bin/fleet-mcp") };
     insta::assert_snapshot!("demo", shown(&demo, &everything(fresh())));
 }

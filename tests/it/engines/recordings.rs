@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use fleet_mcp::engine::{Count, Engine, Event, Exit, Session, Spending, Spent};
+use fleet_mcp::engine::{ConversationUsage, Engine, EngineEvent, Exit, RunUsage, Session, Spending};
 
 use super::{claude, codex, fresh, request};
 
@@ -76,15 +76,15 @@ fn played(engine: &dyn Engine, session: Session, (file, code): (&str, i32)) -> S
     let mut reader = engine.reader(&request(session));
     let (stdout, stderr) =
         if file.contains("stderr") { (String::new(), text(file)) } else { (text(file), String::new()) };
-    let events: Vec<Event> = stdout.lines().flat_map(|line| reader.line(line)).collect();
+    let events: Vec<EngineEvent> = stdout.lines().flat_map(|line| reader.line(line)).collect();
     let end = reader.end(&Exit { status: ExitStatus::from_raw(code << 8), stderr });
     let mut told = format!("{file} (exit {code})\n  {end:?}\n");
-    let (mut session, mut spent) = (None, Spent::default());
+    let (mut session, mut spent) = (None, RunUsage::default());
     for event in events {
         match event {
-            Event::Text(text) => writeln!(told, "  said: {text}").unwrap(),
-            Event::Session(id) => session = Some(id),
-            Event::Spent(newer) => spent = newer,
+            EngineEvent::Text(text) => writeln!(told, "  said: {text}").unwrap(),
+            EngineEvent::Session(id) => session = Some(id),
+            EngineEvent::Usage(newer) => spent = newer,
         }
     }
     writeln!(told, "  session {}, run {:?}", session.as_deref().unwrap_or("-"), spent.run).unwrap();
@@ -94,8 +94,10 @@ fn played(engine: &dyn Engine, session: Session, (file, code): (&str, i32)) -> S
 #[test]
 fn every_recording_of_claude_code_means_what_happened() {
     let first = CLAUDE.iter().map(|recorded| played(&claude(), fresh(), *recorded));
-    let resumed =
-        || Session::Resume { id: "earlier".to_owned(), spent: Count::settled(two_steps(Some(0.0118))) };
+    let resumed = || Session::Resume {
+        id: "earlier".to_owned(),
+        spent: ConversationUsage::settled(two_steps(Some(0.0118))),
+    };
     let later = CLAUDE_RESUMED.iter().map(|recorded| played(&claude(), resumed(), *recorded));
     insta::assert_snapshot!(first.chain(later).collect::<Vec<_>>().join("\n"));
 }
@@ -103,7 +105,8 @@ fn every_recording_of_claude_code_means_what_happened() {
 #[test]
 fn every_recording_of_codex_means_what_happened() {
     let first = CODEX.iter().map(|recorded| played(&codex(), fresh(), *recorded));
-    let resumed = || Session::Resume { id: "earlier".to_owned(), spent: Count::settled(two_steps(None)) };
+    let resumed =
+        || Session::Resume { id: "earlier".to_owned(), spent: ConversationUsage::settled(two_steps(None)) };
     let later = CODEX_RESUMED.iter().map(|recorded| played(&codex(), resumed(), *recorded));
     insta::assert_snapshot!(first.chain(later).collect::<Vec<_>>().join("\n"));
 }
@@ -120,10 +123,10 @@ fn no_recording_is_left_out() {
 }
 
 /// Input and output tokens of a run each time it told them.
-fn steps(events: impl Iterator<Item = Event>) -> Vec<(u64, u64, Option<String>)> {
+fn steps(events: impl Iterator<Item = EngineEvent>) -> Vec<(u64, u64, Option<String>)> {
     let spent = events.filter_map(|event| match event {
-        Event::Spent(spent) => Some(spent.run),
-        Event::Text(_) | Event::Session(_) => None,
+        EngineEvent::Usage(spent) => Some(spent.run),
+        EngineEvent::Text(_) | EngineEvent::Session(_) => None,
     });
     let cost = |cost: f64| format!("{cost:.6}");
     spent.map(|run| (run.input_tokens, run.output_tokens, run.cost_usd.map(cost))).collect()
@@ -165,26 +168,27 @@ fn claude_codes_use_is_known_from_whole_messages_and_a_late_line_about_one_adds_
 #[test]
 fn codexs_use_is_known_after_every_step_from_its_own_record() {
     let mut reader = codex().reader(&request(fresh()));
-    assert_eq!(reader.side_file(), None);
+    assert_eq!(reader.session_log(), None);
     reader.line(r#"{"type":"thread.started","thread_id":"t-1"}"#);
-    let side = reader.side_file().unwrap();
+    let side = reader.session_log().unwrap();
     assert_eq!((side.root, side.ending.as_str()), ("/home/ann/.codex/sessions".into(), "t-1.jsonl"));
     let model = r#"{"timestamp":"2026-11-16T00:52:20Z","type":"turn_context","payload":{"model":"gpt-5"}}"#;
     let recorded = text(CODEX_RECORD);
     let lines = [model].into_iter().chain(recorded.lines());
-    let told = steps(lines.flat_map(|line| reader.side_line(line)));
+    let told = steps(lines.flat_map(|line| reader.session_log_line(line)));
     let step = |n: u64, cost: &str| (n * 1500, n * 42, Some(cost.to_owned()));
     assert_eq!(told, [step(1, "0.001958"), step(2, "0.003915"), step(3, "0.005872"), step(4, "0.007830")]);
     let end = r#"{"type":"turn.completed","usage":{"input_tokens":6000,"cached_input_tokens":1200,"output_tokens":168}}"#;
     assert_eq!(steps(reader.line(end).into_iter()), [step(4, "0.007830")]);
-    let late = recorded.lines().flat_map(|line| reader.side_line(&line.replace("6000", "9000")));
+    let late = recorded.lines().flat_map(|line| reader.session_log_line(&line.replace("6000", "9000")));
     assert_eq!(steps(late), [], "what is read after the end is no news");
 }
 
 /// The CLI tells a turn's own use before its tools run; lines about earlier runs of the conversation do not count.
 #[test]
 fn a_resumed_thread_of_codex_counts_only_what_is_new() {
-    let session = Session::Resume { id: "t-1".to_owned(), spent: Count::settled(two_steps(None)) };
+    let session =
+        Session::Resume { id: "t-1".to_owned(), spent: ConversationUsage::settled(two_steps(None)) };
     let mut reader = codex().reader(&request(session));
     let record = |timestamp: &str, tokens: u64| {
         let usage =
@@ -194,8 +198,8 @@ fn a_resumed_thread_of_codex_counts_only_what_is_new() {
             .to_string()
     };
     let (past, future) = (record("2020-01-01T00:00:00Z", 9_000), record("2999-01-01T00:00:00Z", 1_500));
-    assert_eq!(steps(reader.side_line(&past).into_iter()), []);
-    assert_eq!(steps(reader.side_line(&future).into_iter()), [(1_500, 1, None)]);
+    assert_eq!(steps(reader.session_log_line(&past).into_iter()), []);
+    assert_eq!(steps(reader.session_log_line(&future).into_iter()), [(1_500, 1, None)]);
 }
 
 /// The recording as one of two runs: the first, long ago, was killed after so many steps, the second is under way.
@@ -210,16 +214,17 @@ fn record_of_two_runs(n_steps: usize) -> Vec<String> {
 
 /// What the run after a killed one is said to have used, step by step and at its end.
 fn share_after_a_kill(n_steps: usize, killed: Spending) -> [Vec<(u64, u64, Option<String>)>; 2] {
-    let before = Count { told: Spending::default(), unsettled: killed };
+    let before = ConversationUsage { reported: Spending::default(), unsettled: killed };
     let reader = || codex().reader(&request(Session::Resume { id: "t-1".to_owned(), spent: before }));
     let end = r#"{"type":"turn.completed","usage":{"input_tokens":6000,"cached_input_tokens":1200,"output_tokens":168}}"#;
     let (mut prompt, mut late) = (reader(), reader());
     let record = record_of_two_runs(n_steps);
-    let mut in_time: Vec<Event> = record.iter().flat_map(|line| prompt.side_line(line)).collect();
+    let mut in_time: Vec<EngineEvent> =
+        record.iter().flat_map(|line| prompt.session_log_line(line)).collect();
     in_time.extend(prompt.line(end));
     // A short run has told its end before anybody looked into the record.
     let mut afterwards = late.line(end);
-    afterwards.extend(record.iter().flat_map(|line| late.side_line(line)));
+    afterwards.extend(record.iter().flat_map(|line| late.session_log_line(line)));
     [steps(in_time.into_iter()), steps(afterwards.into_iter()).split_off(1)]
 }
 
@@ -244,8 +249,8 @@ fn the_run_after_a_killed_one_of_codex_counts_neither_more_nor_less_than_its_own
 fn what_a_run_of_codex_used_unheard_is_read_from_its_record() {
     let share = |since: &str| {
         let mut reader = codex().record_reader("t-1", since.parse().unwrap()).unwrap();
-        let ending = reader.side_file().unwrap().ending;
-        let told = steps(record_of_two_runs(3).iter().flat_map(|line| reader.side_line(line)));
+        let ending = reader.session_log().unwrap().ending;
+        let told = steps(record_of_two_runs(3).iter().flat_map(|line| reader.session_log_line(line)));
         (ending, told.last().cloned())
     };
     let used = |n: u64| ("t-1.jsonl".to_owned(), Some((n * 1500, n * 42, None)));

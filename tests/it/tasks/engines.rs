@@ -1,7 +1,7 @@
 //! Which engine a workspace has, asked of the workspace itself.
 
 use fleet_mcp::app::error::Code;
-use fleet_mcp::engine::{EngineWord, found, installed};
+use fleet_mcp::engine::{EngineWord, discovery, installed};
 
 use crate::harness::Crew;
 
@@ -17,7 +17,7 @@ async fn a_projects_word_counts_and_auto_asks_the_workspace() {
     assert_eq!((unknown.code(), unknown.to_string()), (Code::EngineUnavailable, told.to_owned()));
     // Embedded workspaces see the programs of this machine.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let here = found::found(|name| installed::program(name, &path));
+    let here = discovery::find_clis(|name| installed::program(name, &path));
     for word in [Some("auto"), None] {
         match (asked(word).await, here.first()) {
             (Ok(word), Some(first)) => assert_eq!(word, first.word),

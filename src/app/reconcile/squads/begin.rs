@@ -13,7 +13,7 @@ use crate::domain::run::{EngineOutput, RunState};
 use crate::domain::squad::{Member, MemberEnd, MemberRun, Squad};
 use crate::domain::task::TaskState;
 use crate::domain::usage::Spender;
-use crate::engine::{Count, EngineWord, Session};
+use crate::engine::{ConversationUsage, EngineWord, Session};
 use crate::store::StoreError;
 
 /// Why a member does not begin.
@@ -161,7 +161,7 @@ fn session_of(member: &Member) -> Session {
     match &member.chat {
         None => Session::Unnamed,
         Some(chat) => match chat.id.clone().filter(|_| chat.is_follow_up) {
-            Some(id) => Session::Resume { id, spent: Count::default() },
+            Some(id) => Session::Resume { id, spent: ConversationUsage::default() },
             None => Session::Fresh { id: Uuid::new_v4() },
         },
     }

@@ -1,4 +1,4 @@
-//! Follows the side file in which an engine reports more than it prints.
+//! Follows the session log, in which an engine reports more than it prints.
 
 use std::fs::OpenOptions;
 use std::io::SeekFrom;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 
-use crate::engine::{Event, Lines, Reader, SideFile, Spent};
+use crate::engine::{EngineEvent, Lines, Reader, RunUsage, SessionLog};
 use crate::files::regular;
 
 const CHUNK: usize = 64 * 1024;
@@ -15,15 +15,15 @@ const MAX_DEPTH: usize = 4;
 
 /// The file, once found, and the offset read so far.
 #[derive(Debug, Default)]
-pub(super) struct SideFileReader {
+pub(super) struct SessionLogReader {
     path: Option<PathBuf>,
     n_read: u64,
     lines: Lines,
 }
 
-impl SideFileReader {
+impl SessionLogReader {
     /// Passes on every new line. A missing file has none.
-    pub(super) async fn read(&mut self, wanted: &SideFile, mut each: impl FnMut(&str)) {
+    pub(super) async fn read(&mut self, wanted: &SessionLog, mut each: impl FnMut(&str)) {
         if self.path.is_none() {
             let wanted = wanted.clone();
             let found = tokio::task::spawn_blocking(move || find(&wanted.root, &wanted.ending, MAX_DEPTH));
@@ -44,19 +44,19 @@ impl SideFileReader {
     }
 }
 
-/// The last usage in the side file of an earlier run.
-pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<Spent> {
-    let file = reader.side_file()?;
+/// The last usage in the session log of an earlier run.
+pub(crate) async fn recall(mut reader: Box<dyn Reader>) -> Option<RunUsage> {
+    let file = reader.session_log()?;
     let mut last = None;
     let spent = |event| match event {
-        Event::Spent(spent) => Some(spent),
-        Event::Text(_) | Event::Session(_) => None,
+        EngineEvent::Usage(spent) => Some(spent),
+        EngineEvent::Text(_) | EngineEvent::Session(_) => None,
     };
     let each = |line: &str| {
-        let newest = reader.side_line(line).into_iter().filter_map(spent).next_back();
+        let newest = reader.session_log_line(line).into_iter().filter_map(spent).next_back();
         last = newest.or(last.take());
     };
-    SideFileReader::default().read(&file, each).await;
+    SessionLogReader::default().read(&file, each).await;
     last
 }
 
@@ -82,16 +82,16 @@ mod tests {
     #[tokio::test]
     async fn lines_are_given_once_and_only_when_they_are_whole() {
         let root = tempfile::tempdir().unwrap();
-        let wanted = SideFile { root: root.path().to_owned(), ending: "thread-7.jsonl".into() };
-        let (mut side, mut seen) = (SideFileReader::default(), Vec::new());
-        side.read(&wanted, |line| seen.push(line.to_owned())).await;
+        let wanted = SessionLog { root: root.path().to_owned(), ending: "thread-7.jsonl".into() };
+        let (mut log, mut seen) = (SessionLogReader::default(), Vec::new());
+        log.read(&wanted, |line| seen.push(line.to_owned())).await;
         let folder = root.path().join("2026/11/16");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("rollout-thread-8.jsonl"), "another\n").unwrap();
         let mut file = std::fs::File::create(folder.join("rollout-thread-7.jsonl")).unwrap();
         for (written, expected) in [("one\ntw", 1), ("o\n", 2), ("", 2), ("three\n", 3)] {
             file.write_all(written.as_bytes()).unwrap();
-            side.read(&wanted, |line| seen.push(line.to_owned())).await;
+            log.read(&wanted, |line| seen.push(line.to_owned())).await;
             assert_eq!(seen.len(), expected, "{written:?}");
         }
         assert_eq!(seen, ["one", "two", "three"]);

@@ -1,10 +1,10 @@
-//! The lines the demo engine prints, written by its process and read by its reader.
+//! The output lines of the demo engine, written by its process and read by its reader.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Said {
+pub(super) enum DemoLine {
     Session { id: String },
     Text { text: String },
     Usage { input_tokens: u64, output_tokens: u64 },
@@ -13,12 +13,12 @@ pub(super) enum Said {
     Failed { text: String },
 }
 
-impl Said {
+impl DemoLine {
     pub(super) fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Whatever is not one of our objects was meant for people.
+    /// Any other line is plain text.
     pub(super) fn read(line: &str) -> Self {
         let object = line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
         object.unwrap_or_else(|| Self::Text { text: line.to_owned() })
@@ -31,10 +31,10 @@ mod tests {
 
     #[test]
     fn objects_come_back_and_anything_else_is_text() {
-        let said = Said::Failed { text: "two\nlines".into() };
-        assert_eq!(Said::read(&said.line()), said);
+        let failed = DemoLine::Failed { text: "two\nlines".into() };
+        assert_eq!(DemoLine::read(&failed.line()), failed);
         for line in ["plain", "{\"type\":\"other\"}", "{broken", ""] {
-            assert_eq!(Said::read(line), Said::Text { text: line.to_owned() });
+            assert_eq!(DemoLine::read(line), DemoLine::Text { text: line.to_owned() });
         }
     }
 }
