@@ -114,7 +114,7 @@ fn a_signature_names_its_agent_and_a_persons_names_none() {
 }
 
 #[test]
-fn people_who_drive_the_fleet_bring_their_directory_and_nobody_else_does() {
+fn only_operators_and_managers_bring_their_directory() {
     let may = |is_agent| {
         let kinds = RoleKind::ALL.iter();
         kinds.filter(|kind| principal(**kind, is_agent).may_bring_directory()).copied().collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The journal of an agent: one entry per task, one entry per report, kept across builds and deletion.
+//! The history of an agent: one entry per task and per report, kept across builds and deletion.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum HistoryEntry {
     Report(Report),
 }
 
-/// What every entry has.
+/// The part that all entries have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryLine {
     pub agent_id: AgentId,
@@ -28,7 +28,7 @@ pub struct HistoryLine {
     pub created_at: DateTime<Utc>,
 }
 
-/// A task, as far as its history goes.
+/// A task in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEntry {
     pub id: TaskId,
@@ -36,15 +36,15 @@ pub struct TaskEntry {
     pub progress: TaskProgress,
 }
 
-/// What an agent said of itself, or what was said of its end.
+/// A report of an agent about itself, or a report about its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Coder's id of the app status, so that it is recorded once.
+    /// Coder's id of the app status, so that it is recorded only once.
     pub id: Uuid,
     pub line: HistoryLine,
-    /// The word of an app, which may be one that we do not know.
+    /// The app's state, which may be unknown.
     pub state: AppState,
-    /// The task it belongs to.
+    /// The task of the report.
     pub task_id: Option<TaskId>,
     pub uri: Option<String>,
     pub needs_answer: bool,
@@ -58,7 +58,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Which entries a caller asks for.
+    /// The entries that a caller requests.
     HistoryFilter {
         All = "all",
         Task = "task",
@@ -67,7 +67,7 @@ word_enum! {
 }
 
 impl HistoryFilter {
-    /// The one kind that is asked for; none for all.
+    /// The requested kind; none for all.
     pub fn kind(self) -> Option<HistoryKind> {
         match self {
             Self::All => None,
@@ -99,7 +99,7 @@ impl HistoryEntry {
         }
     }
 
-    /// The word of its state.
+    /// The keyword of its state.
     pub fn state(&self) -> &str {
         match self {
             Self::Task(task) => task.progress.state().word(),
@@ -114,7 +114,7 @@ impl HistoryEntry {
         }
     }
 
-    /// The task a report belongs to; a task's own id.
+    /// The task of a report, or the id of a task.
     pub fn task_id(&self) -> Option<TaskId> {
         match self {
             Self::Task(task) => Some(task.id),
@@ -136,7 +136,7 @@ impl HistoryEntry {
         }
     }
 
-    /// Open are only tasks.
+    /// Only tasks can be open.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Task(task) => task.progress.end().is_none(),

@@ -36,7 +36,7 @@ pub struct BuildState {
 
 /// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum OperationStep {
     /// Record the intent with this base build, then send the request.
     Send {
         request: Request,
@@ -105,7 +105,7 @@ pub enum Cause {
     BeingDeleted,
 }
 
-pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, clock: &Clock) -> Step {
+pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, clock: &Clock) -> OperationStep {
     match kind {
         OperationKind::Create => plan_create(progress, seen),
         OperationKind::Start => plan_change(Wanted::Running, progress, seen, clock),
@@ -117,13 +117,13 @@ pub fn plan(kind: OperationKind, progress: Progress, seen: &Seen, clock: &Clock)
 
 /// Saves the agent's work before the build that ends it. The time limit runs from the first attempt, so that
 /// neither an unresponsive workspace nor a restart of ours delays a delete.
-pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, clock: &Clock) -> Step {
-    let is_delete = matches!(step, Step::Send { request: Request::Delete, .. });
+pub fn rescue_first(step: OperationStep, rescue: Option<&RescueOutcome>, clock: &Clock) -> OperationStep {
+    let is_delete = matches!(step, OperationStep::Send { request: Request::Delete, .. });
     let limit = clock.limits().rescue;
     match rescue {
-        Some(RescueOutcome::Wanted) if is_delete => Step::Rescue { until: clock.now() + limit },
+        Some(RescueOutcome::Wanted) if is_delete => OperationStep::Rescue { until: clock.now() + limit },
         Some(RescueOutcome::Trying { since }) if is_delete && clock.since(*since) < limit => {
-            Step::Rescue { until: clock.now() + limit - clock.since(*since) }
+            OperationStep::Rescue { until: clock.now() + limit - clock.since(*since) }
         }
         Some(_) | None => step,
     }
@@ -131,15 +131,15 @@ pub fn rescue_first(step: Step, rescue: Option<&RescueOutcome>, clock: &Clock) -
 
 /// A delete build ends every other operation: once it has succeeded the workspace is gone, whatever else Coder
 /// still reports, and while it runs nothing else may be built. A failed delete leaves a usable workspace.
-fn ended_by_delete(newest: &BuildState) -> Option<Step> {
+fn ended_by_delete(newest: &BuildState) -> Option<OperationStep> {
     match (&newest.transition, &newest.job) {
-        (Transition::Delete, JobStatus::Succeeded) => Some(Step::Fail(Cause::WorkspaceGone)),
-        (Transition::Delete, job) if !job.is_ended() => Some(Step::Fail(Cause::BeingDeleted)),
+        (Transition::Delete, JobStatus::Succeeded) => Some(OperationStep::Fail(Cause::WorkspaceGone)),
+        (Transition::Delete, job) if !job.is_ended() => Some(OperationStep::Fail(Cause::BeingDeleted)),
         (Transition::Delete | Transition::Start | Transition::Stop | Transition::Unknown(_), _) => None,
     }
 }
 
-fn plan_create(progress: Progress, seen: &Seen) -> Step {
+fn plan_create(progress: Progress, seen: &Seen) -> OperationStep {
     if let Seen::Build(build) = seen
         && progress != Progress::Accepted
         && let Some(end) = ended_by_delete(build)
@@ -148,11 +148,11 @@ fn plan_create(progress: Progress, seen: &Seen) -> Step {
     }
     match (progress, seen) {
         (Progress::Accepted | Progress::Sending { .. }, Seen::Gone) => {
-            Step::Send { request: Request::Create, base_build: 0 }
+            OperationStep::Send { request: Request::Create, base_build: 0 }
         }
-        (Progress::Accepted, Seen::Build(_)) | (_, Seen::Foreign) => Step::Fail(Cause::NameTaken),
-        (Progress::Sending { .. }, Seen::Build(build)) => Step::Follow { build: build.number },
-        (Progress::Following { .. }, Seen::Gone) => Step::Fail(Cause::WorkspaceGone),
+        (Progress::Accepted, Seen::Build(_)) | (_, Seen::Foreign) => OperationStep::Fail(Cause::NameTaken),
+        (Progress::Sending { .. }, Seen::Build(build)) => OperationStep::Follow { build: build.number },
+        (Progress::Following { .. }, Seen::Gone) => OperationStep::Fail(Cause::WorkspaceGone),
         (Progress::Following { build: ours, .. }, Seen::Build(build)) => {
             follow_newest(ours, build, &Transition::Start)
         }
@@ -182,8 +182,8 @@ impl Wanted {
     }
 }
 
-fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -> Step {
-    let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
+fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -> OperationStep {
+    let Seen::Build(newest) = seen else { return OperationStep::Fail(Cause::WorkspaceGone) };
     if let Some(end) = ended_by_delete(newest) {
         return end;
     }
@@ -205,11 +205,11 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -
                 && newest.transition == Transition::Stop
                 && newest.number == base_build + 1 =>
         {
-            Step::Follow { build: newest.number }
+            OperationStep::Follow { build: newest.number }
         }
-        Progress::Sending { .. } if is_wanted => Step::Follow { build: newest.number },
+        Progress::Sending { .. } if is_wanted => OperationStep::Follow { build: newest.number },
         Progress::Sending { .. } if newest.is_automatic => send_when_free(wanted.request(), newest),
-        Progress::Sending { .. } => Step::Fail(Cause::Overtaken),
+        Progress::Sending { .. } => OperationStep::Fail(Cause::Overtaken),
         Progress::Following { build, ended_at }
             if wanted == Wanted::Running
                 && newest.transition == Transition::Stop
@@ -223,19 +223,19 @@ fn plan_change(wanted: Wanted, progress: Progress, seen: &Seen, clock: &Clock) -
 
 /// The newest build led to the wanted state. A start with a broken agent is repaired by a restart; an agent that is
 /// only unreachable for now will show soon whether it returns.
-fn confirm(wanted: Wanted, newest: &BuildState) -> Step {
+fn confirm(wanted: Wanted, newest: &BuildState) -> OperationStep {
     match (wanted, newest.fitness) {
         _ if newest.job != JobStatus::Succeeded => send_when_free(wanted.request(), newest),
-        (Wanted::Stopped, _) | (Wanted::Running, Fitness::Well) => Step::Finish,
-        (Wanted::Running, Fitness::Doubtful) => Step::Wait,
+        (Wanted::Stopped, _) | (Wanted::Running, Fitness::Well) => OperationStep::Finish,
+        (Wanted::Running, Fitness::Doubtful) => OperationStep::Wait,
         (Wanted::Running, Fitness::Broken) => {
-            Step::Send { request: Request::StopThenStart, base_build: newest.number }
+            OperationStep::Send { request: Request::StopThenStart, base_build: newest.number }
         }
     }
 }
 
-fn plan_restart(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
-    let Seen::Build(newest) = seen else { return Step::Fail(Cause::WorkspaceGone) };
+fn plan_restart(progress: Progress, seen: &Seen, clock: &Clock) -> OperationStep {
+    let Seen::Build(newest) = seen else { return OperationStep::Fail(Cause::WorkspaceGone) };
     if let Some(end) = ended_by_delete(newest) {
         return end;
     }
@@ -244,8 +244,10 @@ fn plan_restart(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
         Progress::Sending { base_build, .. } if newest.number <= base_build => {
             send_when_free(restart_request(newest), newest)
         }
-        Progress::Sending { .. } => Step::Follow { build: newest.number },
-        Progress::Following { build, .. } if newest.number > build => Step::Follow { build: newest.number },
+        Progress::Sending { .. } => OperationStep::Follow { build: newest.number },
+        Progress::Following { build, .. } if newest.number > build => {
+            OperationStep::Follow { build: newest.number }
+        }
         Progress::Following { .. } if newest.transition == Transition::Start => follow(newest.number, newest),
         Progress::Following { build, ended_at } => restart_after_stop(build, ended_at, newest, clock),
     }
@@ -262,73 +264,83 @@ fn restart_after_stop(
     ended_at: Option<DateTime<Utc>>,
     newest: &BuildState,
     clock: &Clock,
-) -> Step {
+) -> OperationStep {
     match (follow(build, newest), ended_at) {
-        (Step::Finish, None) => Step::NoteEnd { build },
-        (Step::Finish, Some(at)) if clock.since(at) < clock.limits().restart_grace => Step::Wait,
-        (Step::Finish, Some(_)) => Step::Send { request: Request::Start, base_build: newest.number },
+        (OperationStep::Finish, None) => OperationStep::NoteEnd { build },
+        (OperationStep::Finish, Some(at)) if clock.since(at) < clock.limits().restart_grace => {
+            OperationStep::Wait
+        }
+        (OperationStep::Finish, Some(_)) => {
+            OperationStep::Send { request: Request::Start, base_build: newest.number }
+        }
         (other, _) => other,
     }
 }
 
-fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> Step {
+fn plan_delete(progress: Progress, seen: &Seen, clock: &Clock) -> OperationStep {
     let newest = match (seen, progress) {
         // A create was sent and shows no effect yet: it may still arrive.
         (Seen::Gone, Progress::Sending { sent_at, base_build: 0 })
             if clock.since(sent_at) < clock.limits().send =>
         {
-            return Step::Wait;
+            return OperationStep::Wait;
         }
-        (Seen::Gone | Seen::Foreign, _) => return Step::Finish,
+        (Seen::Gone | Seen::Foreign, _) => return OperationStep::Finish,
         (Seen::Build(newest), _) => newest,
     };
     let is_delete = newest.transition == Transition::Delete;
     match progress {
-        _ if is_delete && newest.job == JobStatus::Succeeded => Step::Finish,
+        _ if is_delete && newest.job == JobStatus::Succeeded => OperationStep::Finish,
         Progress::Following { build, .. } if newest.number == build => follow(build, newest),
-        Progress::Accepted if is_delete && !newest.job.is_ended() => Step::Wait,
-        _ if is_delete && !newest.job.is_ended() => Step::Follow { build: newest.number },
+        Progress::Accepted if is_delete && !newest.job.is_ended() => OperationStep::Wait,
+        _ if is_delete && !newest.job.is_ended() => OperationStep::Follow { build: newest.number },
         Progress::Sending { base_build, .. } if is_delete && newest.number > base_build && base_build > 0 => {
             follow(newest.number, newest)
         }
         Progress::Accepted | Progress::Sending { .. } | Progress::Following { .. } => match newest.job {
-            JobStatus::Canceling => Step::Wait,
-            JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => Step::CancelBuild,
+            JobStatus::Canceling => OperationStep::Wait,
+            JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => OperationStep::CancelBuild,
             JobStatus::Succeeded | JobStatus::Canceled | JobStatus::Failed => {
-                Step::Send { request: Request::Delete, base_build: newest.number }
+                OperationStep::Send { request: Request::Delete, base_build: newest.number }
             }
         },
     }
 }
 
 /// Coder runs one build at a time: a request is sent once the newest one has ended.
-fn send_when_free(request: Request, newest: &BuildState) -> Step {
-    if newest.job.is_ended() { Step::Send { request, base_build: newest.number } } else { Step::Wait }
+fn send_when_free(request: Request, newest: &BuildState) -> OperationStep {
+    if newest.job.is_ended() {
+        OperationStep::Send { request, base_build: newest.number }
+    } else {
+        OperationStep::Wait
+    }
 }
 
 /// A newer build with the same target replaces ours: a stopping server ends its agents and starts them again the
 /// next time, before the end of ours was seen.
-fn follow_newest(ours: i64, newest: &BuildState, towards: &Transition) -> Step {
+fn follow_newest(ours: i64, newest: &BuildState, towards: &Transition) -> OperationStep {
     if newest.number > ours && newest.transition == *towards {
-        return Step::Follow { build: newest.number };
+        return OperationStep::Follow { build: newest.number };
     }
     // A start that Coder itself stopped in the middle is also restarted by Coder.
     let is_stopped = newest.transition == Transition::Stop && *towards == Transition::Start;
     if newest.number > ours && is_stopped && newest.is_automatic {
-        return Step::Wait;
+        return OperationStep::Wait;
     }
     follow(ours, newest)
 }
 
-fn follow(ours: i64, newest: &BuildState) -> Step {
+fn follow(ours: i64, newest: &BuildState) -> OperationStep {
     if newest.number != ours {
-        return Step::Fail(Cause::Overtaken);
+        return OperationStep::Fail(Cause::Overtaken);
     }
     match &newest.job {
-        JobStatus::Succeeded => Step::Finish,
-        JobStatus::Failed => Step::Fail(Cause::BuildFailed(newest.error.clone())),
-        JobStatus::Canceled => Step::Fail(Cause::BuildCanceled),
-        JobStatus::Pending | JobStatus::Running | JobStatus::Canceling | JobStatus::Unknown(_) => Step::Watch,
+        JobStatus::Succeeded => OperationStep::Finish,
+        JobStatus::Failed => OperationStep::Fail(Cause::BuildFailed(newest.error.clone())),
+        JobStatus::Canceled => OperationStep::Fail(Cause::BuildCanceled),
+        JobStatus::Pending | JobStatus::Running | JobStatus::Canceling | JobStatus::Unknown(_) => {
+            OperationStep::Watch
+        }
     }
 }
 

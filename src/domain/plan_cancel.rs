@@ -4,23 +4,23 @@
 //! create is never canceled this way: its delete removes the result.
 
 use super::operation::{OperationKind, Progress};
-use super::plan::{BuildState, CancelOutcome, Seen, Step};
+use super::plan::{BuildState, CancelOutcome, OperationStep, Seen};
 use super::words::{JobStatus, Transition};
 
-pub fn plan_cancel(kind: OperationKind, progress: Progress, seen: &Seen) -> Step {
+pub fn plan_cancel(kind: OperationKind, progress: Progress, seen: &Seen) -> OperationStep {
     let is_delete = kind == OperationKind::Delete;
     let newest = match seen {
-        Seen::Gone | Seen::Foreign if is_delete => return Step::Finish,
-        Seen::Gone | Seen::Foreign => return Step::Cancel(CancelOutcome::Gone),
+        Seen::Gone | Seen::Foreign if is_delete => return OperationStep::Finish,
+        Seen::Gone | Seen::Foreign => return OperationStep::Cancel(CancelOutcome::Gone),
         Seen::Build(newest) => newest,
     };
     let is_deleted = newest.transition == Transition::Delete && newest.job == JobStatus::Succeeded;
     match is_own(kind, progress, newest) {
-        _ if is_deleted && is_delete => Step::Finish,
-        _ if is_deleted => Step::Cancel(CancelOutcome::Gone),
+        _ if is_deleted && is_delete => OperationStep::Finish,
+        _ if is_deleted => OperationStep::Cancel(CancelOutcome::Gone),
         Own::Sent => end_of_own(kind, newest),
-        Own::NotYet => Step::Cancel(CancelOutcome::Nothing),
-        Own::Overtaken => Step::Cancel(CancelOutcome::OtherBuild),
+        Own::NotYet => OperationStep::Cancel(CancelOutcome::Nothing),
+        Own::Overtaken => OperationStep::Cancel(CancelOutcome::OtherBuild),
     }
 }
 
@@ -66,15 +66,15 @@ fn leads_to(kind: OperationKind, transition: &Transition) -> bool {
     }
 }
 
-fn end_of_own(kind: OperationKind, newest: &BuildState) -> Step {
+fn end_of_own(kind: OperationKind, newest: &BuildState) -> OperationStep {
     let is_half = is_of_two(kind) && newest.transition == Transition::Stop;
     match newest.job {
-        JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => Step::CancelBuild,
-        JobStatus::Canceling => Step::Watch,
-        JobStatus::Canceled => Step::Cancel(CancelOutcome::CanceledBuild),
-        JobStatus::Failed => Step::Cancel(CancelOutcome::FailedBuild),
-        JobStatus::Succeeded if is_half => Step::Cancel(CancelOutcome::Stopped),
-        JobStatus::Succeeded => Step::Finish,
+        JobStatus::Pending | JobStatus::Running | JobStatus::Unknown(_) => OperationStep::CancelBuild,
+        JobStatus::Canceling => OperationStep::Watch,
+        JobStatus::Canceled => OperationStep::Cancel(CancelOutcome::CanceledBuild),
+        JobStatus::Failed => OperationStep::Cancel(CancelOutcome::FailedBuild),
+        JobStatus::Succeeded if is_half => OperationStep::Cancel(CancelOutcome::Stopped),
+        JobStatus::Succeeded => OperationStep::Finish,
     }
 }
 
@@ -107,9 +107,12 @@ mod tests {
         let sending = Progress::Sending { sent_at: Utc::now(), base_build: 2 };
         for progress in [Progress::Accepted, sending] {
             let step = plan_cancel(OperationKind::Stop, progress, &build(2, Transition::Start, "running"));
-            assert_eq!(step, Step::Cancel(CancelOutcome::Nothing));
+            assert_eq!(step, OperationStep::Cancel(CancelOutcome::Nothing));
         }
-        assert_eq!(plan_cancel(OperationKind::Stop, sending, &stop(3, "running")), Step::CancelBuild);
+        assert_eq!(
+            plan_cancel(OperationKind::Stop, sending, &stop(3, "running")),
+            OperationStep::CancelBuild
+        );
     }
 
     #[test]
@@ -117,50 +120,59 @@ mod tests {
         let steps = ["pending", "running", "canceling", "canceled", "failed", "succeeded"]
             .map(|job| plan_cancel(OperationKind::Stop, OURS, &stop(3, job)));
         let expected = [
-            Step::CancelBuild,
-            Step::CancelBuild,
-            Step::Watch,
-            Step::Cancel(CancelOutcome::CanceledBuild),
-            Step::Cancel(CancelOutcome::FailedBuild),
-            Step::Finish,
+            OperationStep::CancelBuild,
+            OperationStep::CancelBuild,
+            OperationStep::Watch,
+            OperationStep::Cancel(CancelOutcome::CanceledBuild),
+            OperationStep::Cancel(CancelOutcome::FailedBuild),
+            OperationStep::Finish,
         ];
         assert_eq!(steps, expected);
         assert_eq!(
             plan_cancel(OperationKind::Restart, OURS, &stop(3, "succeeded")),
-            Step::Cancel(CancelOutcome::Stopped)
+            OperationStep::Cancel(CancelOutcome::Stopped)
         );
         let started = build(4, Transition::Start, "running");
-        assert_eq!(plan_cancel(OperationKind::Restart, OURS, &started), Step::CancelBuild);
-        assert_eq!(plan_cancel(OperationKind::Stop, OURS, &started), Step::Cancel(CancelOutcome::OtherBuild));
+        assert_eq!(plan_cancel(OperationKind::Restart, OURS, &started), OperationStep::CancelBuild);
+        assert_eq!(
+            plan_cancel(OperationKind::Stop, OURS, &started),
+            OperationStep::Cancel(CancelOutcome::OtherBuild)
+        );
     }
 
     #[test]
     fn a_start_that_repairs_is_canceled_like_a_restart() {
         let step = |seen: &Seen| plan_cancel(OperationKind::Start, OURS, seen);
-        assert_eq!(step(&stop(3, "succeeded")), Step::Cancel(CancelOutcome::Stopped));
-        assert_eq!(step(&build(4, Transition::Start, "running")), Step::CancelBuild);
+        assert_eq!(step(&stop(3, "succeeded")), OperationStep::Cancel(CancelOutcome::Stopped));
+        assert_eq!(step(&build(4, Transition::Start, "running")), OperationStep::CancelBuild);
     }
 
     #[test]
     fn a_build_that_the_operation_did_not_send_is_left_alone() {
         let sending = Progress::Sending { sent_at: Utc::now(), base_build: 2 };
         let step = |seen: &Seen| plan_cancel(OperationKind::Stop, sending, seen);
-        assert_eq!(step(&build(3, Transition::Start, "running")), Step::Cancel(CancelOutcome::OtherBuild));
+        assert_eq!(
+            step(&build(3, Transition::Start, "running")),
+            OperationStep::Cancel(CancelOutcome::OtherBuild)
+        );
         let Seen::Build(stopped) = stop(3, "running") else { return };
         let automatic = Seen::Build(BuildState { is_automatic: true, ..stopped });
-        assert_eq!(step(&automatic), Step::Cancel(CancelOutcome::OtherBuild));
+        assert_eq!(step(&automatic), OperationStep::Cancel(CancelOutcome::OtherBuild));
         let later = build(5, Transition::Start, "running");
         assert_eq!(
             plan_cancel(OperationKind::Restart, OURS, &later),
-            Step::Cancel(CancelOutcome::OtherBuild)
+            OperationStep::Cancel(CancelOutcome::OtherBuild)
         );
     }
 
     #[test]
     fn a_workspace_that_is_gone_ends_its_delete_as_done_and_everything_else_as_canceled() {
         for seen in [Seen::Gone, build(4, Transition::Delete, "succeeded")] {
-            assert_eq!(plan_cancel(OperationKind::Delete, OURS, &seen), Step::Finish);
-            assert_eq!(plan_cancel(OperationKind::Stop, OURS, &seen), Step::Cancel(CancelOutcome::Gone));
+            assert_eq!(plan_cancel(OperationKind::Delete, OURS, &seen), OperationStep::Finish);
+            assert_eq!(
+                plan_cancel(OperationKind::Stop, OURS, &seen),
+                OperationStep::Cancel(CancelOutcome::Gone)
+            );
         }
     }
 }

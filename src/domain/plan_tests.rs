@@ -110,7 +110,7 @@ impl CoderModel {
 }
 
 /// Runs an operation to its end with the given faults.
-fn run(kind: OperationKind, coder: &mut CoderModel, faults: &[Fault]) -> Step {
+fn run(kind: OperationKind, coder: &mut CoderModel, faults: &[Fault]) -> OperationStep {
     run_from((kind, Progress::Accepted), coder, faults, &[])
 }
 
@@ -120,7 +120,7 @@ fn run_from(
     coder: &mut CoderModel,
     faults: &[Fault],
     others: &[Option<Request>],
-) -> Step {
+) -> OperationStep {
     let mut now = start_of_time();
     let mut faults = faults.iter().copied().chain(std::iter::repeat(Fault::Fine));
     let mut others = others.iter().copied();
@@ -128,15 +128,15 @@ fn run_from(
         now += TimeDelta::seconds(1);
         let step = plan(kind, progress, &coder.seen(), &Clock::at(now));
         match step {
-            Step::Finish | Step::Fail(_) => return step,
-            Step::Watch | Step::Wait => {}
-            Step::CancelBuild => coder.cancel(),
-            Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
-            Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
-            Step::Rescue { .. } | Step::Cancel(_) => {
+            OperationStep::Finish | OperationStep::Fail(_) => return step,
+            OperationStep::Watch | OperationStep::Wait => {}
+            OperationStep::CancelBuild => coder.cancel(),
+            OperationStep::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
+            OperationStep::Follow { build } => progress = Progress::Following { build, ended_at: None },
+            OperationStep::Rescue { .. } | OperationStep::Cancel(_) => {
                 unreachable!("the plan alone neither rescues nor cancels")
             }
-            Step::Send { request, base_build } => {
+            OperationStep::Send { request, base_build } => {
                 progress = Progress::Sending { sent_at: now, base_build };
                 let faults = faults.next().unwrap();
                 let accepted = !matches!(faults, Fault::RequestLost) && coder.receive(request);
@@ -199,20 +199,20 @@ proptest! {
     #[test]
     fn a_create_makes_exactly_one_workspace_whatever_is_lost(faults in proptest::collection::vec(faults(), 0..12)) {
         let mut coder = CoderModel::default();
-        prop_assert_eq!(run(OperationKind::Create, &mut coder, &faults), Step::Finish);
+        prop_assert_eq!(run(OperationKind::Create, &mut coder, &faults), OperationStep::Finish);
         prop_assert_eq!(coder.sent, vec![Request::Create]);
     }
 
     #[test]
     fn start_stop_and_delete_send_exactly_one_build(faults in proptest::collection::vec(faults(), 0..12)) {
         let mut stopped = coder(&[("start", "succeeded"), ("stop", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Start, &mut stopped, &faults), Step::Finish);
+        prop_assert_eq!(run(OperationKind::Start, &mut stopped, &faults), OperationStep::Finish);
         prop_assert_eq!(&stopped.sent, &vec![Request::Start]);
         let mut running = coder(&[("start", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Stop, &mut running, &faults), Step::Finish);
+        prop_assert_eq!(run(OperationKind::Stop, &mut running, &faults), OperationStep::Finish);
         prop_assert_eq!(&running.sent, &vec![Request::Stop]);
         let mut doomed = coder(&[("start", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Delete, &mut doomed, &faults), Step::Finish);
+        prop_assert_eq!(run(OperationKind::Delete, &mut doomed, &faults), OperationStep::Finish);
         prop_assert_eq!(&doomed.sent, &vec![Request::Delete]);
     }
 
@@ -226,7 +226,7 @@ proptest! {
     ) {
         let end = run_from((kind, progress), &mut coder, &faults, &others);
         if coder.is_deleted() && kind == OperationKind::Delete {
-            prop_assert_eq!(end, Step::Finish);
+            prop_assert_eq!(end, OperationStep::Finish);
         }
     }
 
@@ -240,14 +240,14 @@ proptest! {
         let mut being_deleted = coder(&[("start", "succeeded"), ("delete", "running")]);
         let gone = run_from((kind, progress), &mut deleted, &faults, &[]);
         let going = run_from((kind, progress), &mut being_deleted, &faults, &[]);
-        prop_assert_eq!([gone, going], [Step::Fail(Cause::WorkspaceGone), Step::Fail(Cause::BeingDeleted)]);
+        prop_assert_eq!([gone, going], [OperationStep::Fail(Cause::WorkspaceGone), OperationStep::Fail(Cause::BeingDeleted)]);
         prop_assert!(deleted.sent.is_empty() && being_deleted.sent.is_empty());
     }
 
     #[test]
     fn a_restart_ends_running_after_one_stop_and_one_start(faults in proptest::collection::vec(faults(), 0..12)) {
         let mut coder = coder(&[("start", "succeeded")]);
-        prop_assert_eq!(run(OperationKind::Restart, &mut coder, &faults), Step::Finish);
+        prop_assert_eq!(run(OperationKind::Restart, &mut coder, &faults), OperationStep::Finish);
         prop_assert_eq!(&coder.sent, &vec![Request::StopThenStart]);
         let transitions: Vec<Transition> = coder.builds.into_iter().map(|(transition, _)| transition).collect();
         prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
@@ -256,7 +256,7 @@ proptest! {
     #[test]
     fn a_start_repairs_a_broken_agent_by_one_stop_and_one_start(faults in proptest::collection::vec(faults(), 0..12)) {
         let mut coder = CoderModel { broken: Some(1), ..coder(&[("start", "succeeded")]) };
-        prop_assert_eq!(run(OperationKind::Start, &mut coder, &faults), Step::Finish);
+        prop_assert_eq!(run(OperationKind::Start, &mut coder, &faults), OperationStep::Finish);
         prop_assert_eq!(&coder.sent, &vec![Request::StopThenStart]);
         let transitions: Vec<Transition> = coder.builds.into_iter().map(|(transition, _)| transition).collect();
         prop_assert_eq!(transitions, vec![Transition::Start, Transition::Stop, Transition::Start]);
@@ -272,43 +272,43 @@ fn a_server_that_ignores_on_success_gets_its_own_start() {
     let end = loop {
         now += TimeDelta::seconds(1);
         match plan(OperationKind::Restart, progress, &coder.seen(), &Clock::at(now)) {
-            Step::Send { request, .. } => {
+            OperationStep::Send { request, .. } => {
                 assert!(coder.receive(request));
                 old_server(&mut coder);
                 progress = Progress::Following { build: coder.builds.len() as i64, ended_at: None };
             }
-            Step::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
-            Step::Follow { build } => progress = Progress::Following { build, ended_at: None },
-            Step::Watch | Step::Wait => {}
-            end @ (Step::Finish
-            | Step::Fail(_)
-            | Step::CancelBuild
-            | Step::Rescue { .. }
-            | Step::Cancel(_)) => {
+            OperationStep::NoteEnd { build } => progress = Progress::Following { build, ended_at: Some(now) },
+            OperationStep::Follow { build } => progress = Progress::Following { build, ended_at: None },
+            OperationStep::Watch | OperationStep::Wait => {}
+            end @ (OperationStep::Finish
+            | OperationStep::Fail(_)
+            | OperationStep::CancelBuild
+            | OperationStep::Rescue { .. }
+            | OperationStep::Cancel(_)) => {
                 break end;
             }
         }
         coder.tick();
     };
-    assert_eq!(end, Step::Finish);
+    assert_eq!(end, OperationStep::Finish);
     assert_eq!(coder.sent, vec![Request::StopThenStart, Request::Start]);
 }
 
 #[test]
 fn what_is_already_so_needs_no_build() {
     let mut running = coder(&[("start", "succeeded")]);
-    assert_eq!(run(OperationKind::Start, &mut running, &[]), Step::Finish);
+    assert_eq!(run(OperationKind::Start, &mut running, &[]), OperationStep::Finish);
     let mut stopped = coder(&[("start", "succeeded"), ("stop", "succeeded")]);
-    assert_eq!(run(OperationKind::Stop, &mut stopped, &[]), Step::Finish);
+    assert_eq!(run(OperationKind::Stop, &mut stopped, &[]), OperationStep::Finish);
     let mut gone = CoderModel::default();
-    assert_eq!(run(OperationKind::Delete, &mut gone, &[]), Step::Finish);
+    assert_eq!(run(OperationKind::Delete, &mut gone, &[]), OperationStep::Finish);
     assert!(running.sent.is_empty() && stopped.sent.is_empty() && gone.sent.is_empty());
 }
 
 #[test]
 fn a_delete_cancels_the_build_in_its_way() {
     let mut starting = coder(&[("start", "running")]);
-    assert_eq!(run(OperationKind::Delete, &mut starting, &[]), Step::Finish);
+    assert_eq!(run(OperationKind::Delete, &mut starting, &[]), OperationStep::Finish);
     assert_eq!(starting.sent, vec![Request::Delete]);
     assert_eq!(starting.builds[0].1, JobStatus::Canceled);
 }
@@ -319,21 +319,21 @@ fn a_name_that_is_not_ours_is_never_adopted() {
     let sending = Progress::Sending { sent_at: now, base_build: 0 };
     assert_eq!(
         plan(OperationKind::Create, Progress::Accepted, &Seen::Foreign, &Clock::at(now)),
-        Step::Fail(Cause::NameTaken)
+        OperationStep::Fail(Cause::NameTaken)
     );
     assert_eq!(
         plan(OperationKind::Create, sending, &Seen::Foreign, &Clock::at(now)),
-        Step::Fail(Cause::NameTaken)
+        OperationStep::Fail(Cause::NameTaken)
     );
-    assert_eq!(plan(OperationKind::Delete, sending, &Seen::Foreign, &Clock::at(now)), Step::Finish);
+    assert_eq!(plan(OperationKind::Delete, sending, &Seen::Foreign, &Clock::at(now)), OperationStep::Finish);
 }
 
 #[test]
 fn a_delete_waits_for_a_create_that_may_still_arrive() {
     let now = Utc::now();
     let sending = |age: i64| Progress::Sending { sent_at: now - TimeDelta::seconds(age), base_build: 0 };
-    assert_eq!(plan(OperationKind::Delete, sending(34), &Seen::Gone, &Clock::at(now)), Step::Wait);
-    assert_eq!(plan(OperationKind::Delete, sending(35), &Seen::Gone, &Clock::at(now)), Step::Finish);
+    assert_eq!(plan(OperationKind::Delete, sending(34), &Seen::Gone, &Clock::at(now)), OperationStep::Wait);
+    assert_eq!(plan(OperationKind::Delete, sending(35), &Seen::Gone, &Clock::at(now)), OperationStep::Finish);
 }
 
 #[test]
@@ -352,11 +352,11 @@ fn failed_and_canceled_builds_end_the_operation_with_their_cause() {
     let cause = Cause::BuildFailed(Some("no disk".into()));
     assert_eq!(
         plan(OperationKind::Start, ours, &failed("failed"), &Clock::at(Utc::now())),
-        Step::Fail(cause)
+        OperationStep::Fail(cause)
     );
     assert_eq!(
         plan(OperationKind::Start, ours, &failed("canceled"), &Clock::at(Utc::now())),
-        Step::Fail(Cause::BuildCanceled)
+        OperationStep::Fail(Cause::BuildCanceled)
     );
 }
 
@@ -373,15 +373,21 @@ fn a_build_that_coder_made_by_itself_overtakes_no_operation() {
     let now = Utc::now();
     let sending = Progress::Sending { sent_at: now, base_build: 2 };
     let step = |kind, progress, seen: Seen| plan(kind, progress, &seen, &Clock::at(now));
-    assert_eq!(step(OperationKind::Stop, sending, automatic(Transition::Start, "running")), Step::Wait);
+    assert_eq!(
+        step(OperationKind::Stop, sending, automatic(Transition::Start, "running")),
+        OperationStep::Wait
+    );
     assert_eq!(
         step(OperationKind::Stop, sending, automatic(Transition::Start, "succeeded")),
-        Step::Send { request: Request::Stop, base_build: 3 }
+        OperationStep::Send { request: Request::Stop, base_build: 3 }
     );
     let following = Progress::Following { build: 2, ended_at: None };
     for kind in [OperationKind::Create, OperationKind::Start] {
-        assert_eq!(step(kind, following, automatic(Transition::Stop, "running")), Step::Wait);
-        assert_eq!(step(kind, following, automatic(Transition::Start, "running")), Step::Follow { build: 3 });
+        assert_eq!(step(kind, following, automatic(Transition::Stop, "running")), OperationStep::Wait);
+        assert_eq!(
+            step(kind, following, automatic(Transition::Start, "running")),
+            OperationStep::Follow { build: 3 }
+        );
     }
 }
 
@@ -389,7 +395,7 @@ fn a_build_that_coder_made_by_itself_overtakes_no_operation() {
 fn a_start_waits_for_an_agent_that_is_out_of_reach_for_now() {
     let doubtful = BuildState { fitness: Fitness::Doubtful, ..build(1, Transition::Start, "succeeded") };
     let step = plan(OperationKind::Start, Progress::Accepted, &Seen::Build(doubtful), &Clock::at(Utc::now()));
-    assert_eq!(step, Step::Wait);
+    assert_eq!(step, OperationStep::Wait);
 }
 
 /// As after a server was stopped with its agents and restarted before the end of a build was recorded.
@@ -398,7 +404,7 @@ fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_op
     let newest = |transition: Transition| Seen::Build(build(3, transition, "running"));
     let older = Progress::Following { build: 1, ended_at: None };
     let step = |kind, transition| plan(kind, older, &newest(transition), &Clock::at(Utc::now()));
-    let (follow, overtaken) = (Step::Follow { build: 3 }, Step::Fail(Cause::Overtaken));
+    let (follow, overtaken) = (OperationStep::Follow { build: 3 }, OperationStep::Fail(Cause::Overtaken));
     for kind in [OperationKind::Create, OperationKind::Start] {
         assert_eq!(
             [step(kind, Transition::Start), step(kind, Transition::Stop)],
@@ -412,16 +418,23 @@ fn a_newer_build_towards_the_same_end_is_followed_and_one_against_it_ends_the_op
 #[test]
 fn work_is_saved_before_the_delete_is_sent_and_only_within_its_time() {
     let now = Utc::now();
-    let send = Step::Send { request: Request::Delete, base_build: 3 };
+    let send = OperationStep::Send { request: Request::Delete, base_build: 3 };
     let first = |rescue: Option<&RescueOutcome>| rescue_first(send.clone(), rescue, &Clock::at(now));
-    assert_eq!(first(Some(&RescueOutcome::Wanted)), Step::Rescue { until: now + Limits::NORMAL.rescue });
+    assert_eq!(
+        first(Some(&RescueOutcome::Wanted)),
+        OperationStep::Rescue { until: now + Limits::NORMAL.rescue }
+    );
     let trying = |age: i64| RescueOutcome::Trying { since: now - TimeDelta::seconds(age) };
-    assert_eq!(first(Some(&trying(4))), Step::Rescue { until: now + TimeDelta::seconds(6) });
+    assert_eq!(first(Some(&trying(4))), OperationStep::Rescue { until: now + TimeDelta::seconds(6) });
     assert_eq!(first(Some(&trying(10))), send);
     for over in [None, Some(&RescueOutcome::Nothing)] {
         assert_eq!(first(over), send);
     }
-    for other in [Step::Wait, Step::CancelBuild, Step::Send { request: Request::Stop, base_build: 3 }] {
+    for other in [
+        OperationStep::Wait,
+        OperationStep::CancelBuild,
+        OperationStep::Send { request: Request::Stop, base_build: 3 },
+    ] {
         assert_eq!(rescue_first(other.clone(), Some(&RescueOutcome::Wanted), &Clock::at(now)), other);
     }
 }
@@ -437,7 +450,7 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
         let ended = Progress::Following { build: 3, ended_at: Some(stamp) };
         let sending = Progress::Sending { sent_at: stamp, base_build: 0 };
         let trying = RescueOutcome::Trying { since: stamp };
-        let delete = Step::Send { request: Request::Delete, base_build: 3 };
+        let delete = OperationStep::Send { request: Request::Delete, base_build: 3 };
         [
             plan(OperationKind::Restart, ended, &stopped, clock),
             plan(OperationKind::Delete, sending, &Seen::Gone, clock),
@@ -445,12 +458,12 @@ fn a_clock_that_is_set_back_holds_nothing_up() {
         ]
     };
     let until = stamp - TimeDelta::hours(1) + Limits::NORMAL.rescue;
-    let waiting = [Step::Wait, Step::Wait, Step::Rescue { until }];
+    let waiting = [OperationStep::Wait, OperationStep::Wait, OperationStep::Rescue { until }];
     assert_eq!(after(&mut clock, TimeDelta::seconds(4)), waiting);
     let going_on = [
-        Step::Send { request: Request::Start, base_build: 3 },
-        Step::Finish,
-        Step::Send { request: Request::Delete, base_build: 3 },
+        OperationStep::Send { request: Request::Start, base_build: 3 },
+        OperationStep::Finish,
+        OperationStep::Send { request: Request::Delete, base_build: 3 },
     ];
     assert_eq!(after(&mut clock, TimeDelta::seconds(31)), going_on);
 }
@@ -467,6 +480,9 @@ fn what_others_build_is_waited_for_and_never_taken_for_our_own() {
     ];
     for (kind, transition, request) in cases {
         let steps = ["running", "failed", "succeeded"].map(|job| step(kind, transition.clone(), job));
-        assert_eq!(steps, [Step::Wait, Step::Send { request, base_build: 3 }, Step::Finish]);
+        assert_eq!(
+            steps,
+            [OperationStep::Wait, OperationStep::Send { request, base_build: 3 }, OperationStep::Finish]
+        );
     }
 }

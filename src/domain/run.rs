@@ -1,4 +1,4 @@
-//! Runs: one process inside a workspace each, its states, and what an absent workspace means for it.
+//! Runs: their states, and the effect of a missing workspace. A run is one process in a workspace.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,40 +12,40 @@ use super::id::{AgentId, RunId};
 use super::usage::Spender;
 use super::word_enum::word_enum;
 
-/// Of each stream this much is kept; the rest is counted.
+/// The stored length of each stream; further bytes are only counted.
 pub const KEPT_OUTPUT: u64 = 10 << 20;
 
-/// How long beyond its own time a run may be out of sight before it is given up.
+/// How long after its time limit an unreachable run is declared lost.
 const OUT_OF_SIGHT: Duration = Duration::from_secs(10 * 60);
 
-/// A run and how far it has come.
+/// A run and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     pub id: RunId,
     pub agent_id: AgentId,
-    /// The number of the workspace's start build in which it was started.
+    /// The number of the start build in which the run was started.
     pub generation: i64,
-    /// What it is for, for people.
+    /// The purpose, for messages.
     pub purpose: String,
-    /// Without secrets: those go by input and variables, which are never stored.
+    /// Without secrets, which go through input and variables and are never stored.
     pub argv: Vec<String>,
-    /// The container inside the workspace that it runs in.
+    /// The container in the workspace, if any.
     pub container: Option<String>,
     pub timeout: Duration,
     pub state: RunState,
-    /// Bytes seen of each stream; of these the first [`KEPT_OUTPUT`] are kept.
+    /// Bytes written to each stream, of which the first [`KEPT_OUTPUT`] are stored.
     pub stdout: u64,
     pub stderr: u64,
     pub cancel: Option<RunCancel>,
-    /// Of a run that is an engine.
+    /// Set for an engine run.
     pub engine: Option<EngineRun>,
     pub created_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
-    /// The workspace has been told to forget it.
+    /// Its files in the workspace are removed.
     pub is_cleared: bool,
 }
 
-/// A request to end a run; the first one counts.
+/// A request to end a run; the first request is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunCancel {
     pub at: DateTime<Utc>,
@@ -54,41 +54,40 @@ pub struct RunCancel {
 
 word_enum! {
     CancelCause {
-        /// A caller or the owner of the run.
+        /// Requested by a caller or the owner.
         Request = "request",
-        /// The run has crossed the budget.
+        /// The run exceeded the budget.
         Budget = "budget",
     }
 }
 
-/// How the output of an engine run is read, and whose budget the run uses.
+/// The format of an engine's output, and the budget that the run uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineRun {
-    /// The engine's word.
+    /// The engine's keyword.
     pub engine: String,
     pub output: EngineOutput,
     pub spender: Spender,
-    /// The model that it was called with.
     pub model: Option<String>,
-    /// The conversation, where its id is known before the engine begins.
+    /// The id of the conversation, if known before the run.
     pub conversation: Option<String>,
 }
 
 word_enum! {
-    /// What an engine prints.
+    /// The output format of an engine.
     EngineOutput {
-        /// Text for people, where the CLI can print that.
-        Words = "words",
+        /// Plain text, if the CLI supports it.
+        Text = "words",
         /// One event per line.
         Events = "events",
-        /// The same, and each part of a message as it comes: too much for output that is stored.
+        /// Like events, with each part of a message as it is written: too long for stored output.
         Parts = "parts",
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
-    /// It is to be started; whether that happened must be looked up.
+    /// Recorded before the start; the success of the start must be looked up.
     Accepted,
     Running,
     Ended(RunEnd),
@@ -104,15 +103,15 @@ pub enum RunEnd {
     },
     TimedOut,
     Canceled,
-    /// It was stopped because it crossed the budget.
+    /// Ended because it exceeded the budget.
     OverBudget,
-    /// It cannot be started.
+    /// The start failed.
     Failed {
         reason: String,
     },
-    /// The server stopped before it was started, and now it never will be: whoever knows its input may begin anew.
+    /// The server stopped before the start, and the run will not start any more: its owner may create another run.
     Unstarted,
-    /// Nobody can tell how it ended, or whether it began; it is not run again.
+    /// Neither its start nor its end is known; it is not repeated.
     Lost {
         reason: String,
     },
@@ -126,7 +125,7 @@ word_enum! {
     }
 }
 
-/// A piece of a stream, by where it begins.
+/// A part of a stream at an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunChunk {
     pub stream: RunStream,
@@ -139,32 +138,32 @@ pub struct RunChunk {
 pub struct RunOutput {
     pub offset: u64,
     pub bytes: Vec<u8>,
-    /// What is kept of the stream so far; more may come until the run has ended.
+    /// Stored bytes of the stream so far.
     pub kept: u64,
-    /// What the run has written; more than is kept when it wrote too much.
+    /// Bytes written; more than `kept` above the limit.
     pub written: u64,
-    /// When it was removed because it was old: nothing is kept since.
+    /// When the output was removed because of its age.
     pub removed_at: Option<DateTime<Utc>>,
 }
 
-/// Where a run's workspace is, as far as it was seen.
+/// The last observed state of a run's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whereabouts {
-    /// Nothing was seen yet.
+pub enum WorkspaceSeen {
+    /// Not observed yet.
     Unseen,
     Deleted,
-    /// A start of it failed: nothing of it runs. After a failed stop its machine is still there.
+    /// Its start failed, so no process of it runs. After a failed stop its machine still exists.
     Broken,
     Seen {
         status: AgentStatus,
-        /// Whom to ask inside the workspace; none while it has no agent.
+        /// The workspace agent to connect to, if there is one.
         workspace_agent: Option<Uuid>,
     },
 }
 
-/// What to do about a run that has not ended.
+/// The next step for a run that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RunStep {
     Ask(Uuid),
     Wait,
     End(RunEnd),
@@ -175,12 +174,12 @@ impl Run {
         matches!(self.state, RunState::Ended(_))
     }
 
-    /// It has ended without ever having been a process.
+    /// It ended before its process started.
     pub fn never_began(&self) -> bool {
         matches!(&self.state, RunState::Ended(end) if end.never_began())
     }
 
-    /// Nobody saw how it ended, or it never began.
+    /// Its result is unknown, or it never started.
     pub fn is_without_trace(&self) -> bool {
         match &self.state {
             RunState::Accepted | RunState::Running => false,
@@ -199,27 +198,27 @@ impl Run {
         }
     }
 
-    /// A stopped, failed or deleted workspace took its processes with it. One that is only out of reach may come back,
-    /// but not for ever: its own clock has ended the run long before we give up.
-    pub fn judge(&self, place: Whereabouts, clock: &Clock) -> Verdict {
+    /// A stopped, failed or deleted workspace has ended its processes. An unreachable workspace may return, but only
+    /// within the run's own time limit.
+    pub fn judge(&self, place: WorkspaceSeen, clock: &Clock) -> RunStep {
         match place {
-            Whereabouts::Deleted => Verdict::End(lost("its workspace was deleted")),
-            Whereabouts::Seen { status: AgentStatus::Stopped, .. } => {
-                Verdict::End(lost("its workspace was stopped"))
+            WorkspaceSeen::Deleted => RunStep::End(lost("its workspace was deleted")),
+            WorkspaceSeen::Seen { status: AgentStatus::Stopped, .. } => {
+                RunStep::End(lost("its workspace was stopped"))
             }
-            Whereabouts::Seen { workspace_agent: Some(agent), .. } => Verdict::Ask(agent),
-            Whereabouts::Broken => Verdict::End(lost("its workspace failed")),
-            Whereabouts::Unseen | Whereabouts::Seen { workspace_agent: None, .. } => {
+            WorkspaceSeen::Seen { workspace_agent: Some(agent), .. } => RunStep::Ask(agent),
+            WorkspaceSeen::Broken => RunStep::End(lost("its workspace failed")),
+            WorkspaceSeen::Unseen | WorkspaceSeen::Seen { workspace_agent: None, .. } => {
                 if self.is_overdue(clock) {
-                    Verdict::End(lost("its workspace stayed unreachable"))
+                    RunStep::End(lost("its workspace stayed unreachable"))
                 } else {
-                    Verdict::Wait
+                    RunStep::Wait
                 }
             }
         }
     }
 
-    /// Whether it must have ended long ago, by the clock inside its workspace.
+    /// Whether the time limit inside the workspace must have ended it long ago.
     pub fn is_overdue(&self, clock: &Clock) -> bool {
         let age = clock.since(self.created_at).to_std().unwrap_or(Duration::ZERO);
         age > self.timeout + OUT_OF_SIGHT
@@ -227,7 +226,7 @@ impl Run {
 }
 
 impl RunEnd {
-    /// It came without there ever having been a process.
+    /// The run ended before its process started.
     pub fn never_began(&self) -> bool {
         matches!(self, Self::Failed { .. } | Self::Unstarted)
     }
@@ -284,21 +283,21 @@ mod tests {
     fn only_a_workspace_that_is_gone_or_stayed_away_ends_its_runs() {
         let run = run();
         let (now, agent) = (run.created_at, Uuid::nil());
-        let seen = |status, workspace_agent| Whereabouts::Seen { status, workspace_agent };
+        let seen = |status, workspace_agent| WorkspaceSeen::Seen { status, workspace_agent };
         let soon = |place| run.judge(place, &Clock::at(now));
         let late = |place| run.judge(place, &Clock::at(now + TimeDelta::minutes(12)));
-        assert_eq!(soon(Whereabouts::Unseen), Verdict::Wait);
-        assert_eq!(soon(Whereabouts::Deleted), Verdict::End(lost("its workspace was deleted")));
-        assert_eq!(soon(seen(AgentStatus::Stopped, None)), Verdict::End(lost("its workspace was stopped")));
-        assert_eq!(soon(seen(AgentStatus::Stopping, None)), Verdict::Wait);
-        assert_eq!(soon(seen(AgentStatus::Failed, Some(agent))), Verdict::Ask(agent));
-        assert_eq!(soon(seen(AgentStatus::Failed, None)), Verdict::Wait, "its stop failed");
-        assert_eq!(soon(Whereabouts::Broken), Verdict::End(lost("its workspace failed")));
-        assert_eq!(late(seen(AgentStatus::Idle, Some(agent))), Verdict::Ask(agent));
+        assert_eq!(soon(WorkspaceSeen::Unseen), RunStep::Wait);
+        assert_eq!(soon(WorkspaceSeen::Deleted), RunStep::End(lost("its workspace was deleted")));
+        assert_eq!(soon(seen(AgentStatus::Stopped, None)), RunStep::End(lost("its workspace was stopped")));
+        assert_eq!(soon(seen(AgentStatus::Stopping, None)), RunStep::Wait);
+        assert_eq!(soon(seen(AgentStatus::Failed, Some(agent))), RunStep::Ask(agent));
+        assert_eq!(soon(seen(AgentStatus::Failed, None)), RunStep::Wait, "its stop failed");
+        assert_eq!(soon(WorkspaceSeen::Broken), RunStep::End(lost("its workspace failed")));
+        assert_eq!(late(seen(AgentStatus::Idle, Some(agent))), RunStep::Ask(agent));
         assert_eq!(
             late(seen(AgentStatus::Starting, None)),
-            Verdict::End(lost("its workspace stayed unreachable"))
+            RunStep::End(lost("its workspace stayed unreachable"))
         );
-        assert_eq!(run.judge(Whereabouts::Unseen, &Clock::at(now - TimeDelta::days(1))), Verdict::Wait);
+        assert_eq!(run.judge(WorkspaceSeen::Unseen, &Clock::at(now - TimeDelta::days(1))), RunStep::Wait);
     }
 }

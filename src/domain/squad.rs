@@ -1,4 +1,4 @@
-//! Squads: members of one role each that work once on one task, what they are told, and what came of them.
+//! Squads: members with one role and one task each, their prompts and their results.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::id::{AgentId, RunId, SquadId, TaskId};
 use super::run::{RunEnd, RunState};
 use super::word_enum::word_enum;
 
-/// Told to every member, behind its task.
+/// Rules appended to every member's task.
 const FOOTER: &str = "\n\n---\n\n# Setup & Reporting Rules\n\nIf you notice any setup or environment problems that prevent you from doing the task correctly,\nyou MUST report them clearly as SETUP / ENVIRONMENT ISSUES.\n\nExplain what you observed and suggest specific fixes for the human.\nDo NOT fabricate a successful implementation if the environment blocks you.";
 
 word_enum! {
-    /// Does a member remember what was said to it before?
+    /// Whether members can continue earlier conversations.
     StateMode {
         Stateless = "stateless",
         Stateful = "stateful",
@@ -37,70 +37,69 @@ word_enum! {
     }
 }
 
-/// A squad with its members in the order given.
+/// A squad with its members in request order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Squad {
     pub id: SquadId,
-    /// The signature of who asked for it.
+    /// The signature of the principal that started it.
     pub principal: String,
     pub state_mode: StateMode,
     pub execution_mode: ExecutionMode,
-    /// Between two members that work one after the other.
+    /// The pause between sequential members.
     pub delay: Duration,
-    /// For each member.
+    /// The time limit of each member.
     pub timeout: Duration,
-    /// What the caller wants to find again, as JSON.
+    /// The caller's metadata, as JSON.
     pub metadata: Option<String>,
     pub created_at: DateTime<Utc>,
     pub members: Vec<Member>,
 }
 
-/// One member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Also the task in the history of the agent it works in.
+    /// Also the id of its task in the agent's history.
     pub id: TaskId,
     pub role: String,
     pub task: String,
-    /// The whole text for the engine.
+    /// The whole prompt.
     pub prompt: String,
-    /// Where it is to work; the workspace's own directory if nothing was said.
+    /// The requested directory; the workspace's own directory if none.
     pub wanted_cwd: Option<String>,
-    /// Where it works: absolute, links resolved; none until that is known.
+    /// The working directory, absolute with links resolved; none until it is resolved.
     pub cwd: Option<String>,
-    /// Whose workspace it works in; none when that could not be found out.
+    /// The agent whose workspace it runs in; none if unresolved.
     pub agent: Option<AgentId>,
     pub chat: Option<MemberChat>,
-    /// The word of the engine that does it, once that is chosen.
+    /// The keyword of its engine, once chosen.
     pub engine: Option<String>,
-    /// The process in the workspace; a later one replaces one that never began.
+    /// Its run; replaced if it never started.
     pub run: Option<MemberRun>,
-    /// Why it ended without a process.
+    /// The reason for an end without a run.
     pub refusal: Option<String>,
     pub began_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-/// The process of a member.
+/// The run of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberRun {
     pub id: RunId,
     pub state: RunState,
 }
 
-/// How far a squad has come.
+/// The progress of a squad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SquadProgress {
     pub n_ended: usize,
     pub n_members: usize,
 }
 
-/// A squad without what its members were told.
+/// A squad without prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SquadSummary {
     pub id: SquadId,
     pub created_at: DateTime<Utc>,
-    /// In the order given.
+    /// In request order.
     pub members: Vec<MemberSummary>,
 }
 
@@ -111,10 +110,10 @@ pub struct MemberSummary {
     pub status: MemberStatus,
 }
 
-/// The conversation a member has with its engine.
+/// The conversation of a member with its engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberChat {
-    /// The engine's own name for it; some engines tell it only when they have begun.
+    /// The engine's id of the conversation; some engines report it only after the start.
     pub id: Option<String>,
     pub is_follow_up: bool,
 }
@@ -125,21 +124,21 @@ pub struct Chat {
     pub id: String,
     pub principal: String,
     pub agent: AgentId,
-    /// The word of the engine that keeps it.
+    /// The keyword of its engine.
     pub engine: String,
     pub used_at: DateTime<Utc>,
 }
 
-/// What a member has to know about itself.
+/// The part of a prompt that introduces the role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persona<'a> {
     Once(&'a str),
     NewChat(&'a str),
-    /// It knows already who it is.
+    /// The conversation contains the role already.
     KnownChat,
 }
 
-/// The text for an engine: role, task, rules.
+/// The prompt: role, task, rules.
 pub fn prompt(persona: Persona<'_>, task: &str) -> String {
     match persona {
         Persona::Once(role) => format!("# Role\n\n{role}\n\n---\n\n# Task\n\n{task}{FOOTER}"),
@@ -148,14 +147,14 @@ pub fn prompt(persona: Persona<'_>, task: &str) -> String {
     }
 }
 
-/// The task in such a text, for an engine that has no use for the rest; any other text is a task itself.
+/// The task in such a prompt; any other text is a task itself.
 pub fn task_of(prompt: &str) -> &str {
-    let told = prompt.strip_suffix(FOOTER).unwrap_or(prompt);
+    let body = prompt.strip_suffix(FOOTER).unwrap_or(prompt);
     let headings = ["\n\n---\n\n# Task\n\n", "\n\n---\n\n# Initial Task\n\n"];
-    let role_and_task = told.strip_prefix("# Role\n\n").unwrap_or_default();
+    let role_and_task = body.strip_prefix("# Role\n\n").unwrap_or_default();
     let behind = headings.iter().filter_map(|heading| Some(role_and_task.split_once(heading)?.1));
     let after_role = behind.max_by_key(|task| task.len());
-    after_role.or_else(|| told.strip_prefix("# Task\n\n")).unwrap_or(told)
+    after_role.or_else(|| body.strip_prefix("# Task\n\n")).unwrap_or(body)
 }
 
 /// How a member ended.
@@ -170,8 +169,8 @@ impl MemberEnd {
         Self { status: MemberStatus::Error, reason: Some(reason.into()) }
     }
 
-    /// What the state of a member's process means; none while it goes on, or when it never began and may be begun
-    /// again.
+    /// The end of a member by the state of its run; none while the run continues, and if it never started and may be
+    /// replaced.
     pub fn of(state: &RunState) -> Option<Self> {
         let RunState::Ended(end) = state else { return None };
         match end {
@@ -187,7 +186,7 @@ impl MemberEnd {
 }
 
 impl Member {
-    /// The member as one that is over before it began: it works nowhere and leaves no conversation.
+    /// Ends the member before its start: without a workspace and a conversation.
     pub fn refused(self, reason: String, at: DateTime<Utc>) -> Self {
         let chat = self.chat.map(|chat| MemberChat { id: None, ..chat });
         Self { agent: None, chat, refusal: Some(reason), ended_at: Some(at), ..self }
@@ -201,7 +200,7 @@ impl Member {
         MemberStatus::of(self.ended_at, self.run.as_ref().map(|run| &run.state))
     }
 
-    /// Why it could not be run, or was not run to its end.
+    /// Why it was not started or not completed.
     pub fn reason(&self) -> Option<String> {
         match self.run.as_ref().and_then(|run| MemberEnd::of(&run.state)) {
             Some(end) if self.is_ended() => end.reason,
@@ -209,7 +208,7 @@ impl Member {
         }
     }
 
-    /// The conversation that its caller can go on with. A new one is known to be one only when its member has ended.
+    /// The conversation that the caller can continue. A new conversation is confirmed only by the end of its member.
     pub fn chat_to_continue(&self) -> Option<&str> {
         let chat = self.chat.as_ref().filter(|chat| chat.is_follow_up || self.is_ended())?;
         chat.id.as_deref()
@@ -217,7 +216,7 @@ impl Member {
 }
 
 impl MemberStatus {
-    /// Where it has a process, that decides; a member is ended only when all that its end involves is recorded.
+    /// Derived from the run, if there is one. A member counts as ended only after all effects of its end are recorded.
     pub fn of(ended_at: Option<DateTime<Utc>>, run: Option<&RunState>) -> Self {
         match (ended_at, run) {
             (None, None) => Self::Waiting,
@@ -251,7 +250,7 @@ impl Squad {
         self.members.iter().all(Member::is_ended)
     }
 
-    /// When the last of those that have worked was through.
+    /// The end of the last member that started.
     pub fn last_end(&self) -> Option<DateTime<Utc>> {
         self.members
             .iter()
@@ -260,8 +259,7 @@ impl Squad {
             .max()
     }
 
-    /// How long the next member waits now, if the one before it ended then; never longer than the delay, whatever
-    /// became of the clock.
+    /// The time until the next member may start; never longer than the delay, even after a jump of the clock.
     pub fn pause(&self, last_end: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Duration {
         let Some(last_end) = last_end else { return Duration::ZERO };
         let over = (now - last_end).to_std().unwrap_or_default();

@@ -312,10 +312,12 @@ fn is_working(seen: &Observation, report: &ReportSeen) -> bool {
 
 fn at_rest(report: Option<&ReportSeen>) -> Verdict {
     match report.map(|report| &report.state) {
-        Some(AppState::Failure) => Verdict::new(AgentStatus::Idle, said(report, "the last task failed"))
-            .attention(Attention::FailedTask),
+        Some(AppState::Failure) => {
+            Verdict::new(AgentStatus::Idle, report_text(report, "the last task failed"))
+                .attention(Attention::FailedTask)
+        }
         Some(AppState::Complete) => {
-            Verdict::new(AgentStatus::Idle, said(report, "the last task is complete"))
+            Verdict::new(AgentStatus::Idle, report_text(report, "the last task is complete"))
         }
         Some(AppState::Unknown(word)) => {
             Verdict::new(AgentStatus::Idle, format!("the agent reports the unknown state '{word}'"))
@@ -342,11 +344,11 @@ fn moment(at: DateTime<Utc>) -> String {
 /// The task's own outcome takes precedence over a report that may be about another task.
 fn first_of(outcome: Option<&str>, report: Option<&ReportSeen>, otherwise: &str) -> String {
     let outcome = outcome.map(one_line).filter(|text| !text.is_empty());
-    outcome.map_or_else(|| said(report, otherwise), |text| cut(&text, MAX_REASON))
+    outcome.map_or_else(|| report_text(report, otherwise), |text| cut(&text, MAX_REASON))
 }
 
 fn working(report: Option<&ReportSeen>) -> String {
-    said(report, "working on a task")
+    report_text(report, "working on a task")
 }
 
 fn busy(seen: &Observation, reason: String, last_sign: Option<DateTime<Utc>>) -> Verdict {
@@ -374,7 +376,7 @@ fn pending(seen: &Observation, report: Option<&ReportSeen>, since: DateTime<Utc>
     Verdict::new(AgentStatus::Busy, reason).attention(Attention::Stuck)
 }
 
-fn said(report: Option<&ReportSeen>, otherwise: &str) -> String {
+fn report_text(report: Option<&ReportSeen>, otherwise: &str) -> String {
     report.map(|report| report.message.trim()).filter(|m| !m.is_empty()).unwrap_or(otherwise).to_owned()
 }
 

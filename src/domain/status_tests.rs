@@ -296,15 +296,15 @@ fn a_task_that_does_not_reach_an_agent_that_is_up_is_stuck() {
 
 #[test]
 fn an_agent_without_a_task_that_says_it_works_is_busy_until_its_app_waits() {
-    let said = |age, resting_at| Observation {
+    let reporting = |age, resting_at| Observation {
         task: TaskSeen::Reported { work: "reading".into(), at: ago(age) },
         resting_at,
         ..ready()
     };
-    expect(&said(5, None), AgentStatus::Busy, "reading", Attention::None);
-    expect(&said(5, Some(ago(9))), AgentStatus::Busy, "reading", Attention::None);
-    expect(&said(5, Some(ago(1))), AgentStatus::Idle, "ready for a task", Attention::None);
-    expect(&said(31 * 60, None), AgentStatus::Busy, "no activity for 31 min", Attention::Stuck);
+    expect(&reporting(5, None), AgentStatus::Busy, "reading", Attention::None);
+    expect(&reporting(5, Some(ago(9))), AgentStatus::Busy, "reading", Attention::None);
+    expect(&reporting(5, Some(ago(1))), AgentStatus::Idle, "ready for a task", Attention::None);
+    expect(&reporting(31 * 60, None), AgentStatus::Busy, "no activity for 31 min", Attention::Stuck);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tasks: pieces of work given to an agent, and what is recorded of them.
+//! Tasks: work assigned to an agent, and its record.
 
 use std::fmt;
 
@@ -17,12 +17,12 @@ pub use super::task_stage::{
 use super::word_enum::word_enum;
 use super::words::AppState;
 
-/// What an agent is told whose task was cut short by a stop, in the session that knows the task.
-pub const GO_ON: &str = "You were interrupted by a restart of your workspace. Go on with the task where you stopped; \
+/// The message that continues an interrupted task in the session that has the task.
+pub const CONTINUE_MESSAGE: &str = "You were interrupted by a restart of your workspace. Go on with the task where you stopped; \
                          do not repeat what is already done.";
 
 word_enum! {
-    /// Who gave the task; it comes from the principal, never from an argument.
+    /// The origin of the task; derived from the principal, never from an argument.
     TaskSource {
         Agent = "agent",
         Human = "human",
@@ -31,19 +31,19 @@ word_enum! {
 }
 
 word_enum! {
-    /// How the text reaches the agent.
+    /// How the agent gets the text.
     TaskOrigin {
-        /// The workspace starts with it: the agent takes it by itself.
+        /// The prompt of the workspace: the agent takes it by itself.
         Spec = "spec",
-        /// We have to tell the agent.
+        /// Delivered to the agent as a message.
         Given = "given",
-        /// A process of its own in the workspace does it, beside the agent.
+        /// Executed by a separate process in the workspace, beside the agent.
         Run = "run",
     }
 }
 
 word_enum! {
-    /// What an agent says of the end of its work.
+    /// The agent's claim about the result.
     ClaimKind {
         Complete = "complete",
         Failure = "failure",
@@ -52,8 +52,8 @@ word_enum! {
 }
 
 word_enum! {
-    /// How far a cancel had to go.
-    Reached {
+    /// The step that ended a canceled task.
+    Escalation {
         None = "none",
         Interrupt = "interrupt",
         Signals = "signals",
@@ -61,62 +61,61 @@ word_enum! {
     }
 }
 
-/// A task with everything recorded of it.
+/// A task and its whole record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     pub id: TaskId,
-    /// Its line in the history: text, source, generation.
+    /// Its history entry: text, source, generation.
     pub entry: HistoryLine,
     pub stage: TaskStage,
     pub work: TaskWork,
 }
 
-/// What is recorded of a task in whatever state it is, before and after each outside effect.
+/// The part of the record that exists in every state, written before and after each outside effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskWork {
     pub origin: TaskOrigin,
-    /// It interrupts whatever the agent is doing, also what is no task of ours.
+    /// It interrupts the agent's work, including work outside the fleet's tasks.
     pub is_urgent: bool,
-    /// Counted from 1; a task that a usage limit or a stop cut short is told again under the next number.
+    /// Counted from 1; increased before a redelivery after a usage limit or a stop.
     pub attempt: i64,
-    /// This attempt goes on in the engine's session, so that the agent is told to go on instead of the whole text.
+    /// This attempt continues the engine's session, so the agent gets a short message instead of the whole text.
     pub is_continued: bool,
     pub timeout: Option<TimeDelta>,
-    /// How long the agent has worked on it, measured without the wall clock; what is left of it after a restart of
-    /// the server may be a little less.
+    /// Working time, measured without the wall clock; after a restart of the server it may be slightly too short.
     pub worked: TimeDelta,
-    /// When the agent last showed that it lives.
+    /// The agent's last sign of life.
     pub last_sign: Option<DateTime<Utc>>,
-    /// Since when the agent's app does not answer.
+    /// Since when the agent's app does not respond.
     pub silent_since: Option<DateTime<Utc>>,
-    /// The agent may not go on before this time.
+    /// The task is parked until this time.
     pub parked_until: Option<DateTime<Utc>>,
     pub cancel: Option<Cancel>,
-    pub reached: Reached,
+    pub reached: Escalation,
     pub claim: Option<Claim>,
-    /// The commit the work began on, as far as it was seen.
+    /// The commit before the work, if it was observed.
     pub head_before: Option<String>,
 }
 
-/// The task is to be ended.
+/// A request to end the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancel {
     pub at: DateTime<Utc>,
     pub cause: CancelCause,
-    /// May the workspace be stopped if nothing else helps?
+    /// Whether the workspace may be stopped as the last resort.
     pub may_stop: bool,
 }
 
-/// Why a task is to be ended.
+/// The cause of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelCause {
     /// A caller canceled it.
     Request,
-    /// This later task interrupts it.
+    /// A later task interrupts it.
     Interrupt(TaskId),
 }
 
-/// The agent's own word on the end of its task.
+/// The agent's claim about the result of its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub kind: ClaimKind,
@@ -124,25 +123,25 @@ pub struct Claim {
     pub at: DateTime<Utc>,
 }
 
-/// The tasks of an agent that say something about it now.
+/// The tasks of an agent that determine its status.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeenTasks<'a> {
     pub open: Option<&'a Task>,
     pub running: Option<&'a Task>,
     pub last: Option<&'a Task>,
-    /// What the agent said of itself since any of them moved.
-    pub word: Option<&'a Word>,
+    /// The agent's report since the last change of its tasks.
+    pub report: Option<&'a UnassignedReport>,
 }
 
-/// What an agent said of itself while it had no task of ours in hand.
+/// An agent's report about itself while it had no task of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct UnassignedReport {
     pub state: AppState,
-    /// Its question, else its summary.
+    /// The question, else the summary.
     pub text: String,
     pub is_question: bool,
     pub generation: i64,
-    /// Grows with every word of the agent, whatever the wall clock does.
+    /// Increases with each report, independent of the wall clock.
     pub number: i64,
     pub at: DateTime<Utc>,
 }
@@ -158,7 +157,7 @@ pub struct TaskMove {
 }
 
 word_enum! {
-    /// What to do with a task for an agent that has one already.
+    /// How to handle a new task for an agent that has a task.
     WhenBusy {
         Reject = "reject",
         Queue = "queue",
@@ -167,7 +166,7 @@ word_enum! {
 }
 
 impl Task {
-    /// A task that waits, with nothing of it sent.
+    /// An accepted task, before any delivery.
     pub fn accepted(id: TaskId, entry: HistoryLine, work: TaskWork) -> Self {
         Self { id, entry, stage: TaskStage::Queued, work }
     }
@@ -180,7 +179,7 @@ impl Task {
         self.stage.work().delivery
     }
 
-    /// Since when the agent has this attempt.
+    /// Since when the agent has this attempt; none before its delivery.
     pub fn working_since(&self) -> Option<DateTime<Utc>> {
         self.stage.work().since
     }
@@ -193,20 +192,20 @@ impl Task {
         self.stage.end().is_some_and(|end| end.needs_answer)
     }
 
-    /// What its agent's history says of it.
+    /// Its entry in the agent's history.
     pub fn history(&self) -> HistoryEntry {
         let progress = self.stage.progress();
         HistoryEntry::Task(TaskEntry { id: self.id, line: self.entry.clone(), progress })
     }
 
-    /// What the agent asked when it ended the task: a report is the question itself, an answer ends with it.
+    /// The agent's question at the end: a reported question is used whole, of an answer only its end.
     fn question(&self) -> Option<String> {
         let is_reported = self.work.claim.as_ref().is_some_and(|claim| claim.kind == ClaimKind::Question);
         let outcome = self.outcome()?;
         Some(if is_reported { outcome.to_owned() } else { question::reason(outcome) })
     }
 
-    /// The name by which our runner knows this attempt.
+    /// The runner's key for this attempt.
     pub fn key(&self) -> String {
         match self.work.attempt {
             1 => self.id.to_string(),
@@ -214,13 +213,14 @@ impl Task {
         }
     }
 
-    /// The run that does this attempt where there is nobody to tell. It is named by the task, so that it begins once.
+    /// The run that executes this attempt in a workspace without an agent app. Its id is derived from the task, so
+    /// that it begins once.
     pub fn run(&self) -> RunId {
         let n_before = u128::from(self.work.attempt.saturating_sub(1).unsigned_abs());
         RunId(Uuid::from_u128(self.id.0.as_u128() ^ n_before))
     }
 
-    /// Does the workspace start with this attempt, so that its agent takes it by itself?
+    /// Whether this attempt is the workspace's prompt, which the agent takes by itself.
     pub fn is_prompt(&self) -> bool {
         self.work.origin == TaskOrigin::Spec && self.work.attempt == 1
     }
@@ -229,24 +229,24 @@ impl Task {
         self.delivery().channel()
     }
 
-    /// Has it had all the time it was given?
-    pub fn is_late(&self) -> bool {
+    /// Whether its working time has reached its timeout.
+    pub fn has_exceeded_timeout(&self) -> bool {
         self.work.timeout.is_some_and(|timeout| self.work.worked >= timeout)
     }
 
-    /// Must the agent have it before it may be interrupted? A later task builds on the spec.
-    pub fn is_owed(&self) -> bool {
+    /// Whether it must be delivered before it is interrupted: later tasks build on the spec.
+    pub fn must_be_delivered(&self) -> bool {
         self.is_superseded() && self.work.origin == TaskOrigin::Spec
     }
 
-    /// Is it being ended for a later task that interrupts it?
+    /// Whether a later task interrupts it.
     pub fn is_superseded(&self) -> bool {
         self.work.cancel.is_some_and(|cancel| matches!(cancel.cause, CancelCause::Interrupt(_)))
     }
 
-    /// What the agent is told.
-    pub fn words(&self) -> &str {
-        if self.work.is_continued { GO_ON } else { &self.entry.message }
+    /// The text of the message to the agent.
+    pub fn message_text(&self) -> &str {
+        if self.work.is_continued { CONTINUE_MESSAGE } else { &self.entry.message }
     }
 }
 
@@ -263,20 +263,20 @@ impl TaskWork {
             silent_since: None,
             parked_until: None,
             cancel: None,
-            reached: Reached::None,
+            reached: Escalation::None,
             claim: None,
             head_before: None,
         }
     }
 }
 
-/// What an agent's tasks say about its status. What others run in its workspace keeps it busy, and is seen to by
-/// those who wait for it.
+/// The status of an agent by its tasks. Runs beside the agent only make it busy; their end needs no attention, since
+/// their callers wait for them.
 pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
     let Some(open) = tasks.open else {
-        return match (tasks.running, tasks.word, tasks.last) {
+        return match (tasks.running, tasks.report, tasks.last) {
             (Some(_), _, _) => TaskSeen::Working { last_sign: clock.now() },
-            (None, Some(word), _) => seen_word(word),
+            (None, Some(report), _) => seen_report(report),
             (None, None, Some(last)) if last.work.origin != TaskOrigin::Run => seen_ended(last),
             (None, None, Some(_) | None) => TaskSeen::None,
         };
@@ -302,13 +302,13 @@ pub fn seen(tasks: SeenTasks<'_>, clock: &Clock) -> TaskSeen {
     }
 }
 
-fn seen_word(word: &Word) -> TaskSeen {
-    if word.is_question {
-        return TaskSeen::Asking { question: Some(word.text.clone()) };
+fn seen_report(report: &UnassignedReport) -> TaskSeen {
+    if report.is_question {
+        return TaskSeen::Asking { question: Some(report.text.clone()) };
     }
-    match word.state {
-        AppState::Failure => TaskSeen::Failed { outcome: Some(word.text.clone()) },
-        AppState::Working => TaskSeen::Reported { work: word.text.clone(), at: word.at },
+    match report.state {
+        AppState::Failure => TaskSeen::Failed { outcome: Some(report.text.clone()) },
+        AppState::Working => TaskSeen::Reported { work: report.text.clone(), at: report.at },
         AppState::Idle | AppState::Complete | AppState::Unknown(_) => TaskSeen::None,
     }
 }
@@ -323,7 +323,7 @@ fn seen_ended(last: &Task) -> TaskSeen {
 }
 
 impl TaskSource {
-    /// A manager counts as a manager even when it is an agent; other agents give tasks to themselves only.
+    /// An agent with manager rights counts as a manager; other agents create tasks for themselves only.
     pub fn of(kind: RoleKind) -> Self {
         match kind {
             RoleKind::Operator => Self::Human,
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_task_speaks_for_the_agent_and_else_the_last_one_does() {
+    fn the_open_task_determines_the_status_else_the_last_task() {
         let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
         let failed = TaskSeen::Failed { outcome: Some("so".into()) };
         fn with<'a>(open: Option<&'a Task>, last: Option<&'a Task>) -> SeenTasks<'a> {
@@ -407,8 +407,8 @@ mod tests {
     #[test]
     fn what_an_agent_says_of_itself_counts_between_its_tasks() {
         let failed = ended(EndState::Failed, false);
-        let said = |state: AppState, is_question| {
-            let word = Word {
+        let status_after = |state: AppState, is_question| {
+            let report = UnassignedReport {
                 state,
                 text: "so".into(),
                 is_question,
@@ -416,18 +416,18 @@ mod tests {
                 number: 1,
                 at: DateTime::UNIX_EPOCH,
             };
-            let tasks = SeenTasks { last: Some(&failed), word: Some(&word), ..SeenTasks::default() };
+            let tasks = SeenTasks { last: Some(&failed), report: Some(&report), ..SeenTasks::default() };
             seen(tasks, &Clock::at(DateTime::UNIX_EPOCH))
         };
         let asking = TaskSeen::Asking { question: Some("so".into()) };
         for state in [AppState::Working, AppState::Idle, AppState::Complete, AppState::Failure] {
-            assert_eq!(said(state, true), asking);
+            assert_eq!(status_after(state, true), asking);
         }
-        assert_eq!(said(AppState::Failure, false), TaskSeen::Failed { outcome: Some("so".into()) });
+        assert_eq!(status_after(AppState::Failure, false), TaskSeen::Failed { outcome: Some("so".into()) });
         let at_work = TaskSeen::Reported { work: "so".into(), at: DateTime::UNIX_EPOCH };
-        assert_eq!(said(AppState::Working, false), at_work);
+        assert_eq!(status_after(AppState::Working, false), at_work);
         assert_eq!(
-            [AppState::Idle, AppState::Complete].map(|state| said(state, false)),
+            [AppState::Idle, AppState::Complete].map(|state| status_after(state, false)),
             [const { TaskSeen::None }; 2]
         );
     }

@@ -1,4 +1,4 @@
-//! The states of a task, each with what exists in that state only, and the moves between them that are legal.
+//! The states of a task, each with the data that exists in that state only, and the legal transitions.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::word_enum::word_enum;
 
 word_enum! {
-    /// The word of a task's state.
+    /// The keyword of a task's state.
     TaskState {
         Queued = "queued",
         Delivering = "delivering",
@@ -20,7 +20,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// The states that a task never leaves.
+    /// The final states.
     EndState {
         Done = "done",
         Failed = "failed",
@@ -30,37 +30,37 @@ word_enum! {
 }
 
 word_enum! {
-    /// The way into the workspace that a task took.
+    /// The channel that delivered a task.
     Channel {
-        /// Our own runner, which knows tasks by their ids and takes each once.
+        /// Our runner, which knows tasks by id and runs each once.
         Runner = "runner",
-        /// Any other AgentAPI, which knows texts only.
+        /// Any other AgentAPI, which has only texts.
         AgentApi = "agent_api",
-        /// Nothing can be asked; the agent's reports tell.
+        /// No app to query: only the agent's reports show its progress.
         Reports = "reports",
-        /// The project's engine, run once for the task by a command in the workspace.
+        /// The project's engine, run once by a command in the workspace.
         Exec = "exec",
     }
 }
 
-/// A task's state with its data, as the record of the task has it.
+/// A task's state with its data, as stored in the task's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskStage {
-    /// Accepted; nothing of it was sent.
+    /// Accepted, not sent.
     Queued,
-    /// Its first message is on the way; none after a message that the agent did not take.
+    /// Its first message is being delivered; none after the agent refused a message.
     Delivering(Option<Sending>),
-    /// The agent has it, or had it before a stop or a usage limit cut it short.
+    /// Delivered; also while a stop or a usage limit interrupts it.
     Working(Work),
     Ended {
         end: TaskEnd,
         verified: Option<Verified>,
-        /// How far it had come.
+        /// The progress before its end.
         work: Work,
     },
 }
 
-/// A task's state as its line of the history has it.
+/// A task's state as stored in the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskProgress {
     Queued,
@@ -73,47 +73,46 @@ pub enum TaskProgress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskEnd {
     pub state: EndState,
-    /// What the agent claimed, or why it did not get so far.
+    /// The agent's claim, or the reason for the end.
     pub outcome: Option<String>,
     pub needs_answer: bool,
 }
 
-/// How far an agent has come with a task.
+/// The progress of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     pub delivery: Delivery,
-    /// Since when the agent has this attempt.
+    /// Since when the agent has this attempt; none before its delivery.
     pub since: Option<DateTime<Utc>>,
 }
 
-/// What is known of the message on its way.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Nothing was sent.
+    /// Not sent.
     Unsent,
-    /// It was about to be sent; whether it arrived must be looked up.
+    /// The send was recorded before it began; its success must be looked up.
     Sending(Sending),
-    /// The agent has it.
-    Taken { channel: Channel, at: DateTime<Utc>, base: Option<i64> },
+    /// The agent has the message.
+    Delivered { channel: Channel, at: DateTime<Utc>, base: Option<i64> },
 }
 
-/// A message that was about to be sent.
+/// A recorded send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sending {
     pub channel: Channel,
     pub at: DateTime<Utc>,
-    /// The last message that the agent had before.
+    /// The id of the agent's last message before the send.
     pub base: Option<i64>,
-    /// The app said that it took the message.
-    pub is_answered: bool,
+    /// The app acknowledged the message.
+    pub is_acknowledged: bool,
 }
 
-/// What could be seen of a claim.
+/// The verified part of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The newest commit after the work.
     pub commit: Option<String>,
-    /// Is that commit of this task? None when the start of the work was not seen.
+    /// Whether the task made that commit; none if the commit before the work is unknown.
     pub is_new: Option<bool>,
     pub is_pushed: bool,
     pub is_clean: bool,
@@ -160,7 +159,7 @@ impl TaskStage {
         }
     }
 
-    /// The stage of a task that is recorded with this progress and work; none where they contradict each other.
+    /// Combines the parts of a record; none if they contradict each other.
     pub fn of(progress: TaskProgress, work: Work, verified: Option<Verified>) -> Option<Self> {
         match (progress, work.delivery) {
             (TaskProgress::Queued, Delivery::Unsent) if work.since.is_none() => Some(Self::Queued),
@@ -194,7 +193,7 @@ impl TaskProgress {
         }
     }
 
-    /// Only what has ended has an outcome and may need an answer; none where the record says otherwise.
+    /// None if the record has an outcome or a question without a final state.
     pub fn of(state: TaskState, outcome: Option<String>, needs_answer: bool) -> Option<Self> {
         let open = match state.end() {
             Some(state) => return Some(Self::Ended(TaskEnd { state, outcome, needs_answer })),
@@ -218,14 +217,14 @@ impl Delivery {
     pub fn channel(self) -> Option<Channel> {
         match self {
             Self::Unsent => None,
-            Self::Sending(Sending { channel, .. }) | Self::Taken { channel, .. } => Some(channel),
+            Self::Sending(Sending { channel, .. }) | Self::Delivered { channel, .. } => Some(channel),
         }
     }
 
     pub fn sent_at(self) -> Option<DateTime<Utc>> {
         match self {
             Self::Unsent => None,
-            Self::Sending(Sending { at, .. }) | Self::Taken { at, .. } => Some(at),
+            Self::Sending(Sending { at, .. }) | Self::Delivered { at, .. } => Some(at),
         }
     }
 }
@@ -251,7 +250,7 @@ impl TaskState {
         }
     }
 
-    /// An ended task never reopens, and no task goes back to the queue.
+    /// Final states are never left, and no task returns to the queue.
     pub fn may_become(self, next: Self) -> bool {
         !self.is_ended() && next > self
     }
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_is_open_or_one_of_the_ends_with_the_same_word() {
+    fn every_state_is_open_or_has_the_keyword_of_an_end_state() {
         let ends: Vec<EndState> = TaskState::ALL.iter().filter_map(|state| state.end()).collect();
         assert_eq!(ends, EndState::ALL);
         for end in EndState::ALL {
@@ -304,21 +303,21 @@ mod tests {
 
     fn deliveries() -> [Delivery; 3] {
         let (channel, at, base) = (Channel::Runner, at(), None);
-        let sending = Sending { channel, at, base, is_answered: true };
-        [Delivery::Unsent, Delivery::Sending(sending), Delivery::Taken { channel, at, base }]
+        let sending = Sending { channel, at, base, is_acknowledged: true };
+        [Delivery::Unsent, Delivery::Sending(sending), Delivery::Delivered { channel, at, base }]
     }
 
     #[test]
     fn only_an_ended_task_has_an_outcome() {
         for state in TaskState::ALL {
             assert_eq!(TaskProgress::of(*state, None, false).map(|progress| progress.state()), Some(*state));
-            let told = TaskProgress::of(*state, Some("so".to_owned()), true);
+            let progress_end = TaskProgress::of(*state, Some("so".to_owned()), true);
             let end = state.end().map(|state| TaskEnd {
                 state,
                 outcome: Some("so".to_owned()),
                 needs_answer: true,
             });
-            assert_eq!(told, end.map(TaskProgress::Ended), "{state}");
+            assert_eq!(progress_end, end.map(TaskProgress::Ended), "{state}");
         }
     }
 

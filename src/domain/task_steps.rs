@@ -1,67 +1,74 @@
-//! How each step of a task changes its record.
+//! The change of a task's record in each step.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::app::{AppSeen, GitSeen};
 use super::question;
-use super::task::{Channel, Delivery, EndState, Reached, Sending, Task, TaskEnd, TaskStage, Verified, Work};
-use super::task_plan::{Again, Ending};
+use super::task::{
+    Channel, Delivery, EndState, Escalation, Sending, Task, TaskEnd, TaskStage, Verified, Work,
+};
+use super::task_plan::{Ending, Redelivery};
 use super::text::cut;
 
-/// An outcome says how it went; the whole answer is in the log.
+/// The stored length of an outcome; the log has the whole answer.
 const MAX_OUTCOME: usize = 8_000;
 
 impl Task {
-    /// It is about to be sent. The first sending counts: what the agent says of the task comes after it.
+    /// Records a send. The time of the first send is kept: reports about the task come later.
     pub fn send(&mut self, channel: Channel, base: Option<i64>, (generation, now): (i64, DateTime<Utc>)) {
         let at = self.delivery().sent_at().unwrap_or(now);
         self.entry.generation = generation;
-        self.note_message(Some(Sending { channel, at, base, is_answered: false }));
+        self.note_message(Some(Sending { channel, at, base, is_acknowledged: false }));
     }
 
-    /// The app said that it took the message; whether the agent has it is still to be seen.
-    pub fn answered(&mut self) {
+    /// The app acknowledged the message; whether the agent has it is not known yet.
+    pub fn mark_acknowledged(&mut self) {
         if let Delivery::Sending(sending) = self.delivery() {
-            self.note_message(Some(Sending { is_answered: true, ..sending }));
+            self.note_message(Some(Sending { is_acknowledged: true, ..sending }));
         }
     }
 
-    /// Nothing of it was taken, so sending it later is no repetition.
-    pub fn unsent(&mut self) {
+    /// The message was refused, so a later send is not a repetition.
+    pub fn mark_refused(&mut self) {
         let no_message = None;
         self.note_message(no_message);
     }
 
-    /// The agent has it.
-    pub fn take(&mut self, channel: Channel, base: Option<i64>, (generation, now): (i64, DateTime<Utc>)) {
+    /// Records the delivery.
+    pub fn mark_delivered(
+        &mut self,
+        channel: Channel,
+        base: Option<i64>,
+        (generation, now): (i64, DateTime<Utc>),
+    ) {
         let at = self.delivery().sent_at().unwrap_or(now);
         let since = self.working_since().or(Some(now));
         self.work.last_sign = Some(now);
         self.entry.generation = generation;
-        self.note_work(Work { delivery: Delivery::Taken { channel, at, base }, since });
+        self.note_work(Work { delivery: Delivery::Delivered { channel, at, base }, since });
     }
 
-    /// A process of its own does it beside the agent.
+    /// A separate process executes the task.
     pub fn begin_run(&mut self, generation: i64, since: Option<DateTime<Utc>>) {
         self.entry.generation = generation;
         self.note_work(Work { since, ..self.stage.work() });
     }
 
-    /// It is told again, under a name the runner has not heard. What was said and done of the attempt before is over;
-    /// the time it took counts only if the work goes on from there.
-    pub fn resume(&mut self, again: Again) {
+    /// Starts the next attempt, with a key that the runner does not know. Claims and steps of the attempt before are
+    /// dropped; its working time is kept only if the session continues.
+    pub fn resume(&mut self, redelivery: Redelivery) {
         self.work.parked_until = None;
-        self.work.is_continued = again == Again::GoOn;
-        if again == Again::Whole {
+        self.work.is_continued = redelivery == Redelivery::Continue;
+        if redelivery == Redelivery::FullText {
             self.work.worked = TimeDelta::zero();
         }
         self.work.attempt += 1;
         self.work.claim = None;
-        self.work.reached = Reached::None;
+        self.work.reached = Escalation::None;
         self.note_work(Work::NONE);
     }
 
-    /// Its end is the last sign of it, from which the next one has to be taken up.
+    /// The end is the last sign of life, from which the next task's waiting time counts.
     pub fn end(&mut self, ending: &Ending, git: Option<&GitSeen>, now: DateTime<Utc>) {
         self.work.last_sign = Some(now);
         self.work.reached = self.work.reached.max(ending.reached);
@@ -72,16 +79,16 @@ impl Task {
         self.note_end(end, git.map(|git| verified(git, self.work.head_before.as_deref())));
     }
 
-    /// The process that did it beside the agent has ended.
+    /// The separate process has ended.
     pub fn end_run(&mut self, state: EndState, outcome: Option<String>) {
         if state == EndState::Canceled {
-            self.work.reached = Reached::Signals;
+            self.work.reached = Escalation::Signals;
         }
         let nothing_seen = None;
         self.note_end(TaskEnd { state, outcome, needs_answer: false }, nothing_seen);
     }
 
-    /// Notes where the repository stands before the work; what the workspace started with may be over already.
+    /// Records the commit before the work; a prompt may have begun before.
     pub fn note_start(&mut self, app: &AppSeen) {
         let AppSeen::Runner(seen) = app else { return };
         let is_over = self.is_prompt() && seen.turns.iter().any(|turn| turn.is_prompt && turn.is_ended());
@@ -90,12 +97,12 @@ impl Task {
         }
     }
 
-    /// The first commit that was seen counts: a task that is told again has begun before.
+    /// The first commit is kept, because a redelivered task began earlier.
     pub fn note_head(&mut self, head: Option<String>) {
         self.work.head_before = self.work.head_before.take().or(head);
     }
 
-    /// A task that is told again keeps its state.
+    /// A redelivered task keeps its state.
     fn note_message(&mut self, sending: Option<Sending>) {
         match (&mut self.stage, sending) {
             (TaskStage::Queued, None) | (TaskStage::Ended { .. }, _) => {}
@@ -115,7 +122,7 @@ impl Task {
         }
     }
 
-    /// The first end counts.
+    /// The first end is kept.
     fn note_end(&mut self, end: TaskEnd, verified: Option<Verified>) {
         let work = self.stage.work();
         if !self.state().is_ended() {
@@ -156,24 +163,24 @@ mod tests {
         DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds)
     }
 
-    fn sending(seconds: i64, is_answered: bool) -> Sending {
-        Sending { channel: Channel::Runner, at: at(seconds), base: None, is_answered }
+    fn sending(seconds: i64, is_acknowledged: bool) -> Sending {
+        Sending { channel: Channel::Runner, at: at(seconds), base: None, is_acknowledged }
     }
 
     #[test]
-    fn a_task_is_on_its_way_until_the_agent_has_it_and_at_work_though_it_is_told_again() {
+    fn a_task_is_delivering_until_delivered_and_stays_working_in_later_attempts() {
         let mut task = task();
-        task.unsent();
+        task.mark_refused();
         assert_eq!(task.stage, TaskStage::Queued, "nothing was sent");
         task.send(Channel::Runner, None, (1, at(1)));
-        task.answered();
+        task.mark_acknowledged();
         assert_eq!(task.stage, TaskStage::Delivering(Some(sending(1, true))));
-        task.unsent();
+        task.mark_refused();
         assert_eq!(task.stage, TaskStage::Delivering(None));
-        task.take(Channel::Runner, None, (1, at(2)));
-        let delivery = Delivery::Taken { channel: Channel::Runner, at: at(2), base: None };
+        task.mark_delivered(Channel::Runner, None, (1, at(2)));
+        let delivery = Delivery::Delivered { channel: Channel::Runner, at: at(2), base: None };
         assert_eq!(task.stage, TaskStage::Working(Work { delivery, since: Some(at(2)) }));
-        task.resume(Again::GoOn);
+        task.resume(Redelivery::Continue);
         task.send(Channel::Runner, None, (2, at(3)));
         let delivery = Delivery::Sending(sending(3, false));
         assert_eq!(task.stage, TaskStage::Working(Work { delivery, since: None }));
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn an_ended_task_keeps_its_first_end_and_how_far_it_had_come() {
         let mut task = task();
-        task.take(Channel::Exec, None, (1, at(2)));
+        task.mark_delivered(Channel::Exec, None, (1, at(2)));
         let work = task.stage.work();
         task.end(&ending(EndState::Done, Some("did it")), None, at(3));
         let end = TaskEnd { state: EndState::Done, outcome: Some("did it".into()), needs_answer: false };
@@ -190,7 +197,7 @@ mod tests {
         assert_eq!(task.stage, ended);
         task.end(&ending(EndState::Failed, Some("too late")), None, at(4));
         task.send(Channel::Exec, None, (1, at(4)));
-        task.take(Channel::Exec, None, (1, at(5)));
+        task.mark_delivered(Channel::Exec, None, (1, at(5)));
         assert_eq!(task.stage, ended);
     }
 }

@@ -18,13 +18,13 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        let told = |url: &str| is_loopback(&Url::parse(url).unwrap());
+        let is_loopback_url = |url: &str| is_loopback(&Url::parse(url).unwrap());
         for here in ["http://127.0.0.1:3001", "http://[::1]/", "http://localhost:1", "http://a.localhost/"] {
-            assert!(told(here), "{here}");
+            assert!(is_loopback_url(here), "{here}");
         }
         for away in ["http://10.0.0.1/", "https://localhost.example.org/", "http://[2001:db8::1]/", "unix:/x"]
         {
-            assert!(!told(away), "{away}");
+            assert!(!is_loopback_url(away), "{away}");
         }
     }
 }

@@ -36,7 +36,7 @@ pub struct Mark {
 
 /// The effect of a new figure on its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CounterChange {
     Same,
     Grown {
         mark: Mark,
@@ -132,9 +132,9 @@ impl Mark {
     /// Compares a reported figure with the known one. A new start of an agent that reports less has lost its record
     /// with its disk and counts from zero; in the same start a lower figure is ignored. An unchanged figure leaves
     /// the mark to the older start: the values of a stopped start may be shown for a moment longer.
-    pub fn step(known: Option<Self>, reported: Self, today: &Figures) -> Step {
+    pub fn step(known: Option<Self>, reported: Self, today: &Figures) -> CounterChange {
         let base = match known {
-            Some(known) if reported.generation < known.generation => return Step::Same,
+            Some(known) if reported.generation < known.generation => return CounterChange::Same,
             Some(known) if reported.generation > known.generation && reported.is_below(&known) => {
                 Figures::default()
             }
@@ -144,10 +144,10 @@ impl Mark {
         let added = reported.highest.since(&base);
         let mark = Self { generation: reported.generation, highest: base.highest(&reported.highest) };
         if !today.plus(&added).fits_a_day() {
-            return Step::Absurd;
+            return CounterChange::Absurd;
         }
         let is_known = known.is_some_and(|known| known.highest == mark.highest);
-        if is_known { Step::Same } else { Step::Grown { mark, added } }
+        if is_known { CounterChange::Same } else { CounterChange::Grown { mark, added } }
     }
 
     fn is_below(&self, other: &Self) -> bool {
@@ -181,8 +181,8 @@ mod tests {
         Mark { generation, highest }
     }
 
-    fn grown(mark: Mark, added: Figures) -> Step {
-        Step::Grown { mark, added }
+    fn grown(mark: Mark, added: Figures) -> CounterChange {
+        CounterChange::Grown { mark, added }
     }
 
     #[test]
@@ -190,13 +190,21 @@ mod tests {
         let step = |known, reported| Mark::step(known, reported, &Figures::default());
         let (low, high) = (figures(100, Some(5)), figures(150, Some(9)));
         assert_eq!(step(None, mark(1, low)), grown(mark(1, low), low));
-        assert_eq!(step(Some(mark(1, low)), mark(1, low)), Step::Same);
+        assert_eq!(step(Some(mark(1, low)), mark(1, low)), CounterChange::Same);
         assert_eq!(step(Some(mark(1, low)), mark(1, high)), grown(mark(1, high), figures(50, Some(4))));
-        assert_eq!(step(Some(mark(1, high)), mark(1, low)), Step::Same);
+        assert_eq!(step(Some(mark(1, high)), mark(1, low)), CounterChange::Same);
         assert_eq!(step(Some(mark(1, low)), mark(2, high)), grown(mark(2, high), figures(50, Some(4))));
         assert_eq!(step(Some(mark(1, high)), mark(2, low)), grown(mark(2, low), low), "its disk is new");
-        assert_eq!(step(Some(mark(1, high)), mark(2, high)), Step::Same, "shown from the start before");
-        assert_eq!(step(Some(mark(2, low)), mark(1, high)), Step::Same, "an older start tells nothing");
+        assert_eq!(
+            step(Some(mark(1, high)), mark(2, high)),
+            CounterChange::Same,
+            "shown from the start before"
+        );
+        assert_eq!(
+            step(Some(mark(2, low)), mark(1, high)),
+            CounterChange::Same,
+            "an older start tells nothing"
+        );
         let unpriced = figures(120, None);
         assert_eq!(
             step(Some(mark(1, low)), mark(1, unpriced)),
@@ -208,11 +216,11 @@ mod tests {
     fn what_no_agent_can_use_in_a_day_is_rejected_in_one_jump_and_in_many() {
         let known = Some(mark(1, figures(100, None)));
         let step = |reported, today| Mark::step(known, mark(1, reported), &today);
-        assert_eq!(step(figures(u64::MAX, None), Figures::default()), Step::Absurd);
-        assert_eq!(step(figures(100, Some(u64::MAX)), Figures::default()), Step::Absurd);
+        assert_eq!(step(figures(u64::MAX, None), Figures::default()), CounterChange::Absurd);
+        assert_eq!(step(figures(100, Some(u64::MAX)), Figures::default()), CounterChange::Absurd);
         let full = figures(MOST_TOKENS_A_DAY, Some(MOST_MICROS_A_DAY));
-        assert_eq!(step(figures(101, None), full), Step::Absurd);
-        assert_eq!(step(Figures::unknown(u64::MAX), Figures::default()), Step::Absurd);
+        assert_eq!(step(figures(101, None), full), CounterChange::Absurd);
+        assert_eq!(step(Figures::unknown(u64::MAX), Figures::default()), CounterChange::Absurd);
     }
 
     #[test]
@@ -220,7 +228,7 @@ mod tests {
         let step = |known, reported| Mark::step(Some(known), reported, &Figures::default());
         let unknown = |generation, n_runs| mark(generation, Figures::unknown(n_runs));
         assert_eq!(step(unknown(1, 2), unknown(1, 3)), grown(unknown(1, 3), Figures::unknown(1)));
-        assert_eq!(step(unknown(1, 3), unknown(1, 2)), Step::Same);
+        assert_eq!(step(unknown(1, 3), unknown(1, 2)), CounterChange::Same);
         assert_eq!(step(unknown(1, 3), unknown(2, 1)), grown(unknown(2, 1), Figures::unknown(1)));
     }
 

@@ -11,10 +11,10 @@ pub trait Vocabulary: Copy + Send + Sync + 'static {
 }
 
 macro_rules! word_enum {
-    ($(#[$doc:meta])* $name:ident { $($(#[$told:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$told])* $variant),+ }
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
         impl $name {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];

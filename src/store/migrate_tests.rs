@@ -168,8 +168,9 @@ async fn agents_from_before_directories_were_kept_have_none() {
     old.close().await;
     let store = Store::open(&options).await.unwrap();
     let agents = store.agents_live().await.unwrap();
-    let told: Vec<_> = agents.iter().map(|agent| (agent.name.as_str(), agent.directory.as_deref())).collect();
-    assert_eq!(told, [("runs-here", None)]);
+    let directories: Vec<_> =
+        agents.iter().map(|agent| (agent.name.as_str(), agent.directory.as_deref())).collect();
+    assert_eq!(directories, [("runs-here", None)]);
 }
 
 #[tokio::test]

@@ -29,8 +29,8 @@ mod task_moves;
 mod task_rows;
 mod tasks;
 mod tokens;
+mod unassigned_reports;
 mod usage;
-mod words;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -72,8 +72,8 @@ impl Candidate {
     }
 
     fn ended_with(&self, message: &str) -> bool {
-        let said = message.trim_end_matches(CUT);
-        self.outcome.as_deref().is_some_and(|outcome| one_line(outcome).starts_with(said))
+        let reported = message.trim_end_matches(CUT);
+        self.outcome.as_deref().is_some_and(|outcome| one_line(outcome).starts_with(reported))
     }
 }
 

@@ -8,11 +8,11 @@ use sqlx::Row;
 use super::db::DbConnection;
 use super::error::StoreError;
 use super::row::{Columns, micros};
-use super::{Store, journal, task_rows, tasks, words};
+use super::{Store, journal, task_rows, tasks, unassigned_reports};
 use crate::domain::history::{HistoryEntry, Report};
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Cancel, CancelCause, Claim, EndState, Task, TaskMove, TaskState, Verified};
-use crate::domain::task_plan::{ending, why};
+use crate::domain::task_plan::{cancel_reason, ending};
 
 /// The target of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Meaning<'a> {
     /// The task continues, whatever was claimed before.
     GoesOn(TaskId),
     /// The state of an agent without a current task.
-    Word,
+    Unassigned,
     Nothing,
 }
 
@@ -107,14 +107,14 @@ impl Store {
         let is_about_task = match meaning {
             Meaning::Claim(task, claim) => claim_as(&mut tx, task, Some(claim)).await?,
             Meaning::GoesOn(task) => claim_as(&mut tx, task, None).await?,
-            Meaning::Word => false,
+            Meaning::Unassigned => false,
             Meaning::Nothing => true,
         };
         let task_id = report.task_id.filter(|_| is_about_task);
         let report = Report { task_id, ..report.clone() };
         journal::insert(&mut tx, &[HistoryEntry::Report(report.clone())]).await?;
         if !is_about_task {
-            words::keep(&mut tx, &report).await?;
+            unassigned_reports::keep(&mut tx, &report).await?;
         }
         tx.commit().await?;
         Ok(report)
@@ -223,7 +223,7 @@ pub(super) async fn end_waiting(
     cancel: Cancel,
 ) -> Result<(), sqlx::Error> {
     ask_to_cancel(connection, task.id, cancel).await?;
-    let reason = why(cancel.cause, "canceled while it was queued", "it had not been delivered yet");
+    let reason = cancel_reason(cancel.cause, "canceled while it was queued", "it had not been delivered yet");
     end(connection, task, (&reason, EndState::Canceled), cancel.at).await
 }
 

@@ -8,8 +8,8 @@ use super::journal::{line_of, progress_of};
 use super::row::{Columns, micros, micros_if_any, unreadable};
 use crate::domain::id::TaskId;
 use crate::domain::task::{
-    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Reached, Sending, Task, TaskOrigin, TaskStage,
-    TaskWork, Verified, Work,
+    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, Escalation, Sending, Task, TaskOrigin,
+    TaskStage, TaskWork, Verified, Work,
 };
 
 /// A query for whole tasks; `j` is the journal entry, `d` the delivery.
@@ -96,10 +96,10 @@ pub(super) async fn update(
 fn bind_delivery(query: DbQuery<'_>, delivery: Delivery) -> DbQuery<'_> {
     let (step, way, answered) = match delivery {
         Delivery::Unsent => (UNSENT, None, false),
-        Delivery::Sending(Sending { channel, at, base, is_answered }) => {
-            (SENDING, Some((channel, at, base)), is_answered)
+        Delivery::Sending(Sending { channel, at, base, is_acknowledged }) => {
+            (SENDING, Some((channel, at, base)), is_acknowledged)
         }
-        Delivery::Taken { channel, at, base } => (TAKEN, Some((channel, at, base)), false),
+        Delivery::Delivered { channel, at, base } => (TAKEN, Some((channel, at, base)), false),
     };
     query
         .bind(step)
@@ -118,10 +118,10 @@ fn delivery_of(row: &DbRow) -> Result<Delivery, sqlx::Error> {
     let base = row.try_get("base_message")?;
     match step {
         SENDING => {
-            let is_answered = row.try_get("is_answered")?;
-            Ok(Delivery::Sending(Sending { channel, at, base, is_answered }))
+            let is_acknowledged = row.try_get("is_answered")?;
+            Ok(Delivery::Sending(Sending { channel, at, base, is_acknowledged }))
         }
-        TAKEN => Ok(Delivery::Taken { channel, at, base }),
+        TAKEN => Ok(Delivery::Delivered { channel, at, base }),
         other => Err(unreadable("step", other)),
     }
 }
@@ -172,7 +172,7 @@ impl FromRow<'_, DbRow> for Task {
             silent_since: row.time_if_any("silent_since")?,
             parked_until: row.time_if_any("parked_until")?,
             cancel: cancel_of(row)?,
-            reached: row.word("reached", Reached::parse)?,
+            reached: row.word("reached", Escalation::parse)?,
             claim: claim_of(row)?,
             head_before: row.try_get("head_before")?,
         };

@@ -9,9 +9,11 @@ use super::error::StoreError;
 use super::row::Columns;
 use super::task_moves::{ask_to_cancel, end_waiting, note_move};
 use super::task_rows::{self, select_tasks};
-use super::{RequestKey, Store, journal, request_keys, words};
+use super::{RequestKey, Store, journal, request_keys, unassigned_reports};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Cancel, CancelCause, SeenTasks, Task, TaskMove, TaskOrigin, TaskState, Word};
+use crate::domain::task::{
+    Cancel, CancelCause, SeenTasks, Task, TaskMove, TaskOrigin, TaskState, UnassignedReport,
+};
 use crate::domain::task_order::{Admission, admit, place};
 
 /// The tasks that determine an agent's status.
@@ -24,7 +26,7 @@ pub struct LatestTasks {
     /// The task that ended last.
     pub last: Option<Task>,
     /// The agent's report about itself since the last transition of a task.
-    pub word: Option<Word>,
+    pub report: Option<UnassignedReport>,
     /// Grows with every transition of any of the agent's tasks.
     pub version: i64,
 }
@@ -34,7 +36,7 @@ pub type TasksStamp = (i64, Option<i64>);
 
 impl LatestTasks {
     pub fn stamp(&self) -> TasksStamp {
-        (self.version, self.word.as_ref().map(|word| word.number))
+        (self.version, self.report.as_ref().map(|report| report.number))
     }
 }
 
@@ -55,7 +57,7 @@ impl LatestTasks {
             open: self.open.as_ref(),
             running: self.running.as_ref(),
             last: self.last.as_ref(),
-            word: self.word.as_ref().filter(|word| word.generation == generation),
+            report: self.report.as_ref().filter(|report| report.generation == generation),
         }
     }
 }
@@ -169,13 +171,13 @@ impl Store {
         let running = running.bind(agent.0).fetch_optional(&mut *read).await?;
         let last = sqlx::query_as(select_tasks!(concat!("WHERE j.id = (", last_ended!("$1"), ")")));
         let last = last.bind(agent.0).fetch_optional(&mut *read).await?;
-        let word = words::of(&mut read, agent).await?;
+        let report = unassigned_reports::of(&mut read, agent).await?;
         let version: Option<i64> =
             sqlx::query_scalar("SELECT max(sequence) FROM task_moves WHERE agent_id = $1")
                 .bind(agent.0)
                 .fetch_one(&mut *read)
                 .await?;
-        Ok(LatestTasks { open, running, last, word, version: version.unwrap_or(0) })
+        Ok(LatestTasks { open, running, last, report, version: version.unwrap_or(0) })
     }
 
     /// The same for every live agent with a task, in five queries regardless of their number.
@@ -202,8 +204,8 @@ impl Store {
             let tasks = latest.entry(task.entry.agent_id).or_default();
             tasks.last = Some(task);
         }
-        for (agent, word) in words::of_live(&mut read).await? {
-            latest.entry(agent).or_default().word = Some(word);
+        for (agent, report) in unassigned_reports::of_live(&mut read).await? {
+            latest.entry(agent).or_default().report = Some(report);
         }
         for row in versions.fetch_all(&mut *read).await? {
             if let Some(tasks) = latest.get_mut(&row.id("agent_id", AgentId)?) {

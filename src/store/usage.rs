@@ -10,7 +10,7 @@ use super::journal_window::day_of;
 use super::row::{Columns, count, micros};
 use super::runs::signed;
 use crate::domain::id::AgentId;
-use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, Step, UsageTotal};
+use crate::domain::usage::{CounterChange, Figures, Mark, OWN_RECORD, Spender, UsageTotal};
 
 /// If an agent's record is older than this, its first figure counts for the day of its creation, since the actual
 /// days are unknown. A run is counted when it ends.
@@ -58,11 +58,11 @@ impl Store {
         let mut tx = self.begin().await?;
         for report in report {
             match count_one(&mut tx, report, at).await? {
-                Some(Step::Grown { .. }) => {
+                Some(CounterChange::Grown { .. }) => {
                     counted.changed.push((report.agent, total_of(&mut tx, report.agent).await?));
                 }
-                Some(Step::Absurd) => counted.rejected.push(report.agent),
-                Some(Step::Same) | None => {}
+                Some(CounterChange::Absurd) => counted.rejected.push(report.agent),
+                Some(CounterChange::Same) | None => {}
             }
         }
         tx.commit().await?;
@@ -130,7 +130,7 @@ async fn count_one(
     connection: &mut DbConnection,
     report: &UsageReport,
     at: DateTime<Utc>,
-) -> Result<Option<Step>, sqlx::Error> {
+) -> Result<Option<CounterChange>, sqlx::Error> {
     let created_at: Option<i64> = sqlx::query_scalar("SELECT created_at FROM agents WHERE id = $1")
         .bind(report.agent.0)
         .fetch_optional(&mut *connection)
@@ -141,7 +141,7 @@ async fn count_one(
         known.is_none() && report.source == OWN_RECORD && created_at < micros(at - KNOWN_FROM_THE_START);
     let day = day_of(if is_from_before { created_at } else { micros(at) });
     let step = Mark::step(known, report.mark, &day_total(connection, report.agent, day).await?);
-    if let Step::Grown { mark, added } = &step {
+    if let CounterChange::Grown { mark, added } = &step {
         keep_mark(connection, report, mark).await?;
         add(connection, report.agent, (day, report.spender), added).await?;
     }

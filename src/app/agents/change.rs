@@ -157,7 +157,7 @@ fn has_same_aim(under_way: &Operation, asked: OperationKind) -> bool {
 
 fn waits_for_spec(state: &AgentState) -> bool {
     let is_untold = |task: &Task| {
-        task.work.origin == TaskOrigin::Spec && !matches!(task.delivery(), Delivery::Taken { .. })
+        task.work.origin == TaskOrigin::Spec && !matches!(task.delivery(), Delivery::Delivered { .. })
     };
     state.agent.sighting.status.is_ready() && state.tasks.open.as_ref().is_some_and(is_untold)
 }

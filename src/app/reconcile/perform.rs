@@ -19,7 +19,7 @@ use crate::domain::agent::Agent;
 use crate::domain::clock::Clock;
 use crate::domain::id::AgentId;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
-use crate::domain::plan::{CancelOutcome, Seen, Step, plan, rescue_first};
+use crate::domain::plan::{CancelOutcome, OperationStep, Seen, plan, rescue_first};
 use crate::domain::plan_cancel::plan_cancel;
 use crate::domain::rescue::Rescue;
 use crate::domain::status::{Fitness, fitness};
@@ -175,36 +175,40 @@ impl Fleet {
     async fn take(
         &self,
         work: &mut Work,
-        step: Step,
+        step: OperationStep,
         workspace: Option<&Workspace>,
         stop: &CancellationToken,
     ) -> Result<Turn, Error> {
         match step {
-            Step::Watch => {
+            OperationStep::Watch => {
                 work.refusal = None;
                 self.count_build(work);
                 Ok(Turn::Pause)
             }
-            Step::Wait => {
+            OperationStep::Wait => {
                 (work.slot, work.refusal) = (None, None);
                 Ok(Turn::Pause)
             }
-            Step::Finish => Ok(Turn::End(OperationEnd::Done)),
-            Step::Cancel(left) => Ok(Turn::End(OperationEnd::Canceled(left_behind(left).to_owned()))),
-            Step::Fail(cause) => Ok(Turn::End(OperationEnd::Failed(failure_of(&cause, &work.agent)))),
-            Step::Follow { build } => {
+            OperationStep::Finish => Ok(Turn::End(OperationEnd::Done)),
+            OperationStep::Cancel(left) => {
+                Ok(Turn::End(OperationEnd::Canceled(left_behind(left).to_owned())))
+            }
+            OperationStep::Fail(cause) => {
+                Ok(Turn::End(OperationEnd::Failed(failure_of(&cause, &work.agent))))
+            }
+            OperationStep::Follow { build } => {
                 self.count_build(work);
                 self.progress(work, Progress::Following { build, ended_at: None }).await
             }
-            Step::NoteEnd { build } => {
+            OperationStep::NoteEnd { build } => {
                 self.progress(work, Progress::Following { build, ended_at: Some(Utc::now()) }).await
             }
-            Step::Rescue { until } => self.rescue(work, workspace, until, stop).await,
-            Step::CancelBuild => {
+            OperationStep::Rescue { until } => self.rescue(work, workspace, until, stop).await,
+            OperationStep::CancelBuild => {
                 work.slot = None;
                 self.cancel_build(work, workspace).await
             }
-            Step::Send { request, base_build } => match self.slot_for(work, stop).await {
+            OperationStep::Send { request, base_build } => match self.slot_for(work, stop).await {
                 Admission::Now => self.send(work, request, base_build).await,
                 Admission::AfterWaiting => Ok(Turn::Again),
             },
@@ -277,7 +281,7 @@ impl Fleet {
 }
 
 impl Work {
-    fn next_step(&self, seen: &Seen, clock: &Clock) -> Step {
+    fn next_step(&self, seen: &Seen, clock: &Clock) -> OperationStep {
         let Operation { kind, progress, cancel, .. } = &self.operation;
         if cancel.is_some() {
             return plan_cancel(*kind, *progress, seen);

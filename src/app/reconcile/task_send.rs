@@ -9,7 +9,7 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::operation::{Operation, OperationKind};
-use crate::domain::task::{Channel, Delivery, EndState, Reached, Task, TaskState};
+use crate::domain::task::{Channel, Delivery, EndState, Escalation, Task, TaskState};
 use crate::domain::task_plan::{Signaling, ending};
 use crate::store::StoreError;
 
@@ -33,7 +33,7 @@ impl Fleet {
         let key = task.key();
         let is_runner = task.channel() == Some(Channel::Runner);
         let words = Words {
-            text: task.words(),
+            text: task.message_text(),
             key: is_runner.then_some(key.as_str()),
             is_continued: task.work.is_continued,
         };
@@ -54,12 +54,12 @@ impl Fleet {
     pub(super) async fn task_told(&self, mut task: Task, told: Told) -> Result<Turn, Error> {
         match told {
             Told::Accepted => {
-                task.answered();
+                task.mark_acknowledged();
                 self.task_record(&task, &[]).await?;
                 Ok(Turn::Look)
             }
             Told::NotNow => {
-                task.unsent();
+                task.mark_refused();
                 self.task_record(&task, &[]).await?;
                 Ok(Turn::Pause)
             }
@@ -90,7 +90,7 @@ impl Fleet {
         if !are_gone {
             return Ok(Turn::Pause);
         }
-        task.work.reached = Reached::Signals;
+        task.work.reached = Escalation::Signals;
         self.task_record(&task, &[]).await?;
         Ok(Turn::Look)
     }

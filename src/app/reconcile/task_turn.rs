@@ -17,7 +17,7 @@ use crate::domain::clock::Clock;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::status::current_report;
 use crate::domain::task::{Channel, Delivery, Sending, Task, TaskState};
-use crate::domain::task_plan::{Ending, Facts, Reach, Step, interrupt_key, is_over, plan};
+use crate::domain::task_plan::{Ending, Facts, Reach, TaskStep, interrupt_key, is_over, plan};
 use crate::domain::text::cut;
 
 /// An interruption that was not heard is repeated after this.
@@ -105,35 +105,37 @@ impl Fleet {
         worker: &mut Worker,
         sight: &Sight<'_>,
         mut task: Task,
-        step: Step,
+        step: TaskStep,
     ) -> Result<Turn, Error> {
         let when = (sight.state.agent.sighting.generation, Utc::now());
         match step {
-            Step::Wait => Ok(Turn::Pause),
-            Step::Send { channel: Channel::Exec, .. } => self.task_send_run(worker, sight.state, task).await,
-            Step::Send { channel, base } => {
+            TaskStep::Wait => Ok(Turn::Pause),
+            TaskStep::Send { channel: Channel::Exec, .. } => {
+                self.task_send_run(worker, sight.state, task).await
+            }
+            TaskStep::Send { channel, base } => {
                 let before = (task.state(), task.delivery());
                 task.note_start(sight.app);
                 task.send(channel, base, when);
                 self.task_send(worker, sight.state, (task, before)).await
             }
-            Step::Take { channel, base } => {
+            TaskStep::MarkDelivered { channel, base } => {
                 task.note_start(sight.app);
-                task.take(channel, base, when);
+                task.mark_delivered(channel, base, when);
                 self.task_taken(worker, sight, task, channel).await
             }
-            Step::Park { until, reason } => {
+            TaskStep::Park { until, reason } => {
                 task.work.parked_until = Some(until);
                 self.task_record(&task, &[(TaskState::Working, &reason)]).await
             }
-            Step::Resume { reason, again } => {
-                task.resume(again);
+            TaskStep::Resume { reason, redelivery } => {
+                task.resume(redelivery);
                 self.task_record(&task, &[(TaskState::Working, reason)]).await
             }
-            Step::Interrupt => self.task_interrupt(worker, sight, &task).await,
-            Step::Signal => self.task_signal(worker, sight.state, task).await,
-            Step::StopWorkspace => self.task_stop_workspace(sight.state).await,
-            Step::End(ending) => self.task_end(sight, task, (None, ending)).await,
+            TaskStep::Interrupt => self.task_interrupt(worker, sight, &task).await,
+            TaskStep::Signal => self.task_signal(worker, sight.state, task).await,
+            TaskStep::StopWorkspace => self.task_stop_workspace(sight.state).await,
+            TaskStep::End(ending) => self.task_end(sight, task, (None, ending)).await,
         }
     }
 
@@ -147,7 +149,7 @@ impl Fleet {
     ) -> Result<Turn, Error> {
         let reason = format!("delivered to the agent ({channel})");
         let run = self.task_run_seen(&task).await?;
-        if let Step::End(ending) = worker.plan(&self.clock(), &task, sight, run.as_ref()) {
+        if let TaskStep::End(ending) = worker.plan(&self.clock(), &task, sight, run.as_ref()) {
             return self.task_end(sight, task, (Some(reason), ending)).await;
         }
         point("task.taking");
@@ -213,17 +215,17 @@ impl Fleet {
     /// while the work goes on, or showed before it, is no evidence.
     async fn evidence(&self, sight: &Sight<'_>, task: &Task) -> Result<Evidence, Error> {
         match (sight.app, task.delivery()) {
-            (_, Delivery::Taken { channel: Channel::Exec, .. }) if sight.reach == Reach::Ready => {
+            (_, Delivery::Delivered { channel: Channel::Exec, .. }) if sight.reach == Reach::Ready => {
                 let run = self.task_run_seen(task).await?;
                 match run.map(|run| run.state) {
                     Some(TurnState::Ended(_)) => self.task_evidence(sight.state, task).await,
                     Some(TurnState::Queued | TurnState::Working) | None => Ok(Evidence::Nothing),
                 }
             }
-            (AppSeen::Runner(seen), Delivery::Taken { .. }) if is_over(task, seen) => {
+            (AppSeen::Runner(seen), Delivery::Delivered { .. }) if is_over(task, seen) => {
                 Ok(seen.git.clone().map_or(Evidence::Nothing, Evidence::Seen))
             }
-            (_, Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. }) => {
+            (_, Delivery::Unsent | Delivery::Sending { .. } | Delivery::Delivered { .. }) => {
                 Ok(Evidence::Nothing)
             }
         }
@@ -299,7 +301,7 @@ impl Fleet {
 }
 
 impl Worker {
-    fn plan(&self, clock: &Clock, task: &Task, sight: &Sight<'_>, run: Option<&RunSeen>) -> Step {
+    fn plan(&self, clock: &Clock, task: &Task, sight: &Sight<'_>, run: Option<&RunSeen>) -> TaskStep {
         let attempt = attempt_of(task);
         plan(&Facts {
             task,
@@ -358,7 +360,7 @@ fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
     let is_sent = matches!(
         task.delivery(),
         Delivery::Sending(Sending { channel: Channel::Runner, .. })
-            | Delivery::Taken { channel: Channel::Runner, .. }
+            | Delivery::Delivered { channel: Channel::Runner, .. }
     );
     is_sent && seen.n_forgotten > 0 && !seen.turns.iter().any(|turn| turn.key.as_ref() == Some(&key))
 }

@@ -11,7 +11,7 @@ use crate::app::hooks::point;
 use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Reached, Task, TaskState};
+use crate::domain::task::{Escalation, Task, TaskState};
 use crate::store::{CancelTaken, Which};
 
 /// What a cancel is about.
@@ -73,18 +73,20 @@ impl Fleet {
         let any = None;
         self.app_interrupt(&state, any).await;
         let reached = if self.rests_soon(agent).await {
-            Reached::Interrupt
+            Escalation::Interrupt
         } else if self.engine_end(&state).await && self.rests_soon(agent).await {
-            Reached::Signals
+            Escalation::Signals
         } else {
-            Reached::None
+            Escalation::None
         };
         let state = self.state_of(agent).await?;
         let name = state.agent.name.clone();
         let message = match reached {
-            Reached::None => format!("agent '{name}' does not react; call restart_agent if it keeps working"),
-            Reached::Interrupt | Reached::Stop => format!("agent '{name}' was interrupted"),
-            Reached::Signals => format!("agent '{name}' did not react, so its processes were terminated"),
+            Escalation::None => {
+                format!("agent '{name}' does not react; call restart_agent if it keeps working")
+            }
+            Escalation::Interrupt | Escalation::Stop => format!("agent '{name}' was interrupted"),
+            Escalation::Signals => format!("agent '{name}' did not react, so its processes were terminated"),
         };
         Ok(TaskCanceled { name, task: None, status: state.agent.sighting.status, reached, message })
     }
@@ -110,9 +112,9 @@ impl Fleet {
     /// An agent whose work was ended reports its rest a moment later, and the answer tells its status: it waits for
     /// that, unless nothing was ended or the agent goes on with its next task.
     async fn await_rest(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
-        let reached = self.store().task_by_id(task).await?.map_or(Reached::None, |task| task.work.reached);
+        let reached = self.store().task_by_id(task).await?.map_or(Escalation::None, |task| task.work.reached);
         let has_more = self.board().now().by_id(agent).is_none_or(|state| state.tasks.open.is_some());
-        if matches!(reached, Reached::Interrupt | Reached::Signals) && !has_more {
+        if matches!(reached, Escalation::Interrupt | Escalation::Signals) && !has_more {
             self.rests_soon(agent).await;
         }
         Ok(())
@@ -148,10 +150,10 @@ impl Fleet {
         };
         // A workspace that had stopped before was not stopped by the cancel.
         if let Some(task) = task.as_mut().filter(|_| before == AgentStatus::Stopped) {
-            task.work.reached = Reached::None;
+            task.work.reached = Escalation::None;
         }
         let (name, status) = (state.agent.name.clone(), state.agent.sighting.status);
-        let reached = task.as_ref().map_or(Reached::None, |task| task.work.reached);
+        let reached = task.as_ref().map_or(Escalation::None, |task| task.work.reached);
         let message = match &task {
             Some(task) => message(name.as_str(), task, status, request.escalate),
             None => format!("agent '{name}' no longer has this task"),
@@ -176,19 +178,19 @@ fn message(name: &str, task: &Task, status: AgentStatus, is_escalated: bool) -> 
                 its workspace"
             )
         }
-        (true, Reached::None) if may_go_on(task, status) => {
+        (true, Escalation::None) if may_go_on(task, status) => {
             let advice = "call restart_agent if it keeps working";
             format!(
                 "the task of agent '{name}' is {}, but the agent did not confirm it; {advice}",
                 task.state()
             )
         }
-        (true, Reached::None | Reached::Interrupt) => {
+        (true, Escalation::None | Escalation::Interrupt) => {
             format!("the task of agent '{name}' is {}", task.state())
         }
-        (true, Reached::Signals) => {
+        (true, Escalation::Signals) => {
             format!("the task of agent '{name}' is {}; its processes were terminated", task.state())
         }
-        (true, Reached::Stop) => format!("agent '{name}' was stopped and its task is {}", task.state()),
+        (true, Escalation::Stop) => format!("agent '{name}' was stopped and its task is {}", task.state()),
     }
 }

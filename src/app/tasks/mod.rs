@@ -15,7 +15,7 @@ pub(in crate::app) use verify::Evidence;
 use super::agents::RequestToken;
 use crate::domain::agent::AgentStatus;
 use crate::domain::name::AgentName;
-use crate::domain::task::{ClaimKind, Reached, Task, WhenBusy};
+use crate::domain::task::{ClaimKind, Escalation, Task, WhenBusy};
 use crate::domain::word_enum::word_enum;
 use crate::domain::words::AppState;
 
@@ -53,7 +53,7 @@ pub struct TaskCanceled {
     /// None when the agent did something that was no task of ours.
     pub task: Option<Task>,
     pub status: AgentStatus,
-    pub reached: Reached,
+    pub reached: Escalation,
     pub message: String,
 }
 

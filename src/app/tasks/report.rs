@@ -51,7 +51,7 @@ impl Fleet {
             (Some(task), Some(claim)) => Meaning::Claim(task.id, claim),
             (Some(task), None) if request.state == ReportedState::Working => Meaning::GoesOn(task.id),
             (Some(_), None) => Meaning::Nothing,
-            (None, _) => Meaning::Word,
+            (None, _) => Meaning::Unassigned,
         };
         let added = self.store().report_add(&report(state, task.as_ref(), &request, now), meaning).await?;
         self.tasks_publish(state.agent.id).await?;
@@ -60,7 +60,9 @@ impl Fleet {
             Meaning::Claim(..) if task.is_some() => {
                 "recorded; it ends the task you are working on".to_owned()
             }
-            Meaning::Claim(..) | Meaning::GoesOn(_) | Meaning::Word | Meaning::Nothing => "noted".to_owned(),
+            Meaning::Claim(..) | Meaning::GoesOn(_) | Meaning::Unassigned | Meaning::Nothing => {
+                "noted".to_owned()
+            }
         };
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;
         Ok(Reported { name, task, status, message })

@@ -1,26 +1,26 @@
-//! Tasks for any other AgentAPI, which knows texts only: told at most once, read back by text and time.
+//! Tasks for any other AgentAPI, which has only texts: sent at most once, looked up by text and time.
 
 use chrono::TimeDelta;
 
-use super::ending::{self, claimed, interrupted, limited, lost};
-use super::{Facts, Step, is_quiet, keep_on, when_free};
+use super::ending::{self, delivery_unknown, end_as_claimed, interrupted, limited};
+use super::{Facts, TaskStep, continue_or_escalate, is_quiet, when_free};
 use crate::domain::app::{AgentApiSeen, MessageSeen, Speaker};
 use crate::domain::task::{Channel, Sending, Task};
 use crate::domain::usage_limit::{self, Limit};
 use crate::domain::words::AppState;
 
-/// Clocks of the workspace and ours may differ by this much.
+/// The assumed maximum difference of our clock and the workspace's.
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
-pub(super) fn unsent(facts: &Facts<'_>, seen: &AgentApiSeen) -> Step {
+pub(super) fn unsent(facts: &Facts<'_>, seen: &AgentApiSeen) -> TaskStep {
     if facts.task.is_prompt() {
         return spec(facts, seen);
     }
     when_free(facts, seen.is_stable, send(seen))
 }
 
-/// A template may give the spec to its agent as a text, or in a way that no message shows.
-fn spec(facts: &Facts<'_>, seen: &AgentApiSeen) -> Step {
+/// A template may pass the spec as a message or in another way that shows no message.
+fn spec(facts: &Facts<'_>, seen: &AgentApiSeen) -> TaskStep {
     if let Some(message) = own_message(facts.task, &seen.messages, None) {
         return take(Some(message.id));
     }
@@ -30,70 +30,72 @@ fn spec(facts: &Facts<'_>, seen: &AgentApiSeen) -> Step {
         (_, _) if is_at_work && !was_asked => take(last_id(&seen.messages)),
         (true, true) => send(seen),
         (false, true) if !was_asked => take(last_id(&seen.messages)),
-        (true | false, _) => Step::Wait,
+        (true | false, _) => TaskStep::Wait,
     }
 }
 
-/// Did the text arrive? It shows among the messages, or in what the agent does since.
-pub(super) fn sending(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sending) -> Step {
+/// The text has arrived if it is among the messages, or if the agent works or answers after an acknowledged send.
+pub(super) fn sending(facts: &Facts<'_>, seen: &AgentApiSeen, sent: Sending) -> TaskStep {
     if let Some(message) = own_message(facts.task, &seen.messages, Some(&sent)) {
         return take(Some(message.id));
     }
     let has_moved = !seen.is_stable || last_id(&seen.messages) > sent.base;
-    if sent.is_answered && has_moved {
+    if sent.is_acknowledged && has_moved {
         return take(sent.base);
     }
     if is_lost(facts, sent) || facts.task.entry.generation != facts.generation {
-        lost(facts)
+        delivery_unknown(facts)
     } else {
-        Step::Wait
+        TaskStep::Wait
     }
 }
 
-pub(super) fn sending_unseen(facts: &Facts<'_>, sent: Sending) -> Step {
-    if is_lost(facts, sent) { lost(facts) } else { keep_on(facts) }
+pub(super) fn sending_unseen(facts: &Facts<'_>, sent: Sending) -> TaskStep {
+    if is_lost(facts, sent) { delivery_unknown(facts) } else { continue_or_escalate(facts) }
 }
 
-/// Stable again after ours means that the agent is through with it; its own word says how it went, else its answer.
-pub(super) fn taken(facts: &Facts<'_>, seen: &AgentApiSeen, base: Option<i64>) -> Step {
+/// A stable agent has ended its turn; its claim or else its answer is the result.
+pub(super) fn taken(facts: &Facts<'_>, seen: &AgentApiSeen, base: Option<i64>) -> TaskStep {
     if !seen.is_stable {
-        return keep_on(facts);
+        return continue_or_escalate(facts);
     }
     let answer = seen.messages.iter().rev().find(|m| m.role == Speaker::Agent && Some(m.id) > base);
     match (ending::claim(facts), answer) {
-        (None, None) => keep_on(facts),
+        (None, None) => continue_or_escalate(facts),
         (Some(_), _) | (_, Some(_)) if was_interrupted(facts) => interrupted(facts),
-        (Some(claim), _) => claimed(facts, &claim),
+        (Some(claim), _) => end_as_claimed(facts, &claim),
         (None, Some(answer)) => answered(facts, answer.content.trim()),
     }
 }
 
-/// AgentAPI has no word for a failure: a usage limit shows in that the answer says nothing else.
-fn answered(facts: &Facts<'_>, text: &str) -> Step {
+/// AgentAPI reports no failures: an answer that consists of a usage limit notice is a usage limit.
+fn answered(facts: &Facts<'_>, text: &str) -> TaskStep {
     match usage_limit::read_notice(text, facts.clock.now()) {
         Limit::None => ending::answered(text),
         limit @ (Limit::Open | Limit::Until(_)) => limited(facts, limit, text),
     }
 }
 
-/// Did it stop because we asked? One that was through before we could ask is not late, however late we look.
+/// Whether our interrupt ended the turn. A turn that ended before any interrupt is not late, however late we observe
+/// it.
 fn was_interrupted(facts: &Facts<'_>) -> bool {
-    facts.task.work.cancel.is_some() || (facts.task.is_late() && facts.interrupting_since.is_some())
+    facts.task.work.cancel.is_some()
+        || (facts.task.has_exceeded_timeout() && facts.interrupting_since.is_some())
 }
 
 fn is_lost(facts: &Facts<'_>, sent: Sending) -> bool {
     facts.clock.since(sent.at) > facts.clock.limits().read_back
 }
 
-fn send(seen: &AgentApiSeen) -> Step {
-    Step::Send { channel: Channel::AgentApi, base: last_id(&seen.messages) }
+fn send(seen: &AgentApiSeen) -> TaskStep {
+    TaskStep::Send { channel: Channel::AgentApi, base: last_id(&seen.messages) }
 }
 
-fn take(base: Option<i64>) -> Step {
-    Step::Take { channel: Channel::AgentApi, base }
+fn take(base: Option<i64>) -> TaskStep {
+    TaskStep::MarkDelivered { channel: Channel::AgentApi, base }
 }
 
-/// Our text among the messages, from after it was sent.
+/// Our message among those after its send.
 fn own_message<'a>(
     task: &Task,
     messages: &'a [MessageSeen],
@@ -107,7 +109,7 @@ fn own_message<'a>(
     messages.iter().find(is_ours)
 }
 
-/// A terminal may change spaces and line breaks of what is typed into it.
+/// Terminals may change the whitespace of input.
 fn is_same_text(shown: &str, sent: &str) -> bool {
     shown.split_whitespace().eq(sent.split_whitespace())
 }

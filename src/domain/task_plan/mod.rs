@@ -1,16 +1,16 @@
-//! The next step of a task, decided from what was recorded and what the agent shows now.
+//! The next step of a task, derived from its record and the agent's current state.
 //!
-//! The planner has no memory: killed at any point and asked again, it goes on from the record. With our own runner a
-//! message may be sent again, since the runner takes each task once. Any other AgentAPI gets a text at most once:
-//! after an unclear answer the conversation is read back, and what never shows up is not sent again.
+//! The planner has no memory: after a kill at any point it continues from the record. A message to our runner may be
+//! repeated, since the runner runs each task once. Any other AgentAPI gets a text at most once: after an unclear
+//! response the conversation is read back, and a text that is not found is not sent again.
 //!
-//! Each way into a workspace has a file of its own that tells how far a task has come there. How a task ends, and what
-//! the agent's own word counts for, is one rule for all of them.
+//! Each channel has its own file with the steps of a delivery. The end of a task and the effect of a claim are the
+//! same for all channels.
 
 mod agent_api;
 mod ending;
+mod escalation;
 mod exec;
-mod ladder;
 mod reports;
 mod runner;
 
@@ -19,94 +19,94 @@ use chrono::{DateTime, Utc};
 use super::app::{AppSeen, TurnState};
 use super::clock::Clock;
 use super::status::ReportSeen;
-use super::task::{Channel, Delivery, EndState, Reached, Sending, Task};
+use super::task::{Channel, Delivery, EndState, Escalation, Sending, Task};
+pub use ending::{cancel_reason, ending};
 use ending::{canceled_unsent, cut_short, end};
-pub use ending::{ending, why};
-use ladder::ladder;
+use escalation::escalate;
 pub use runner::{interrupt_key, is_over};
 
-/// Everything a decision depends on.
+/// The input of a decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     pub task: &'a Task,
     pub reach: Reach,
-    /// Of the workspace as it runs now.
+    /// The generation of the running workspace.
     pub generation: i64,
     pub app: &'a AppSeen,
     /// The newest report of this generation.
     pub report: Option<&'a ReportSeen>,
-    /// Since when the agent waits for input without anything having been said.
+    /// Since when the agent is idle without any message.
     pub quiet_since: Option<DateTime<Utc>>,
-    /// Since when it is being asked to stop; none before the first time.
+    /// Since when it is being interrupted.
     pub interrupting_since: Option<DateTime<Utc>>,
-    /// The run that does it, where the workspace has no app to tell.
+    /// The run that executes the task in a workspace without an app.
     pub run: Option<&'a TurnState>,
-    /// What came of signals to its processes; none before the first.
+    /// The result of signals to its processes.
     pub signaling: Option<Signaling>,
     pub clock: &'a Clock,
 }
 
-/// Signals were sent past a runner that does not listen.
+/// Signals to the engine's processes, sent because the runner does not react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signaling {
     pub since: DateTime<Utc>,
-    /// Nothing of the engine runs any more.
+    /// No process of the engine runs.
     pub are_gone: bool,
 }
 
-/// Can the agent be talked to?
+/// Whether the agent can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     Ready,
-    /// Not now, and that will change.
+    /// Temporarily unreachable.
     Away,
-    /// Its workspace is down: nothing runs in it.
+    /// Its workspace is stopped: no process runs.
     Down,
-    /// Its newest start has failed: nothing runs in it, and nothing will before another start.
+    /// Its last start failed: no process runs until another start.
     Broken,
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing until something else is seen.
+pub enum TaskStep {
+    /// Wait for another observation.
     Wait,
-    /// Record the intent, then send the text.
+    /// Record the send, then send the text.
     Send {
         channel: Channel,
         base: Option<i64>,
     },
-    /// Record that the agent has it.
-    Take {
+    /// Record the delivery.
+    MarkDelivered {
         channel: Channel,
         base: Option<i64>,
     },
-    /// Record that it may not go on before this time.
+    /// Park the task until this time.
     Park {
         until: DateTime<Utc>,
         reason: String,
     },
-    /// Record that it is to be told again.
+    /// Record the next attempt.
     Resume {
         reason: &'static str,
-        again: Again,
+        redelivery: Redelivery,
     },
-    /// Ask the agent to stop what it is doing, then look again.
+    /// Interrupt the agent, then observe again.
     Interrupt,
-    /// End its processes, since the runner does not.
+    /// Terminate its processes, since the runner does not.
     Signal,
-    /// Stop the workspace, since nothing else helped.
+    /// Stop the workspace as the last resort.
     StopWorkspace,
     End(Ending),
 }
 
-/// What an agent is told of a task that was cut short.
+/// The message of the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
-    /// The whole text.
-    Whole,
-    /// To go on, in a session that knows the text.
-    GoOn,
+pub enum Redelivery {
+    /// The whole text of the task.
+    FullText,
+    /// A short message, in the session that has the text.
+    Continue,
 }
 
 /// How a task ends.
@@ -115,13 +115,13 @@ pub struct Ending {
     pub state: EndState,
     pub outcome: Option<String>,
     pub needs_answer: bool,
-    /// How far a cancel had to go, where there was one.
-    pub reached: Reached,
+    /// The step that ended a canceled task.
+    pub reached: Escalation,
 }
 
-pub fn plan(facts: &Facts<'_>) -> Step {
+pub fn plan(facts: &Facts<'_>) -> TaskStep {
     if facts.task.state().is_ended() {
-        return Step::Wait;
+        return TaskStep::Wait;
     }
     if let Some(until) = facts.task.work.parked_until {
         return plan_parked(facts, until);
@@ -133,99 +133,105 @@ pub fn plan(facts: &Facts<'_>) -> Step {
         Reach::Ready => match facts.task.delivery() {
             Delivery::Unsent => plan_unsent(facts),
             Delivery::Sending(sent) => plan_sending(facts, sent),
-            Delivery::Taken { channel, base, .. } => plan_taken(facts, channel, base),
+            Delivery::Delivered { channel, base, .. } => plan_taken(facts, channel, base),
         },
     }
 }
 
-/// Only what has ended is parked, so there is nothing to interrupt.
-fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> Step {
+/// A parked turn has ended, so it needs no interrupt.
+fn plan_parked(facts: &Facts<'_>, until: DateTime<Utc>) -> TaskStep {
     match facts.task.work.cancel {
         Some(cancel) => {
-            let outcome = why(cancel.cause, "it was waiting for its usage limit to reset", "");
+            let outcome = cancel_reason(cancel.cause, "it was waiting for its usage limit to reset", "");
             end(EndState::Canceled, Some(&outcome))
         }
         None if facts.clock.now() >= until && facts.reach == Reach::Ready => {
-            Step::Resume { reason: "the usage limit has reset", again: Again::Whole }
+            TaskStep::Resume { reason: "the usage limit has reset", redelivery: Redelivery::FullText }
         }
-        None => Step::Wait,
+        None => TaskStep::Wait,
     }
 }
 
-/// The workspace stopped: what our runner has is parked with it, and what was not sent waits for the next start.
-fn plan_down(facts: &Facts<'_>) -> Step {
+/// The workspace stopped: its runner's task is parked, and an unsent task waits for the next start.
+fn plan_down(facts: &Facts<'_>) -> TaskStep {
     let work = &facts.task.work;
     match facts.task.delivery() {
-        Delivery::Unsent => unsent_away(facts),
-        // The runner has it in its journal or not at all; it tells when it is back.
-        Delivery::Sending(Sending { channel: Channel::Runner, .. }) if work.cancel.is_none() => Step::Wait,
-        Delivery::Taken { channel: Channel::Runner, .. }
+        Delivery::Unsent => wait_or_cancel(facts),
+        // Only the runner's journal shows whether it arrived; the runner answers after its start.
+        Delivery::Sending(Sending { channel: Channel::Runner, .. }) if work.cancel.is_none() => {
+            TaskStep::Wait
+        }
+        Delivery::Delivered { channel: Channel::Runner, .. }
             if work.cancel.is_none() && ending::claim(facts).is_none() =>
         {
-            Step::Wait
+            TaskStep::Wait
         }
-        Delivery::Sending { .. } | Delivery::Taken { .. } => {
+        Delivery::Sending { .. } | Delivery::Delivered { .. } => {
             let stopped = "the workspace was stopped";
-            let outcome =
-                work.cancel.map_or_else(|| stopped.to_owned(), |cancel| why(cancel.cause, stopped, stopped));
-            cut_short(facts, Ending { reached: Reached::Stop, ..ending(EndState::Canceled, Some(&outcome)) })
+            let outcome = work
+                .cancel
+                .map_or_else(|| stopped.to_owned(), |cancel| cancel_reason(cancel.cause, stopped, stopped));
+            cut_short(
+                facts,
+                Ending { reached: Escalation::Stop, ..ending(EndState::Canceled, Some(&outcome)) },
+            )
         }
     }
 }
 
-/// A start failed. Where it came right behind the start that the task ran in, nothing stopped the runner before: it died,
-/// and what it did died with it. A stop in between has parked the task, which waits for the next start.
-fn plan_broken(facts: &Facts<'_>) -> Step {
+/// A start failed. If no stop preceded it, the runner of the task's own start died with its task. After a stop the
+/// task is parked and waits for the next start.
+fn plan_broken(facts: &Facts<'_>) -> TaskStep {
     let has_died = facts.generation == facts.task.entry.generation + 1;
     match facts.task.delivery() {
-        Delivery::Taken { channel: Channel::Runner, .. } if has_died => ending::runner_died(facts),
-        Delivery::Unsent | Delivery::Sending { .. } | Delivery::Taken { .. } => plan_unseen(facts),
+        Delivery::Delivered { channel: Channel::Runner, .. } if has_died => ending::runner_died(facts),
+        Delivery::Unsent | Delivery::Sending { .. } | Delivery::Delivered { .. } => plan_unseen(facts),
     }
 }
 
-fn plan_unseen(facts: &Facts<'_>) -> Step {
+fn plan_unseen(facts: &Facts<'_>) -> TaskStep {
     match facts.task.delivery() {
-        Delivery::Unsent => unsent_away(facts),
-        Delivery::Sending { .. } | Delivery::Taken { .. } => keep_on(facts),
+        Delivery::Unsent => wait_or_cancel(facts),
+        Delivery::Sending { .. } | Delivery::Delivered { .. } => continue_or_escalate(facts),
     }
 }
 
-/// The agent cannot be told now. What it must have in any case waits for it.
-fn unsent_away(facts: &Facts<'_>) -> Step {
-    let is_withdrawn = facts.task.work.cancel.is_some() && !facts.task.is_owed();
-    if is_withdrawn { canceled_unsent(facts) } else { Step::Wait }
+/// The agent cannot be reached; a task that must be delivered waits.
+fn wait_or_cancel(facts: &Facts<'_>) -> TaskStep {
+    let is_withdrawn = facts.task.work.cancel.is_some() && !facts.task.must_be_delivered();
+    if is_withdrawn { canceled_unsent(facts) } else { TaskStep::Wait }
 }
 
-fn plan_unsent(facts: &Facts<'_>) -> Step {
-    if facts.task.work.cancel.is_some() && !facts.task.is_owed() {
+fn plan_unsent(facts: &Facts<'_>) -> TaskStep {
+    if facts.task.work.cancel.is_some() && !facts.task.must_be_delivered() {
         return canceled_unsent(facts);
     }
     match facts.app {
-        AppSeen::Unasked | AppSeen::Silent { .. } => Step::Wait,
-        // What answers now may not be all that ever will.
-        AppSeen::Foreign if !is_quiet(facts) => Step::Wait,
+        AppSeen::Unasked | AppSeen::Silent { .. } => TaskStep::Wait,
+        // The workspace may still start the agent's app.
+        AppSeen::Foreign if !is_quiet(facts) => TaskStep::Wait,
         AppSeen::Absent | AppSeen::Foreign if facts.task.is_prompt() => reports::unsent(facts),
-        AppSeen::Absent | AppSeen::Foreign => Step::Send { channel: Channel::Exec, base: None },
+        AppSeen::Absent | AppSeen::Foreign => TaskStep::Send { channel: Channel::Exec, base: None },
         AppSeen::Runner(seen) => runner::unsent(facts, seen),
         AppSeen::AgentApi(seen) => agent_api::unsent(facts, seen),
     }
 }
 
-fn plan_sending(facts: &Facts<'_>, sent: Sending) -> Step {
+fn plan_sending(facts: &Facts<'_>, sent: Sending) -> TaskStep {
     match (facts.app, sent.channel) {
         (_, Channel::Exec) => exec::sending(facts),
         (AppSeen::Runner(seen), Channel::Runner) => runner::sending(facts, seen, sent),
         (AppSeen::AgentApi(seen), Channel::AgentApi) => agent_api::sending(facts, seen, sent),
         (_, Channel::AgentApi) => agent_api::sending_unseen(facts, sent),
-        (_, Channel::Runner | Channel::Reports) => keep_on(facts),
+        (_, Channel::Runner | Channel::Reports) => continue_or_escalate(facts),
     }
 }
 
-fn plan_taken(facts: &Facts<'_>, channel: Channel, base: Option<i64>) -> Step {
+fn plan_taken(facts: &Facts<'_>, channel: Channel, base: Option<i64>) -> TaskStep {
     match (facts.app, channel) {
         (_, Channel::Exec) => exec::taken(facts),
         (AppSeen::Runner(seen), Channel::Runner) => runner::taken(facts, seen),
-        (_, Channel::Runner) => keep_on(facts),
+        (_, Channel::Runner) => continue_or_escalate(facts),
         (_, Channel::AgentApi | Channel::Reports) if facts.task.entry.generation != facts.generation => {
             let outcome = "the agent was restarted during the task; it is not delivered again";
             cut_short(facts, ending(EndState::Failed, Some(outcome)))
@@ -235,24 +241,26 @@ fn plan_taken(facts: &Facts<'_>, channel: Channel, base: Option<i64>) -> Step {
     }
 }
 
-/// One text at a time: a busy agent is waited for, or interrupted for an urgent task.
-fn when_free(facts: &Facts<'_>, is_stable: bool, send: Step) -> Step {
+/// Sends one text at a time: a busy agent finishes first, or is interrupted for an urgent task.
+fn when_free(facts: &Facts<'_>, is_stable: bool, send: TaskStep) -> TaskStep {
     match is_stable {
         true => send,
-        false if facts.task.work.is_urgent => Step::Interrupt,
-        false => Step::Wait,
+        false if facts.task.work.is_urgent => TaskStep::Interrupt,
+        false => TaskStep::Wait,
     }
 }
 
-/// It goes on, unless it is to be ended.
-fn keep_on(facts: &Facts<'_>) -> Step {
-    ladder(facts).unwrap_or(Step::Wait)
+/// Waits, or escalates if the task is to end.
+fn continue_or_escalate(facts: &Facts<'_>) -> TaskStep {
+    escalate(facts).unwrap_or(TaskStep::Wait)
 }
 
 fn is_quiet(facts: &Facts<'_>) -> bool {
     facts.quiet_since.is_some_and(|since| facts.clock.since(since) >= facts.clock.limits().spec_grace)
 }
 
+#[cfg(test)]
+mod claim_tests;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

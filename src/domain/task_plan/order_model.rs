@@ -1,4 +1,4 @@
-//! The property that tasks of one agent run in the order accepted, and that an interrupt runs after all before it.
+//! Property: tasks of an agent run in the order accepted, and an interrupt runs after all earlier tasks.
 
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -12,20 +12,20 @@ use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Cancel, CancelCause, TaskOrigin, TaskSource, TaskState, TaskWork, WhenBusy};
 use crate::domain::task_order::{Admission, admit, place};
 
-/// What happens beside the worker's looks.
+/// An event between two steps of the worker.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// Nothing but time.
+    /// Only time passes.
     Pass,
     Start,
     Interrupt,
-    /// The same right after the worker has read the record and before it writes.
+    /// An interrupt between the worker's read and its write.
     InterruptInBetween,
-    /// The worker is killed and begins anew.
+    /// The worker is killed and restarts.
     Kill,
-    /// Nothing is seen of the agent.
+    /// The agent's app does not respond.
     Silence,
-    /// The workspace comes up; until then it starts.
+    /// The workspace becomes ready.
     Ready,
 }
 
@@ -41,9 +41,9 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What becomes of a message or an interruption on its way to the runner.
+/// The fate of a message or an interrupt in transit.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
+enum Arrival {
     Fine,
     Lost,
     Refused,
@@ -51,70 +51,72 @@ enum Fate {
     Twice(u8),
 }
 
-fn any_fate() -> impl Strategy<Value = Fate> {
+fn any_arrival() -> impl Strategy<Value = Arrival> {
     prop_oneof![
-        3 => Just(Fate::Fine),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::Refused),
-        1 => (1u8..9).prop_map(Fate::Late),
-        1 => (0u8..9).prop_map(Fate::Twice),
+        3 => Just(Arrival::Fine),
+        1 => Just(Arrival::Lost),
+        1 => Just(Arrival::Refused),
+        1 => (1u8..9).prop_map(Arrival::Late),
+        1 => (0u8..9).prop_map(Arrival::Twice),
     ]
 }
 
 #[derive(Debug, Clone)]
-enum Word {
-    Tell(String),
+enum RunnerMessage {
+    Deliver(String),
     Cancel(String),
 }
 
-/// Our runner as it is, with what its journal keeps.
+/// The runner's real state, including its journal.
 #[derive(Debug, Default)]
 struct Runner {
     turns: Vec<TurnSeen>,
     withdrawn: Vec<String>,
     left: u8,
-    /// The turns that really began, in order.
+    /// Turns that began, in order.
     begun: Vec<String>,
-    on_their_way: Vec<(u8, Word)>,
+    in_flight: Vec<(u8, RunnerMessage)>,
 }
 
 impl Runner {
-    fn hear(&mut self, word: Word) {
-        match word {
-            Word::Tell(key) => {
+    fn handle(&mut self, message: RunnerMessage) {
+        match message {
+            RunnerMessage::Deliver(key) => {
                 let is_known = self.turns.iter().any(|turn| turn.key.as_ref() == Some(&key));
                 if !is_known && !self.withdrawn.contains(&key) {
                     let (key, state) = (Some(key), TurnState::Queued);
                     self.turns.push(TurnSeen { key, is_prompt: false, accepted_at: now(), state });
                 }
             }
-            Word::Cancel(key) => match self.turns.iter_mut().find(|turn| turn.name() == Some(&key)) {
-                Some(turn) if turn.state == TurnState::Queued && turn.is_prompt => {}
-                Some(turn) if !turn.is_ended() => turn.state = TurnState::Ended(TurnEnd::Interrupted),
-                Some(_) => {}
-                None if key == PROMPT_KEY => {}
-                None => self.withdrawn.push(key),
-            },
+            RunnerMessage::Cancel(key) => {
+                match self.turns.iter_mut().find(|turn| turn.name() == Some(&key)) {
+                    Some(turn) if turn.state == TurnState::Queued && turn.is_prompt => {}
+                    Some(turn) if !turn.is_ended() => turn.state = TurnState::Ended(TurnEnd::Interrupted),
+                    Some(_) => {}
+                    None if key == PROMPT_KEY => {}
+                    None => self.withdrawn.push(key),
+                }
+            }
         }
     }
 
-    fn receive(&mut self, word: Word, fate: Fate) {
-        match fate {
-            Fate::Lost | Fate::Refused => {}
-            Fate::Fine => self.hear(word),
-            Fate::Late(looks) => self.on_their_way.push((looks, word)),
-            Fate::Twice(looks) => {
-                self.hear(word.clone());
-                self.on_their_way.push((looks, word));
+    fn receive(&mut self, message: RunnerMessage, arrival: Arrival) {
+        match arrival {
+            Arrival::Lost | Arrival::Refused => {}
+            Arrival::Fine => self.handle(message),
+            Arrival::Late(looks) => self.in_flight.push((looks, message)),
+            Arrival::Twice(looks) => {
+                self.handle(message.clone());
+                self.in_flight.push((looks, message));
             }
         }
     }
 
     fn pass(&mut self) {
         let (arrived, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.on_their_way).into_iter().partition(|(left, _)| *left == 0);
-        self.on_their_way = later.into_iter().map(|(left, word)| (left - 1, word)).collect();
-        arrived.into_iter().for_each(|(_, word)| self.hear(word));
+            std::mem::take(&mut self.in_flight).into_iter().partition(|(left, _)| *left == 0);
+        self.in_flight = later.into_iter().map(|(left, message)| (left - 1, message)).collect();
+        arrived.into_iter().for_each(|(_, message)| self.handle(message));
         if let Some(turn) = self.turns.iter_mut().find(|turn| turn.state == TurnState::Working) {
             self.left = self.left.saturating_sub(1);
             if self.left == 0 {
@@ -139,29 +141,29 @@ impl Runner {
     }
 }
 
-/// The whole: the record, the worker's memory and the runner.
-struct World {
+/// The record, the worker's memory and the runner.
+struct Simulation {
     tasks: Vec<Task>,
     runner: Runner,
     is_ready: bool,
     interrupting: Option<(TaskId, DateTime<Utc>)>,
     now: DateTime<Utc>,
-    fates: Vec<Fate>,
-    /// Of each interrupt that was accepted: the tasks that were open then.
+    arrivals: Vec<Arrival>,
+    /// Each accepted interrupt with the tasks open at that time.
     interrupts: Vec<(TaskId, Vec<TaskId>)>,
-    /// Which of our tasks had not ended when a turn began.
+    /// Each begun turn with the tasks open at that time.
     open_at_begin: Vec<(String, Vec<TaskId>)>,
 }
 
-impl World {
-    fn new(fates: &[Fate]) -> Self {
+impl Simulation {
+    fn new(arrivals: &[Arrival]) -> Self {
         let mut world = Self {
             tasks: Vec::new(),
             runner: Runner::default(),
             is_ready: false,
             interrupting: None,
             now: now(),
-            fates: fates.to_vec(),
+            arrivals: arrivals.to_vec(),
             interrupts: Vec::new(),
             open_at_begin: Vec::new(),
         };
@@ -176,7 +178,7 @@ impl World {
         open
     }
 
-    /// As the store does it, in one transaction; the wall clock of callers may be behind.
+    /// As in the store: one transaction; the wall clock of callers may be behind.
     fn accept(&mut self, origin: TaskOrigin, when_busy: WhenBusy) {
         let id = TaskId(Uuid::from_u128(100 - self.tasks.len() as u128));
         let open = self.open();
@@ -185,7 +187,7 @@ impl World {
         let cancel = Cancel { at: self.now, cause: CancelCause::Interrupt(id), may_stop: false };
         for task in &mut self.tasks {
             if admitted.ended.contains(&task.id) {
-                let outcome = why(cancel.cause, "", "it had not been delivered yet");
+                let outcome = cancel_reason(cancel.cause, "", "it had not been delivered yet");
                 task.end(&ending(EndState::Canceled, Some(&outcome)), None, self.now);
             } else if admitted.interrupted.contains(&task.id) {
                 task.work.cancel.get_or_insert(cancel);
@@ -205,7 +207,7 @@ impl World {
         }
     }
 
-    /// As `task_save`: an ended record stays, and a cancel is never overwritten.
+    /// As `task_save`: final states stay, and a cancel is never overwritten.
     fn save(&mut self, task: Task) -> bool {
         let Some(known) = self.tasks.iter_mut().find(|known| known.id == task.id) else { return false };
         let (from, to) = (known.state(), task.state());
@@ -218,11 +220,11 @@ impl World {
         is_legal
     }
 
-    fn fate(&mut self) -> Fate {
-        self.fates.pop().unwrap_or(Fate::Fine)
+    fn arrival(&mut self) -> Arrival {
+        self.arrivals.pop().unwrap_or(Arrival::Fine)
     }
 
-    fn look(&mut self, event: Event) {
+    fn step_worker(&mut self, event: Event) {
         let app = match event {
             Event::Silence => AppSeen::Silent { reason: "gone".into() },
             _ if self.is_ready => self.runner.seen(),
@@ -238,36 +240,38 @@ impl World {
         }
         let when = (1, self.now);
         match step {
-            Step::Wait | Step::Signal => {}
-            Step::Send { channel, base } => {
+            TaskStep::Wait | TaskStep::Signal => {}
+            TaskStep::Send { channel, base } => {
                 let (key, is_first) = (task.key(), task.delivery() == Delivery::Unsent);
                 task.send(channel, base, when);
                 if self.save(task.clone()) {
-                    let fate = self.fate();
-                    self.runner.receive(Word::Tell(key), fate);
-                    if is_first && matches!(fate, Fate::Refused) {
-                        task.unsent();
+                    let arrival = self.arrival();
+                    self.runner.receive(RunnerMessage::Deliver(key), arrival);
+                    if is_first && matches!(arrival, Arrival::Refused) {
+                        task.mark_refused();
                         self.save(task);
                     }
                 }
             }
-            Step::Take { channel, base } => {
-                task.take(channel, base, when);
+            TaskStep::MarkDelivered { channel, base } => {
+                task.mark_delivered(channel, base, when);
                 self.save(task);
             }
-            Step::End(ending) => {
+            TaskStep::End(ending) => {
                 task.end(&ending, None, self.now);
                 self.save(task);
             }
-            Step::Interrupt => {
+            TaskStep::Interrupt => {
                 self.interrupting =
                     self.interrupting.filter(|(id, _)| *id == task.id).or(Some((task.id, self.now)));
-                let fate = self.fate();
+                let arrival = self.arrival();
                 if let Some(key) = interrupt_key(&task, &app) {
-                    self.runner.receive(Word::Cancel(key), fate);
+                    self.runner.receive(RunnerMessage::Cancel(key), arrival);
                 }
             }
-            Step::Park { .. } | Step::Resume { .. } | Step::StopWorkspace => panic!("never: {step:?}"),
+            TaskStep::Park { .. } | TaskStep::Resume { .. } | TaskStep::StopWorkspace => {
+                panic!("never: {step:?}")
+            }
         }
     }
 
@@ -291,7 +295,7 @@ impl World {
                 }
                 Event::Ready => {}
             }
-            self.look(event);
+            self.step_worker(event);
             let n_begun = self.runner.begun.len();
             if self.is_ready {
                 self.runner.pass();
@@ -311,9 +315,9 @@ proptest! {
     #[test]
     fn an_interrupt_runs_once_after_all_that_was_accepted_before_it_has_ended(
         events in prop::collection::vec(any_event(), 0..40),
-        fates in prop::collection::vec(any_fate(), 0..20),
+        arrivals in prop::collection::vec(any_arrival(), 0..20),
     ) {
-        let mut world = World::new(&fates);
+        let mut world = Simulation::new(&arrivals);
         world.live(&events);
         let name = |task: &Task| {
             if task.work.origin == TaskOrigin::Spec { PROMPT_KEY.to_owned() } else { task.key() }

@@ -9,7 +9,7 @@ use super::tests::{
 use super::*;
 use crate::domain::app::{Speaker, TurnEnd, TurnSeen};
 use crate::domain::id::TaskId;
-use crate::domain::task::{Cancel, CancelCause, ClaimKind, GO_ON, TaskOrigin};
+use crate::domain::task::{CONTINUE_MESSAGE, Cancel, CancelCause, ClaimKind, TaskOrigin};
 
 #[test]
 fn a_stopped_workspace_parks_what_our_runner_has_and_ends_what_nothing_can_go_on_with() {
@@ -17,17 +17,17 @@ fn a_stopped_workspace_parks_what_our_runner_has_and_ends_what_nothing_can_go_on
         let app = AppSeen::Unasked;
         plan(&Facts { reach: Reach::Down, app: &app, ..facts(task, &app) })
     };
-    assert_eq!(down(&given()), Step::Wait);
-    assert_eq!(down(&sending(Channel::Runner, 5)), Step::Wait, "the runner's journal tells later");
-    assert_eq!(down(&taken(Channel::Runner)), Step::Wait, "the next start goes on with it");
-    let ended = Some((EndState::Canceled, "the workspace was stopped", Reached::Stop));
+    assert_eq!(down(&given()), TaskStep::Wait);
+    assert_eq!(down(&sending(Channel::Runner, 5)), TaskStep::Wait, "the runner's journal tells later");
+    assert_eq!(down(&taken(Channel::Runner)), TaskStep::Wait, "the next start goes on with it");
+    let ended = Some((EndState::Canceled, "the workspace was stopped", Escalation::Stop));
     assert_eq!(ends(&down(&sending(Channel::AgentApi, 5))), ended);
     assert_eq!(ends(&down(&taken(Channel::AgentApi))), ended);
     let mut canceled = taken(Channel::Runner);
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: true });
     assert_eq!(ends(&down(&canceled)), ended);
     let claimed = claimed(ClaimKind::Complete, "did it", 5);
-    assert_eq!(ends(&down(&claimed)), Some((EndState::Done, "did it", Reached::None)));
+    assert_eq!(ends(&down(&claimed)), Some((EndState::Done, "did it", Escalation::None)));
 }
 
 #[test]
@@ -35,7 +35,10 @@ fn a_parked_task_goes_on_in_its_session_and_keeps_the_time_it_took() {
     let mut task = taken(Channel::Runner);
     task.work.worked = TimeDelta::seconds(7);
     let parked = |task: &Task| runner(true, vec![turn(task, TurnState::Ended(TurnEnd::Parked))]);
-    let go_on = Step::Resume { reason: "the workspace was stopped during the task", again: Again::GoOn };
+    let go_on = TaskStep::Resume {
+        reason: "the workspace was stopped during the task",
+        redelivery: Redelivery::Continue,
+    };
     assert_eq!(plan(&facts(&task, &parked(&task))), go_on);
     let mut canceled = task.clone();
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
@@ -45,11 +48,11 @@ fn a_parked_task_goes_on_in_its_session_and_keeps_the_time_it_took() {
         Some((EndState::Canceled, "it was interrupted on request"))
     );
     let seen = parked(&task);
-    task.resume(Again::GoOn);
-    assert_eq!((task.words(), task.work.worked), (GO_ON, TimeDelta::seconds(7)));
-    assert_eq!(plan(&facts(&task, &seen)), Step::Send { channel: Channel::Runner, base: None });
-    task.resume(Again::Whole);
-    assert_eq!((task.words(), task.work.worked), ("do  it\nnow", TimeDelta::zero()));
+    task.resume(Redelivery::Continue);
+    assert_eq!((task.message_text(), task.work.worked), (CONTINUE_MESSAGE, TimeDelta::seconds(7)));
+    assert_eq!(plan(&facts(&task, &seen)), TaskStep::Send { channel: Channel::Runner, base: None });
+    task.resume(Redelivery::FullText);
+    assert_eq!((task.message_text(), task.work.worked), ("do  it\nnow", TimeDelta::zero()));
 }
 
 fn interrupted(mut task: Task) -> Task {
@@ -66,18 +69,18 @@ fn a_spec_that_is_interrupted_is_delivered_first_and_any_other_task_is_withdrawn
     let away = |task: &Task| {
         plan(&Facts { reach: Reach::Away, app: &AppSeen::Unasked, ..facts(task, &AppSeen::Unasked) })
     };
-    assert_eq!(away(&spec), Step::Wait);
+    assert_eq!(away(&spec), TaskStep::Wait);
     let unsent = format!("{BY}; it had not been delivered yet");
-    assert_eq!(ends(&away(&other)), Some((EndState::Canceled, unsent.as_str(), Reached::None)));
+    assert_eq!(ends(&away(&other)), Some((EndState::Canceled, unsent.as_str(), Escalation::None)));
     let prompt = TurnSeen { key: None, is_prompt: true, accepted_at: ago(9), state: TurnState::Working };
     let shown = runner(false, vec![prompt.clone()]);
-    assert_eq!(plan(&facts(&spec, &shown)), Step::Take { channel: Channel::Runner, base: None });
+    assert_eq!(plan(&facts(&spec, &shown)), TaskStep::MarkDelivered { channel: Channel::Runner, base: None });
     let mut taken = spec;
-    taken.take(Channel::Runner, None, (1, now()));
-    assert_eq!(plan(&facts(&taken, &shown)), Step::Interrupt);
+    taken.mark_delivered(Channel::Runner, None, (1, now()));
+    assert_eq!(plan(&facts(&taken, &shown)), TaskStep::Interrupt);
     assert_eq!(interrupt_key(&taken, &shown).as_deref(), Some("prompt"));
     let over = runner(true, vec![TurnSeen { state: TurnState::Ended(TurnEnd::Interrupted), ..prompt }]);
-    assert_eq!(ends(&plan(&facts(&taken, &over))), Some((EndState::Canceled, BY, Reached::Interrupt)));
+    assert_eq!(ends(&plan(&facts(&taken, &over))), Some((EndState::Canceled, BY, Escalation::Interrupt)));
 }
 
 #[test]
@@ -85,13 +88,16 @@ fn a_message_on_its_way_is_withdrawn_before_its_task_ends() {
     let task = interrupted(sending(Channel::Runner, 1));
     let nothing = runner(true, vec![]);
     let asked = |seconds| Facts { interrupting_since: Some(ago(seconds)), ..facts(&task, &nothing) };
-    assert_eq!(plan(&asked(9)), Step::Interrupt);
+    assert_eq!(plan(&asked(9)), TaskStep::Interrupt);
     assert_eq!(interrupt_key(&task, &nothing), Some(task.key()));
     let ended = ends(&plan(&asked(10))).map(|end| (end.0, end.1.to_owned()));
     let expected = (EndState::Canceled, format!("{BY}; it had not been delivered yet"));
     assert_eq!(ended, Some(expected), "an older runner takes no such word");
     let withdrawn = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
-    assert_eq!(plan(&facts(&task, &withdrawn)), Step::Take { channel: Channel::Runner, base: None });
+    assert_eq!(
+        plan(&facts(&task, &withdrawn)),
+        TaskStep::MarkDelivered { channel: Channel::Runner, base: None }
+    );
 }
 
 #[test]
@@ -105,8 +111,8 @@ fn a_clock_that_jumps_a_day_forward_expires_nothing_that_runs() {
     jump(&mut clock);
     let working = |task: &Task| runner(false, vec![turn(task, TurnState::Working)]);
     for task in [&timed, &claimed] {
-        assert_eq!(plan(&Facts { clock: &clock, ..facts(task, &working(task)) }), Step::Wait);
+        assert_eq!(plan(&Facts { clock: &clock, ..facts(task, &working(task)) }), TaskStep::Wait);
     }
     let quiet = agent_api(true, vec![message(4, Speaker::Agent, "hello")]);
-    assert_eq!(plan(&Facts { clock: &clock, ..facts(&sent, &quiet) }), Step::Wait);
+    assert_eq!(plan(&Facts { clock: &clock, ..facts(&sent, &quiet) }), TaskStep::Wait);
 }

@@ -43,7 +43,7 @@ pub(super) fn sending(channel: Channel, seconds: i64) -> Task {
 
 pub(super) fn taken(channel: Channel) -> Task {
     let mut task = given();
-    task.take(channel, Some(5), (1, ago(20)));
+    task.mark_delivered(channel, Some(5), (1, ago(20)));
     task
 }
 
@@ -67,7 +67,7 @@ pub(super) fn agent_api(is_stable: bool, messages: Vec<MessageSeen>) -> AppSeen 
     AppSeen::AgentApi(AgentApiSeen { is_stable, messages })
 }
 
-/// What the clock shows in these tests.
+/// The time in these tests.
 static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock::at(now()));
 
 pub(super) fn facts<'a>(task: &'a Task, app: &'a AppSeen) -> Facts<'a> {
@@ -95,9 +95,9 @@ fn report(state: &str, message: &str, seconds: i64) -> ReportSeen {
     }
 }
 
-pub(super) fn ends(step: &Step) -> Option<(EndState, &str, Reached)> {
+pub(super) fn ends(step: &TaskStep) -> Option<(EndState, &str, Escalation)> {
     match step {
-        Step::End(ending) => {
+        TaskStep::End(ending) => {
             Some((ending.state, ending.outcome.as_deref().unwrap_or_default(), ending.reached))
         }
         _ => None,
@@ -105,123 +105,138 @@ pub(super) fn ends(step: &Step) -> Option<(EndState, &str, Reached)> {
 }
 
 #[test]
-fn a_free_agent_is_told_and_a_busy_one_is_waited_for() {
+fn an_idle_agent_gets_the_task_and_a_busy_agent_is_waited_for() {
     let free = runner(true, vec![]);
-    assert_eq!(plan(&facts(&given(), &free)), Step::Send { channel: Channel::Runner, base: None });
+    assert_eq!(plan(&facts(&given(), &free)), TaskStep::Send { channel: Channel::Runner, base: None });
     let busy = runner(false, vec![]);
-    assert_eq!(plan(&facts(&given(), &busy)), Step::Wait);
+    assert_eq!(plan(&facts(&given(), &busy)), TaskStep::Wait);
     let api = agent_api(true, vec![message(4, Speaker::Agent, "hello")]);
-    assert_eq!(plan(&facts(&given(), &api)), Step::Send { channel: Channel::AgentApi, base: Some(4) });
-    assert_eq!(plan(&facts(&given(), &agent_api(false, vec![]))), Step::Wait);
+    assert_eq!(plan(&facts(&given(), &api)), TaskStep::Send { channel: Channel::AgentApi, base: Some(4) });
+    assert_eq!(plan(&facts(&given(), &agent_api(false, vec![]))), TaskStep::Wait);
     let mut urgent = given();
     urgent.work.is_urgent = true;
-    assert_eq!(plan(&facts(&urgent, &busy)), Step::Interrupt);
+    assert_eq!(plan(&facts(&urgent, &busy)), TaskStep::Interrupt);
     let silent = AppSeen::Silent { reason: "x".into() };
-    assert_eq!(plan(&facts(&given(), &silent)), Step::Wait);
+    assert_eq!(plan(&facts(&given(), &silent)), TaskStep::Wait);
     let starting = Facts { reach: Reach::Away, app: &AppSeen::Unasked, ..facts(&urgent, &free) };
-    assert_eq!(plan(&starting), Step::Wait, "held until it is ready");
+    assert_eq!(plan(&starting), TaskStep::Wait, "held until it is ready");
     let absent = plan(&facts(&given(), &AppSeen::Absent));
-    assert_eq!(absent, Step::Send { channel: Channel::Exec, base: None });
+    assert_eq!(absent, TaskStep::Send { channel: Channel::Exec, base: None });
 }
 
 #[test]
-fn an_app_that_is_no_agent_is_believed_only_when_it_stays_one() {
+fn an_app_counts_as_foreign_only_after_the_grace_period() {
     let seen = |app, quiet_since| plan(&Facts { quiet_since, ..facts(&given(), app) });
-    assert_eq!(seen(&AppSeen::Foreign, None), Step::Wait);
-    assert_eq!(seen(&AppSeen::Foreign, Some(ago(4))), Step::Wait);
-    let by_run = Step::Send { channel: Channel::Exec, base: None };
+    assert_eq!(seen(&AppSeen::Foreign, None), TaskStep::Wait);
+    assert_eq!(seen(&AppSeen::Foreign, Some(ago(4))), TaskStep::Wait);
+    let by_run = TaskStep::Send { channel: Channel::Exec, base: None };
     assert_eq!(seen(&AppSeen::Foreign, Some(ago(5))), by_run);
-    // Whichever way a task has taken, it takes no other.
-    let told = sending(Channel::AgentApi, 5);
-    assert_eq!(plan(&facts(&told, &AppSeen::Foreign)), Step::Wait);
-    assert_eq!(plan(&facts(&sending(Channel::Runner, 500), &AppSeen::Foreign)), Step::Wait);
+    // A task never changes its channel.
+    let unconfirmed = sending(Channel::AgentApi, 5);
+    assert_eq!(plan(&facts(&unconfirmed, &AppSeen::Foreign)), TaskStep::Wait);
+    assert_eq!(plan(&facts(&sending(Channel::Runner, 500), &AppSeen::Foreign)), TaskStep::Wait);
     let free = runner(true, vec![]);
     assert_eq!(plan(&facts(&sending(Channel::Exec, 5), &free)), by_run);
 }
 
 #[test]
-fn without_an_app_a_run_does_the_task_once_and_says_how_it_went() {
+fn without_an_app_a_run_executes_the_task_once_and_has_its_result() {
     let by_run = |task: &Task, run: Option<&TurnState>| plan(&Facts { run, ..facts(task, &AppSeen::Absent) });
     let (unconfirmed, mut begun) = (sending(Channel::Exec, 5), taken(Channel::Exec));
-    assert_eq!(by_run(&unconfirmed, None), Step::Send { channel: Channel::Exec, base: None });
-    let take = Step::Take { channel: Channel::Exec, base: None };
+    assert_eq!(by_run(&unconfirmed, None), TaskStep::Send { channel: Channel::Exec, base: None });
+    let take = TaskStep::MarkDelivered { channel: Channel::Exec, base: None };
     assert_eq!(by_run(&unconfirmed, Some(&TurnState::Queued)), take);
-    assert_eq!(by_run(&begun, Some(&TurnState::Working)), Step::Wait);
+    assert_eq!(by_run(&begun, Some(&TurnState::Working)), TaskStep::Wait);
     let ended = |end| TurnState::Ended(end);
     let complete = ended(TurnEnd::Complete { text: "did it".into() });
-    assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((EndState::Done, "did it", Reached::None)));
-    let again = Step::Resume { reason: "the agent was stopped before the task began", again: Again::Whole };
-    assert_eq!(by_run(&begun, Some(&ended(TurnEnd::Unbegun))), again);
+    assert_eq!(ends(&by_run(&begun, Some(&complete))), Some((EndState::Done, "did it", Escalation::None)));
+    let redelivery = TaskStep::Resume {
+        reason: "the agent was stopped before the task began",
+        redelivery: Redelivery::FullText,
+    };
+    assert_eq!(by_run(&begun, Some(&ended(TurnEnd::Unbegun))), redelivery);
     let first = begun.run();
-    begun.resume(Again::Whole);
+    begun.resume(Redelivery::FullText);
     assert_eq!((first.0 == begun.id.0, first == begun.run()), (true, false), "another attempt, another run");
     let mut claimed = taken(Channel::Exec);
     claimed.work.claim = claim(ClaimKind::Failure, "no way", 29);
-    assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Wait, "its end is seen");
+    assert_eq!(by_run(&claimed, Some(&TurnState::Working)), TaskStep::Wait, "its end is seen");
     claimed.work.claim = claim(ClaimKind::Failure, "no way", 30);
-    assert_eq!(by_run(&claimed, Some(&TurnState::Working)), Step::Interrupt);
-    assert_eq!(ends(&by_run(&claimed, Some(&complete))), Some((EndState::Failed, "no way", Reached::None)));
+    assert_eq!(by_run(&claimed, Some(&TurnState::Working)), TaskStep::Interrupt);
+    assert_eq!(
+        ends(&by_run(&claimed, Some(&complete))),
+        Some((EndState::Failed, "no way", Escalation::None))
+    );
     let mut canceled = taken(Channel::Exec);
     canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(1), may_stop: false });
-    assert_eq!(by_run(&canceled, Some(&TurnState::Working)), Step::Interrupt);
-    let end = (EndState::Canceled, "it was interrupted on request", Reached::Signals);
+    assert_eq!(by_run(&canceled, Some(&TurnState::Working)), TaskStep::Interrupt);
+    let end = (EndState::Canceled, "it was interrupted on request", Escalation::Signals);
     assert_eq!(ends(&by_run(&canceled, Some(&ended(TurnEnd::Interrupted)))), Some(end));
 }
 
 #[test]
-fn a_runner_that_has_forgotten_a_task_is_not_told_it_again() {
+fn a_task_is_not_repeated_on_a_runner_that_dropped_its_record() {
     let unconfirmed = sending(Channel::Runner, 500);
     let forgotten = runner(true, vec![turn(&unconfirmed, TurnState::Ended(TurnEnd::Forgotten))]);
-    assert_eq!(plan(&facts(&unconfirmed, &forgotten)), Step::Take { channel: Channel::Runner, base: None });
+    assert_eq!(
+        plan(&facts(&unconfirmed, &forgotten)),
+        TaskStep::MarkDelivered { channel: Channel::Runner, base: None }
+    );
     let outcome = "the agent finished the task and lost its result; it is not run again";
     let step = plan(&facts(&taken(Channel::Runner), &forgotten));
-    assert_eq!(ends(&step), Some((EndState::Failed, outcome, Reached::None)));
+    assert_eq!(ends(&step), Some((EndState::Failed, outcome, Escalation::None)));
     let prompt =
         TurnSeen { key: None, is_prompt: true, ..turn(&unconfirmed, TurnState::Ended(TurnEnd::Forgotten)) };
     let spec = task(TaskOrigin::Spec);
     let step = plan(&facts(&spec, &runner(true, vec![prompt])));
-    assert_eq!(step, Step::Take { channel: Channel::Runner, base: None });
+    assert_eq!(step, TaskStep::MarkDelivered { channel: Channel::Runner, base: None });
 }
 
 #[test]
-fn a_runner_that_lost_its_journal_in_a_restart_is_not_told_again() {
+fn a_task_is_not_repeated_on_a_runner_that_lost_its_journal() {
     let task = sending(Channel::Runner, 15);
-    let again = Step::Send { channel: Channel::Runner, base: None };
+    let redelivery = TaskStep::Send { channel: Channel::Runner, base: None };
     let other_start = |app: AppSeen| plan(&Facts { generation: 3, ..facts(&task, &app) });
     assert_eq!(ends(&other_start(runner(true, vec![]))).map(|end| end.0), Some(EndState::Failed));
     let mut older = turn(&given(), TurnState::Ended(TurnEnd::Interrupted));
     older.key = Some("of an earlier one".into());
-    assert_eq!(other_start(runner(true, vec![older])), again, "what is older is still known");
-    assert_eq!(plan(&facts(&task, &runner(true, vec![]))), again, "the same start has the same journal");
+    assert_eq!(other_start(runner(true, vec![older])), redelivery, "what is older is still known");
+    assert_eq!(plan(&facts(&task, &runner(true, vec![]))), redelivery, "the same start has the same journal");
 }
 
 #[test]
-fn our_runner_may_be_told_again_and_any_other_agent_may_not() {
+fn a_send_is_repeated_to_our_runner_and_never_to_another_agent() {
     let task = sending(Channel::Runner, 500);
     let nothing = runner(true, vec![]);
-    assert_eq!(plan(&facts(&task, &nothing)), Step::Send { channel: Channel::Runner, base: None });
+    assert_eq!(plan(&facts(&task, &nothing)), TaskStep::Send { channel: Channel::Runner, base: None });
     let there = runner(false, vec![turn(&task, TurnState::Queued)]);
-    assert_eq!(plan(&facts(&task, &there)), Step::Take { channel: Channel::Runner, base: None });
+    assert_eq!(plan(&facts(&task, &there)), TaskStep::MarkDelivered { channel: Channel::Runner, base: None });
 
     let recent = sending(Channel::AgentApi, 30);
     let quiet = agent_api(true, vec![message(4, Speaker::Agent, "hello")]);
-    assert_eq!(plan(&facts(&recent, &quiet)), Step::Wait);
+    assert_eq!(plan(&facts(&recent, &quiet)), TaskStep::Wait);
     let old = sending(Channel::AgentApi, 36);
-    let lost = plan(&facts(&old, &quiet));
-    assert_eq!(ends(&lost).map(|end| end.0), Some(EndState::Failed));
+    let delivery_unknown = plan(&facts(&old, &quiet));
+    assert_eq!(ends(&delivery_unknown).map(|end| end.0), Some(EndState::Failed));
     let same_text_from_before = agent_api(true, vec![message(4, Speaker::User, "do it now")]);
     assert_eq!(ends(&plan(&facts(&old, &same_text_from_before))).map(|end| end.0), Some(EndState::Failed));
     let shown = agent_api(true, vec![message(5, Speaker::User, " do it\n now")]);
-    assert_eq!(plan(&facts(&old, &shown)), Step::Take { channel: Channel::AgentApi, base: Some(5) });
+    assert_eq!(
+        plan(&facts(&old, &shown)),
+        TaskStep::MarkDelivered { channel: Channel::AgentApi, base: Some(5) }
+    );
     let mut answered = recent;
-    answered.answered();
+    answered.mark_acknowledged();
     let running = agent_api(false, vec![message(4, Speaker::Agent, "hello")]);
-    assert_eq!(plan(&facts(&answered, &running)), Step::Take { channel: Channel::AgentApi, base: Some(4) });
-    assert_eq!(plan(&facts(&answered, &quiet)), Step::Wait, "an answer alone is no delivery");
+    assert_eq!(
+        plan(&facts(&answered, &running)),
+        TaskStep::MarkDelivered { channel: Channel::AgentApi, base: Some(4) }
+    );
+    assert_eq!(plan(&facts(&answered, &quiet)), TaskStep::Wait, "an answer alone is no delivery");
 }
 
 #[test]
-fn a_turn_ends_the_task_in_its_own_words() {
+fn the_text_of_a_turn_is_the_outcome_of_its_task() {
     let task = taken(Channel::Runner);
     let text = || "words".to_owned();
     let rows = [
@@ -242,7 +257,7 @@ fn a_turn_ends_the_task_in_its_own_words() {
         let is_question = outcome == "words?" || matches!(end, TurnEnd::Question { .. });
         let step = plan(&facts(&task, &runner(true, vec![turn(&task, TurnState::Ended(end))])));
         assert_eq!(ends(&step).map(|end| (end.0, end.1)), Some((state, outcome)));
-        assert_eq!(matches!(step, Step::End(Ending { needs_answer: true, .. })), is_question);
+        assert_eq!(matches!(step, TaskStep::End(Ending { needs_answer: true, .. })), is_question);
     }
     assert_eq!(ends(&plan(&facts(&task, &runner(true, vec![])))).map(|end| end.0), Some(EndState::Failed));
     let mut canceled = task;
@@ -261,24 +276,27 @@ fn a_usage_limit_with_a_time_parks_the_task_and_the_time_resumes_it() {
     let known = limit("usage limit reached|1800003600");
     let until = now() + TimeDelta::hours(1);
     let reason = "usage limit reached|1800003600".to_owned();
-    assert_eq!(plan(&facts(&task, &known)), Step::Park { until, reason });
+    assert_eq!(plan(&facts(&task, &known)), TaskStep::Park { until, reason });
     let open = limit("usage limit reached");
     assert_eq!(
         ends(&plan(&facts(&task, &open))),
-        Some((EndState::Failed, "usage limit reached", Reached::None))
+        Some((EndState::Failed, "usage limit reached", Escalation::None))
     );
     task.work.parked_until = Some(until);
-    assert_eq!(plan(&facts(&task, &known)), Step::Wait);
+    assert_eq!(plan(&facts(&task, &known)), TaskStep::Wait);
     let over = Clock::at(until);
     let later = |task: &Task| plan(&Facts { clock: &over, ..facts(task, &known) });
-    assert_eq!(later(&task), Step::Resume { reason: "the usage limit has reset", again: Again::Whole });
-    task.resume(Again::Whole);
-    assert_eq!(later(&task), Step::Send { channel: Channel::Runner, base: None }, "under another key");
+    assert_eq!(
+        later(&task),
+        TaskStep::Resume { reason: "the usage limit has reset", redelivery: Redelivery::FullText }
+    );
+    task.resume(Redelivery::FullText);
+    assert_eq!(later(&task), TaskStep::Send { channel: Channel::Runner, base: None }, "under another key");
     assert_eq!(task.key(), format!("{}.2", task.id));
 }
 
 #[test]
-fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_came() {
+fn a_cancel_interrupts_then_signals_then_stops_if_permitted_and_records_the_last_step() {
     let canceled = |seconds, may_stop| {
         let mut task = taken(Channel::Runner);
         task.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(seconds), may_stop });
@@ -286,42 +304,49 @@ fn a_cancel_interrupts_then_signals_then_stops_if_it_may_and_says_how_far_it_cam
     };
     let working = |task: &Task| runner(false, vec![turn(task, TurnState::Working)]);
     let recent = canceled(9, true);
-    assert_eq!(plan(&facts(&recent, &working(&recent))), Step::Interrupt);
+    assert_eq!(plan(&facts(&recent, &working(&recent))), TaskStep::Interrupt);
     let late = canceled(10, true);
     let signaled = |task: &Task, signaling: Option<(i64, bool)>| {
         let signaling = signaling.map(|(seconds, are_gone)| Signaling { since: ago(seconds), are_gone });
         plan(&Facts { signaling, ..facts(task, &working(task)) })
     };
-    assert_eq!(signaled(&late, None), Step::Signal);
-    assert_eq!(signaled(&late, Some((9, false))), Step::Signal, "until it works");
-    assert_eq!(signaled(&late, Some((9, true))), Step::Wait, "for what the runner says of it");
-    assert_eq!(signaled(&late, Some((10, false))), Step::StopWorkspace);
+    assert_eq!(signaled(&late, None), TaskStep::Signal);
+    assert_eq!(signaled(&late, Some((9, false))), TaskStep::Signal, "until it works");
+    assert_eq!(signaled(&late, Some((9, true))), TaskStep::Wait, "for what the runner says of it");
+    assert_eq!(signaled(&late, Some((10, false))), TaskStep::StopWorkspace);
     let given_up = canceled(10, false);
     let outcome = "the agent did not react to the interrupt";
-    let end = (EndState::Canceled, outcome, Reached::None);
+    let end = (EndState::Canceled, outcome, Escalation::None);
     assert_eq!(ends(&signaled(&given_up, Some((10, false)))), Some(end));
     let outcome = "the agent did not react, so its processes were terminated";
-    let end = (EndState::Canceled, outcome, Reached::Signals);
+    let end = (EndState::Canceled, outcome, Escalation::Signals);
     assert_eq!(ends(&signaled(&given_up, Some((10, true)))), Some(end));
     let mut fell = canceled(20, false);
-    fell.work.reached = Reached::Signals;
+    fell.work.reached = Escalation::Signals;
     let crashed = TurnState::Ended(TurnEnd::Failed { text: "the engine ended with signal 9".into() });
     let step = plan(&facts(&fell, &runner(true, vec![turn(&fell, crashed)])));
     assert_eq!(ends(&step).map(|(state, outcome, _)| (state, outcome)), Some((EndState::Canceled, outcome)));
     let mut foreign = taken(Channel::AgentApi);
     foreign.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(10), may_stop: true });
     let busy = agent_api(false, vec![]);
-    assert_eq!(plan(&facts(&foreign, &busy)), Step::StopWorkspace, "nobody knows its processes");
+    assert_eq!(plan(&facts(&foreign, &busy)), TaskStep::StopWorkspace, "no process of it is known");
     let unasked = Facts { interrupting_since: None, ..facts(&given_up, &AppSeen::Absent) };
     let still = working(&given_up);
-    assert_eq!(plan(&Facts { app: &still, ..unasked }), Step::Interrupt, "it is asked before it is given up");
-    let heard = runner(true, vec![turn(&recent, TurnState::Ended(TurnEnd::Interrupted))]);
+    assert_eq!(
+        plan(&Facts { app: &still, ..unasked }),
+        TaskStep::Interrupt,
+        "it is asked before it is given up"
+    );
+    let interrupted_app = runner(true, vec![turn(&recent, TurnState::Ended(TurnEnd::Interrupted))]);
     let outcome = "it was interrupted on request";
-    assert_eq!(ends(&plan(&facts(&recent, &heard))), Some((EndState::Canceled, outcome, Reached::Interrupt)));
-    let down = Facts { reach: Reach::Down, app: &AppSeen::Unasked, ..facts(&late, &heard) };
-    assert_eq!(ends(&plan(&down)), Some((EndState::Canceled, "the workspace was stopped", Reached::Stop)));
+    assert_eq!(
+        ends(&plan(&facts(&recent, &interrupted_app))),
+        Some((EndState::Canceled, outcome, Escalation::Interrupt))
+    );
+    let down = Facts { reach: Reach::Down, app: &AppSeen::Unasked, ..facts(&late, &interrupted_app) };
+    assert_eq!(ends(&plan(&down)), Some((EndState::Canceled, "the workspace was stopped", Escalation::Stop)));
     let silent = AppSeen::Silent { reason: "hangs".into() };
-    assert_eq!(plan(&facts(&late, &silent)), Step::Signal, "also when nobody answers");
+    assert_eq!(plan(&facts(&late, &silent)), TaskStep::Signal, "even without a response");
     let mut waiting = given();
     waiting.work.cancel = Some(Cancel { cause: CancelCause::Request, at: now(), may_stop: false });
     assert_eq!(ends(&plan(&facts(&waiting, &silent))).map(|end| end.0), Some(EndState::Canceled));
@@ -332,12 +357,12 @@ fn a_task_that_takes_too_long_is_interrupted_and_timed_out() {
     let mut task = taken(Channel::Runner);
     (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(21)), TimeDelta::seconds(20));
     let working = runner(false, vec![turn(&task, TurnState::Working)]);
-    assert_eq!(plan(&facts(&task, &working)), Step::Wait);
+    assert_eq!(plan(&facts(&task, &working)), TaskStep::Wait);
     task.work.timeout = Some(TimeDelta::seconds(20));
-    assert_eq!(plan(&facts(&task, &working)), Step::Interrupt);
+    assert_eq!(plan(&facts(&task, &working)), TaskStep::Interrupt);
     let ended = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
     let step = plan(&facts(&task, &ended));
-    assert_eq!(ends(&step), Some((EndState::TimedOut, "it exceeded its timeout", Reached::Interrupt)));
+    assert_eq!(ends(&step), Some((EndState::TimedOut, "it exceeded its timeout", Escalation::Interrupt)));
 }
 
 pub(super) fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {
@@ -347,132 +372,76 @@ pub(super) fn claimed(kind: ClaimKind, text: &str, seconds: i64) -> Task {
 }
 
 #[test]
-fn a_claim_ends_the_task_with_its_turn_and_a_turn_that_goes_on_is_interrupted_first() {
-    let fresh = claimed(ClaimKind::Complete, "claimed", 29);
-    let working = runner(false, vec![turn(&fresh, TurnState::Working)]);
-    assert_eq!(plan(&facts(&fresh, &working)), Step::Wait);
-    let over = |end| runner(true, vec![turn(&fresh, TurnState::Ended(end))]);
-    let done = Some((EndState::Done, "claimed", Reached::None));
-    let ends_as =
-        |end| ends(&plan(&facts(&fresh, &over(end)))).map(|(state, text, _)| (state, text.to_owned()));
-    let claimed_end = Some((EndState::Done, "claimed".to_owned()));
-    for end in [TurnEnd::Complete { text: "last words".into() }, TurnEnd::Interrupted, TurnEnd::Stopped] {
-        assert_eq!(ends_as(end), claimed_end);
-    }
-    let broke = TurnEnd::Failed { text: "broke".into() };
-    assert_eq!(ends_as(broke), Some((EndState::Failed, "broke".to_owned())), "the engine knows better");
-
-    let old = claimed(ClaimKind::Complete, "claimed", 30);
-    let unasked = Facts { interrupting_since: None, ..facts(&old, &working) };
-    assert_eq!(plan(&unasked), Step::Interrupt);
-    let asked = |seconds| Facts { interrupting_since: Some(ago(seconds)), ..facts(&old, &working) };
-    assert_eq!(plan(&asked(0)), Step::Interrupt);
-    let old = claimed(ClaimKind::Complete, "claimed", 60);
-    let asked = |seconds| Facts { interrupting_since: Some(ago(seconds)), ..facts(&old, &working) };
-    assert_eq!(plan(&asked(10)), Step::Signal);
-    let signaled = |seconds, are_gone| {
-        let signaling = Some(Signaling { since: ago(seconds), are_gone });
-        plan(&Facts { signaling, ..asked(20) })
-    };
-    assert_eq!(signaled(9, false), Step::Signal);
-    assert_eq!(ends(&signaled(10, false)), done, "nothing helped, and what it said is all that is known");
-    let mut canceled = claimed(ClaimKind::Complete, "claimed", 60);
-    canceled.work.cancel = Some(Cancel { cause: CancelCause::Request, at: ago(5), may_stop: false });
-    let step = plan(&facts(&canceled, &over(TurnEnd::Interrupted)));
-    assert_eq!(ends(&step).map(|end| end.0), Some(EndState::Canceled));
-}
-
-#[test]
-fn a_claimed_usage_limit_parks_only_what_is_over_and_goes_with_its_attempt() {
-    let text = "usage limit reached, try again in 5 seconds";
-    let mut task = claimed(ClaimKind::Failure, text, 60);
-    let working = runner(false, vec![turn(&task, TurnState::Working)]);
-    let unasked = Facts { interrupting_since: None, ..facts(&task, &working) };
-    assert_eq!(plan(&unasked), Step::Interrupt, "what runs is not parked");
-    let signaling = Some(Signaling { since: ago(10), are_gone: false });
-    let given_up = Facts { signaling, interrupting_since: Some(ago(20)), ..facts(&task, &working) };
-    assert_eq!(ends(&plan(&given_up)), Some((EndState::Failed, text, Reached::None)));
-    let over = runner(true, vec![turn(&task, TurnState::Ended(TurnEnd::Interrupted))]);
-    let park = Step::Park { until: now() + TimeDelta::seconds(5), reason: text.to_owned() };
-    assert_eq!(plan(&facts(&task, &over)), park);
-
-    task.work.reached = Reached::Signals;
-    (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(8)), TimeDelta::seconds(8));
-    task.resume(Again::Whole);
-    assert_eq!((&task.work.claim, task.work.reached, task.is_late()), (&None, Reached::None, false));
-    task.take(Channel::Runner, None, (1, ago(1)));
-    let done = TurnState::Ended(TurnEnd::Complete { text: "did it".into() });
-    let step = plan(&facts(&task, &runner(true, vec![turn(&task, done)])));
-    assert_eq!(ends(&step), Some((EndState::Done, "did it", Reached::None)));
-    let working = runner(false, vec![turn(&task, TurnState::Working)]);
-    assert_eq!(plan(&facts(&task, &working)), Step::Wait, "the time before the limit does not count");
-}
-
-#[test]
-fn reports_tell_how_it_went_only_from_when_the_agent_had_the_task() {
+fn reports_count_only_from_the_delivery_of_the_task() {
     let task = taken(Channel::AgentApi);
     let app = agent_api(true, vec![message(5, Speaker::User, "do it now")]);
     let by = |report: &ReportSeen| plan(&Facts { report: Some(report), ..facts(&task, &app) });
-    assert_eq!(by(&report("complete", "of the one before", 21)), Step::Wait);
-    assert_eq!(ends(&by(&report("complete", "did it", 19))), Some((EndState::Done, "did it", Reached::None)));
+    assert_eq!(by(&report("complete", "of the one before", 21)), TaskStep::Wait);
+    assert_eq!(
+        ends(&by(&report("complete", "did it", 19))),
+        Some((EndState::Done, "did it", Escalation::None))
+    );
     assert_eq!(
         ends(&by(&report("failure", "could not", 19))),
-        Some((EndState::Failed, "could not", Reached::None))
+        Some((EndState::Failed, "could not", Escalation::None))
     );
-    assert_eq!(by(&report("working", "on it", 1)), Step::Wait);
+    assert_eq!(by(&report("working", "on it", 1)), TaskStep::Wait);
     let busy = agent_api(false, vec![message(5, Speaker::User, "do it now")]);
     let while_busy = |report: &ReportSeen| plan(&Facts { report: Some(report), ..facts(&task, &busy) });
-    assert_eq!(while_busy(&report("complete", "did it", 19)), Step::Wait, "it still works");
+    assert_eq!(while_busy(&report("complete", "did it", 19)), TaskStep::Wait, "it still works");
     let answered =
         agent_api(true, vec![message(5, Speaker::User, "x"), message(6, Speaker::Agent, " there ")]);
-    assert_eq!(ends(&plan(&facts(&task, &answered))), Some((EndState::Done, "there", Reached::None)));
+    assert_eq!(ends(&plan(&facts(&task, &answered))), Some((EndState::Done, "there", Escalation::None)));
     let restarted = Facts { generation: 2, ..facts(&task, &answered) };
     assert_eq!(ends(&plan(&restarted)).map(|end| end.0), Some(EndState::Failed));
 }
 
 #[test]
-fn an_agent_without_a_word_for_failure_is_out_of_its_share_only_if_it_says_nothing_else() {
+fn an_answer_is_a_usage_limit_only_if_it_consists_of_the_notice() {
     let mut task = taken(Channel::AgentApi);
     let answer = |task: &Task, text: &str| {
         let app = agent_api(true, vec![message(5, Speaker::User, "x"), message(6, Speaker::Agent, text)]);
         plan(&facts(task, &app))
     };
     let notice = "You've hit your usage limit. Try again in 5 minutes.";
-    let park = Step::Park { until: now() + TimeDelta::minutes(5), reason: notice.to_owned() };
+    let park = TaskStep::Park { until: now() + TimeDelta::minutes(5), reason: notice.to_owned() };
     assert_eq!(answer(&task, notice), park);
     let open = "Claude usage limit reached.";
-    assert_eq!(ends(&answer(&task, open)), Some((EndState::Failed, open, Reached::None)));
+    assert_eq!(ends(&answer(&task, open)), Some((EndState::Failed, open, Escalation::None)));
     let work = "I wrote the retry: if it says quota exceeded, try again in 5 minutes.";
-    assert_eq!(ends(&answer(&task, work)), Some((EndState::Done, work, Reached::None)));
+    assert_eq!(ends(&answer(&task, work)), Some((EndState::Done, work, Escalation::None)));
     task.work.claim = claim(ClaimKind::Failure, "no way", 5);
-    assert_eq!(ends(&answer(&task, work)), Some((EndState::Failed, "no way", Reached::None)));
+    assert_eq!(ends(&answer(&task, work)), Some((EndState::Failed, "no way", Escalation::None)));
     task.work.claim = None;
     (task.work.timeout, task.work.worked) = (Some(TimeDelta::seconds(20)), TimeDelta::seconds(20));
     assert_eq!(ends(&answer(&task, "interrupted")).map(|end| end.0), Some(EndState::TimedOut));
 }
 
 #[test]
-fn a_spec_is_followed_where_it_shows_and_told_where_it_does_not() {
+fn a_spec_is_followed_if_the_agent_shows_it_and_sent_if_not() {
     let spec = task(TaskOrigin::Spec);
     let prompt = TurnSeen { key: None, is_prompt: true, accepted_at: ago(9), state: TurnState::Working };
-    let took = Step::Take { channel: Channel::Runner, base: None };
+    let took = TaskStep::MarkDelivered { channel: Channel::Runner, base: None };
     assert_eq!(plan(&facts(&spec, &runner(false, vec![prompt]))), took);
     let nothing = runner(true, vec![]);
     let fresh = |app| Facts { quiet_since: Some(ago(4)), ..facts(&spec, app) };
-    assert_eq!(plan(&fresh(&nothing)), Step::Wait);
-    assert_eq!(plan(&facts(&spec, &nothing)), Step::Send { channel: Channel::Runner, base: None });
+    assert_eq!(plan(&fresh(&nothing)), TaskStep::Wait);
+    assert_eq!(plan(&facts(&spec, &nothing)), TaskStep::Send { channel: Channel::Runner, base: None });
 
     let greeting = || message(0, Speaker::Agent, "hello");
     let greeted = agent_api(true, vec![greeting()]);
-    assert_eq!(plan(&fresh(&greeted)), Step::Wait);
-    assert_eq!(plan(&facts(&spec, &greeted)), Step::Send { channel: Channel::AgentApi, base: Some(0) });
+    assert_eq!(plan(&fresh(&greeted)), TaskStep::Wait);
+    assert_eq!(plan(&facts(&spec, &greeted)), TaskStep::Send { channel: Channel::AgentApi, base: Some(0) });
     let shown = agent_api(false, vec![greeting(), message(1, Speaker::User, "do it now")]);
-    assert_eq!(plan(&fresh(&shown)), Step::Take { channel: Channel::AgentApi, base: Some(1) });
+    assert_eq!(plan(&fresh(&shown)), TaskStep::MarkDelivered { channel: Channel::AgentApi, base: Some(1) });
     let unseen = agent_api(false, vec![greeting()]);
-    assert_eq!(plan(&facts(&spec, &unseen)), Step::Take { channel: Channel::AgentApi, base: Some(0) });
+    assert_eq!(
+        plan(&facts(&spec, &unseen)),
+        TaskStep::MarkDelivered { channel: Channel::AgentApi, base: Some(0) }
+    );
     let working = report("working", "on it", 3);
     let by_report = Facts { report: Some(&working), ..fresh(&AppSeen::Absent) };
-    assert_eq!(plan(&by_report), Step::Take { channel: Channel::Reports, base: None });
+    assert_eq!(plan(&by_report), TaskStep::MarkDelivered { channel: Channel::Reports, base: None });
     let untold = plan(&facts(&spec, &AppSeen::Absent));
     assert_eq!(ends(&untold).map(|end| end.0), Some(EndState::Done));
 }

@@ -27,7 +27,7 @@ pub(super) fn of(program: &Path, request: &Request) -> Invocation {
 
 fn format(output: EngineOutput) -> &'static [&'static str] {
     match output {
-        EngineOutput::Words => &["text"],
+        EngineOutput::Text => &["text"],
         EngineOutput::Events => &["stream-json", "--verbose"],
         EngineOutput::Parts => &["stream-json", "--verbose", "--include-partial-messages"],
     }

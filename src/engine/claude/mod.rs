@@ -36,7 +36,7 @@ impl Engine for Claude {
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         match request.output {
-            EngineOutput::Words => Box::new(PlainTextReader::default()),
+            EngineOutput::Text => Box::new(PlainTextReader::default()),
             EngineOutput::Events | EngineOutput::Parts => {
                 Box::new(reader::ClaudeReader::new(request.session.usage_before()))
             }

@@ -59,7 +59,7 @@ impl Engine for Demo {
     fn invocation(&self, request: &Request) -> Result<Invocation, InvocationError> {
         let reviewer = request.is_review.then(|| (REVIEWER.to_owned(), "1".to_owned()));
         let audience = match request.output {
-            EngineOutput::Words => Some((MEMBER.to_owned(), "1".to_owned())),
+            EngineOutput::Text => Some((MEMBER.to_owned(), "1".to_owned())),
             EngineOutput::Events | EngineOutput::Parts => {
                 request.session.id().map(|id| (SESSION.to_owned(), id))
             }
@@ -75,7 +75,7 @@ impl Engine for Demo {
 
     fn reader(&self, request: &Request) -> Box<dyn Reader> {
         match request.output {
-            EngineOutput::Words => Box::new(WordCounter::default()),
+            EngineOutput::Text => Box::new(WordCounter::default()),
             EngineOutput::Events | EngineOutput::Parts => Box::new(DemoReader::default()),
         }
     }

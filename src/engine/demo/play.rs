@@ -14,7 +14,7 @@ use super::memory::{Memory, Progress};
 use super::script::{Directive, directives};
 use super::{COMMAND, MEMBER, REVIEWER, tokens};
 use crate::domain::squad;
-use crate::domain::task::GO_ON;
+use crate::domain::task::CONTINUE_MESSAGE;
 
 /// The limit for directives without an end, in case no process terminates them.
 const WAIT_LIMIT: Duration = Duration::from_secs(3600);
@@ -83,7 +83,7 @@ impl<W: Write> DemoRun<W> {
         if let Some(id) = self.memory.session().map(str::to_owned) {
             self.write(&DemoLine::Session { id })?;
         }
-        let unfinished = self.memory.unfinished().filter(|_| message.trim_end() == GO_ON);
+        let unfinished = self.memory.unfinished().filter(|_| message.trim_end() == CONTINUE_MESSAGE);
         self.play_from(unfinished.unwrap_or_else(|| Progress::begin(message))).await
     }
 

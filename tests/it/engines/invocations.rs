@@ -99,7 +99,7 @@ fn a_custom_engine_gets_its_prompt_once_in_an_argument_or_on_standard_input() {
 fn members_are_called_as_agents_are_but_for_what_claude_code_prints() {
     for session in [Session::Unnamed, fresh(), resumed()] {
         let agents = Request { output: EngineOutput::Events, ..everything(session) };
-        let members = Request { output: EngineOutput::Words, ..agents.clone() };
+        let members = Request { output: EngineOutput::Text, ..agents.clone() };
         let called = |engine: &dyn Engine, request| engine.invocation(request).unwrap();
         let (as_agent, as_member) = (called(&claude(), &agents), called(&claude(), &members));
         let words = as_agent.arguments.iter().filter(|word| *word != "--verbose");

@@ -13,7 +13,7 @@ use fleet_mcp::coder::Deleted;
 use fleet_mcp::coder::exec::Command;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::page::PageRequest;
-use fleet_mcp::domain::task::{Reached, WhenBusy};
+use fleet_mcp::domain::task::{Escalation, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
@@ -121,6 +121,6 @@ async fn the_signals_of_a_cancel_go_to_the_container_of_its_project() {
     let canceled = home.fleet().task_cancel(&operator(), cancel).await.unwrap();
     let n_engines = home.site.engines().len();
     kill_process(runner, Signal::CONT).unwrap();
-    assert_eq!((canceled.reached, n_engines), (Reached::None, 1));
+    assert_eq!((canceled.reached, n_engines), (Escalation::None, 1));
     home.stop().await;
 }

@@ -17,7 +17,7 @@ impl Runner {
 
     /// Tells it to go on with what the engine's session knows.
     pub(super) async fn go_on(&self, task_id: &str) {
-        let content = fleet_mcp::domain::task::GO_ON;
+        let content = fleet_mcp::domain::task::CONTINUE_MESSAGE;
         let body = json!({ "content": content, "type": "user", "task_id": task_id, "continues": true });
         self.taken(&body).await;
     }

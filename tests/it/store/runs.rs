@@ -75,7 +75,7 @@ async fn how_an_engine_is_read_is_kept_with_its_run() {
     let home = Home::new().await;
     let engine = EngineRun {
         engine: "claude".to_owned(),
-        output: EngineOutput::Words,
+        output: EngineOutput::Text,
         spender: Spender::Member,
         model: Some("opus".to_owned()),
         conversation: Some("c-1".to_owned()),

@@ -3,11 +3,11 @@
 use chrono::TimeDelta;
 use fleet_mcp::domain::history::Report;
 use fleet_mcp::domain::task::{
-    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, EndState, Reached, Task, TaskEnd, TaskMove,
-    TaskProgress, TaskStage, TaskState, TaskWork, Verified, WhenBusy, Word, Work,
+    Cancel, CancelCause, Channel, Claim, ClaimKind, Delivery, EndState, Escalation, Task, TaskEnd, TaskMove,
+    TaskProgress, TaskStage, TaskState, TaskWork, UnassignedReport, Verified, WhenBusy, Work,
 };
 use fleet_mcp::domain::task_order::Admission;
-use fleet_mcp::domain::task_plan::Again;
+use fleet_mcp::domain::task_plan::Redelivery;
 use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{CancelTaken, LatestTasks, Meaning, RequestKey, StoreError, TaskAccepted, Which};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -129,7 +129,7 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
     let meaning = Meaning::Claim(task.id, &claim);
     home.store.report_add(&report(&agent, "did it", 4), meaning).await.unwrap();
     task.entry.generation = 7;
-    let delivery = Delivery::Taken { channel: Channel::AgentApi, at: at(2), base: Some(5) };
+    let delivery = Delivery::Delivered { channel: Channel::AgentApi, at: at(2), base: Some(5) };
     let work = Work { delivery, since: Some(at(2)) };
     task.stage = TaskStage::Working(work);
     task.work = TaskWork {
@@ -139,7 +139,7 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
         last_sign: Some(at(3)),
         silent_since: Some(at(4)),
         parked_until: Some(at(5)),
-        reached: Reached::Interrupt,
+        reached: Escalation::Interrupt,
         head_before: Some("abc".into()),
         ..task.work
     };
@@ -195,7 +195,7 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
     say(Meaning::GoesOn(task.id)).await;
     assert_eq!(claimed().await, None);
     say(Meaning::Claim(task.id, &claim)).await;
-    begun.resume(Again::Whole);
+    begun.resume(Redelivery::FullText);
     assert!(home.store.task_save(&begun, &[(TaskState::Working, "again")], at(5)).await.unwrap());
     assert_eq!(claimed().await, None);
 }
@@ -215,33 +215,40 @@ async fn a_report_on_a_task_that_has_ended_meanwhile_is_the_agents_own_word() {
     let claim = Claim { kind: ClaimKind::Question, text: "which one?".into(), at: at(4) };
     let added = home.store.report_add(&late, Meaning::Claim(task.id, &claim)).await.unwrap();
     assert_eq!(added, Report { task_id: None, ..late });
-    let word = home.store.tasks_latest_of(agent.id).await.unwrap().word;
-    assert_eq!(word.map(|word| word.text).as_deref(), Some("which one?"));
+    let newest = home.store.tasks_latest_of(agent.id).await.unwrap().report;
+    assert_eq!(newest.map(|report| report.text).as_deref(), Some("which one?"));
     assert_eq!(home.store.task_by_id(task.id).await.unwrap().unwrap().work.claim, None);
 }
 
 #[tokio::test]
-async fn an_agents_newest_word_counts_in_its_start_until_one_of_its_tasks_moves() {
+async fn an_agents_newest_report_counts_in_its_start_until_one_of_its_tasks_moves() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
-    let word = async || home.store.tasks_latest_of(agent.id).await.unwrap().word;
-    let said = async |text: &str, second| {
+    let newest = async || home.store.tasks_latest_of(agent.id).await.unwrap().report;
+    let add = async |text: &str, second| {
         let report = Report { needs_answer: true, ..report(&agent, text, second) };
-        home.store.report_add(&report, Meaning::Word).await.unwrap();
+        home.store.report_add(&report, Meaning::Unassigned).await.unwrap();
         home.store.tasks_latest_of(agent.id).await.unwrap().stamp()
     };
     let kept = |text: &str| {
         let state = AppState::Working;
-        Some(Word { state, text: text.into(), is_question: true, generation: 3, number: 2, at: at(4) })
+        Some(UnassignedReport {
+            state,
+            text: text.into(),
+            is_question: true,
+            generation: 3,
+            number: 2,
+            at: at(4),
+        })
     };
-    let first = said("which?", 9).await;
-    assert!(said("which one?", 4).await > first, "a word is newer, whatever the clock shows");
-    assert_eq!(word().await, kept("which one?"));
-    let latest = LatestTasks { word: kept("which one?"), ..LatestTasks::default() };
-    assert_eq!((latest.seen(3).word, latest.seen(4).word), (latest.word.as_ref(), None));
+    let first = add("which?", 9).await;
+    assert!(add("which one?", 4).await > first, "a later report is newer, whatever the clock shows");
+    assert_eq!(newest().await, kept("which one?"));
+    let latest = LatestTasks { report: kept("which one?"), ..LatestTasks::default() };
+    assert_eq!((latest.seen(3).report, latest.seen(4).report), (latest.report.as_ref(), None));
     assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
     home.queued(&given(&agent, "this one", 5)).await;
-    assert_eq!(word().await, None, "the answer");
+    assert_eq!(newest().await, None, "the answer");
 }
 
 #[tokio::test]
@@ -258,7 +265,7 @@ async fn tasks_are_done_in_the_order_accepted_whatever_the_clock_showed() {
     let latest = home.store.tasks_latest_of(agent.id).await.unwrap();
     let version = latest.version;
     assert!(version > 0);
-    assert_eq!(latest, LatestTasks { open: Some(a), running: None, last: Some(done), word: None, version });
+    assert_eq!(latest, LatestTasks { open: Some(a), running: None, last: Some(done), report: None, version });
     assert_eq!(home.store.tasks_latest().await.unwrap(), vec![(agent.id, latest)]);
     assert_eq!(home.store.tasks_latest_of(other.id).await.unwrap(), LatestTasks::default());
 }

@@ -7,7 +7,7 @@ use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::limits::Limits;
 use fleet_mcp::domain::page::PageRequest;
-use fleet_mcp::domain::task::{Reached, TaskState, WhenBusy};
+use fleet_mcp::domain::task::{Escalation, TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use super::faults::behind_a_proxy_with;
 /// Commands in a workspace go this way.
 const TERMINAL: &str = "/api/v2/workspaceagents/{id}/pty";
 
-fn told(canceled: &TaskCanceled) -> (Option<TaskState>, AgentStatus, Reached) {
+fn told(canceled: &TaskCanceled) -> (Option<TaskState>, AgentStatus, Escalation) {
     (canceled.task.as_ref().map(|task| task.state()), canceled.status, canceled.reached)
 }
 
@@ -55,7 +55,7 @@ async fn an_agent_that_ignores_pleas_is_idle_again_and_its_history_says_canceled
     crew.give("one", "hang").await;
     crew.works("one").await;
     let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Interrupt));
+    assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Escalation::Interrupt));
     crew.only_the_runner_is_left().await;
     let last = crew.tasks("one").await.pop().unwrap();
     assert_eq!((last.0.as_str(), last.1.as_str()), ("canceled", "hang"));
@@ -96,7 +96,7 @@ async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);
     let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Signals));
+    assert_eq!(told(&canceled), (Some(TaskState::Canceled), AgentStatus::Idle, Escalation::Signals));
     assert_eq!(canceled.message, "the task of agent 'one' is canceled; its processes were terminated");
     let ended = crew.ended(task).await;
     let outcome = "the agent did not react, so its processes were terminated";
@@ -113,12 +113,12 @@ async fn work_that_is_no_task_is_ended_too_and_the_answer_says_what_helped() {
     let crew = Crew::with("one").await;
     tell_past_the_fleet(&crew, "sleep 600").await;
     let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!(told(&canceled), (None, AgentStatus::Idle, Reached::Interrupt));
+    assert_eq!(told(&canceled), (None, AgentStatus::Idle, Escalation::Interrupt));
     assert_eq!(canceled.message, "agent 'one' was interrupted");
     tell_past_the_fleet(&crew, "sleep 601").await;
     signal_runner(&crew, Signal::STOP);
     let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!(told(&canceled), (None, AgentStatus::Idle, Reached::Signals));
+    assert_eq!(told(&canceled), (None, AgentStatus::Idle, Escalation::Signals));
     assert_eq!(canceled.message, "agent 'one' did not react, so its processes were terminated");
     crew.only_the_runner_is_left().await;
     reports_an_interruption(&crew).await;
@@ -131,7 +131,7 @@ async fn work_that_nothing_ends_is_not_said_to_be_interrupted() {
     signal_runner(&crew, Signal::STOP);
     proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
     let canceled = crew.cancel("one").await.unwrap();
-    assert_eq!(told(&canceled), (None, AgentStatus::Busy, Reached::None));
+    assert_eq!(told(&canceled), (None, AgentStatus::Busy, Escalation::None));
     assert_eq!(canceled.message, "agent 'one' does not react; call restart_agent if it keeps working");
 }
 
@@ -158,7 +158,7 @@ async fn a_task_that_a_stop_parked_is_canceled_without_another_stop() {
     crew.running.becomes("one", AgentStatus::Stopped).await;
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(canceled.task.as_ref().map(|task| task.state()), Some(TaskState::Canceled));
-    assert_eq!((canceled.status, canceled.reached), (AgentStatus::Stopped, Reached::None));
+    assert_eq!((canceled.status, canceled.reached), (AgentStatus::Stopped, Escalation::None));
     assert_eq!(canceled.message, "the task of agent 'one' is canceled");
 }
 
@@ -174,7 +174,7 @@ async fn an_agent_that_nothing_reaches_is_stopped_if_that_is_allowed() {
     proxy.fault(Rule { matches: Matches::path(TERMINAL), when: When::Always, kind: ProxyFault::Stall });
     let request = CancelTask { name: "one".to_owned(), all: false, escalate: true };
     let canceled = crew.running.fleet.task_cancel(&operator(), request).await.unwrap();
-    assert_eq!(canceled.reached, Reached::Stop);
+    assert_eq!(canceled.reached, Escalation::Stop);
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
     crew.running.becomes("one", AgentStatus::Stopped).await;
     assert_eq!(crew.site.processes(), Vec::<u32>::new());
@@ -190,7 +190,7 @@ async fn work_that_went_on_after_its_cancel_is_ended_once_the_agent_answers_agai
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(
         (canceled.task.map(|task| task.state()), canceled.reached),
-        (Some(TaskState::Canceled), Reached::None)
+        (Some(TaskState::Canceled), Escalation::None)
     );
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
     signal_runner(&crew, Signal::CONT);

@@ -8,7 +8,7 @@ use fleet_mcp::app::logs::ShowLog;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::log::LogKind;
 use fleet_mcp::domain::page::PageRequest;
-use fleet_mcp::domain::task::{Reached, TaskMove, TaskState, Verified};
+use fleet_mcp::domain::task::{Escalation, TaskMove, TaskState, Verified};
 
 use crate::harness::{Crew, LocalSite, RunningFleet, eventually, operator, project, script};
 
@@ -131,7 +131,7 @@ async fn a_cancel_ends_the_run_with_all_its_processes() {
     eventually("the engine runs", async || crew.site.engines().len() == 1).await;
     let canceled = crew.cancel("one").await.unwrap();
     let told = (canceled.task.map(|task| task.state()), canceled.status, canceled.reached);
-    assert_eq!(told, (Some(TaskState::Canceled), AgentStatus::Idle, Reached::Signals));
+    assert_eq!(told, (Some(TaskState::Canceled), AgentStatus::Idle, Escalation::Signals));
     assert_eq!(crew.ended(task).await.state(), TaskState::Canceled);
     assert_eq!(crew.site.engines(), Vec::<u32>::new());
 }

@@ -12,7 +12,7 @@ use fleet_mcp::domain::history::HistoryKind;
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::rescue::RescueOutcome;
-use fleet_mcp::domain::task::{Reached, TaskMove, TaskState, WhenBusy};
+use fleet_mcp::domain::task::{Escalation, TaskMove, TaskState, WhenBusy};
 use fleet_mcp::domain::task_plan::Ending;
 use fleet_mcp::domain::task_stage::EndState;
 
@@ -57,7 +57,7 @@ async fn a_task_that_the_history_shows_as_ended_is_current_in_no_later_answer() 
     crew.works("one").await;
     // Recorded and not shown yet, as between the two steps of every end.
     let mut task = crew.running.store.task_by_id(id).await.unwrap().unwrap();
-    let (state, reached) = (EndState::Failed, Reached::None);
+    let (state, reached) = (EndState::Failed, Escalation::None);
     let ending = Ending { state, outcome: None, needs_answer: false, reached };
     task.end(&ending, None, Utc::now());
     assert!(crew.running.store.task_save(&task, &[(TaskState::Failed, "over")], Utc::now()).await.unwrap());

@@ -15,7 +15,7 @@ use crate::app::error::Error;
 use crate::app::hooks;
 use crate::coder::exec::{ExecError, RunAddress};
 use crate::domain::id::RunId;
-use crate::domain::run::{Run, RunEnd, Verdict, Whereabouts};
+use crate::domain::run::{Run, RunEnd, RunStep, WorkspaceSeen};
 
 /// Between two tries to reach a workspace, and between two looks at where it is.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -50,9 +50,9 @@ impl Fleet {
                 return self.run_clear(&run).await;
             }
             match run.judge(self.whereabouts(&run), &self.clock()) {
-                Verdict::Ask(agent) => self.run_follow(&run, agent, &mut reading).await?,
-                Verdict::Wait => {}
-                Verdict::End(end) => self.run_finish(&run, end).await?,
+                RunStep::Ask(agent) => self.run_follow(&run, agent, &mut reading).await?,
+                RunStep::Wait => {}
+                RunStep::End(end) => self.run_finish(&run, end).await?,
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -76,11 +76,13 @@ impl Fleet {
     /// is deleted has forgotten by itself.
     async fn run_clear(&self, run: &Run) -> Result<(), Error> {
         match self.whereabouts(run) {
-            Whereabouts::Deleted => {}
-            Whereabouts::Unseen | Whereabouts::Broken | Whereabouts::Seen { workspace_agent: None, .. } => {
+            WorkspaceSeen::Deleted => {}
+            WorkspaceSeen::Unseen
+            | WorkspaceSeen::Broken
+            | WorkspaceSeen::Seen { workspace_agent: None, .. } => {
                 return Ok(());
             }
-            Whereabouts::Seen { workspace_agent: Some(agent), .. } => {
+            WorkspaceSeen::Seen { workspace_agent: Some(agent), .. } => {
                 let address = address(run, agent);
                 match self.coder().run_remove(&address).await {
                     Ok(()) => {}
@@ -107,20 +109,20 @@ impl Fleet {
     }
 
     /// Where the run's workspace is, as the last look showed it.
-    fn whereabouts(&self, run: &Run) -> Whereabouts {
+    fn whereabouts(&self, run: &Run) -> WorkspaceSeen {
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() {
-            return Whereabouts::Unseen;
+            return WorkspaceSeen::Unseen;
         }
         match snapshot.by_id(run.agent_id) {
             Some(state) if state.live.workspace_agent.is_none() && state.live.has_failed_start() => {
-                Whereabouts::Broken
+                WorkspaceSeen::Broken
             }
-            Some(state) => Whereabouts::Seen {
+            Some(state) => WorkspaceSeen::Seen {
                 status: state.agent.sighting.status,
                 workspace_agent: state.live.workspace_agent,
             },
-            None => Whereabouts::Deleted,
+            None => WorkspaceSeen::Deleted,
         }
     }
 }

@@ -115,7 +115,7 @@ impl Fleet {
             model: self.options().squads.model.clone(),
             cwd: member.wanted_cwd.as_deref(),
             briefing: Briefing::Nothing,
-            output: EngineOutput::Words,
+            output: EngineOutput::Text,
             spender: Spender::Member,
             variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             timeout: squad.timeout,

@@ -6,11 +6,11 @@ use super::db::{DbConnection, DbRow};
 use super::row::{Columns, micros};
 use crate::domain::history::Report;
 use crate::domain::id::AgentId;
-use crate::domain::task::Word;
+use crate::domain::task::UnassignedReport;
 use crate::domain::words::AppState;
 
 /// Reports from after the last transition of the agent's tasks, without those of other processes in its workspace.
-macro_rules! select_words {
+macro_rules! select_reports {
     ($rest:literal) => {
         concat!(
             "SELECT w.agent_id, w.state, w.text, w.is_question, w.generation, w.number, w.at FROM agent_words w ",
@@ -22,20 +22,23 @@ macro_rules! select_words {
     };
 }
 
-struct OfAgent(AgentId, Word);
+struct OfAgent(AgentId, UnassignedReport);
 
-pub(super) async fn of(connection: &mut DbConnection, agent: AgentId) -> Result<Option<Word>, sqlx::Error> {
-    let query = sqlx::query_as(select_words!("w.agent_id = $1")).bind(agent.0);
+pub(super) async fn of(
+    connection: &mut DbConnection,
+    agent: AgentId,
+) -> Result<Option<UnassignedReport>, sqlx::Error> {
+    let query = sqlx::query_as(select_reports!("w.agent_id = $1")).bind(agent.0);
     let found: Option<OfAgent> = query.fetch_optional(connection).await?;
-    Ok(found.map(|OfAgent(_, word)| word))
+    Ok(found.map(|OfAgent(_, report)| report))
 }
 
 pub(super) async fn of_live(
     connection: &mut DbConnection,
-) -> Result<impl Iterator<Item = (AgentId, Word)> + use<>, sqlx::Error> {
-    let query = sqlx::query_as(select_words!("a.deleted_at IS NULL"));
+) -> Result<impl Iterator<Item = (AgentId, UnassignedReport)> + use<>, sqlx::Error> {
+    let query = sqlx::query_as(select_reports!("a.deleted_at IS NULL"));
     let found: Vec<OfAgent> = query.fetch_all(connection).await?;
-    Ok(found.into_iter().map(|OfAgent(agent, word)| (agent, word)))
+    Ok(found.into_iter().map(|OfAgent(agent, report)| (agent, report)))
 }
 
 /// Keeps only the newest report.
@@ -60,7 +63,7 @@ pub(super) async fn keep(connection: &mut DbConnection, report: &Report) -> Resu
 
 impl FromRow<'_, DbRow> for OfAgent {
     fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
-        let word = Word {
+        let report = UnassignedReport {
             state: AppState::from_word(row.try_get("state")?),
             text: row.try_get("text")?,
             is_question: row.try_get("is_question")?,
@@ -68,6 +71,6 @@ impl FromRow<'_, DbRow> for OfAgent {
             number: row.try_get("number")?,
             at: row.time("at")?,
         };
-        Ok(Self(row.id("agent_id", AgentId)?, word))
+        Ok(Self(row.id("agent_id", AgentId)?, report))
     }
 }
