@@ -48,7 +48,7 @@ impl Call {
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                _ = ticks.tick() => progress.tell(began.elapsed(), limit).await,
+                _ = ticks.tick() => progress.notify(began.elapsed(), limit).await,
             }
         }
     }
@@ -56,25 +56,25 @@ impl Call {
 
 impl Call {
     /// Notifies the client of progress, if it asked for that; the value must grow with each call.
-    pub(super) async fn tell(&self, done: f64, total: f64, message: &str) {
+    pub(super) async fn notify(&self, done: f64, total: f64, message: &str) {
         if let Some(progress) = &self.progress {
-            let told = ProgressNotificationParam::new(progress.token.clone(), done);
-            progress.send(told.with_total(total).with_message(message)).await;
+            let notification = ProgressNotificationParam::new(progress.token.clone(), done);
+            progress.send(notification.with_total(total).with_message(message)).await;
         }
     }
 }
 
 impl Progress {
-    async fn tell(&self, elapsed: Duration, limit: Duration) {
+    async fn notify(&self, elapsed: Duration, limit: Duration) {
         let message = format!("waiting: {} of at most {} s", elapsed.as_secs(), limit.as_secs());
-        let told = ProgressNotificationParam::new(self.token.clone(), elapsed.as_secs_f64())
+        let notification = ProgressNotificationParam::new(self.token.clone(), elapsed.as_secs_f64())
             .with_total(limit.as_secs_f64())
             .with_message(message);
-        self.send(told).await;
+        self.send(notification).await;
     }
 
-    async fn send(&self, told: ProgressNotificationParam) {
-        if let Err(error) = self.peer.notify_progress(told).await {
+    async fn send(&self, notification: ProgressNotificationParam) {
+        if let Err(error) = self.peer.notify_progress(notification).await {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
                 "the client no longer receives progress"

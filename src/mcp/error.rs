@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_error_is_told_in_band_with_its_code() {
+    fn every_kind_of_error_is_a_result_with_its_code() {
         let cases = [
             (Error::invalid("spec", "blank"), "INVALID_INPUT", false),
             (Error::AgentNotFound(name()), "NOT_FOUND", false),
@@ -50,12 +50,12 @@ mod tests {
             (failure("a word of some later version"), "INTERNAL", true),
         ];
         for (error, code, retryable) in cases {
-            let told = serde_json::to_value(answer(&error, "show_agent")).unwrap();
-            let text = told["content"][0]["text"].as_str().unwrap();
+            let result = serde_json::to_value(answer(&error, "show_agent")).unwrap();
+            let text = result["content"][0]["text"].as_str().unwrap();
             let body: Value = serde_json::from_str(text).unwrap();
             let content = json!([{ "type": "text", "text": text }]);
-            assert_eq!((&told["isError"], &told["content"]), (&json!(true), &content));
-            assert_eq!(told.get("structuredContent"), None);
+            assert_eq!((&result["isError"], &result["content"]), (&json!(true), &content));
+            assert_eq!(result.get("structuredContent"), None);
             assert_eq!((&body["code"], &body["retryable"]), (&json!(code), &json!(retryable)), "{error:?}");
             assert!(!body["next_action"].as_str().unwrap().is_empty(), "{error:?}");
         }

@@ -1,4 +1,4 @@
-//! Keeps answers within what clients show whole: repeats go first, then long texts are cut evenly.
+//! Keeps answers within the length that clients show: removes repeats first, then cuts long texts to equal lengths.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use super::schema;
 use crate::app::error::Error;
 use crate::view::shorten::{Path, Step, cut_pages, cut_texts, n_chars, skip};
 
-/// Characters of JSON an answer may have.
+/// The maximum number of characters of an answer's JSON.
 pub(super) const ANSWER_CHARS: usize = 24_000;
-/// The same for answers that are lists.
+/// The same for lists.
 const LIST_CHARS: usize = 40_000;
-/// Room for `truncated` and `next`.
+/// Reserved for `truncated` and `next`.
 pub(super) const MARGIN: usize = 500;
 const OFFSET: &str = "text_offset";
 
-/// An answer that knows which of its parts may be long.
+/// An answer with a plan to shorten it.
 pub(super) trait Fit: Serialize + JsonSchema {
     const PLAN: Plan;
 }
 
-/// What is shortened of an answer that is too long, in this order.
+/// The steps to shorten an answer, in this order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Characters of JSON in all.
+    /// The maximum number of characters of JSON.
     pub(super) budget: usize,
-    /// Texts that say themselves how to read on.
+    /// Paged texts, whose fields tell how to read the next page.
     pub(super) pages: &'static [Path],
-    /// Shortens what the answer tells a second time.
+    /// Shortens repeated information.
     pub(super) repeats: &'static [Step],
     /// Every other text that may be long.
     pub(super) texts: &'static [Path],
-    /// The last resort, in rounds: leaves out what another tool tells, the least important first.
+    /// The last resort, in rounds: removes information that another tool has, the least important first.
     pub(super) extras: &'static [&'static [Step]],
     pub(super) rest: Rest,
 }
 
-/// What has the whole texts of an answer that was cut.
+/// The call that returns the rest of an answer's texts.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rest {
     /// The same tool, with `text_offset`.
@@ -50,10 +50,10 @@ pub(super) enum Rest {
     Nothing,
 }
 
-/// Starts the plan of an answer.
+/// The basis of an answer's plan.
 pub(super) const ANSWER: Plan =
     Plan { budget: ANSWER_CHARS, pages: &[], repeats: &[], texts: &[], extras: &[], rest: Rest::Nothing };
-/// The same for a list.
+/// The basis of a list's plan.
 pub(super) const LIST: Plan = Plan { budget: LIST_CHARS, ..ANSWER };
 
 /// An answer as it goes out.
@@ -70,12 +70,12 @@ struct Fitted<T> {
     next: Option<Value>,
 }
 
-/// How much of an answer is left.
+/// How far an answer was shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Whole,
     WithoutRepeats,
-    /// Long texts have at most this many characters.
+    /// Long texts were cut to this many characters.
     TextsUpTo(usize),
 }
 
@@ -84,7 +84,7 @@ pub(super) fn output_schema<T: Fit>() -> Arc<JsonObject> {
 }
 
 impl Plan {
-    /// The schema of the arguments, with the one that reads on where the answer knows it.
+    /// The schema of the arguments, with `text_offset` if the tool returns the rest itself.
     pub(super) fn input_schema<I: JsonSchema>(&self) -> JsonObject {
         let mut schema = schema::input::<I>();
         if matches!(self.rest, Rest::SameTool)
@@ -98,7 +98,7 @@ impl Plan {
         schema
     }
 
-    /// Takes the argument that reads on out of the arguments.
+    /// Removes `text_offset` from the arguments.
     pub(super) fn take_offset(&self, arguments: &mut JsonObject) -> Result<usize, Error> {
         if !matches!(self.rest, Rest::SameTool) {
             return Ok(0);
@@ -108,7 +108,7 @@ impl Plan {
         offset.ok_or_else(|| Error::invalid(OFFSET, "text_offset must be a number of characters, 0 or more"))
     }
 
-    /// The answer's texts from `offset` on, as short as it has to be.
+    /// The answer with its texts from `offset` on, shortened as far as necessary.
     pub(super) fn fitted(&self, mut answer: Value, arguments: JsonObject, offset: usize) -> Value {
         skip(&mut answer, self.texts, offset);
         let kept = self.shorten(&mut answer);

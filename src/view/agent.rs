@@ -17,9 +17,9 @@ use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PU
 use crate::domain::spec::Sections;
 use crate::domain::text::{cut, one_line};
 
-/// Task texts in lists, and those that repeat another text of the answer, are cut here; the history has them whole.
+/// The length of task texts in lists and of repeated texts; the history has them whole.
 const LISTED_TASK_CHARS: usize = 120;
-/// Holds a note on a pull request and one on an earlier branch; the metadata has a longer one whole.
+/// Long enough for a note on a pull request and one on an earlier branch; the metadata has longer notes.
 const START_NOTE_CHARS: usize = 300;
 
 /// One agent in a list; empty fields are omitted.
@@ -232,7 +232,7 @@ impl From<&AgentState> for AgentDetail {
     fn from(state: &AgentState) -> Self {
         let (agent, current_task) = (&state.agent, state.current_task());
         let first_message = agent.first_message();
-        let told = [agent.spec.as_str(), &first_message, current_task.unwrap_or_default()];
+        let texts = [agent.spec.as_str(), &first_message, current_task.unwrap_or_default()];
         Self {
             name: agent.name.to_string(),
             workspace_id: agent.workspace_id.map(|id| id.to_string()),
@@ -244,8 +244,9 @@ impl From<&AgentState> for AgentDetail {
             directory: agent.directory.clone(),
             spec: agent.spec.clone(),
             spec_sections: SpecSections::from(Sections::of(&agent.spec)),
-            current_task: current_task.map(|text| unless_told(text, &[&agent.spec, &first_message])),
-            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::unless_told(task, &told)),
+            current_task: current_task
+                .map(|text| shortened_if_repeated(text, &[&agent.spec, &first_message])),
+            last_task: state.tasks.last.as_ref().map(|task| TaskSummary::shortened_if_repeated(task, &texts)),
             review: None,
             metadata: metadata_of(state),
             git: json_of(state, "fleet_mcp_git"),
@@ -366,21 +367,21 @@ impl From<&AgentState> for MetadataSet {
     }
 }
 
-/// A text as lists show it.
+/// A text, shortened for lists.
 pub(super) fn listed(text: &str) -> String {
     cut(&one_line(text), LISTED_TASK_CHARS)
 }
 
-/// The beginning of a text that the same answer has whole in another place, else the whole text.
-pub(super) fn unless_told(text: &str, told: &[&str]) -> String {
-    if told.contains(&text) { cut(text, LISTED_TASK_CHARS) } else { text.to_owned() }
+/// The text, shortened if the same answer contains it in one of `texts`.
+pub(super) fn shortened_if_repeated(text: &str, texts: &[&str]) -> String {
+    if texts.contains(&text) { cut(text, LISTED_TASK_CHARS) } else { text.to_owned() }
 }
 
 pub fn metadata_of(state: &AgentState) -> BTreeMap<String, String> {
     state.metadata.iter().map(|(key, dated)| (key.clone(), dated.value.clone())).collect()
 }
 
-/// Metadata the runner writes as JSON; what does not parse stays visible under `metadata`.
+/// Metadata that the runner writes as JSON; unparsable values stay visible under `metadata`.
 fn json_of(state: &AgentState, key: &str) -> Option<serde_json::Value> {
     serde_json::from_str(&state.metadata_value(key)?).ok()
 }

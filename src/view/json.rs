@@ -1,4 +1,4 @@
-//! Reads JSON that others send: no key twice, nothing nested deeper than we look.
+//! Reads JSON from clients: rejects duplicate keys and deep nesting.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,10 +7,10 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 
-/// Far deeper than any call of ours, and shallow enough for every reader behind us.
+/// Far deeper than any request needs, and shallow enough for every parser behind it.
 pub const MOST_NESTING: usize = 64;
 
-/// Why a text is not taken.
+/// Why a text is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JsonError {
     #[error("not JSON: {0}")]
@@ -22,7 +22,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// The whole sentence about a text, such as "the body".
+    /// The whole message about a text, such as "the body".
     pub fn of(&self, text: &str) -> String {
         match self {
             Self::Syntax(_) | Self::TooDeep => format!("{text} is {self}"),
@@ -30,7 +30,7 @@ impl JsonError {
         }
     }
 
-    /// The argument that is at fault, if it is one.
+    /// The wrong argument, if there is one.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Duplicate(field) => Some(field),
@@ -39,34 +39,34 @@ impl JsonError {
     }
 }
 
-/// The value of a text. Of a key that is there twice two readers could take different values, so it is refused.
+/// The value of a text. Duplicate keys are rejected, since two parsers could use different values.
 pub fn read(bytes: &[u8]) -> Result<Value, JsonError> {
     let refusal = RefCell::new(None);
-    let root = Strict { parent: None, step: Step::Root, depth: 0, refusal: &refusal };
+    let root = Strict { parent: None, step: PathStep::Root, depth: 0, refusal: &refusal };
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = root.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     value.map_err(|error| refusal.take().unwrap_or_else(|| JsonError::Syntax(error.to_string())))
 }
 
-/// One value on its way in, and the way that led to it.
+/// A value being read, and its path.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     parent: Option<&'a Strict<'a>>,
-    step: Step<'a>,
-    /// How many arrays and objects it lies in.
+    step: PathStep<'a>,
+    /// The number of enclosing arrays and objects.
     depth: usize,
     refusal: &'a RefCell<Option<JsonError>>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum PathStep<'a> {
     Root,
     Key(&'a str),
     Index(usize),
 }
 
 impl<'a> Strict<'a> {
-    fn child(&'a self, step: Step<'a>) -> Self {
+    fn child(&'a self, step: PathStep<'a>) -> Self {
         Self { parent: Some(self), step, depth: self.depth + 1, refusal: self.refusal }
     }
 
@@ -81,18 +81,18 @@ impl<'a> Strict<'a> {
     }
 }
 
-/// The way to a value as arguments are named, such as `members[1].task`.
+/// The path of a value as arguments are named, such as `members[1].task`.
 impl fmt::Display for Strict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
         }
-        let is_first = self.parent.is_none_or(|parent| matches!(parent.step, Step::Root));
+        let is_first = self.parent.is_none_or(|parent| matches!(parent.step, PathStep::Root));
         match self.step {
-            Step::Root => Ok(()),
-            Step::Key(key) if is_first => f.write_str(key),
-            Step::Key(key) => write!(f, ".{key}"),
-            Step::Index(index) => write!(f, "[{index}]"),
+            PathStep::Root => Ok(()),
+            PathStep::Key(key) if is_first => f.write_str(key),
+            PathStep::Key(key) => write!(f, ".{key}"),
+            PathStep::Index(index) => write!(f, "[{index}]"),
         }
     }
 }
@@ -143,7 +143,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         self.enter()?;
         let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(self.child(Step::Index(array.len())))? {
+        while let Some(item) = items.next_element_seed(self.child(PathStep::Index(array.len())))? {
             array.push(item);
         }
         Ok(Value::Array(array))
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         self.enter()?;
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let child = self.child(Step::Key(&key));
+            let child = self.child(PathStep::Key(&key));
             if object.contains_key(&key) {
                 return Err(self.refuse(JsonError::Duplicate(child.to_string())));
             }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_said_with_its_place() {
+    fn invalid_json_is_refused_with_its_position() {
         assert_eq!(refusal("{"), "not JSON: EOF while parsing an object at line 1 column 1");
         assert_eq!(refusal("{} x"), "not JSON: trailing characters at line 1 column 4");
     }

@@ -1,14 +1,14 @@
-//! Bytes that programs wrote, as text for JSON: cut where a character ends, so that pages put together are whole.
+//! Output of programs as text for JSON, cut at character boundaries, so that joined pages are complete.
 
-/// A text and how many bytes it stands for.
+/// A text and the number of bytes that it represents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) text: String,
     pub(super) n_bytes: usize,
 }
 
-/// As much as fits into so many characters of JSON. What is no UTF-8 is shown as U+FFFD; a character that is cut by
-/// the end of the bytes waits for the rest of it, unless there is none.
+/// The longest text within `chars` characters of JSON. Invalid UTF-8 becomes U+FFFD; an incomplete character at the
+/// end is left for the next page, unless `is_all`.
 pub(super) fn cut(bytes: &[u8], chars: usize, is_all: bool) -> Cut {
     let mut cut = Cut { text: String::new(), n_bytes: 0 };
     let mut room = chars;
@@ -38,7 +38,7 @@ impl Cut {
     }
 }
 
-/// How many characters JSON takes for it.
+/// The number of characters of JSON for `c`.
 fn json_chars(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

@@ -1,4 +1,4 @@
-//! Where a page stands in its list; flattened into every paged answer.
+//! The position of a page in its list; flattened into every paged answer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ impl Paging {
     }
 }
 
-/// Counts go out as signed numbers: unsigned formats make some clients warn.
+/// Counts are signed numbers: unsigned formats cause warnings in some clients.
 pub(crate) fn count(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -1,20 +1,20 @@
-//! Shortens the JSON of an answer: cuts long texts to equal lengths, leaves out what a caller can do without.
+//! Shortens the JSON of an answer: cuts long texts to equal lengths and removes optional parts.
 
 use serde_json::Value;
 
 use crate::domain::text;
 
-/// Keys joined by dots that lead to values of an answer: `*` stands for every element of an array and every value of
-/// an object, `key?` goes on only where that key of the object is true.
+/// Keys joined by dots, which select values of an answer: `*` selects every element of an array and every value of an
+/// object, `key?` continues only if that key of the object is true.
 pub(crate) type Path = &'static str;
 
 /// Lengths tried for long texts, in characters, longest first.
 const LENGTHS: [usize; 13] =
     [1 << 17, 1 << 16, 32_000, 16_000, 8_000, 4_000, 2_000, 1_000, 500, 250, 120, 60, SHORTEST];
 const SHORTEST: usize = 30;
-/// This part of an answer is for texts that are read by pages, even where others leave no room.
+/// The part of an answer that is reserved for paged texts, even if other texts need more.
 const PAGES_SHARE: usize = 8;
-/// A page says beside its text whether more of it exists.
+/// The field beside a page that tells whether more of it exists.
 const PAGE_IS_CUT: &str = "truncated";
 
 /// Shortens the values at one path.
@@ -22,7 +22,7 @@ const PAGE_IS_CUT: &str = "truncated";
 pub(crate) struct Step {
     path: Path,
     action: Action,
-    /// Values with at most so many characters of JSON stay as they are.
+    /// Values with at most this many characters of JSON stay unchanged.
     over: usize,
 }
 
@@ -32,13 +32,13 @@ enum Action {
     Remove,
     /// The key stays, with null.
     Null,
-    /// The text or array has nothing in it.
+    /// The text or array becomes empty.
     Clear,
-    /// The array or object has at most so many entries.
+    /// The array or object keeps at most this many entries.
     First(usize),
-    /// The text has at most so many characters, the last of which marks the cut.
+    /// The text keeps at most this many characters, the last of which marks the cut.
     Excerpt(usize),
-    /// The page has no text and says so.
+    /// The page becomes empty and is marked as incomplete.
     DropPage,
 }
 
@@ -106,20 +106,20 @@ impl Step {
     }
 }
 
-/// Characters of JSON that an answer has.
+/// The number of characters of an answer's JSON.
 pub(crate) fn n_chars(answer: &Value) -> usize {
     answer.to_string().chars().count()
 }
 
-/// Leaves out the first characters of the texts at these paths.
+/// Removes the first characters of the texts at these paths.
 pub(crate) fn skip(answer: &mut Value, texts: &[Path], n: usize) {
     if n > 0 {
         each_text(answer, texts, &mut |text| *text = text.chars().skip(n).collect());
     }
 }
 
-/// Cuts the texts at these paths to one length, the longest with which the answer has at most so many characters.
-/// Tells that length; it is the shortest where no length is enough.
+/// Cuts the texts at these paths to one length: the longest with which the answer has at most `most` characters, else
+/// the shortest. Returns that length.
 pub(crate) fn cut_texts(answer: &mut Value, texts: &[Path], most: usize) -> usize {
     for length in LENGTHS {
         each_text(answer, texts, &mut |text| truncate(text, length));
@@ -130,8 +130,8 @@ pub(crate) fn cut_texts(answer: &mut Value, texts: &[Path], most: usize) -> usiz
     SHORTEST
 }
 
-/// Cuts texts that are read by pages until the answer has at most so many characters. Some room is theirs even where
-/// other texts leave none: those can be cut too.
+/// Cuts paged texts until the answer has at most `most` characters. They keep a reserved part even if other texts need
+/// more, because those can be cut too.
 pub(crate) fn cut_pages(answer: &mut Value, pages: &[Path], most: usize) {
     if pages.is_empty() || n_chars(answer) <= most {
         return;
@@ -186,7 +186,7 @@ fn truncate(text: &mut String, n_chars: usize) {
     }
 }
 
-/// The path of the object and the key in it.
+/// Splits a path into the object's path and the key.
 fn split(path: Path) -> (Path, &'static str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }
@@ -201,7 +201,7 @@ fn each_text(answer: &mut Value, texts: &[Path], change: &mut dyn FnMut(&mut Str
     }
 }
 
-/// Calls for every value at the path.
+/// Calls `change` for every value at the path.
 fn each(value: &mut Value, path: &str, change: &mut dyn FnMut(&mut Value)) {
     if path.is_empty() {
         return change(value);

@@ -1,4 +1,4 @@
-//! Squads as callers see them: results of members, the rest of an output, and what goes on.
+//! Squads as callers see them: results of members, pages of an output, and running work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,17 @@
-//! Tasks as callers see them: in short, as an answer to giving or canceling one, and an agent's own report.
+//! Tasks as callers see them: a summary, the results of a start and a cancel, and an agent's report.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::agent::{listed, unless_told};
+use super::agent::{listed, shortened_if_repeated};
 use super::time;
 use crate::app::tasks::{Reported, TaskCanceled, TaskStarted};
 use crate::domain::task::{Task, Verified};
 use crate::domain::text::cut;
 
-/// Outcomes are cut here; the history has them whole.
+/// The length of outcomes; the history has them whole.
 const OUTCOME_CHARS: usize = 1_000;
 
 /// A task in short.
@@ -72,21 +72,21 @@ impl TaskSummary {
         Self {
             message: listed(&entry.message),
             outcome: task.outcome().map(listed),
-            ..Self::unless_told(task, &[])
+            ..Self::shortened_if_repeated(task, &[])
         }
     }
 
-    /// With a short message: the caller gave the task, or finds it in the history.
+    /// Shortens the message, which the caller has sent or finds in the history.
     fn brief(task: &Task) -> Self {
-        Self::unless_told(task, &[&task.entry.message])
+        Self::shortened_if_repeated(task, &[&task.entry.message])
     }
 
-    /// With a short message if the same answer has it whole in one of these texts.
-    pub(super) fn unless_told(task: &Task, told: &[&str]) -> Self {
+    /// Shortens the message if the same answer contains it in one of `texts`.
+    pub(super) fn shortened_if_repeated(task: &Task, texts: &[&str]) -> Self {
         let entry = &task.entry;
         Self {
             id: task.id.to_string(),
-            message: unless_told(&entry.message, told),
+            message: shortened_if_repeated(&entry.message, texts),
             state: task.state().word().into(),
             outcome: task.outcome().map(|outcome| cut(outcome, OUTCOME_CHARS)),
             source: entry.source.word().into(),
@@ -132,7 +132,7 @@ impl From<&Reported> for ReportedStatus {
     }
 }
 
-/// Where there is no commit, there is none that could be pushed.
+/// `pushed` is null without a commit.
 pub(super) fn verified(seen: &Verified) -> serde_json::Value {
     json!({
         "commit": seen.commit,

@@ -1,4 +1,4 @@
-//! What agents have used, as callers see it: in short in lists, whole for one agent.
+//! Usage of agents as callers see it: short in lists, complete for one agent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

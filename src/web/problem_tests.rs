@@ -30,9 +30,9 @@ fn every_failure_has_its_status() {
         (operation_failed("TIMEOUT"), 504, None),
     ];
     for (error, status, retry_after) in cases {
-        let told = error.to_string();
+        let text = error.to_string();
         let response = Problem::from(error).into_response();
         let header = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
-        assert_eq!((response.status().as_u16(), header), (status, retry_after), "{told}");
+        assert_eq!((response.status().as_u16(), header), (status, retry_after), "{text}");
     }
 }

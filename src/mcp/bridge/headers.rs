@@ -50,14 +50,14 @@ mod tests {
 
     use super::*;
 
-    fn told(message: &Value, negotiated: Option<&str>) -> Vec<(String, String)> {
+    fn sent(message: &Value, negotiated: Option<&str>) -> Vec<(String, String)> {
         let headers = of(message, negotiated);
         let text = |(name, value): (&HeaderName, &HeaderValue)| {
             (name.to_string(), value.to_str().unwrap().to_owned())
         };
-        let mut told: Vec<_> = headers.iter().map(text).collect();
-        told.sort();
-        told
+        let mut sent: Vec<_> = headers.iter().map(text).collect();
+        sent.sort();
+        sent
     }
 
     fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -67,10 +67,10 @@ mod tests {
     #[test]
     fn the_first_message_of_the_older_era_claims_no_version_and_the_others_the_agreed_one() {
         let initialize = json!({"method": "initialize", "params": {"protocolVersion": "2025-06-18"}});
-        assert_eq!(told(&initialize, Some("2025-06-18")), pairs(&[]));
+        assert_eq!(sent(&initialize, Some("2025-06-18")), pairs(&[]));
         let call = json!({"method": "tools/call", "params": {"name": "list_agents"}});
-        assert_eq!(told(&call, None), pairs(&[]));
-        assert_eq!(told(&call, Some("2025-06-18")), pairs(&[("mcp-protocol-version", "2025-06-18")]));
+        assert_eq!(sent(&call, None), pairs(&[]));
+        assert_eq!(sent(&call, Some("2025-06-18")), pairs(&[("mcp-protocol-version", "2025-06-18")]));
     }
 
     #[test]
@@ -82,6 +82,6 @@ mod tests {
             ("mcp-name", "list_agents"),
             ("mcp-protocol-version", "2026-07-28"),
         ];
-        assert_eq!(told(&call, None), pairs(&expected));
+        assert_eq!(sent(&call, None), pairs(&expected));
     }
 }

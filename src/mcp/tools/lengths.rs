@@ -1,4 +1,4 @@
-//! Which parts of each answer may be long, and what goes first when it is too long.
+//! The plan of each answer: which parts may be long, and which are removed first.
 
 use crate::mcp::fit::{ANSWER, Fit, LIST, Plan, Rest};
 use crate::view::agent::{AgentChanged, AgentDeleted, AgentList, AgentShown, AgentsWaited, MetadataSet};
@@ -11,17 +11,17 @@ use crate::view::shorten::Step;
 use crate::view::squad::{OUTPUTS, SquadResult, SquadRoles, SquadStatus};
 use crate::view::task::{CanceledTask, ReportedStatus, StartedTask};
 
-/// What is left of a text that the answer tells in full elsewhere.
+/// The length of a text that the answer has whole elsewhere.
 const REPEAT_CHARS: usize = 120;
-/// Addresses and values longer than this are no help in a list.
+/// Longer addresses and values are removed from lists.
 const LISTED_VALUE_CHARS: usize = 200;
 const MAX_NOTICES: usize = 80;
 const MAX_METADATA: usize = 100;
-/// More than this of what a caller gave for itself is not told back where room is short.
+/// Longer metadata of the caller is removed from a shortened answer.
 const METADATA_CHARS: usize = 2_000;
 
-/// The plan of an answer with rows of agents at this path. Tasks go first, then the state of the pull request, its
-/// address last: that is what a list is read for.
+/// The plan of an answer with rows of agents at this path. Tasks are removed first, then the state of the pull
+/// request, and its address last, as the main information of the list.
 macro_rules! rows {
     ($base:expr, $row:literal) => {
         Plan {
@@ -52,7 +52,7 @@ macro_rules! rows {
 
 impl Fit for AgentShown {
     const PLAN: Plan = Plan {
-        // The spec stays; the metadata that repeats it becomes a hint.
+        // The spec stays; the metadata with the same text is shortened.
         repeats: &[
             Step::excerpt("agent.metadata.fleet_mcp_agent_spec", REPEAT_CHARS),
             Step::null("agent.git").if_over(LISTED_VALUE_CHARS),
@@ -101,7 +101,7 @@ impl Fit for AgentsWaited {
 
 impl Fit for TaskHistory {
     const PLAN: Plan = Plan {
-        // How a task came to its state is told again by its outcome.
+        // The outcome has the reason for the state.
         repeats: &[Step::remove("tasks.*.states")],
         texts: &["tasks.*.message", "tasks.*.outcome"],
         extras: &[&[Step::null("tasks.*.uri").if_over(LISTED_VALUE_CHARS)]],
@@ -126,10 +126,10 @@ impl Fit for SquadRoles {
     const PLAN: Plan = Plan { texts: &["roles.*.description", "problems.*"], ..LIST };
 }
 
-/// Why a member failed also stands where its complaints would; what it wrote can be read by pages.
+/// The reason of a failure is also in the output of a member without a run; other output can be read by pages.
 const MEMBERS: Plan = Plan {
     pages: &OUTPUTS,
-    // Callers know what they gave.
+    // The caller has the metadata already.
     repeats: &[Step::remove("metadata").if_over(METADATA_CHARS)],
     texts: &["members.*.cwd", "members.*.reason"],
     extras: &[MEMBERS_FIRST, MEMBERS_THEN, MEMBERS_LAST],
@@ -145,7 +145,7 @@ impl Fit for SquadResult {
 }
 
 impl Fit for SquadStatus {
-    /// An answer has members of one squad or the overview, so each round is of use to one of them.
+    /// An answer has members of one squad or the overview, so each round affects only one of them.
     const PLAN: Plan = Plan {
         texts: &[
             "active_agents.*.current_task",
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    fn is_told(schema: &Value, path: &str) -> bool {
+    fn is_in_schema(schema: &Value, path: &str) -> bool {
         let found = path.split('.').try_fold(schema, |schema, key| match key.strip_suffix('?') {
             Some(guard) => inner(schema, guard).map(|_| schema),
             None => inner(schema, key),
@@ -240,12 +240,12 @@ mod tests {
             let schema = Value::Object((**entry.tool.output_schema.as_ref().unwrap()).clone());
             let steps = entry.plan.repeats.iter().chain(entry.plan.extras.iter().copied().flatten());
             let paths = entry.plan.pages.iter().chain(entry.plan.texts).copied().chain(steps.map(Step::path));
-            let unknown: Vec<&str> = paths.filter(|path| !is_told(&schema, path)).collect();
+            let unknown: Vec<&str> = paths.filter(|path| !is_in_schema(&schema, path)).collect();
             assert_eq!(unknown, [""; 0], "{}", entry.tool.name);
         }
     }
 
-    /// An answer with every field the schema has, each text far too long.
+    /// An answer with all fields of the schema, each text far too long.
     fn fullest(schema: &Value) -> Value {
         if let Some(any) = schema.get("anyOf") {
             return fullest(&any[0]);
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// What goes is what may be absent, what becomes null may be null.
+    /// Removed fields are optional, and fields set to null are nullable.
     #[test]
     fn an_answer_that_was_shortened_as_far_as_can_be_keeps_to_its_schema() {
         for (_, entry) in TOOLS.iter() {
@@ -307,8 +307,11 @@ mod tests {
             ..SquadStatus::default()
         };
         let overview = serde_json::to_value(overview).unwrap();
-        let told = SquadStatus::PLAN.fitted(overview, serde_json::Map::new(), FROM_THE_BEGINNING);
-        assert!(told.to_string().chars().count() <= ANSWER_CHARS, "{}", told.to_string().len());
-        assert_eq!((told["squads"].as_array().map(Vec::len), &told["truncated"]), (Some(50), &true.into()));
+        let fitted = SquadStatus::PLAN.fitted(overview, serde_json::Map::new(), FROM_THE_BEGINNING);
+        assert!(fitted.to_string().chars().count() <= ANSWER_CHARS, "{}", fitted.to_string().len());
+        assert_eq!(
+            (fitted["squads"].as_array().map(Vec::len), &fitted["truncated"]),
+            (Some(50), &true.into())
+        );
     }
 }

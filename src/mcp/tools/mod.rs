@@ -176,7 +176,7 @@ impl Entry {
         let run = move |call: Call, arguments: JsonObject| -> BoxFuture<'static, _> {
             Box::pin(async move {
                 let answer = handler(call, request::parse(Value::Object(arguments))?).await?;
-                // Answers have text keys only, so this cannot fail.
+                // Results have only string keys, so serializing is infallible.
                 Ok(serde_json::to_value(answer).unwrap_or_default())
             })
         };
@@ -188,7 +188,7 @@ impl Entry {
         Self { action: about.action, tool, plan: O::PLAN, run: Box::new(run) }
     }
 
-    /// The tool as clients see it: for stateless members, nothing mentions conversations.
+    /// The tool as shown to clients; for stateless members without conversations.
     fn shown(&self, mode: StateMode) -> Tool {
         match (self.action, mode) {
             (Action::SquadRun | Action::SquadStatus, StateMode::Stateless) => {
@@ -202,7 +202,7 @@ impl Entry {
         }
     }
 
-    /// The result of a call, also of a failed one, for the model to read.
+    /// The result of a call or its error, for the model.
     async fn answer(&self, call: Call, arguments: Value) -> CallToolResult {
         match self.result(call, arguments).await {
             Ok(value) => CallToolResult::structured(value),
@@ -210,7 +210,7 @@ impl Entry {
         }
     }
 
-    /// A caller without the right to use the tool learns only that, and nothing about its arguments.
+    /// A caller without permission gets only that error, before any check of its arguments.
     async fn result(&self, call: Call, arguments: Value) -> Result<Value, Error> {
         let Value::Object(mut arguments) = arguments else {
             return Err(Error::invalid("arguments", "arguments must be an object"));
@@ -232,7 +232,7 @@ impl Effect {
             Self::Ends => (false, true, true),
             Self::Interrupts => (false, true, false),
         };
-        // The fleet is a closed world, whatever its agents can reach.
+        // The tools act only on the fleet, even if its agents can reach other systems.
         let annotations = ToolAnnotations::with_title(title).read_only(read_only).destructive(destructive);
         annotations.idempotent(idempotent).open_world(false)
     }

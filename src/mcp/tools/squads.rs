@@ -11,7 +11,7 @@ use crate::domain::id::SquadId;
 use crate::domain::squad::SquadProgress;
 use crate::mcp::call::Call;
 use crate::mcp::fit::{ANSWER_CHARS, MARGIN};
-use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
+use crate::view::request::{NoInput, SquadQuery, SquadStatusInput, StartSquadInput};
 use crate::view::squad::{SquadResult, SquadRoles, SquadStatus};
 
 /// The limit on results about members.
@@ -73,14 +73,14 @@ async fn start_squad_members(call: Call, input: StartSquadInput) -> Result<Squad
 
 async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus, Error> {
     let (fleet, caller) = (&call.fleet, &call.caller);
-    match input.into_question()? {
-        AskSquads::Overview => Ok(SquadStatus::from(&fleet.squad_overview(caller).await?)),
-        AskSquads::One { squad, wait } => {
+    match input.into_query()? {
+        SquadQuery::Overview => Ok(SquadStatus::from(&fleet.squad_overview(caller).await?)),
+        SquadQuery::One { squad, wait } => {
             let seen = fleet.squad_progress(caller, squad).await?;
             call.reporting(wait, fleet.squad_moved(caller, squad, seen, wait)).await?;
             Ok(SquadStatus::from(&fleet.squad_show(caller, squad, CHARS as u64).await?))
         }
-        AskSquads::Output(request) => {
+        SquadQuery::Output(request) => {
             Ok(SquadStatus::of_output(&fleet.squad_output(caller, request).await?, PAGE_CHARS))
         }
     }
@@ -92,7 +92,7 @@ async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
     let mut seen = call.fleet.squad_progress(&call.caller, id).await?;
     let mut n_quiet = 0;
     loop {
-        call.tell(shown(seen, n_quiet), seen.n_members as f64, &told(id, seen)).await;
+        call.notify(shown(seen, n_quiet), seen.n_members as f64, &progress_text(id, seen)).await;
         let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if seen.is_over() || is_late || call.fleet.is_stopping() {
             return Ok(());
@@ -111,7 +111,7 @@ fn shown(seen: SquadProgress, n_quiet: u32) -> f64 {
     seen.n_ended as f64 + n_quiet / (n_quiet + QUIET_HALFWAY)
 }
 
-fn told(id: SquadId, seen: SquadProgress) -> String {
+fn progress_text(id: SquadId, seen: SquadProgress) -> String {
     format!("squad {id}: {} of {} members have ended", seen.n_ended, seen.n_members)
 }
 
@@ -122,8 +122,12 @@ mod tests {
     #[test]
     fn progress_grows_with_every_message_whether_members_end_or_not() {
         let at = |n_ended, n_quiet| shown(SquadProgress { n_ended, n_members: 2 }, n_quiet);
-        let told = [at(0, 0), at(0, 1), at(0, 2), at(0, 20), at(0, 1_000_000), at(1, 0), at(1, 1), at(2, 0)];
-        assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
-        assert_eq!((told[0], told[3], told[5], told[7]), (0.0, 0.5, 1.0, 2.0));
+        let progress_text =
+            [at(0, 0), at(0, 1), at(0, 2), at(0, 20), at(0, 1_000_000), at(1, 0), at(1, 1), at(2, 0)];
+        assert!(progress_text.is_sorted_by(|one, next| one < next), "{progress_text:?}");
+        assert_eq!(
+            (progress_text[0], progress_text[3], progress_text[5], progress_text[7]),
+            (0.0, 0.5, 1.0, 2.0)
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What callers send about agents, turned into commands.
+//! Requests about agents, converted to commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -38,10 +38,10 @@ pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
     Ok(name)
 }
 
-/// A spec that an agent can be told in one message, together with the pull request that it is to work on.
+/// A spec that fits in one message together with its pull request.
 pub(super) fn spec(text: &str, pull_request_url: Option<&str>) -> Result<Spec, Error> {
     let spec = Spec::parse(text).map_err(|error| Error::invalid("spec", error.to_string()))?;
-    // Neither is blank, so that only the length of both can be wrong.
+    // Both are checked for blanks before, so only their total length can be wrong.
     Spec::parse(&first_message(spec.as_str(), pull_request_url))
         .map_err(|error| Error::invalid("spec", format!("with the pull request {error}")))?;
     Ok(spec)
@@ -52,7 +52,7 @@ pub(super) fn pull_request_url(text: &str) -> Result<String, Error> {
     if text.len() > MAX_URL_CHARS {
         return Err(refused(format!("may have at most {MAX_URL_CHARS} characters")));
     }
-    // A parser drops line breaks, which would reach the agent's first message.
+    // The URL parser removes line breaks, so they must be rejected before they reach the agent's first message.
     let is_plain = !text.chars().any(|letter| letter.is_whitespace() || letter.is_control());
     let url = url::Url::parse(text).ok().filter(|url| is_plain && matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else { return Err(refused("is not an http or https address".to_owned())) };
@@ -100,7 +100,7 @@ pub(super) fn seconds(n: i64) -> Duration {
     Duration::from_secs(n.unsigned_abs())
 }
 
-/// The key and what it stands for: the same key with other arguments is refused.
+/// The idempotency key with a digest of its arguments: the same key with other arguments is refused.
 pub(super) fn request_token(
     key: Option<&str>,
     arguments: &impl Serialize,

@@ -1,4 +1,4 @@
-//! Values of arguments that were left out.
+//! Default values of arguments.
 
 use super::DEFAULT_WAIT_FOR_CHANGE;
 use super::word::{HistoryFilterWord, OneOf, UntilWord, WhenBusyWord};

@@ -1,4 +1,4 @@
-//! What callers send: one struct a tool, shared by MCP arguments, REST bodies and queries, turned into app commands.
+//! Requests: one struct per tool, shared by MCP arguments, REST bodies and queries, converted to app commands.
 
 mod agent;
 mod check;
@@ -21,14 +21,14 @@ pub use agent::{
 };
 pub use operation::{CancelOperationInput, ListOperationsInput};
 pub use read::{HistoryInput, NoInput, PageInput, RolesInput};
-pub use squad::{AskSquads, SquadMemberInput, SquadStatusInput, StartSquadInput};
+pub use squad::{SquadMemberInput, SquadQuery, SquadStatusInput, StartSquadInput};
 pub use task::{CancelTaskInput, LogInput, ReportInput, StartTaskInput};
 pub use token::CreateTokenInput;
 pub use word::OneOf;
 
-/// How long the body of a request may be: far more than the largest spec, escaped, and far less than would hurt.
+/// The maximum length of a request's body: far more than the largest escaped spec, and small enough to hold in memory.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
-/// The longest a call may wait, so that it answers before its client gives up.
+/// The maximum wait of a call, so that it answers before its client's timeout.
 pub const MAX_WAIT_SECONDS: i64 = 45;
 const DEFAULT_WAIT_FOR_CHANGE: i64 = 40;
 
@@ -43,7 +43,8 @@ pub fn parse<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Error> 
     })
 }
 
-/// serde names a missing or unknown field in backticks only; the path leads to where it is missing, or to itself.
+/// The name of the wrong field: serde names a missing or unknown field only in backticks in its message; the path
+/// leads to its parent, or to the field.
 fn field(path: &str, message: &str) -> String {
     let is_nameless = message.starts_with("missing field") || message.starts_with("unknown field");
     let Some(name) = message.split('`').nth(1).filter(|_| is_nameless || path == ".") else {

@@ -1,4 +1,4 @@
-//! What callers send to list and cancel operations.
+//! Requests to list and cancel operations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

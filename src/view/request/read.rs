@@ -1,4 +1,4 @@
-//! What callers send to read lists: history, roles, plain pages.
+//! Requests for lists: history, roles, plain pages.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

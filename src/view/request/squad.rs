@@ -1,4 +1,4 @@
-//! What callers send about squads, turned into commands.
+//! Requests about squads, converted to commands.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub struct SquadStatusInput {
 
 /// What is asked about squads.
 #[derive(Debug, Clone)]
-pub enum AskSquads {
+pub enum SquadQuery {
     Overview,
     One { squad: SquadId, wait: Duration },
     Output(ShowOutput),
@@ -138,7 +138,7 @@ impl SquadMemberInput {
 }
 
 impl SquadStatusInput {
-    pub fn into_question(self) -> Result<AskSquads, Error> {
+    pub fn into_query(self) -> Result<SquadQuery, Error> {
         let wait = wait_of(self.wait_seconds)?;
         let stream = self.stream.map_or(RunStream::Stdout, |stream| stream.0);
         let offset = u64::try_from(self.offset.unwrap_or(0))
@@ -148,13 +148,13 @@ impl SquadStatusInput {
             return Err(Error::invalid("limit", format!("limit must be between 1 and {LONGEST_PAGE}")));
         }
         match (not_blank(self.squad_id), not_blank(self.member_id)) {
-            (None, None) => Ok(AskSquads::Overview),
+            (None, None) => Ok(SquadQuery::Overview),
             (None, Some(_)) => Err(Error::invalid("squadId", "memberId needs a squadId")),
             (Some(squad), None) => {
                 let id = squad.parse().map(SquadId).map_err(|_| Error::SquadNotFound(squad))?;
-                Ok(AskSquads::One { squad: id, wait })
+                Ok(SquadQuery::One { squad: id, wait })
             }
-            (Some(squad), Some(member)) => Ok(AskSquads::Output(ShowOutput {
+            (Some(squad), Some(member)) => Ok(SquadQuery::Output(ShowOutput {
                 squad,
                 member,
                 stream,

@@ -1,4 +1,4 @@
-//! What callers send about tasks and logs, turned into commands.
+//! Requests about tasks and logs, converted to commands.
 
 use chrono::TimeDelta;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Bad arguments are refused with the field that is wrong, good ones become commands.
+//! Wrong arguments are refused with their field, valid requests become commands.
 
 use serde_json::json;
 
@@ -65,8 +65,9 @@ fn the_address_of_a_pull_request_counts_as_part_of_the_spec() {
         create(json!({"project": "p", "spec": "x".repeat(n_bytes), "pull_request_url": url}))
     };
     with(most - around).unwrap();
-    let told = format!("with the pull request the text has {} bytes; at most {most} are allowed", most + 1);
-    assert_eq!(refusal(&with(most - around + 1).unwrap_err()), (told, json!({"field": "spec"})));
+    let message =
+        format!("with the pull request the text has {} bytes; at most {most} are allowed", most + 1);
+    assert_eq!(refusal(&with(most - around + 1).unwrap_err()), (message, json!({"field": "spec"})));
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn an_unknown_status_names_the_eleven() {
 }
 
 #[test]
-fn a_word_counts_in_any_case_and_another_one_is_refused_with_the_words_there_are() {
+fn keywords_are_read_in_any_case_and_unknown_ones_are_refused_with_the_list() {
     let start = |when_busy: &str| {
         let arguments = json!({
             "agent_name": "one", "task_description": "x", "when_busy": when_busy, "request_key": "k",

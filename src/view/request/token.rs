@@ -1,4 +1,4 @@
-//! What operators send to make a token.
+//! Requests of operators to create a token.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ impl CreateTokenInput {
     }
 }
 
-/// It stands in every row of the trail, and must not hide what it is or be a secret.
+/// The name appears in every row of the audit trail, so it must be readable and must not be a secret.
 fn is_name(text: &str) -> bool {
     let is_plain = !text.trim().is_empty() && printable(text) == text && !text.contains(['\n', '\t']);
     is_plain && text.chars().count() <= LONGEST_NAME

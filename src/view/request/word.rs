@@ -1,4 +1,5 @@
-//! Words of closed vocabularies as arguments: their schemas list them, and so does the error about any other word.
+//! Keywords of closed vocabularies as arguments: their schemas list the keywords, and so does the error for any other
+//! text.
 
 use std::borrow::Cow;
 
@@ -17,10 +18,10 @@ use crate::domain::task::WhenBusy;
 use crate::domain::token::TokenKind;
 use crate::domain::word_enum::Vocabulary;
 
-/// Begins what an error says of a word that is none of its vocabulary.
+/// The beginning of the error for an unknown keyword.
 pub(super) const ONE_OF: &str = "one of ";
 
-// Named one by one: utoipa composes the names of generic types from schemas of their arguments.
+// Declared separately: utoipa composes the names of generic types from the schemas of their arguments.
 pub(super) type UntilWord = OneOf<Until>;
 pub(super) type WhenBusyWord = OneOf<WhenBusy>;
 pub(super) type HistoryFilterWord = OneOf<HistoryFilter>;
@@ -28,7 +29,7 @@ pub(super) type ReportedStateWord = OneOf<ReportedState>;
 pub(super) type RunStreamWord = OneOf<RunStream>;
 pub(super) type TokenKindWord = OneOf<TokenKind>;
 
-/// A value of a vocabulary, written as its word and read in any case.
+/// A value of a vocabulary, written as its keyword and read in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OneOf<T>(pub T);
 

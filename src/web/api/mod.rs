@@ -47,7 +47,7 @@ struct AgentPath {
 /// The header by which our own programs say where they are called.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "it only documents; whoever calls is known before the arguments are read")]
+#[expect(dead_code, reason = "it only documents; the caller is identified before the arguments are read")]
 struct CallersDirectory {
     /// What the project 'here' means to this caller, as a path or a file URL; left out: where the server was started.
     #[param(rename = "fleet-directory")]

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::{CallersDirectory, IdempotencyKey, Reply};
 use crate::app::Fleet;
 use crate::app::caller::Caller;
-use crate::view::request::{AskSquads, NoInput, SquadStatusInput, StartSquadInput};
+use crate::view::request::{NoInput, SquadQuery, SquadStatusInput, StartSquadInput};
 use crate::view::shorten::cut_pages;
 use crate::view::squad::{OUTPUTS, SquadResult, SquadRoles, SquadStatus};
 use crate::web::WebState;
@@ -74,14 +74,14 @@ async fn squad_status(
     caller: Caller,
     Arguments(input): Arguments<SquadStatusInput>,
 ) -> Reply<Value> {
-    let status = match input.into_question()? {
-        AskSquads::Overview => SquadStatus::from(&fleet.squad_overview(&caller).await?),
-        AskSquads::One { squad, wait } => {
+    let status = match input.into_query()? {
+        SquadQuery::Overview => SquadStatus::from(&fleet.squad_overview(&caller).await?),
+        SquadQuery::One { squad, wait } => {
             let seen = fleet.squad_progress(&caller, squad).await?;
             fleet.squad_moved(&caller, squad, seen, wait).await?;
             SquadStatus::from(&fleet.squad_show(&caller, squad, STREAM_BYTES).await?)
         }
-        AskSquads::Output(request) => {
+        SquadQuery::Output(request) => {
             SquadStatus::of_output(&fleet.squad_output(&caller, request).await?, ANSWER_CHARS)
         }
     };
