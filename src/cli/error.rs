@@ -50,8 +50,8 @@ pub enum CliError {
     NotReady { name: String, status: String, reason: String },
     #[error("the server was asked to stop and still runs after {seconds} s")]
     StillRuns { seconds: u64 },
-    #[error("git could not {doing}: {said}")]
-    Git { doing: &'static str, said: String, next: String },
+    #[error("git could not {doing}: {output}")]
+    Git { doing: &'static str, output: String, next: String },
     /// Work that builds on commits which its target repository lacks.
     #[error(
         "the work of '{agent}' is based on {} that {} does not have: {}",

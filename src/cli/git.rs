@@ -25,7 +25,7 @@ pub(super) async fn run(directory: &Path, arguments: &[&str], purpose: Purpose) 
 }
 
 fn refused(error: &GitError, purpose: Purpose) -> CliError {
-    let (said, next) = match error {
+    let (output, next) = match error {
         GitError::Start(source) => (source.to_string(), "Install git."),
         GitError::Flood { source, .. } => (source.to_string(), "Check the repository with git."),
         GitError::Failed { status, stderr, .. } if stderr.is_empty() => {
@@ -35,7 +35,7 @@ fn refused(error: &GitError, purpose: Purpose) -> CliError {
     };
     CliError::Git {
         doing: purpose.doing,
-        said: cut(&one_line(&said), LONGEST_COMPLAINT),
+        output: cut(&one_line(&output), LONGEST_COMPLAINT),
         next: next.to_owned(),
     }
 }

@@ -125,20 +125,20 @@ fn mistakes_are_refused_with_a_reason() {
 
 #[test]
 fn every_command_says_what_it_does_and_gives_an_example() {
-    fn walk(command: &mut clap::Command, path: &str, told: &mut String) {
+    fn walk(command: &mut clap::Command, path: &str, reference: &mut String) {
         let help = command.render_help().to_string();
         let (own, shared) = help.split_once("Global options:").unwrap_or((&help, ""));
         let example = shared.split_once("Example:").unwrap_or_else(|| panic!("{path} has no example")).1;
-        writeln!(told, "=== {path}\n{own}Example:{example}").unwrap();
+        writeln!(reference, "=== {path}\n{own}Example:{example}").unwrap();
         for sub in command.get_subcommands_mut() {
             let path = format!("{path} {}", sub.get_name());
-            walk(sub, &path, told);
+            walk(sub, &path, reference);
         }
     }
-    let mut told = String::new();
+    let mut reference = String::new();
     let mut command = Cli::command().term_width(100);
     command.build();
-    writeln!(told, "{}", command.render_long_help()).unwrap();
-    walk(&mut command, "fleet-mcp", &mut told);
-    insta::assert_snapshot!(told);
+    writeln!(reference, "{}", command.render_long_help()).unwrap();
+    walk(&mut command, "fleet-mcp", &mut reference);
+    insta::assert_snapshot!(reference);
 }

@@ -44,7 +44,7 @@ fn a_table_fits_its_width_and_cuts_long_cells() {
 }
 
 #[test]
-fn a_cell_that_somebody_filled_with_a_megabyte_is_cut_before_it_is_measured() {
+fn a_cell_of_a_megabyte_is_cut_before_it_is_measured() {
     let mut table = Table::new(COLUMNS);
     let flood = "word ".repeat(200_000);
     table.row([text(&flood), text("x".repeat(1 << 20)), text(""), text("end")]);

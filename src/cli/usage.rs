@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_never_shown_as_nothing() {
-        let told = |cost_usd, tokens, unknown_runs| row(&UsageRow { cost_usd, tokens, unknown_runs });
-        assert_eq!(told(Some(0.425), 1_234, 0), "$0.42, 1234 tokens");
-        assert_eq!(told(None, 1_234, 1), "1234 tokens, 1 run of unknown cost");
-        assert_eq!(told(None, 0, 2), "2 runs of unknown cost");
+        let shown = |cost_usd, tokens, unknown_runs| row(&UsageRow { cost_usd, tokens, unknown_runs });
+        assert_eq!(shown(Some(0.425), 1_234, 0), "$0.42, 1234 tokens");
+        assert_eq!(shown(None, 1_234, 1), "1234 tokens, 1 run of unknown cost");
+        assert_eq!(shown(None, 0, 2), "2 runs of unknown cost");
         let spent = Spend { usd: 1.5, tokens: 12, unknown_runs: 2 };
         assert_eq!(spend(&spent), "$1.50, 12 tokens, 2 runs of unknown cost");
     }

@@ -65,20 +65,20 @@ const FIELDS: [(&str, &str); 13] = [
 /// Replaces whole words only: `start_agent_task` does not contain `start_agent`. A quoted word is a caller's own.
 pub(crate) fn for_operators(advice: &str) -> String {
     let is_inside = |c: char| c.is_alphanumeric() || c == '_';
-    let mut said = String::new();
+    let mut reworded = String::new();
     let advice = with_flags(advice);
     let mut rest = advice.as_str();
     while let Some(start) = rest.find(is_inside) {
         let (before, from_word) = rest.split_at(start);
         let end = from_word.find(|c| !is_inside(c)).unwrap_or(from_word.len());
         let (word, after) = from_word.split_at(end);
-        said.push_str(before);
+        reworded.push_str(before);
         let is_quoted = before.ends_with('\'') && after.starts_with('\'');
-        said.push_str(&if is_quoted { word.to_owned() } else { command_of(word) });
+        reworded.push_str(&if is_quoted { word.to_owned() } else { command_of(word) });
         rest = after;
     }
-    said.push_str(rest);
-    said.replace("Call '", "Run '").replace("call '", "run '").replace("call again", "try again")
+    reworded.push_str(rest);
+    reworded.replace("Call '", "Run '").replace("call '", "run '").replace("call again", "try again")
 }
 
 /// The field to correct and the settings to use, as flags; a word that is quoted otherwise is a caller's own.
@@ -122,8 +122,8 @@ mod tests {
             ("report_status is for agents", "report_status is for agents"),
             ("", ""),
         ];
-        for (advice, said) in cases {
-            assert_eq!(for_operators(advice), said);
+        for (advice, reworded) in cases {
+            assert_eq!(for_operators(advice), reworded);
         }
     }
 
@@ -152,8 +152,8 @@ mod tests {
             ("project 'spec' not found", "project 'spec' not found"),
             ("project 'when_busy' not found", "project 'when_busy' not found"),
         ];
-        for (advice, said) in cases {
-            assert_eq!(for_operators(advice), said);
+        for (advice, reworded) in cases {
+            assert_eq!(for_operators(advice), reworded);
         }
     }
 

@@ -222,12 +222,12 @@ mod tests {
 
     #[test]
     fn plain_text_explains_itself_and_html_does_not() {
-        let said = |kind, text| {
+        let explanation = |kind, text| {
             Answer::read("x", StatusCode::BAD_REQUEST, &headers(&[("content-type", kind)]), text).message
         };
-        assert_eq!(said("text/plain; charset=utf-8", "CSRF error\n"), "CSRF error");
-        assert_eq!(said("text/html", "<!doctype html>"), "no explanation");
-        assert_eq!(said("text/plain", ""), "no explanation");
+        assert_eq!(explanation("text/plain; charset=utf-8", "CSRF error\n"), "CSRF error");
+        assert_eq!(explanation("text/html", "<!doctype html>"), "no explanation");
+        assert_eq!(explanation("text/plain", ""), "no explanation");
     }
 
     #[test]

@@ -31,13 +31,13 @@ impl Client {
     pub(super) fn token_origin(&self, request: &Request) -> Option<TokenOrigin> {
         match request.auth {
             Auth::SessionHeader | Auth::SessionCookie => Some(self.shared.token_origin),
-            Auth::Nobody | Auth::Agent(_) => None,
+            Auth::None | Auth::Agent(_) => None,
         }
     }
 
     pub(super) fn credential(&self, request: &Request) -> Result<Option<Credential>, CoderError> {
         let (name, prefix, secret) = match &request.auth {
-            Auth::Nobody => return Ok(None),
+            Auth::None => return Ok(None),
             Auth::SessionHeader => (SESSION_HEADER, "", self.token()),
             Auth::SessionCookie => (header::COOKIE, SESSION_COOKIE, self.token()),
             Auth::Agent(token) => (SESSION_HEADER, "", token.clone()),

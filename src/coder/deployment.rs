@@ -8,7 +8,7 @@ use super::{Client, CoderError};
 impl Client {
     /// Requires no token, so it distinguishes "unreachable" from "unauthorized".
     pub async fn build_info(&self) -> Result<BuildInfo, CoderError> {
-        self.call(Request::new(&BUILD_INFO, &[]).auth(Auth::Nobody)).await
+        self.call(Request::new(&BUILD_INFO, &[]).auth(Auth::None)).await
     }
 
     pub async fn organizations(&self) -> Result<Vec<Organization>, CoderError> {

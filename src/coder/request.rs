@@ -27,7 +27,7 @@ pub(super) struct Request {
 /// Which credential is sent, and how.
 #[derive(Debug, Clone)]
 pub(super) enum Auth {
-    Nobody,
+    None,
     /// Our session token as a header, as everywhere under `/api`: a cookie there would take precedence over the
     /// header and trip the CSRF check.
     SessionHeader,

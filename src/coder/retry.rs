@@ -117,7 +117,8 @@ mod tests {
             let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), seconds.parse().unwrap())]);
             policy.outlasts_backoff(&answered(status, &headers))
         };
-        let told = [outlasts_backoff(429, "4"), outlasts_backoff(429, "60"), outlasts_backoff(500, "60")];
-        assert_eq!(told, [false, true, false]);
+        let outlasting =
+            [outlasts_backoff(429, "4"), outlasts_backoff(429, "60"), outlasts_backoff(500, "60")];
+        assert_eq!(outlasting, [false, true, false]);
     }
 }

@@ -67,8 +67,8 @@ mod tests {
     #[tokio::test]
     async fn a_child_that_prints_without_end_is_killed_and_refused() {
         let refused = shell("exec yes").await.unwrap_err();
-        let told = (refused.kind(), refused.to_string());
-        assert_eq!(told, (io::ErrorKind::FileTooLarge, "its output exceeded 16777216 bytes".to_owned()));
+        let error = (refused.kind(), refused.to_string());
+        assert_eq!(error, (io::ErrorKind::FileTooLarge, "its output exceeded 16777216 bytes".to_owned()));
     }
 
     #[tokio::test]

@@ -15,8 +15,8 @@ impl Repository {
     /// None if git finds no repository.
     pub(crate) async fn of(directory: &Path) -> Result<Option<Self>, GitError> {
         let arguments = ["rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir"];
-        let told = run(directory, &arguments).await?;
-        let mut paths = told.lines().map(PathBuf::from);
+        let output = run(directory, &arguments).await?;
+        let mut paths = output.lines().map(PathBuf::from);
         let found = paths.next().zip(paths.next());
         Ok(found.map(|(git_directory, common_directory)| Self { git_directory, common_directory }))
     }

@@ -51,7 +51,7 @@ pub(crate) fn of_terminal(
     fleet: &Path,
 ) -> BTreeMap<String, String> {
     let mut environment = inherited(std::env::vars_os());
-    let told = [
+    let variables = [
         ("CODER_AGENT_URL", info.url.to_string()),
         ("CODER_WORKSPACE_NAME", workspace.name.clone()),
         ("CODER_WORKSPACE_ID", workspace.id.to_string()),
@@ -59,7 +59,7 @@ pub(crate) fn of_terminal(
         ("CODER_WORKSPACE_AGENT_NAME", AGENT_NAME.to_owned()),
         (DIRECTORY_VARIABLE, fleet.display().to_string()),
     ];
-    environment.extend(told.map(|(name, value)| (name.to_owned(), value)));
+    environment.extend(variables.map(|(name, value)| (name.to_owned(), value)));
     environment.extend(workspace.base.clone().map(|base| (BASE.to_owned(), base)));
     let marker = marker(workspace.id);
     environment.insert(marker.key, marker.value);

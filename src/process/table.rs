@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_serves_those_who_asked_before_it_began_and_nobody_later() {
+    fn a_reading_serves_only_requests_from_before_it_began() {
         let before = Instant::now();
         let table = Table::read("FLEET_WORKSPACE").unwrap();
         let after = Instant::now();

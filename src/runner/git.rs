@@ -32,13 +32,13 @@ pub(super) async fn branch(directory: &Path) -> Option<String> {
 }
 
 async fn ask(directory: &Path, arguments: &[&str]) -> Option<String> {
-    let told = in_time(git::run(directory, arguments)).await?;
-    Some(told.trim().to_owned())
+    let output = in_time(git::run(directory, arguments)).await?;
+    Some(output.trim().to_owned())
 }
 
 async fn in_time<T>(asking: impl Future<Output = Result<T, GitError>>) -> Option<T> {
     match tokio::time::timeout(LIMIT, asking).await {
-        Ok(Ok(told)) => Some(told),
+        Ok(Ok(output)) => Some(output),
         Ok(Err(error)) => {
             tracing::debug!(%error, "git cannot read the state of the workspace");
             None

@@ -103,11 +103,12 @@ pub(super) fn is_review(directory: &Path) -> bool {
 
 fn is_complete(directory: &Path, start: Start) -> bool {
     let path = directory.join(PROVISIONED);
-    let Some(told) = text(&path).and_then(|text| serde_json::from_str::<Provisioned>(&text).ok()) else {
+    let Some(provisioned) = text(&path).and_then(|text| serde_json::from_str::<Provisioned>(&text).ok())
+    else {
         return false;
     };
     match start {
-        Start::Numbered(generation) => told.generation == generation,
+        Start::Numbered(generation) => provisioned.generation == generation,
         Start::Since(since) => {
             let written = std::fs::metadata(&path).and_then(|known| known.modified());
             written.is_ok_and(|written| written + HEAD_START >= since)
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_is_what_was_written_last_by_whoever_knows_best() {
+    fn the_role_file_takes_precedence_over_the_system_prompt() {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
         assert_eq!(role(directory.path()), None);

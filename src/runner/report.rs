@@ -178,11 +178,14 @@ mod tests {
             (report.state.word().to_owned(), report.message)
         };
         let text = || "two\nlines".to_owned();
-        let told = |word: &str, message: &str| (word.to_owned(), message.to_owned());
+        let expected = |word: &str, message: &str| (word.to_owned(), message.to_owned());
         let kind = crate::engine::FailureKind::Crashed;
-        assert_eq!(word(Outcome::Complete { text: text() }), told("complete", "two lines"));
-        assert_eq!(word(Outcome::Question { text: text() }), told("idle", "ended with a question: lines"));
-        assert_eq!(word(Outcome::Failed { kind, text: text() }), told("failure", "two lines"));
+        assert_eq!(word(Outcome::Complete { text: text() }), expected("complete", "two lines"));
+        assert_eq!(
+            word(Outcome::Question { text: text() }),
+            expected("idle", "ended with a question: lines")
+        );
+        assert_eq!(word(Outcome::Failed { kind, text: text() }), expected("failure", "two lines"));
         let interrupted = |by| word(Outcome::Interrupted { by }).0;
         assert_eq!(
             [

@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn what_was_seen_is_told_in_words() {
-        let told = |commit, new_commit: Option<bool>, pushed: Option<bool>| {
+        let shown = |commit, new_commit: Option<bool>, pushed: Option<bool>| {
             seen(&json!({ "commit": commit, "new_commit": new_commit, "pushed": pushed, "clean": true }))
         };
         let id = Some("1f2e3d4c5b6a");
-        assert_eq!(told(None, Some(false), None), " (verified: no commit, clean tree)");
-        assert_eq!(told(id, Some(false), Some(true)), " (verified: no new commit, pushed, clean tree)");
+        assert_eq!(shown(None, Some(false), None), " (verified: no commit, clean tree)");
+        assert_eq!(shown(id, Some(false), Some(true)), " (verified: no new commit, pushed, clean tree)");
         assert_eq!(
-            told(id, Some(true), Some(false)),
+            shown(id, Some(true), Some(false)),
             " (verified: new commit 1f2e3d4c, not pushed, clean tree)"
         );
     }

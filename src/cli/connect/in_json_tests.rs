@@ -139,7 +139,7 @@ fn any_object() -> impl Strategy<Value = Value> {
 }
 
 /// The expected content of the file with our entry.
-fn meant(file: &Value) -> Value {
+fn expected_entry(file: &Value) -> Value {
     let mut file = file.clone();
     let ours = &mut file[SECTION]["fleet"];
     if let Some(fields) = ours.as_object_mut() {
@@ -156,10 +156,10 @@ proptest! {
     fn any_file_means_the_same_as_before_and_our_entry(file in any_file(), is_pretty: bool) {
         let before = if is_pretty { format!("{file:#}") } else { file.to_string() };
         let after = with(&before, Comments::Refused, SECTION, &entry()).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), meant(&file));
+        prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), expected_entry(&file));
         prop_assert_eq!(&with(&after, Comments::Kept, SECTION, &entry()).unwrap(), &after);
         let taken = without(&after, Comments::Kept, SECTION).unwrap();
-        let mut expected = meant(&file);
+        let mut expected = expected_entry(&file);
         expected[SECTION].as_object_mut().unwrap().remove("fleet");
         prop_assert_eq!(serde_json::from_str::<Value>(&taken).unwrap(), expected);
     }

@@ -42,7 +42,7 @@ pub(super) async fn run(client: &Client, args: WaitArgs, screen: &Screen) -> Res
 
 fn print_result(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(), CliError> {
     for agent in agents {
-        screen.line(&told(agent))?;
+        screen.line(&summary(agent))?;
     }
     if is_over {
         screen.line("timed out: some agents are still working")?;
@@ -54,7 +54,7 @@ fn print_result(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(
 }
 
 /// What came of the last task; while another one is open or the agent needs attention, that.
-fn told(agent: &AgentRow) -> String {
+fn summary(agent: &AgentRow) -> String {
     if !is_settled(agent) {
         return condition(agent);
     }

@@ -86,14 +86,14 @@ impl Terminal {
     }
 
     async fn until_ready(&mut self) -> Result<(), ExecError> {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         while let Some(bytes) = self.next().await? {
-            said.extend_from_slice(&bytes);
-            if said.windows(READY.len()).any(|window| window == READY) {
+            output.extend_from_slice(&bytes);
+            if output.windows(READY.len()).any(|window| window == READY) {
                 return Ok(());
             }
         }
-        let reason = String::from_utf8_lossy(&said).trim().chars().take(EXCERPT).collect();
+        let reason = String::from_utf8_lossy(&output).trim().chars().take(EXCERPT).collect();
         Err(ExecError::Terminal { reason })
     }
 }

@@ -96,8 +96,8 @@ async fn read_caller(git: &Git, of: &Path) -> Result<CallerRepo, LocalError> {
     let asked = ["--git-common-dir", "--git-path", "objects"];
     let asked =
         ["rev-parse", "--path-format=absolute"].into_iter().chain(asked).chain(["--show-object-format"]);
-    let told = git.run(of, &asked.collect::<Vec<_>>(), &doing).await?;
-    let mut lines = told.lines().map(str::to_owned);
+    let answer = git.run(of, &asked.collect::<Vec<_>>(), &doing).await?;
+    let mut lines = answer.lines().map(str::to_owned);
     let mut next = || lines.next().unwrap_or_default();
     let (store, objects) = (next().into(), next().into());
     let object_format = next();
@@ -197,15 +197,15 @@ mod tests {
 
     #[test]
     fn only_a_directory_without_a_commit_is_told_to_make_one() {
-        let told = |output: &str| {
+        let answer = |output: &str| {
             let error = LocalError::GitRefused { doing: "use /a".to_owned(), output: output.to_owned() };
             explained(error, Path::new("/a")).to_string()
         };
         let remedy = "/a is not a git repository: run 'git init' and make a first commit there";
-        assert_eq!(told("fatal: not a git repository (or any of the parent directories): .git"), remedy);
-        assert_eq!(told("fatal: Needed a single revision"), remedy);
+        assert_eq!(answer("fatal: not a git repository (or any of the parent directories): .git"), remedy);
+        assert_eq!(answer("fatal: Needed a single revision"), remedy);
         let dubious = "fatal: detected dubious ownership in repository at '/a'; To add an exception for this \
                        directory, call:; git config --global --add safe.directory /a";
-        assert_eq!(told(dubious), format!("git could not use /a: {dubious}"));
+        assert_eq!(answer(dubious), format!("git could not use /a: {dubious}"));
     }
 }

@@ -115,10 +115,10 @@ impl<'a> Refs<'a> {
         let BranchBase { commit, mut notes } = base;
         let tip = self.value(&self.branch.head).filter(|tip| **tip != commit);
         let earlier = tip.map(|tip| EarlierBranch { commit: tip.clone(), kept_as: self.free_name(tip) });
-        let told = |earlier: &EarlierBranch| {
+        let note_of = |earlier: &EarlierBranch| {
             format!("branch {} of an earlier agent is kept as {}", self.branch.short, earlier.kept_as)
         };
-        notes.extend(earlier.iter().map(told));
+        notes.extend(earlier.iter().map(note_of));
         BranchStart { commit, earlier, notes }
     }
 

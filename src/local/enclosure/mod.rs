@@ -285,8 +285,8 @@ async fn attempt(prefix: &[OsString]) -> Result<(), ProbeFailure> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let last = complaint.lines().rev().find(|line| !line.trim().is_empty());
     let reason =
         last.map_or_else(|| output.status.to_string(), |line| line.trim_start_matches("error: ").to_owned());
     Err(failure(output.status.code() == Some(TRY_AGAIN.into()))(reason))

@@ -83,11 +83,11 @@ impl ListenerState {
         });
         let failed: Vec<_> = failed.collect();
         let n_known = self.n_failed.replace(failed.len()).unwrap_or(failed.len());
-        let tell = |(at, text)| Update {
+        let update_of = |(at, text)| Update {
             name: "agent_error",
             data: json!({ "level": "error", "message": text, "time": at }),
         };
-        failed.into_iter().skip(n_known).map(tell).collect()
+        failed.into_iter().skip(n_known).map(update_of).collect()
     }
 }
 

@@ -1,10 +1,10 @@
-# Runs one command to its end, whoever still listens. Arguments: id, attempt, seconds to live, seconds of grace, the
+# Runs one command to its end, also after its terminal has closed. Arguments: id, attempt, seconds to live, seconds of grace, the
 # directory to start in, the bytes of each stream to keep at least or nothing for all. The working directory is the
-# run's; descriptor 5 is who waits for us.
+# run's; descriptor 5 leads to the waiting starter.
 id=$1 attempt=$2 limit=$3 grace=$4 base=$5 most=$6
 exec 2>/dev/null
 umask 077
-# Of several attempts one gets through.
+# Only one of several attempts claims the run.
 set -C
 true >claim || exit 0
 set +C
@@ -17,7 +17,7 @@ note() {
   printf '%s %s %s\n' "$pid" "${21}" "$boot" >"$1"
 }
 note supervisor
-# The terminal may have gone meanwhile: nobody listening is no reason to die of it, and the command hears of it as ever.
+# A closed terminal must not end the supervisor; the command gets SIGPIPE as usual.
 trap : PIPE
 echo claimed >&5
 trap - PIPE
@@ -46,7 +46,7 @@ watch() {
   drain
 }
 
-# The output of processes that are gone comes to its end by itself; else somebody hides from us and holds it open.
+# Output of ended processes ends by itself; otherwise a process that was not found holds it open.
 drain() {
   seek "FLEET_OUTPUT=$id"
   clock
@@ -72,7 +72,7 @@ keep() {
   size=0
   while [ "$size" -lt "$most" ]; do
     dd bs=65536 count=160 >>"$1" 2>"$attempt/$1"
-    # Fewer reads than it may do: that was the end, or somebody ended it.
+    # Fewer reads than permitted: the output has ended, or a signal ended dd.
     n_reads=0
     while read -r n word rest; do [ "$word $rest" = 'records in' ] && n_reads=$(($n)); done <"$attempt/$1"
     [ "$n_reads" = 160 ] || return
@@ -107,5 +107,5 @@ printf '%s\n' "$word" >exit
 exec 5>&-
 kill "$watch"
 rm -rf "$attempt"
-# Whoever left the command's group and closed its output goes now; nothing outlives its run.
+# Terminates processes that left the command's group and closed its output: no process outlives its run.
 end "$id" "$grace" leftovers

@@ -1,5 +1,5 @@
-# Removes what nobody will ask for any more: traces of removed runs, attempts that never began, and results of single
-# calls that nobody fetched. Ids begin with their time. Needs: before.
+# Removes unneeded files: remains of removed runs, attempts that never began, and results of single calls that no
+# client fetched. Ids begin with their time. Needs: before.
 sweep() {
   for old in "$runs"/*; do
     [ "${old##*/}" \< "$before" ] || continue
