@@ -65,7 +65,7 @@ use runs::ActiveRuns;
 use slots::Slots;
 use snapshot::Board;
 use squads::SquadOptions;
-use starts::StartCounter;
+use starts::StartReader;
 use tokens::RefusedCalls;
 
 /// How the fleet is run.
@@ -112,7 +112,7 @@ struct Parts {
     slots: Slots,
     runs: ActiveRuns,
     metadata: MetadataReader,
-    starts: StartCounter,
+    starts: StartReader,
     failures: Failures,
     app_slugs: AppSlugs,
     engines: FoundEngines,
@@ -146,7 +146,7 @@ impl Fleet {
             slots: Slots::new(options.parallel_builds),
             runs: ActiveRuns::default(),
             metadata: MetadataReader::new(coder.clone()),
-            starts: StartCounter::new(coder.clone()),
+            starts: StartReader::new(coder.clone()),
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),
             engines: FoundEngines::default(),

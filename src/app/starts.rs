@@ -1,5 +1,6 @@
-//! Counts an agent's starts among its builds on demand, once for each generation.
+//! Reads an agent's starts from its list of builds on demand, once for each generation.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -10,25 +11,34 @@ use crate::coder::{Client, CoderError, Page};
 use crate::domain::id::WorkspaceId;
 use crate::domain::words::Transition;
 
-/// Readers do not wait for Coder: after this long the number is unknown.
+/// Readers do not wait for Coder: after this long the starts are unknown.
 const PATIENCE: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 /// Coder takes no limit as all there are.
 const ALL: Page = Page { limit: 0, offset: 0 };
 
-#[derive(Debug)]
-pub(super) struct StartCounter {
-    coder: Client,
-    known: Cache<(WorkspaceId, i64), Option<i64>>,
+/// The starts among the builds up to a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Starts {
+    /// None if Coder does not keep all builds.
+    pub(super) count: Option<i64>,
+    /// The earliest build from which on every build is a start.
+    pub(super) unstopped_since: i64,
 }
 
-impl StartCounter {
+#[derive(Debug)]
+pub(super) struct StartReader {
+    coder: Client,
+    known: Cache<(WorkspaceId, i64), Starts>,
+}
+
+impl StartReader {
     pub(super) fn new(coder: Client) -> Self {
         Self { coder, known: Cache::new(MOST_AGENTS) }
     }
 
-    /// How many of the builds up to this generation were starts; none when Coder does not answer, or does not keep them all.
-    pub(super) async fn count(&self, workspace: WorkspaceId, generation: i64) -> Option<i64> {
+    /// None if Coder does not respond.
+    pub(super) async fn read(&self, workspace: WorkspaceId, generation: i64) -> Option<Starts> {
         let read = async {
             let late = |_| CoderError::Timeout { operation: "workspace_builds" };
             let builds =
@@ -36,16 +46,21 @@ impl StartCounter {
             Ok::<_, CoderError>(starts_among(&builds, generation))
         };
         let result = self.known.try_get_with((workspace, generation), read).await;
-        result.inspect_err(|error| tracing::debug!(%error, "the builds could not be read")).ok().flatten()
+        result.inspect_err(|error| tracing::debug!(%error, "the builds could not be read")).ok()
     }
 }
 
-fn starts_among(builds: &[Build], generation: i64) -> Option<i64> {
-    builds.iter().find(|build| build.build_number == 1)?;
+fn starts_among(builds: &[Build], generation: i64) -> Starts {
     let is_start = |build: &&Build| {
         build.build_number <= generation && Transition::from_word(&build.transition) == Transition::Start
     };
-    i64::try_from(builds.iter().filter(is_start).count()).ok()
+    let starts: HashSet<i64> = builds.iter().filter(is_start).map(|build| build.build_number).collect();
+    let is_whole = builds.iter().any(|build| build.build_number == 1);
+    let row = (1..generation).rev().take_while(|number| starts.contains(number));
+    Starts {
+        count: i64::try_from(starts.len()).ok().filter(|_| is_whole),
+        unstopped_since: row.last().unwrap_or(generation),
+    }
 }
 
 #[cfg(test)]
@@ -68,8 +83,19 @@ mod tests {
     #[test]
     fn starts_are_counted_up_to_the_generation_and_only_where_all_builds_are_kept() {
         let all = [(4, "start"), (3, "start"), (2, "stop"), (1, "start")];
-        assert_eq!(starts_among(&builds(&all), 3), Some(2));
-        assert_eq!(starts_among(&builds(&all), 4), Some(3));
-        assert_eq!(starts_among(&builds(&all[..3]), 4), None);
+        let count = |builds: &[Build], generation| starts_among(builds, generation).count;
+        assert_eq!(count(&builds(&all), 3), Some(2));
+        assert_eq!(count(&builds(&all), 4), Some(3));
+        assert_eq!(count(&builds(&all[..3]), 4), None);
+    }
+
+    #[test]
+    fn a_row_of_starts_ends_at_a_stop_and_at_a_build_that_is_not_kept() {
+        let all = [(6, "stop"), (5, "start"), (4, "start"), (3, "start"), (2, "stop"), (1, "start")];
+        let since = |builds: &[Build], generation| starts_among(builds, generation).unstopped_since;
+        assert_eq!(since(&builds(&all), 5), 3);
+        assert_eq!(since(&builds(&all), 3), 3);
+        assert_eq!(since(&builds(&all), 1), 1);
+        assert_eq!(since(&builds(&all[..3]), 5), 4);
     }
 }

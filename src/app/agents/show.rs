@@ -31,7 +31,7 @@ impl Fleet {
         match (state.agent.workspace_id, state.agent.sighting.generation) {
             (_, generation @ ..=1) => Some(generation),
             (Some(workspace), generation) if self.health().now().is_reachable() => {
-                self.0.starts.count(workspace, generation).await
+                self.0.starts.read(workspace, generation).await?.count
             }
             (Some(_) | None, _) => None,
         }

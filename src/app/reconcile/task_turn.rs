@@ -33,6 +33,8 @@ const SIGN_INTERVAL: TimeDelta = TimeDelta::seconds(20);
 struct Sight<'a> {
     state: &'a AgentState,
     reach: Reach,
+    /// The earliest build from which on every build up to the newest start is a start.
+    unstopped_since: i64,
     app: &'a AppSeen,
     looked_at: DateTime<Utc>,
 }
@@ -52,7 +54,8 @@ impl Fleet {
         if reach != Reach::Ready || !is_run(state) {
             worker.note(&app);
         }
-        let sight = Sight { state, reach, app: &app, looked_at };
+        let unstopped_since = self.unstopped_since(state, reach).await;
+        let sight = Sight { state, reach, unstopped_since, app: &app, looked_at };
         for _ in 0..DECISIONS {
             // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
             let tasks = self.store().tasks_latest_of(worker.agent).await?;
@@ -80,6 +83,17 @@ impl Fleet {
 
     fn shows_open_task(&self, agent: AgentId) -> bool {
         self.board().now().by_id(agent).is_some_and(|state| state.tasks.open.is_some())
+    }
+
+    /// Read from Coder only for a broken workspace; again at the next look if Coder does not respond.
+    async fn unstopped_since(&self, state: &AgentState, reach: Reach) -> i64 {
+        let generation = state.agent.sighting.generation;
+        let starts = match state.agent.workspace_id {
+            Some(workspace) if reach == Reach::Broken => self.0.starts.read(workspace, generation).await,
+            Some(_) | None => None,
+        };
+        // A task names only starts as its generation: if it names the build right before this one, that was a start.
+        starts.map_or(generation - 1, |starts| starts.unstopped_since)
     }
 
     async fn looked_at(&self, worker: &Worker, state: &AgentState, reach: Reach) -> AppSeen {
@@ -307,6 +321,7 @@ impl Worker {
             task,
             reach: sight.reach,
             generation: sight.state.agent.sighting.generation,
+            unstopped_since: sight.unstopped_since,
             app: sight.app,
             run: run.map(|run| &run.state),
             report: sight.state.live.observation.as_deref().and_then(current_report),

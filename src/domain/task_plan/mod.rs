@@ -32,6 +32,8 @@ pub struct Facts<'a> {
     pub reach: Reach,
     /// The generation of the running workspace.
     pub generation: i64,
+    /// The earliest build from which on every build up to this generation is a start.
+    pub unstopped_since: i64,
     pub app: &'a AppSeen,
     /// The newest report of this generation.
     pub report: Option<&'a ReportSeen>,
@@ -179,10 +181,10 @@ fn plan_down(facts: &Facts<'_>) -> TaskStep {
     }
 }
 
-/// A start failed. If no stop preceded it, the runner of the task's own start died with its task. After a stop the
-/// task is parked and waits for the next start.
+/// A start failed. If all builds since the start that the task ran in are starts, no build stopped that start's runner: it
+/// died, and the task's work with it. A stop in between has parked the task, which waits for the next start.
 fn plan_broken(facts: &Facts<'_>) -> TaskStep {
-    let has_died = facts.generation == facts.task.entry.generation + 1;
+    let has_died = (facts.unstopped_since..facts.generation).contains(&facts.task.entry.generation);
     match facts.task.delivery() {
         Delivery::Delivered { channel: Channel::Runner, .. } if has_died => ending::runner_died(facts),
         Delivery::Unsent | Delivery::Sending { .. } | Delivery::Delivered { .. } => plan_unseen(facts),

@@ -31,6 +31,25 @@ fn a_stopped_workspace_parks_what_our_runner_has_and_ends_what_nothing_can_go_on
 }
 
 #[test]
+fn a_failed_start_ends_the_task_of_a_runner_that_no_build_stopped_and_keeps_a_parked_one() {
+    let task = taken(Channel::Runner);
+    let broken = |generation, unstopped_since| {
+        let app = AppSeen::Unasked;
+        let facts = facts(&task, &app);
+        plan(&Facts { reach: Reach::Broken, generation, unstopped_since, ..facts })
+    };
+    let died = "the agent's runner ended during the task; it is not run again";
+    for generation in 2..6 {
+        let ended = Some((EndState::Failed, died, Reached::None));
+        assert_eq!(ends(&broken(generation, 1)), ended, "{generation} starts in a row");
+        for since in 2..=generation {
+            assert_eq!(broken(generation, since), Step::Wait, "a stop before start {since}");
+        }
+    }
+    assert_eq!(broken(1, 1), Step::Wait, "the task's own start");
+}
+
+#[test]
 fn a_parked_task_goes_on_in_its_session_and_keeps_the_time_it_took() {
     let mut task = taken(Channel::Runner);
     task.work.worked = TimeDelta::seconds(7);

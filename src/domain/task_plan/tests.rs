@@ -75,6 +75,7 @@ pub(super) fn facts<'a>(task: &'a Task, app: &'a AppSeen) -> Facts<'a> {
         task,
         reach: Reach::Ready,
         generation: 1,
+        unstopped_since: 1,
         app,
         report: None,
         quiet_since: Some(ago(60)),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
 use fleet_mcp::domain::task::{TaskState, WhenBusy};
 
-use crate::harness::{Crew, LocalSite, eventually, kill, operator};
+use serde_json::json;
+
+use crate::harness::{Crew, LocalSite, RunningFleet, eventually, is_over, is_ready, kill, operator};
 
 const CUT_SHORT: &str = "the agent's runner ended during the task; it is not run again";
 
@@ -94,8 +96,38 @@ async fn the_task_of_one_that_is_not_started_again_ends_with_its_reason() {
     assert_eq!(crew.taken("one"), ["say ready", "hang"]);
 }
 
+/// The fleet sees neither the start nor the end of the runner in between: it is stopped meanwhile.
 #[tokio::test]
-async fn a_task_that_a_stop_parked_waits_behind_a_start_that_fails() {
+async fn the_task_of_a_runner_ends_with_its_reason_though_the_next_runner_died_too() {
+    let crew = crew().await;
+    let task = crew.give("one", "hang").await;
+    crew.works("one").await;
+    let agent = crew.running.store.agent_newest_by_name("one").await.unwrap().unwrap();
+    let workspace = json!(agent.workspace_id.unwrap().0);
+    eventually("the create is over", async || crew.running.store.operations_open().await.unwrap().is_empty())
+        .await;
+    let Crew { running, local, site } = crew;
+    let directory = running.stop().await;
+    kill(site.runner());
+    local.until(&workspace, |now| now.latest_build.build_number == 2 && is_ready(now)).await;
+    let checkout = site.workspace("one").join("repo");
+    let aside = checkout.with_file_name("aside");
+    std::fs::rename(&checkout, &aside).unwrap();
+    kill(site.runner());
+    local.until(&workspace, |now| now.latest_build.build_number == 3 && is_over(now)).await;
+    let running = RunningFleet::start_in(directory, &local.url, &local.token).await;
+    let crew = Crew { running, local, site };
+    let ended = crew.ended(task).await;
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Failed, Some(CUT_SHORT)));
+    assert_eq!((crew.running.status("one"), generation(&crew)), (Some(AgentStatus::Failed), 3));
+    std::fs::rename(&aside, &checkout).unwrap();
+    crew.running.start_agent("one").await.unwrap();
+    is_back(&crew, 4).await;
+    assert_eq!(crew.taken("one"), ["say ready", "hang"]);
+}
+
+#[tokio::test]
+async fn a_task_that_a_stop_parked_waits_behind_starts_that_fail() {
     let crew = crew().await;
     let task = crew.give("one", "sleep 1\nsay went on").await;
     crew.works("one").await;
@@ -104,8 +136,13 @@ async fn a_task_that_a_stop_parked_waits_behind_a_start_that_fails() {
     let checkout = crew.site.workspace("one").join("repo");
     let aside = checkout.with_file_name("aside");
     std::fs::rename(&checkout, &aside).unwrap();
-    crew.running.start_agent("one").await.unwrap();
-    crew.running.becomes("one", AgentStatus::Failed).await;
+    for number in [3, 4] {
+        crew.running.start_agent("one").await.unwrap();
+        eventually("the start fails", async || {
+            (crew.running.status("one"), generation(&crew)) == (Some(AgentStatus::Failed), number)
+        })
+        .await;
+    }
     std::fs::rename(&aside, &checkout).unwrap();
     crew.running.start_agent("one").await.unwrap();
     let ended = crew.ended(task).await;
