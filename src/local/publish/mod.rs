@@ -2,6 +2,7 @@
 //!
 //! The state of a few files of each clone is polled every second. Only a change starts git.
 
+mod packing;
 mod transfer;
 
 use std::collections::HashMap;

@@ -5,15 +5,14 @@
 //! every object before it stores it.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStdin, ChildStdout};
-
+use super::packing::{PACK, Packing};
 use crate::domain::bundle::is_object_id;
 use crate::git::bounded;
 use crate::git::quiet::Reach;
@@ -25,10 +24,9 @@ use crate::local::{Deployment, LocalError};
 
 /// Up to this many objects are stored loose, as git does it itself; more stay in a pack.
 const FEW_OBJECTS: u32 = 100;
-/// A git that takes longer to read one ref is blocked by something that the agent has put there.
+/// A git that takes longer to read one ref and its commit is blocked by something that the agent has put there.
 const TIP_LIMIT: Duration = Duration::from_secs(4);
-const PACK_HEADER: usize = 12;
-const PACK: [&str; 5] = ["pack-objects", "--revs", "--thin", "--stdout", "--quiet"];
+const READ_TIP: &str = "read the agent's branch";
 
 /// The outcome of a transfer.
 #[derive(Debug)]
@@ -124,23 +122,30 @@ async fn reader(
 async fn tip_of(reader: &Git, repo: &Path, branch: &Branch) -> Result<Option<String>, LocalError> {
     // This command also succeeds without the branch, so a failure never looks like a missing branch. The pattern
     // also matches refs below the branch; the branch itself comes first.
-    let command = ["for-each-ref", "--count=1", "--format=%(objectname) %(refname)", &branch.head];
-    let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(command.map(Into::into)).collect();
-    let doing = "read the agent's branch";
-    let Ok(listing) = tokio::time::timeout(TIP_LIMIT, reader.run(repo, &arguments, doing)).await else {
-        let output = format!("no response within {} s", TIP_LIMIT.as_secs());
-        return Err(LocalError::GitRefused { doing: doing.to_owned(), output });
+    let list = ["for-each-ref", "--count=1", "--format=%(objectname) %(refname)", &branch.head];
+    let read = async {
+        let listing = run_in_clone(reader, repo, &list).await?;
+        let tip = listing.split_once(' ').filter(|(_, name)| *name == branch.head).map(|(id, _)| id);
+        let Some(tip) = tip.filter(|id| is_object_id(id)) else { return Ok(None) };
+        // Opens the files that git reads for any object, such as the list of shallow commits: each may be a FIFO.
+        run_in_clone(reader, repo, &["rev-parse", "--verify", &format!("{tip}^{{tree}}")]).await?;
+        Ok(Some(tip.to_owned()))
     };
-    let listing = listing?;
-    let tip = listing.split_once(' ').filter(|(_, name)| *name == branch.head).map(|(id, _)| id);
-    Ok(tip.filter(|id| is_object_id(id)).map(str::to_owned))
+    tokio::time::timeout(TIP_LIMIT, read).await.unwrap_or_else(|_| {
+        let output = format!("no response within {} s", TIP_LIMIT.as_secs());
+        Err(LocalError::GitRefused { doing: READ_TIP.to_owned(), output })
+    })
 }
 
-/// Explicit, so that git does not find a repository above one that the agent has removed.
-fn own_git_dir(repo: &Path) -> PathBuf {
-    let mut option = std::ffi::OsString::from("--git-dir=");
-    option.push(repo.join(".git"));
-    option.into()
+async fn run_in_clone(reader: &Git, repo: &Path, command: &[&str]) -> Result<String, LocalError> {
+    reader.run(repo, &in_clone(repo, command), READ_TIP).await
+}
+
+/// With an explicit directory, so that git does not find a repository above one that the agent has removed.
+fn in_clone(repo: &Path, command: &[&str]) -> Vec<OsString> {
+    let mut git_dir = OsString::from("--git-dir=");
+    git_dir.push(repo.join(".git"));
+    [git_dir].into_iter().chain(command.iter().map(Into::into)).collect()
 }
 
 /// Streams the objects of the wanted commits from the clone into the caller's repository. Reports read and write
@@ -151,34 +156,23 @@ async fn transfer_objects(
     store: &CallerRefs<'_>,
     wanted: &str,
 ) -> Result<Result<(), LocalError>, LocalError> {
-    let doing = "read the agent's commits";
-    let arguments: Vec<PathBuf> = [own_git_dir(repo)].into_iter().chain(PACK.map(Into::into)).collect();
-    let mut packing = reader.command(repo, &arguments);
-    packing.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut packing = packing.spawn().map_err(not_run)?;
-    if let Some(mut stdin) = packing.stdin.take() {
-        // A git that does not read all input fails, which is reported.
-        let _unread = stdin.write_all(wanted.as_bytes()).await;
+    let mut packing = Packing::begin(reader.command(repo, &in_clone(repo, &PACK)), wanted).await?;
+    let stored = store_objects(store, &mut packing).await;
+    // The rest of a pack is missing if its git is blocked: then the other git's error says nothing more. When the
+    // objects are refused, the reader dies of the closed pipe; that error is ignored.
+    if !packing.is_blocked() {
+        stored?;
     }
-    let stream = packing.stdout.take();
-    let kept = match stream {
-        Some(stream) => store_objects(store, stream).await,
-        None => Ok(()),
-    };
-    let packed = finished(Ok(packing.wait_with_output().await.map_err(not_run)?), doing);
-    // When the objects are refused, the reader dies of the closed pipe; that error is ignored.
-    kept.map(|()| packed)
+    Ok(packing.finish().await)
 }
 
-async fn store_objects(store: &CallerRefs<'_>, mut stream: ChildStdout) -> Result<(), LocalError> {
-    let mut header = [0; PACK_HEADER];
+async fn store_objects(store: &CallerRefs<'_>, packing: &mut Packing) -> Result<(), LocalError> {
     // Without a header the reader has failed and reports that itself.
-    let Ok(_) = stream.read_exact(&mut header).await else { return Ok(()) };
-    let arguments: &[&str] = match header {
-        [.., a, b, c, d] if u32::from_be_bytes([a, b, c, d]) <= FEW_OBJECTS => {
-            &["unpack-objects", "-q", "--strict"]
-        }
-        _ => &["index-pack", "--stdin", "--fix-thin", "--strict"],
+    let Some(header) = packing.header().await else { return Ok(()) };
+    let arguments: &[&str] = if header.n_objects() <= FEW_OBJECTS {
+        &["unpack-objects", "-q", "--strict"]
+    } else {
+        &["index-pack", "--stdin", "--fix-thin", "--strict"]
     };
     let mut keeping = store.git.command(store.directory, &[&["--git-dir=."], arguments].concat());
     keeping.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -187,18 +181,13 @@ async fn store_objects(store: &CallerRefs<'_>, mut stream: ChildStdout) -> Resul
     let passed = async {
         // A git that refuses an object stops reading and reports why.
         let _refused = match stdin {
-            Some(stdin) => pass_on(&header, stream, stdin).await,
+            Some(stdin) => packing.copy_to(&header, stdin).await,
             None => Ok(()),
         };
     };
     // Its output is read meanwhile: with a full pipe it would block.
     let ((), output) = tokio::join!(passed, bounded::output_of(keeping));
     finished(output, "keep the agent's commits")
-}
-
-async fn pass_on(header: &[u8], mut stream: ChildStdout, mut stdin: ChildStdin) -> std::io::Result<()> {
-    stdin.write_all(header).await?;
-    tokio::io::copy(&mut stream, &mut stdin).await.map(drop)
 }
 
 impl<'a> CallerRefs<'a> {
