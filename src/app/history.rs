@@ -12,6 +12,7 @@ use crate::domain::id::{AgentId, TaskId, WorkspaceId};
 use crate::domain::name::{AgentName, name_key};
 use crate::domain::page::{Page, PageRequest};
 use crate::domain::task::{Task, TaskMove, Verified};
+use crate::store::HistoryPage;
 
 #[derive(Debug, Clone)]
 pub struct ShowHistory {
@@ -37,15 +38,12 @@ impl Fleet {
         let call = AuditedCall { caller, action: Action::AgentHistory, target: Some(request.name.clone()) };
         self.permit(&call, Target::Fleet).await?;
         let agent = self.agent_of_history(&request).await?;
-        let page = self.store().journal_page(agent.id, request.kind, request.page).await?;
-        let tasks = page.items.iter().filter(|entry| entry.kind() == HistoryKind::Task);
-        let ids: Vec<TaskId> = tasks.filter_map(HistoryEntry::task_id).collect();
-        let moves = self.store().task_moves(&ids).await?;
+        let read = self.store().history_page(agent.id, request.kind, request.page).await?;
+        let HistoryPage { page, moves, verified } = read;
         // An end is recorded before the board shows it: after this answer, no other one calls that task current.
         if self.shows_open(agent.id, &ended_in(&moves)) {
             self.tasks_publish(agent.id).await?;
         }
-        let verified = self.store().tasks_verified(&ids).await?;
         Ok(AgentHistory { name: agent.name, page, moves, verified })
     }
 

@@ -54,14 +54,24 @@ impl Store {
         page: PageRequest,
     ) -> Result<Page<HistoryEntry>, StoreError> {
         let mut read = self.read.begin().await?;
-        let days = days(&mut read, agent, kind).await?;
-        let items = match Window::of(page, &days) {
-            Some(window) => read_window(&mut read, window, agent, kind).await?,
-            None => Vec::new(),
-        };
-        let total_count = days.iter().map(|day| day.entries).sum();
-        Ok(Page { items, total_count, request: page })
+        Ok(page_of(&mut read, agent, kind, page).await?)
     }
+}
+
+/// Like `journal_page`, in the caller's transaction.
+pub(super) async fn page_of(
+    connection: &mut DbConnection,
+    agent: AgentId,
+    kind: Option<HistoryKind>,
+    page: PageRequest,
+) -> Result<Page<HistoryEntry>, sqlx::Error> {
+    let days = days(connection, agent, kind).await?;
+    let items = match Window::of(page, &days) {
+        Some(window) => read_window(connection, window, agent, kind).await?,
+        None => Vec::new(),
+    };
+    let total_count = days.iter().map(|day| day.entries).sum();
+    Ok(Page { items, total_count, request: page })
 }
 
 /// Inserts in the caller's transaction and updates the counts of the days.

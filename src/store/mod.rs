@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod db;
 mod error;
+mod history;
 mod invariants;
 mod journal;
 mod journal_window;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 
 pub use audit::{AuditOutcome, AuditRow};
 pub use error::StoreError;
+pub use history::HistoryPage;
 pub use invariants::Ages;
 pub use operation_list::ListedOperation;
 pub use operations::{Accepted, OperationEnd};

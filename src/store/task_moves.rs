@@ -11,7 +11,7 @@ use super::row::{Columns, micros};
 use super::{Store, journal, task_rows, tasks, unassigned_reports};
 use crate::domain::history::{HistoryEntry, Report};
 use crate::domain::id::{AgentId, TaskId};
-use crate::domain::task::{Cancel, CancelCause, Claim, EndState, Task, TaskMove, TaskState, Verified};
+use crate::domain::task::{Cancel, CancelCause, Claim, EndState, Task, TaskMove, TaskState};
 use crate::domain::task_plan::{cancel_reason, ending};
 
 /// The target of a cancel.
@@ -120,44 +120,36 @@ impl Store {
         Ok(report)
     }
 
-    /// The verified facts about these tasks' work, where there are any.
-    pub async fn tasks_verified(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Verified>, StoreError> {
-        let mut read = self.read.begin().await?;
-        let mut found = HashMap::new();
-        for id in ids {
-            let row = sqlx::query(
-                "SELECT verified, verified_commit, verified_is_new, verified_is_pushed, verified_is_clean \
-                 FROM task_deliveries WHERE task_id = $1",
-            );
-            let row = row.bind(id.0).fetch_optional(&mut *read).await?;
-            let seen = row.as_ref().map(task_rows::verified_of).transpose()?.flatten();
-            found.extend(seen.map(|seen| (*id, seen)));
-        }
-        Ok(found)
-    }
-
     /// The past states of these tasks, oldest first.
     pub async fn task_moves(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Vec<TaskMove>>, StoreError> {
         let mut read = self.read.begin().await?;
-        let mut found = HashMap::new();
-        for id in ids {
-            let rows = sqlx::query(
-                "SELECT task_id, state, reason, generation, at FROM task_moves WHERE task_id = $1 ORDER BY sequence",
-            );
-            let rows = rows.bind(id.0).fetch_all(&mut *read).await?;
-            let moves = rows.iter().map(|row| {
-                Ok(TaskMove {
-                    task: row.id("task_id", TaskId)?,
-                    state: row.word("state", TaskState::parse)?,
-                    reason: row.try_get("reason")?,
-                    generation: row.try_get("generation")?,
-                    at: row.time("at")?,
-                })
-            });
-            found.insert(*id, moves.collect::<Result<Vec<_>, sqlx::Error>>()?);
-        }
-        Ok(found)
+        Ok(moves_of(&mut read, ids).await?)
     }
+}
+
+/// Like `task_moves`, in the caller's transaction.
+pub(super) async fn moves_of(
+    connection: &mut DbConnection,
+    ids: &[TaskId],
+) -> Result<HashMap<TaskId, Vec<TaskMove>>, sqlx::Error> {
+    let mut found = HashMap::new();
+    for id in ids {
+        let rows = sqlx::query(
+            "SELECT task_id, state, reason, generation, at FROM task_moves WHERE task_id = $1 ORDER BY sequence",
+        );
+        let rows = rows.bind(id.0).fetch_all(&mut *connection).await?;
+        let moves = rows.iter().map(|row| {
+            Ok(TaskMove {
+                task: row.id("task_id", TaskId)?,
+                state: row.word("state", TaskState::parse)?,
+                reason: row.try_get("reason")?,
+                generation: row.try_get("generation")?,
+                at: row.time("at")?,
+            })
+        });
+        found.insert(*id, moves.collect::<Result<Vec<_>, sqlx::Error>>()?);
+    }
+    Ok(found)
 }
 
 /// False if the agent is not working on the task.

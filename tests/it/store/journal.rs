@@ -1,13 +1,14 @@
 //! The journal: every entry once, pages as a plain sorted list would give them, tasks that only move forward.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fleet_mcp::domain::agent::Agent;
 use fleet_mcp::domain::history::{HistoryEntry, HistoryKind, Report};
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::{Task, WhenBusy};
 use fleet_mcp::domain::task_order::Admission;
-use fleet_mcp::store::Which;
+use fleet_mcp::store::{HistoryPage, Which};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -45,6 +46,32 @@ async fn an_entry_of_an_unknown_agent_takes_nothing_in() {
     let entries = [report(&agent, "good", 1), report(&stranger, "bad", 1)];
     assert!(home.store.journal_add(&entries).await.is_err());
     assert_eq!(home.store.journal_page(agent.id, None, page(1, 20)).await.unwrap().total_count, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_shows_each_task_in_the_state_of_its_last_move() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let is_over = AtomicBool::new(false);
+    let moving = async {
+        for number in 0..200 {
+            let task = given(&agent, "do it", number);
+            home.store.task_accept(&task, QUEUE, None).await.unwrap();
+            home.store.tasks_cancel(agent.id, Which::All, false, at(number)).await.unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let reading = async {
+        while !is_over.load(Ordering::Relaxed) {
+            let HistoryPage { page, moves, .. } =
+                home.store.history_page(agent.id, None, page(1, 20)).await.unwrap();
+            for entry in &page.items {
+                let last = moves[&TaskId(entry.id())].last().unwrap();
+                assert_eq!(entry.state(), last.state.word());
+            }
+        }
+    };
+    tokio::join!(moving, reading);
 }
 
 /// Kind, time and id of an entry; few values each, over three days, so that ties are common.
