@@ -84,7 +84,7 @@ async fn squad(running: &RunningFleet, n_members: usize) -> Duration {
     let request = StartSquad { members: vec![member; n_members], metadata: None, request: None };
     let start = Instant::now();
     let id = running.fleet.squad_start(&operator(), request).await.unwrap();
-    running.fleet.squad_over(&operator(), id, LONG).await.unwrap();
+    running.fleet.squad_await_end(&operator(), id, LONG).await.unwrap();
     let elapsed = start.elapsed();
     let shown = running.fleet.squad_show(&operator(), id, 10).await.unwrap();
     assert!(shown.squad.members.iter().all(|member| member.status() == MemberStatus::Completed), "{shown:?}");

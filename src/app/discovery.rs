@@ -35,12 +35,12 @@ pub struct ProjectInfo {
     pub template_name: String,
     pub(super) organization: Uuid,
     pub(super) version: Uuid,
-    pub(super) declared: Arc<Declared>,
+    pub(super) declared: Arc<TemplateInputs>,
 }
 
 /// What a template version asks for and offers.
 #[derive(Debug, Default)]
-pub(super) struct Declared {
+pub(super) struct TemplateInputs {
     pub(super) parameters: Vec<RichParameter>,
     pub(super) presets: Vec<Preset>,
 }
@@ -52,22 +52,22 @@ pub struct RoleInfo {
 }
 
 #[derive(Debug, Clone)]
-pub struct RolesOf {
+pub struct RoleList {
     pub roles: Vec<RoleInfo>,
     pub project: Option<String>,
 }
 
 /// What the last look at the deployment's templates found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct DiscoveredProjects {
     projects: Vec<ProjectInfo>,
     by_template: HashMap<Uuid, usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct Discovery {
-    found: ArcSwapOption<Found>,
-    versions: Cache<Uuid, Arc<Declared>>,
+    found: ArcSwapOption<DiscoveredProjects>,
+    versions: Cache<Uuid, Arc<TemplateInputs>>,
 }
 
 impl Default for Discovery {
@@ -86,7 +86,7 @@ impl ProjectInfo {
     }
 }
 
-impl Declared {
+impl TemplateInputs {
     fn prompt_parameter(&self) -> Option<&RichParameter> {
         PROMPT_PARAMETERS
             .iter()
@@ -94,7 +94,7 @@ impl Declared {
     }
 }
 
-impl Found {
+impl DiscoveredProjects {
     pub(super) fn project(&self, name: &str) -> Option<&ProjectInfo> {
         let key = name_key(name);
         let by_name = self.projects.iter().find(|info| name_key(&info.project.name) == key);
@@ -111,7 +111,7 @@ impl Fleet {
     pub async fn project_list(&self, caller: &Caller) -> Result<Vec<ProjectInfo>, Error> {
         let call = AuditedCall { caller, action: Action::ProjectList, target: None };
         self.permit(&call, Target::Fleet).await?;
-        Ok(self.found()?.projects.clone())
+        Ok(self.discovered()?.projects.clone())
     }
 
     /// Project files that could not be used.
@@ -119,32 +119,32 @@ impl Fleet {
         self.0.catalog.files().project_problems.clone()
     }
 
-    pub async fn role_list(&self, caller: &Caller, project: Option<&str>) -> Result<RolesOf, Error> {
+    pub async fn role_list(&self, caller: &Caller, project: Option<&str>) -> Result<RoleList, Error> {
         let call = AuditedCall { caller, action: Action::RoleList, target: project.map(str::to_owned) };
         self.permit(&call, Target::Fleet).await?;
         let files = self.0.catalog.files();
         let Some(name) = project else {
             let roles = files.roles.values().map(|role| role_info(role.clone(), DEFAULT_ROLE)).collect();
-            return Ok(RolesOf { roles, project: None });
+            return Ok(RoleList { roles, project: None });
         };
         let info = self.project_named(name).await?;
         let roles = roles_of(&files, &info);
-        Ok(RolesOf { roles, project: Some(info.project.name) })
+        Ok(RoleList { roles, project: Some(info.project.name) })
     }
 
     /// What discovery found last; before the first success nothing can be said.
-    pub(super) fn found(&self) -> Result<Arc<Found>, Error> {
+    pub(super) fn discovered(&self) -> Result<Arc<DiscoveredProjects>, Error> {
         let found = self.0.discovery.found.load_full();
         found.ok_or_else(|| self.health().now().unavailable("the list of templates has not been read yet"))
     }
 
     /// The project of that name; a name not known yet is looked for once more, since templates come and go.
     pub(super) async fn project_named(&self, name: &str) -> Result<ProjectInfo, Error> {
-        if let Some(info) = self.found()?.project(name) {
+        if let Some(info) = self.discovered()?.project(name) {
             return Ok(info.clone());
         }
         if self.discovery_refresh().await.is_ok()
-            && let Some(info) = self.found()?.project(name)
+            && let Some(info) = self.discovered()?.project(name)
         {
             return Ok(info.clone());
         }
@@ -152,7 +152,7 @@ impl Fleet {
     }
 
     fn no_project(&self, name: &str) -> Error {
-        match self.found() {
+        match self.discovered() {
             Ok(found) => {
                 let known: Vec<String> =
                     found.projects.iter().map(|info| info.project.name.clone()).collect();
@@ -163,17 +163,17 @@ impl Fleet {
     }
 
     /// The project as its file and its template are now: both may be newer than the last look at the templates.
-    pub(super) async fn project_renewed(
+    pub(super) async fn project_refreshed(
         &self,
         known: ProjectInfo,
     ) -> Result<Result<ProjectInfo, CoderError>, Error> {
-        match self.project_looked_up(&known).await {
+        match self.project_lookup(&known).await {
             // The template was deleted or renamed: only a look at all of them tells what became of the project.
-            Err(error) if is_absence(&error) => {
+            Err(error) if is_template_missing(&error) => {
                 if let Err(error) = self.discovery_refresh().await {
                     return Ok(Err(error));
                 }
-                let found = self.found()?;
+                let found = self.discovered()?;
                 let renewed = found.project(&known.project.name).cloned();
                 renewed.map(Ok).ok_or_else(|| self.no_project(&known.project.name))
             }
@@ -181,7 +181,7 @@ impl Fleet {
         }
     }
 
-    async fn project_looked_up(&self, known: &ProjectInfo) -> Result<ProjectInfo, CoderError> {
+    async fn project_lookup(&self, known: &ProjectInfo) -> Result<ProjectInfo, CoderError> {
         let template = self.coder().template_by_name(known.organization, &known.template_name).await?;
         let declared = self.declared(template.active_version_id).await?;
         let (template_id, version) = (template.id, template.active_version_id);
@@ -207,11 +207,11 @@ impl Fleet {
 
     /// The same for a caller that waits: without an answer in time the last look at the templates counts, and the
     /// version is looked up again before the build.
-    pub(super) async fn project_renewed_soon(&self, known: ProjectInfo) -> Result<ProjectInfo, Error> {
+    pub(super) async fn project_refreshed_in_time(&self, known: ProjectInfo) -> Result<ProjectInfo, Error> {
         if !self.health().now().is_reachable() {
             return Ok(known);
         }
-        match tokio::time::timeout(LOOKUP_LIMIT, self.project_renewed(known.clone())).await {
+        match tokio::time::timeout(LOOKUP_LIMIT, self.project_refreshed(known.clone())).await {
             Ok(renewed) => Ok(renewed?.unwrap_or(known)),
             Err(_) => Ok(known),
         }
@@ -256,11 +256,11 @@ impl Fleet {
         let templates = self.coder().templates().await?;
         let organizations =
             if has_organization(&files) { self.coder().organizations().await? } else { Vec::new() };
-        let (mut found, mut limited) = (Found::default(), None);
+        let (mut found, mut limited) = (DiscoveredProjects::default(), None);
         for template in &templates {
             match self.projects_of(template, &files, &organizations).await {
                 Ok(projects) => found.projects.extend(projects),
-                Err(error) if is_general(&error) => return Err(error),
+                Err(error) if affects_all_requests(&error) => return Err(error),
                 Err(error) => {
                     tracing::warn!(
                         template.name, %error,
@@ -274,7 +274,7 @@ impl Fleet {
             }
         }
         // Before anything is known, a part of the projects would make the others look absent.
-        if let Some(error) = limited.take_if(|_| self.found().is_err()) {
+        if let Some(error) = limited.take_if(|_| self.discovered().is_err()) {
             return Err(error);
         }
         found.projects.sort_by_key(|info| name_key(&info.project.name));
@@ -336,25 +336,25 @@ impl Fleet {
         Ok(declared.prompt_parameter().map(|prompt| prompt.name.clone()))
     }
 
-    async fn declared(&self, version: Uuid) -> Result<Arc<Declared>, CoderError> {
+    async fn declared(&self, version: Uuid) -> Result<Arc<TemplateInputs>, CoderError> {
         if let Some(known) = self.0.discovery.versions.get(&version).await {
             return Ok(known);
         }
         let parameters = self.coder().rich_parameters(version).await?;
         let presets = self.coder().presets(version).await?;
-        let declared = Arc::new(Declared { parameters, presets });
+        let declared = Arc::new(TemplateInputs { parameters, presets });
         self.0.discovery.versions.insert(version, Arc::clone(&declared)).await;
         Ok(declared)
     }
 }
 
 /// Coder shows no such template to this token.
-fn is_absence(error: &CoderError) -> bool {
+fn is_template_missing(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Gone | ErrorKind::Forbidden)
 }
 
 /// Trouble that every other call would have too.
-fn is_general(error: &CoderError) -> bool {
+fn affects_all_requests(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::Unauthorized | ErrorKind::Unreachable | ErrorKind::Timeout)
 }
 

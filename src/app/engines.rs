@@ -60,7 +60,7 @@ pub struct EngineOptions {
 impl Fleet {
     /// The engine of the project of an agent, in its workspace.
     pub async fn engine_of(&self, state: &AgentState) -> Result<EngineWord, Error> {
-        let found = self.found()?;
+        let found = self.discovered()?;
         let project = found.project(&state.agent.project);
         self.engine_in(state, project.and_then(|info| info.project.engine.as_deref())).await
     }
@@ -121,7 +121,7 @@ impl Fleet {
             inherited: Inherited::Only(&environment::ALLOWED),
             ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
         };
-        let tried = self.inside(agent, &state.agent.project).exec(command).await;
+        let tried = self.workspace_exec(agent, &state.agent.project).exec(command).await;
         let tried = tried.map_err(|error| silent(&error.to_string()))?;
         match tried.exit {
             Exit::Code(0) => {
@@ -153,8 +153,8 @@ impl Fleet {
             timeout: LIMIT,
             ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
         };
-        let inside = self.inside(agent, &state.agent.project);
-        let asked = tokio::time::timeout(WAIT, inside.exec(command)).await;
+        let workspace_exec = self.workspace_exec(agent, &state.agent.project);
+        let asked = tokio::time::timeout(WAIT, workspace_exec.exec(command)).await;
         let output = asked.map_err(|_| silent("no response in time"))?;
         let output = output.map_err(|error| silent(&error.to_string()))?;
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))

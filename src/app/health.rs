@@ -94,11 +94,11 @@ impl Health {
     }
 
     /// Returns once Coder answers or has another trouble than this; at once if that is so.
-    pub(super) async fn other_than(&self, trouble: Option<&String>) {
+    pub(super) async fn changed_from(&self, error: Option<&String>) {
         let mut changes = self.0.subscribe();
-        let is_other = |health: &CoderHealth| health.is_reachable() || health.error.as_ref() != trouble;
+        let has_changed = |health: &CoderHealth| health.is_reachable() || health.error.as_ref() != error;
         // The sender lives as long as we do, so an end of changes cannot happen while anyone waits.
-        let _seen = changes.wait_for(is_other).await;
+        let _seen = changes.wait_for(has_changed).await;
     }
 
     /// Returns once Coder has been asked, whatever it said.

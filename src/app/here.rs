@@ -18,15 +18,15 @@ pub(super) const DIRECTORY: &str = "fleet_mcp_directory";
 
 impl Caller {
     /// The directory it brings, if it is one who may.
-    fn brings(&self) -> Option<&Path> {
+    fn supplied_directory(&self) -> Option<&Path> {
         self.directory.as_deref().filter(|_| self.principal.may_bring_directory())
     }
 
     /// The same words said in another directory ask for something else, so that is part of a request's key.
     pub(super) fn key_in_directory(&self, key: RequestKey) -> RequestKey {
-        let Some(brought) = self.brings() else { return key };
-        let brought = brought.as_os_str().as_encoded_bytes();
-        let both = Sha256::new().chain_update(key.fingerprint).chain_update(brought);
+        let Some(result) = self.supplied_directory() else { return key };
+        let result = result.as_os_str().as_encoded_bytes();
+        let both = Sha256::new().chain_update(key.fingerprint).chain_update(result);
         RequestKey { fingerprint: both.finalize().into(), ..key }
     }
 }
@@ -39,15 +39,15 @@ impl Fleet {
         info: &ProjectInfo,
     ) -> Result<Option<String>, Error> {
         let Some(parameter) = self.directory_parameter(info) else { return Ok(None) };
-        match caller.brings() {
-            Some(brought) => usable(brought).await.map(Some),
-            None => Ok(self.directory_of(caller).or_else(|| usual(parameter))),
+        match caller.supplied_directory() {
+            Some(result) => canonical(result).await.map(Some),
+            None => Ok(self.directory_of(caller).or_else(|| default_of(parameter))),
         }
     }
 
     /// The directory of callers that bring none.
-    pub(super) fn usual_directory(&self, info: &ProjectInfo) -> Option<String> {
-        self.directory_parameter(info).and_then(usual)
+    pub(super) fn default_directory(&self, info: &ProjectInfo) -> Option<String> {
+        self.directory_parameter(info).and_then(default_of)
     }
 
     /// A deployment's machines know nothing of our directories, and an operator's own choice is not for callers.
@@ -86,12 +86,12 @@ fn is_repository(folder: &Path) -> bool {
     beside.is_file() || is_data(&beside) || is_data(folder)
 }
 
-fn usual(parameter: &RichParameter) -> Option<String> {
+fn default_of(parameter: &RichParameter) -> Option<String> {
     Some(parameter.default_value.clone()).filter(|directory| !directory.is_empty())
 }
 
 /// By its true name, so that one directory is never two.
-async fn usable(path: &Path) -> Result<String, Error> {
+async fn canonical(path: &Path) -> Result<String, Error> {
     let refusal = || Error::NoDirectory(path.display().to_string());
     if !path.is_absolute() {
         return Err(refusal());

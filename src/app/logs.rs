@@ -29,13 +29,13 @@ impl Fleet {
         let call = AuditedCall { caller, action: Action::AgentLog, target: Some(request.name.clone()) };
         let Some(agent) = self.store().agent_newest_by_name(&name_key(&request.name)).await? else {
             self.permit(&call, Target::Absent).await?;
-            return Err(self.absent(&request.name));
+            return Err(self.agent_not_found(&request.name));
         };
         self.permit(&call, Target::Agent(self.log_target(&agent))).await?;
         if let Some(state) = self.board().now().by_id(agent.id).cloned()
             && state.agent.sighting.status.is_ready()
         {
-            let app = self.app_look(&state).await;
+            let app = self.app_probe(&state).await;
             self.log_keep(&state, &app).await;
         }
         let page = self.store().log_page(agent.id, request.page).await?;
@@ -46,7 +46,7 @@ impl Fleet {
     /// Its status may say already that it stops, so only its app can tell.
     pub(super) async fn log_keep_last(&self, agent: AgentId) {
         let Some(state) = self.board().now().by_id(agent).cloned() else { return };
-        let app = self.app_glance(&state).await;
+        let app = self.app_probe_briefly(&state).await;
         self.log_keep(&state, &app).await;
     }
 

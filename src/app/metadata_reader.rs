@@ -15,7 +15,7 @@ use crate::domain::metadata::{canonical_key, is_value};
 /// Coder itself flushes metadata every five seconds.
 const FRESH_FOR: Duration = Duration::from_secs(2);
 /// Readers do not wait for Coder: after this long they get what the last listing showed.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READ_LIMIT: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 
 /// Values by full key.
@@ -42,7 +42,7 @@ impl MetadataReader {
         let read = async {
             let late = |_| CoderError::Timeout { operation: "agent_metadata" };
             let items =
-                timeout(PATIENCE, self.coder.agent_metadata(workspace_agent)).await.map_err(late)??;
+                timeout(READ_LIMIT, self.coder.agent_metadata(workspace_agent)).await.map_err(late)??;
             Ok::<_, CoderError>(Arc::new(values_of(&items)))
         };
         let result = self.recent.try_get_with(workspace_agent, read).await;

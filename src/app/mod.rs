@@ -18,7 +18,6 @@ pub mod fleet_status;
 pub mod health;
 mod here;
 pub mod history;
-mod inside;
 pub mod logs;
 mod metadata_reader;
 pub mod operations;
@@ -34,6 +33,7 @@ mod starts;
 pub mod tasks;
 pub mod tokens;
 mod usage;
+mod workspace_exec;
 mod workspace_facts;
 
 use std::num::NonZeroUsize;
@@ -99,10 +99,10 @@ pub struct FleetOptions {
 
 /// The fleet: store, Coder and what is known of both. Clones share everything.
 #[derive(Debug, Clone)]
-pub struct Fleet(Arc<Parts>);
+pub struct Fleet(Arc<FleetInner>);
 
 #[derive(Debug)]
-struct Parts {
+struct FleetInner {
     store: Store,
     coder: Client,
     catalog: Catalog,
@@ -142,7 +142,7 @@ impl Fleet {
         catalog: Catalog,
         options: FleetOptions,
     ) -> Result<Self, error::Error> {
-        let fleet = Self(Arc::new(Parts {
+        let fleet = Self(Arc::new(FleetInner {
             slots: Slots::new(options.parallel_builds),
             runs: ActiveRuns::default(),
             metadata: MetadataReader::new(coder.clone()),
@@ -167,7 +167,7 @@ impl Fleet {
             catalog,
             options,
         }));
-        fleet.shelf().sweep();
+        fleet.rescue_directory().sweep();
         // A full disk must not keep the server from starting: stops and deletes make room.
         if let Err(error) = fleet.store().audit_complete().await {
             tracing::warn!(%error, "audit rows of some operations are missing; the next start adds them");

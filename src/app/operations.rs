@@ -21,15 +21,15 @@ use crate::store::StoreError;
 pub struct ListOperations {
     /// Of one agent only.
     pub agent: Option<String>,
-    pub ended: Ended,
+    pub ended: EndedOperations,
     pub page: PageRequest,
 }
 
 /// Are operations listed that have ended?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    LeftOut,
-    Included,
+pub enum EndedOperations {
+    Exclude,
+    Include,
 }
 
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ impl Fleet {
         self.permit(&call, Target::Fleet).await?;
         let agent = request.agent.as_deref().map(name_key);
         let mut found = self.store().operations_listed_open(agent.as_deref()).await?;
-        if request.ended == Ended::Included {
+        if request.ended == EndedOperations::Include {
             found.extend(self.store().operations_listed_ended(agent.as_deref()).await?);
         }
         let may = |listed: &ListedOperation| {
@@ -111,7 +111,7 @@ impl Fleet {
             Some(clean_up) => self.store().operation_by_id(clean_up).await?,
             None => None,
         };
-        Ok(Cancellation { message: told(&listed, removal.as_ref()), listed, clean_up })
+        Ok(Cancellation { message: message_of(&listed, removal.as_ref()), listed, clean_up })
     }
 
     /// Gives the operation and the one whose end ends it: a create is taken back by a delete.
@@ -136,7 +136,7 @@ impl Fleet {
             return Err(ended(listed, operation.state));
         }
         let awaited = match operation.kind {
-            OperationKind::Create => self.create_take_back(&permit).await?,
+            OperationKind::Create => self.create_undo(&permit).await?,
             OperationKind::Delete if !self.has_workspace(operation).await? => {
                 return Err(Error::CleanUp(listed.agent_name.clone()));
             }
@@ -162,14 +162,14 @@ impl Fleet {
     }
 
     /// What was made of it has no work yet that could be saved.
-    async fn create_take_back(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
+    async fn create_undo(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
         let (call, create) = (permit.call(), &permit.target().operation);
         let state = self.state_of(create.agent_id()).await?;
-        let taken_back = audited_call(call.caller, Action::AgentDelete, state.agent.name.as_str());
-        let permit = self.permit_agent(&taken_back, state).await?;
+        let delete_call = audited_call(call.caller, Action::AgentDelete, state.agent.name.as_str());
+        let permit = self.permit_agent(&delete_call, state).await?;
         let no_key = None;
         let delete = self.delete_begin(&permit, Work::Discard, no_key).await;
-        Ok(self.audited(&taken_back, delete, |delete| Some(delete.id)).await?.id)
+        Ok(self.audited(&delete_call, delete, |delete| Some(delete.id)).await?.id)
     }
 
     async fn has_workspace(&self, operation: &Operation) -> Result<bool, Error> {
@@ -192,7 +192,7 @@ fn ended(listed: &ListedOperation, state: OperationState) -> Error {
 }
 
 /// What has become of it by now.
-fn told(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
+fn message_of(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
     let ListedOperation { operation, agent_name, .. } = listed;
     let what = format!("the {} of agent '{agent_name}'", operation.kind);
     match (operation.state, &operation.failure, clean_up) {
@@ -234,7 +234,7 @@ mod tests {
         let mut operation =
             Operation::accepted(AgentId(uuid::Uuid::nil()), OperationKind::Create, "ann", Utc::now());
         let mut clean_up = operation.clone();
-        let mut said = |clean_up: &Operation, state| {
+        let mut message = |clean_up: &Operation, state| {
             operation.state = state;
             let listed = ListedOperation {
                 operation: operation.clone(),
@@ -244,7 +244,7 @@ mod tests {
                 created_by: None,
                 awaited: None,
             };
-            told(&listed, Some(clean_up))
+            message_of(&listed, Some(clean_up))
         };
         let removed = "; the workspace it created is being deleted";
         let create = "the create of agent 'one'";
@@ -255,7 +255,7 @@ mod tests {
             (OperationState::Running, format!("{create} is being canceled{removed}")),
         ];
         for (state, words) in expected {
-            assert_eq!(said(&clean_up, state), words);
+            assert_eq!(message(&clean_up, state), words);
         }
         let removals = [
             (OperationState::Done, "is deleted"),
@@ -267,7 +267,7 @@ mod tests {
             let reason = Failure { code: "TIMEOUT".to_owned(), message: "no disk".to_owned() };
             clean_up.failure = (state != OperationState::Done).then_some(reason);
             let expected = format!("{create} is canceled; the workspace it created {words}");
-            assert_eq!(said(&clean_up, OperationState::Canceled), expected);
+            assert_eq!(message(&clean_up, OperationState::Canceled), expected);
         }
     }
 }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::Fleet;
 use super::error::Error;
-use super::provision::Identity;
+use super::provision::ProvisionState;
 use crate::domain::agent::{Agent, AgentStatus};
 use crate::domain::id::{AgentId, WorkspaceId};
 use crate::domain::metadata::{self, AGENT_SPEC, Dated, Metadata, PULL_REQUEST_URL, START_NOTE};
@@ -38,14 +38,14 @@ pub struct AgentState {
     /// How many starts it has had; only a look at one agent asks for it.
     pub starts: Option<i64>,
     /// What the agent was given to call us with.
-    pub identity: Identity,
+    pub provision_state: ProvisionState,
     pub(super) own_metadata: Metadata,
-    pub(super) live: Live,
+    pub(super) live: LiveState,
 }
 
 /// What only Coder can tell; empty until it was seen.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Live {
+pub(super) struct LiveState {
     pub(super) metadata: Metadata,
     /// What the workspace itself says about its start; nothing that the agent says stands for it.
     pub(super) start_note: Option<String>,
@@ -55,18 +55,18 @@ pub(super) struct Live {
     /// Of the newest build.
     pub(super) transition: Option<Transition>,
     /// When the look began that showed this, by a clock that never jumps: an older look never overwrites a newer one.
-    pub(super) look_began: Option<Instant>,
+    pub(super) poll_began: Option<Instant>,
     /// App statuses already in the journal.
     pub(super) journaled: Arc<std::collections::HashSet<Uuid>>,
     /// What the status was judged by, so that a task that moves can be judged at once.
     pub(super) observation: Option<Arc<Observation>>,
-    pub(super) apps: Arc<Apps>,
+    pub(super) apps: Arc<WorkspaceApps>,
     /// When the start build of this generation was made.
     pub(super) started_at: Option<DateTime<Utc>>,
     /// When the agent's app last said that it waits for input.
     pub(super) resting_at: Option<DateTime<Utc>>,
     /// The figures that the last look showed, which are counted or rejected.
-    pub(super) usage_told: Option<Mark>,
+    pub(super) usage_reported: Option<Mark>,
 }
 
 /// What an agent reported to work on, and when.
@@ -78,22 +78,22 @@ pub(super) struct ReportedWork {
 
 /// Where the apps of a workspace are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Apps {
+pub(super) struct WorkspaceApps {
     pub(super) owner: String,
     pub(super) workspace: String,
-    pub(super) seats: Vec<AppSeat>,
+    pub(super) apps: Vec<WorkspaceApp>,
 }
 
 /// One app of a workspace agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AppSeat {
+pub(super) struct WorkspaceApp {
     pub(super) agent: String,
     pub(super) slug: String,
     /// Coder knows nothing against it.
-    pub(super) is_well: bool,
+    pub(super) is_healthy: bool,
 }
 
-impl Live {
+impl LiveState {
     /// Is the newest build a start that failed? A failed stop leaves the machine and all that runs on it.
     pub(super) fn has_failed_start(&self) -> bool {
         let build = self.observation.as_deref().and_then(|seen| seen.build.as_ref());
@@ -124,8 +124,8 @@ impl AgentState {
             workspace_url: None,
             usage: UsageTotal::default(),
             starts: None,
-            identity: Identity::default(),
-            live: Live::default(),
+            provision_state: ProvisionState::default(),
+            live: LiveState::default(),
         };
         state.merge_metadata();
         state
@@ -135,7 +135,7 @@ impl AgentState {
     fn keep_newer(&mut self, known: &Self) {
         self.live = known.live.clone();
         self.workspace_url.clone_from(&known.workspace_url);
-        self.identity = known.identity.clone();
+        self.provision_state = known.provision_state.clone();
         self.usage = self.usage.later(known.usage);
         if known.tasks.stamp() > self.tasks.stamp() {
             self.tasks = known.tasks.clone();
@@ -239,7 +239,7 @@ pub struct Board {
     writing: Mutex<()>,
     revision: watch::Sender<i64>,
     /// Counts every look, also those that changed nothing to see.
-    looks: watch::Sender<u64>,
+    polls: watch::Sender<u64>,
 }
 
 impl Default for Board {
@@ -248,7 +248,7 @@ impl Default for Board {
             current: ArcSwap::default(),
             writing: Mutex::new(()),
             revision: watch::Sender::new(0),
-            looks: watch::Sender::new(0),
+            polls: watch::Sender::new(0),
         }
     }
 }
@@ -264,8 +264,8 @@ impl Board {
     }
 
     /// Grows with every look at an agent: what is known of it may have become certain without a change.
-    pub(super) fn looks(&self) -> watch::Receiver<u64> {
-        self.looks.subscribe()
+    pub(super) fn polls(&self) -> watch::Receiver<u64> {
+        self.polls.subscribe()
     }
 
     pub fn revision(&self) -> i64 {
@@ -278,7 +278,7 @@ impl Board {
         let mut next = Snapshot::clone(&self.current.load());
         change(&mut next);
         self.current.store(Arc::new(next));
-        self.looks.send_modify(|n| *n += 1);
+        self.polls.send_modify(|n| *n += 1);
     }
 
     /// Tells those who wait that there is something newer to see.
@@ -299,8 +299,13 @@ impl Fleet {
             self.store().tasks_latest().await?.into_iter().collect();
         let mut metadata: HashMap<AgentId, Metadata> =
             self.store().metadata_live().await?.into_iter().collect();
-        let mut given: HashMap<AgentId, Provision> =
-            self.store().provisions_live().await?.into_iter().map(|given| (given.agent_id, given)).collect();
+        let mut provisions: HashMap<AgentId, Provision> = self
+            .store()
+            .provisions_live()
+            .await?
+            .into_iter()
+            .map(|provision| (provision.agent_id, provision))
+            .collect();
         let mut usage: HashMap<AgentId, UsageTotal> = self.store().usage_live().await?.into_iter().collect();
         let revision = self.store().revision().await?;
         self.board().update(|snapshot| {
@@ -309,8 +314,9 @@ impl Fleet {
                 let tasks = tasks.remove(&agent.id).unwrap_or_default();
                 let own = metadata.remove(&agent.id).unwrap_or_default();
                 let kind = self.role_kind_or_coding(&agent.role);
-                let identity = Identity { given: given.remove(&agent.id), trouble: None };
-                let state = AgentState { identity, usage, ..AgentState::new(agent, kind, tasks, own) };
+                let provision_state =
+                    ProvisionState { delivered: provisions.remove(&agent.id), failure: None };
+                let state = AgentState { provision_state, usage, ..AgentState::new(agent, kind, tasks, own) };
                 snapshot.agents.insert(state.agent.name.key().into(), Arc::new(state));
             }
         });

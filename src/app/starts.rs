@@ -12,7 +12,7 @@ use crate::domain::id::WorkspaceId;
 use crate::domain::words::Transition;
 
 /// Readers do not wait for Coder: after this long the starts are unknown.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READ_LIMIT: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 /// Coder takes no limit as all there are.
 const ALL: Page = Page { limit: 0, offset: 0 };
@@ -42,7 +42,7 @@ impl StartReader {
         let read = async {
             let late = |_| CoderError::Timeout { operation: "workspace_builds" };
             let builds =
-                timeout(PATIENCE, self.coder.workspace_builds(workspace.0, ALL)).await.map_err(late)??;
+                timeout(READ_LIMIT, self.coder.workspace_builds(workspace.0, ALL)).await.map_err(late)??;
             Ok::<_, CoderError>(starts_among(&builds, generation))
         };
         let result = self.known.try_get_with((workspace, generation), read).await;

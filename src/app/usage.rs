@@ -27,19 +27,19 @@ pub(super) struct RunUsage<'a> {
     /// The conversation that the figures are of; none when they are of this run alone.
     pub(super) conversation: Option<&'a str>,
     /// None when it reported no usage.
-    pub(super) told: Option<Usage>,
+    pub(super) reported: Option<Usage>,
 }
 
 /// The figures among an agent's metadata; none when there are none that can be read.
-pub(super) fn told(values: &BTreeMap<String, String>, generation: i64) -> Option<Mark> {
+pub(super) fn reported(values: &BTreeMap<String, String>, generation: i64) -> Option<Mark> {
     let record: UsageRecord = serde_json::from_str(values.get(USAGE)?).ok()?;
     let highest = Figures { unknown_runs: record.unknown_runs, ..figures_of(record.usage) };
     Some(Mark { generation, highest })
 }
 
 /// What is to be counted of an agent that tells these figures; none for figures that are known.
-pub(super) fn news(state: &AgentState, told: Option<Mark>) -> Option<UsageReport> {
-    let mark = told.filter(|_| told != state.live.usage_told)?;
+pub(super) fn new_figures(state: &AgentState, reported: Option<Mark>) -> Option<UsageReport> {
+    let mark = reported.filter(|_| reported != state.live.usage_reported)?;
     Some(UsageReport { agent: state.agent.id, source: OWN_RECORD.to_owned(), spender: Spender::Agent, mark })
 }
 
@@ -54,11 +54,11 @@ fn figures_of(usage: Usage) -> Figures {
 
 impl Fleet {
     /// Counts figures and returns the agents whose figures were rejected.
-    pub(super) async fn usage_absorb(&self, told: Vec<UsageReport>) -> Result<Vec<AgentId>, Error> {
-        if told.is_empty() {
+    pub(super) async fn usage_absorb(&self, reported: Vec<UsageReport>) -> Result<Vec<AgentId>, Error> {
+        if reported.is_empty() {
             return Ok(Vec::new());
         }
-        let counted = self.store().usage_count(&told, Utc::now()).await?;
+        let counted = self.store().usage_count(&reported, Utc::now()).await?;
         for agent in &counted.rejected {
             tracing::debug!(agent.id = %agent, "implausible usage figures are not counted");
         }
@@ -68,12 +68,12 @@ impl Fleet {
 
     /// Counts a run that is over; counted again it stays the same. A run with figures that cannot be true is unknown.
     pub(super) async fn usage_of_run(&self, over: RunUsage<'_>) -> Result<(), Error> {
-        let Some(usage) = over.told else { return self.run_unknown(&over).await };
+        let Some(usage) = over.reported else { return self.run_unknown(&over).await };
         let conversation = over.conversation.map(|id| cut(&format!("conversation {id}"), LONGEST_SOURCE));
         let source = conversation.unwrap_or_else(|| own_source(over.run));
         let mark = Mark { generation: 0, highest: figures_of(usage) };
-        let told = UsageReport { agent: over.run.agent_id, source, spender: over.spender, mark };
-        let rejected = self.usage_absorb(vec![told]).await?;
+        let reported = UsageReport { agent: over.run.agent_id, source, spender: over.spender, mark };
+        let rejected = self.usage_absorb(vec![reported]).await?;
         if rejected.is_empty() { Ok(()) } else { self.run_unknown(&over).await }
     }
 

@@ -10,7 +10,7 @@ use super::paging::Paging;
 use super::task::TaskSummary;
 use super::time;
 use super::usage::{UsageDetail, UsageRow};
-use crate::app::agents::{AgentPage, Changed, Deletion, Mutation, Waited};
+use crate::app::agents::{AgentChange, AgentPage, Deletion, Mutation, WaitResult};
 use crate::app::rescue::RescuedWork;
 use crate::app::snapshot::AgentState;
 use crate::domain::metadata::{PULL_REQUEST_CHECK_STATUS, PULL_REQUEST_STATUS, PULL_REQUEST_URL, START_NOTE};
@@ -342,8 +342,8 @@ impl From<&RescuedWork> for Rescued {
     }
 }
 
-impl From<&Waited> for AgentsWaited {
-    fn from(waited: &Waited) -> Self {
+impl From<&WaitResult> for AgentsWaited {
+    fn from(waited: &WaitResult) -> Self {
         Self {
             changed: waited.changed.iter().map(ChangedAgent::from).collect(),
             cursor: waited.cursor.to_string(),
@@ -352,8 +352,8 @@ impl From<&Waited> for AgentsWaited {
     }
 }
 
-impl From<&Changed> for ChangedAgent {
-    fn from(changed: &Changed) -> Self {
+impl From<&AgentChange> for ChangedAgent {
+    fn from(changed: &AgentChange) -> Self {
         Self {
             agent: AgentRow::from(&*changed.agent),
             previous_status: changed.previous_status.map(|status| status.word().to_owned()),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::paging::count;
-use crate::app::discovery::{ProjectInfo, RoleInfo, RolesOf};
+use crate::app::discovery::{ProjectInfo, RoleInfo, RoleList};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct AgentRoles {
@@ -47,8 +47,8 @@ pub struct AgentProject {
     pub default_role: String,
 }
 
-impl From<&RolesOf> for AgentRoles {
-    fn from(found: &RolesOf) -> Self {
+impl From<&RoleList> for AgentRoles {
+    fn from(found: &RoleList) -> Self {
         Self {
             roles: found.roles.iter().map(|role| AgentRole::of(role, found.project.as_deref())).collect(),
             project_name: found.project.clone(),

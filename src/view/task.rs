@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::agent::{listed, shortened_if_repeated};
 use super::time;
-use crate::app::tasks::{Reported, TaskCanceled, TaskStarted};
+use crate::app::tasks::{StatusReported, TaskCanceled, TaskStarted};
 use crate::domain::task::{Task, Verified};
 use crate::domain::text::cut;
 
@@ -121,8 +121,8 @@ impl From<&TaskCanceled> for CanceledTask {
     }
 }
 
-impl From<&Reported> for ReportedStatus {
-    fn from(reported: &Reported) -> Self {
+impl From<&StatusReported> for ReportedStatus {
+    fn from(reported: &StatusReported) -> Self {
         Self {
             agent_name: reported.name.to_string(),
             agent_status: reported.status.word().into(),

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::paging::{Paging, count};
 use super::time;
 use crate::app::audit::AuditEntry;
-use crate::app::tokens::{Minted, TokenInfo};
+use crate::app::tokens::{MintedToken, TokenInfo};
 use crate::domain::access::AllowedProjects;
 use crate::domain::page::Page;
 
@@ -73,8 +73,8 @@ pub struct AuditRow {
     pub operation_id: Option<String>,
 }
 
-impl From<&Minted> for TokenCreated {
-    fn from(minted: &Minted) -> Self {
+impl From<&MintedToken> for TokenCreated {
+    fn from(minted: &MintedToken) -> Self {
         let TokenInfo { token, agent_name } = &minted.info;
         Self {
             id: token.id.to_string(),

@@ -13,7 +13,7 @@ use super::observe::method_word;
 use super::openapi::tool_of;
 use crate::app::audit::repeatable;
 use crate::app::caller::Surface;
-use crate::app::tokens::Attempt;
+use crate::app::tokens::AttemptedCall;
 use crate::view::request::MAX_BODY_BYTES;
 
 const MCP: &str = "/mcp";
@@ -22,7 +22,7 @@ const READ_LIMIT: Duration = Duration::from_secs(5);
 /// No method or tool has a longer name.
 const LONGEST_WORD: usize = 40;
 
-pub(super) async fn attempt_of(request: Request) -> Attempt {
+pub(super) async fn attempted_call(request: Request) -> AttemptedCall {
     if is_mcp(request.uri().path()) { mcp_attempt(request).await } else { rest_attempt(request).await }
 }
 
@@ -30,11 +30,11 @@ pub(super) fn is_mcp(path: &str) -> bool {
     path == MCP || path.starts_with("/mcp/")
 }
 
-async fn rest_attempt(mut request: Request) -> Attempt {
+async fn rest_attempt(mut request: Request) -> AttemptedCall {
     let action = route_of(&request);
     let params = request.extract_parts::<RawPathParams>().await.ok();
     let named = params.as_ref().and_then(|params| params.iter().next());
-    Attempt { surface: Surface::Rest, action, target: named.and_then(|(_, value)| repeatable(value)) }
+    AttemptedCall { surface: Surface::Rest, action, target: named.and_then(|(_, value)| repeatable(value)) }
 }
 
 /// The tool of the route; otherwise the route's template.
@@ -44,7 +44,7 @@ fn route_of(request: &Request) -> String {
     tool_of(template, request.method()).map_or_else(plain, str::to_owned)
 }
 
-async fn mcp_attempt(request: Request) -> Attempt {
+async fn mcp_attempt(request: Request) -> AttemptedCall {
     let method = method_word(request.method());
     let message = if request.method() == Method::POST { message_of(request.into_body()).await } else { None };
     let asked = message.as_ref().and_then(|message| match message["method"].as_str() {
@@ -54,7 +54,7 @@ async fn mcp_attempt(request: Request) -> Attempt {
     let action = asked.filter(|word| is_word(word)).map_or_else(|| format!("{method} {MCP}"), str::to_owned);
     let arguments = message.as_ref().map(|message| &message["params"]["arguments"]);
     let named = arguments.and_then(|given| given["agent_name"].as_str().or_else(|| given["name"].as_str()));
-    Attempt { surface: Surface::Mcp, action, target: named.and_then(repeatable) }
+    AttemptedCall { surface: Surface::Mcp, action, target: named.and_then(repeatable) }
 }
 
 async fn message_of(body: Body) -> Option<Value> {
@@ -76,7 +76,7 @@ mod tests {
 
     async fn posted(message: &Value) -> (String, Option<String>) {
         let request = http::Request::post("/mcp").body(Body::from(message.to_string())).unwrap();
-        let attempt = attempt_of(request).await;
+        let attempt = attempted_call(request).await;
         assert_eq!(attempt.surface, Surface::Mcp);
         (attempt.action, attempt.target)
     }

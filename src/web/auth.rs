@@ -6,11 +6,11 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::WebState;
-use super::attempt::attempt_of;
+use super::attempt::attempted_call;
 use super::credential;
 use super::problem::{AuthFault, Problem};
 use crate::app::Fleet;
-use crate::app::tokens::Refused;
+use crate::app::tokens::RefusedToken;
 use crate::domain::access::Principal;
 use crate::domain::role::RoleKind;
 use crate::serve::{GuardedBody, MOST_OF_AGENT, MOST_OF_MANAGING_AGENT, OpenRequest, OpenRequests};
@@ -49,9 +49,9 @@ fn begin(all: &OpenRequests, principal: &Principal) -> Result<Option<OpenRequest
 }
 
 /// Unknown tokens leave no audit row, since anyone could fill the disk so. The metrics count them.
-async fn turn_away(fleet: &Fleet, refused: &Refused, request: Request) -> Problem {
+async fn turn_away(fleet: &Fleet, refused: &RefusedToken, request: Request) -> Problem {
     if refused.is_known() {
-        fleet.refusal_record(refused, attempt_of(request).await).await;
+        fleet.refusal_record(refused, attempted_call(request).await).await;
     }
     AuthFault::InvalidToken(refused.reason).into()
 }

@@ -7,18 +7,18 @@ use moka::future::Cache;
 use uuid::Uuid;
 
 use crate::app::Fleet;
-use crate::app::snapshot::{AgentState, AppSeat, Apps};
+use crate::app::snapshot::{AgentState, WorkspaceApp, WorkspaceApps};
 use crate::coder::AppAddress;
 use crate::domain::app::AppSeen;
 
 /// What our own templates call it.
 const USUAL_SLUG: &str = "ccw";
 const MOST_AGENTS: u64 = 10_000;
-const SETTLED: TimeDelta = TimeDelta::minutes(5);
+const STARTUP_TIME: TimeDelta = TimeDelta::minutes(5);
 
 /// Which app of a workspace agent was found to answer, so that it is asked once.
 #[derive(Debug)]
-pub(in crate::app) struct AppSlugs(Cache<Uuid, Arc<AppSeat>>);
+pub(in crate::app) struct AppSlugs(Cache<Uuid, Arc<WorkspaceApp>>);
 
 impl Default for AppSlugs {
     fn default() -> Self {
@@ -28,95 +28,95 @@ impl Default for AppSlugs {
 
 /// Where an agent's app is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AppLookup {
     /// At this address, and whether Coder knows nothing against it.
-    At(AppAddress, bool),
+    Found(AppAddress, bool),
     /// There is none that could be it.
-    Nowhere,
+    NoApp,
     /// All there are have answered or had time enough to, and none of them is it.
-    Strangers,
+    NotAgentApi,
     /// Not all there are have answered yet.
-    Unknown,
+    Undetermined,
 }
 
-impl Place {
+impl AppLookup {
     pub(super) fn address(self) -> Option<AppAddress> {
         match self {
-            Self::At(address, _) => Some(address),
-            Self::Nowhere | Self::Strangers | Self::Unknown => None,
+            Self::Found(address, _) => Some(address),
+            Self::NoApp | Self::NotAgentApi | Self::Undetermined => None,
         }
     }
 }
 
 impl Fleet {
-    pub(super) async fn app_place(&self, state: &AgentState) -> Place {
+    pub(super) async fn app_lookup(&self, state: &AgentState) -> AppLookup {
         let apps = &state.live.apps;
-        let found = self.found().ok();
+        let found = self.discovered().ok();
         let info = found.as_deref().and_then(|found| found.project(&state.agent.project));
         // A build that is under way shows no apps either.
         if state.live.workspace_agent.is_none() && !info.is_some_and(|info| info.project.agentless) {
-            return Place::Unknown;
+            return AppLookup::Undetermined;
         }
         let wanted = info.and_then(|info| info.project.app_slug.as_deref());
         let candidates = candidates(apps, wanted);
         match candidates.as_slice() {
-            [] => Place::Nowhere,
-            [only] => place(apps, only),
-            several => self.app_that_answers(state, several).await,
+            [] => AppLookup::NoApp,
+            [only] => found_at(apps, only),
+            several => self.app_that_responds(state, several).await,
         }
     }
 
-    async fn app_that_answers(&self, state: &AgentState, several: &[&AppSeat]) -> Place {
+    async fn app_that_responds(&self, state: &AgentState, several: &[&WorkspaceApp]) -> AppLookup {
         let apps = &state.live.apps;
-        let Some(agent) = state.live.workspace_agent else { return Place::Nowhere };
+        let Some(agent) = state.live.workspace_agent else { return AppLookup::NoApp };
         if let Some(known) = self.0.app_slugs.0.get(&agent).await {
-            return place(apps, &known);
+            return found_at(apps, &known);
         }
-        let (mut answering, mut are_all_clear) = (Vec::new(), true);
-        for seat in several {
-            match self.app_ask(&address(apps, seat), seat.is_well).await {
-                AppSeen::Runner(_) | AppSeen::AgentApi(_) => answering.push((*seat).clone()),
+        let (mut responding, mut has_all_answers) = (Vec::new(), true);
+        for app in several {
+            match self.app_query(&address(apps, app), app.is_healthy).await {
+                AppSeen::Runner(_) | AppSeen::AgentApi(_) => responding.push((*app).clone()),
                 AppSeen::Absent | AppSeen::Foreign => {}
-                AppSeen::Unasked | AppSeen::Silent { .. } => are_all_clear = false,
+                AppSeen::Unasked | AppSeen::Silent { .. } => has_all_answers = false,
             }
         }
-        match answering.as_slice() {
+        match responding.as_slice() {
             [only] => {
                 self.0.app_slugs.0.insert(agent, Arc::new(only.clone())).await;
-                place(apps, only)
+                found_at(apps, only)
             }
-            [] if !are_all_clear && is_young(state) => Place::Unknown,
+            [] if !has_all_answers && is_starting_up(state) => AppLookup::Undetermined,
             // Two that answer are as good as none: nobody said which one is the agent.
-            [] | [_, _, ..] => Place::Strangers,
+            [] | [_, _, ..] => AppLookup::NotAgentApi,
         }
     }
 }
 
 /// Where there are several apps, some may be left for people to start; what belongs to the agent is up by then.
-fn is_young(state: &AgentState) -> bool {
-    state.live.started_at.is_none_or(|started| Utc::now() - started < SETTLED)
+fn is_starting_up(state: &AgentState) -> bool {
+    state.live.started_at.is_none_or(|started| Utc::now() - started < STARTUP_TIME)
 }
 
-fn place(apps: &Apps, seat: &AppSeat) -> Place {
-    Place::At(address(apps, seat), seat.is_well)
+fn found_at(apps: &WorkspaceApps, app: &WorkspaceApp) -> AppLookup {
+    AppLookup::Found(address(apps, app), app.is_healthy)
 }
 
-fn candidates<'a>(apps: &'a Apps, wanted: Option<&str>) -> Vec<&'a AppSeat> {
-    let named = |name: &str| apps.seats.iter().filter(|seat| seat.slug == name).collect::<Vec<_>>();
+fn candidates<'a>(apps: &'a WorkspaceApps, wanted: Option<&str>) -> Vec<&'a WorkspaceApp> {
+    let named = |name: &str| apps.apps.iter().filter(|app| app.slug == name).collect::<Vec<_>>();
     match wanted {
         Some(slug) => named(slug),
         None => Some(named(USUAL_SLUG))
             .filter(|found| !found.is_empty())
-            .unwrap_or_else(|| apps.seats.iter().collect()),
+            .unwrap_or_else(|| apps.apps.iter().collect()),
     }
 }
 
-fn address(apps: &Apps, seat: &AppSeat) -> AppAddress {
+fn address(apps: &WorkspaceApps, app: &WorkspaceApp) -> AppAddress {
     AppAddress {
         owner: apps.owner.clone(),
         workspace: apps.workspace.clone(),
-        agent: Some(seat.agent.clone()),
-        slug: seat.slug.clone(),
+        agent: Some(app.agent.clone()),
+        slug: app.slug.clone(),
     }
 }
 
@@ -124,17 +124,20 @@ fn address(apps: &Apps, seat: &AppSeat) -> AppAddress {
 mod tests {
     use super::*;
 
-    fn apps(slugs: &[&str]) -> Apps {
-        let seat =
-            |slug: &&str| AppSeat { agent: "main".to_owned(), slug: (*slug).to_owned(), is_well: true };
-        let seats = slugs.iter().map(seat).collect();
-        Apps { owner: "ann".to_owned(), workspace: "dev".to_owned(), seats }
+    fn apps(slugs: &[&str]) -> WorkspaceApps {
+        let app = |slug: &&str| WorkspaceApp {
+            agent: "main".to_owned(),
+            slug: (*slug).to_owned(),
+            is_healthy: true,
+        };
+        let apps = slugs.iter().map(app).collect();
+        WorkspaceApps { owner: "ann".to_owned(), workspace: "dev".to_owned(), apps }
     }
 
     #[test]
     fn the_projects_app_goes_before_the_usual_one_and_that_before_all_others() {
         let found = |slugs: &[&str], wanted| {
-            candidates(&apps(slugs), wanted).into_iter().map(|seat| seat.slug.clone()).collect::<Vec<_>>()
+            candidates(&apps(slugs), wanted).into_iter().map(|app| app.slug.clone()).collect::<Vec<_>>()
         };
         assert_eq!(found(&["vscode", "ccw", "own"], Some("own")), ["own"]);
         assert_eq!(found(&["vscode", "ccw", "own"], None), ["ccw"]);

@@ -33,7 +33,7 @@ struct Message {
 #[derive(Debug, Deserialize)]
 pub(super) struct FleetState {
     status: String,
-    turns: Vec<Turn>,
+    turns: Vec<RunnerTurn>,
     #[serde(default)]
     forgotten_turns: usize,
     /// What the workspace started with is among those.
@@ -47,11 +47,11 @@ pub(super) struct FleetState {
 /// `GET /fleet/state?task=…`: what the runner knows of one task.
 #[derive(Debug, Deserialize)]
 pub(super) struct FleetTask {
-    task: Option<Turn>,
+    task: Option<RunnerTurn>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Turn {
+struct RunnerTurn {
     task_id: Option<String>,
     #[serde(default)]
     source: String,
@@ -138,8 +138,8 @@ impl From<FleetState> for RunnerSeen {
     }
 }
 
-impl From<Turn> for TurnSeen {
-    fn from(turn: Turn) -> Self {
+impl From<RunnerTurn> for TurnSeen {
+    fn from(turn: RunnerTurn) -> Self {
         let state = match (turn.state.as_str(), turn.outcome) {
             ("queued", _) => TurnState::Queued,
             ("forgotten", _) => TurnState::Ended(TurnEnd::Forgotten),

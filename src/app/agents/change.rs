@@ -75,8 +75,8 @@ impl Fleet {
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
         let (call, state) = permit.into_parts();
         let newest = self.store().operations_of(state.agent.id, 1).await?;
-        let under_way = newest.first().filter(|operation| !operation.state.is_ended());
-        if under_way.is_none_or(|operation| has_same_aim(operation, kind)) && is_so_already(kind, &state) {
+        let open = newest.first().filter(|operation| !operation.state.is_ended());
+        if open.is_none_or(|operation| has_same_goal(operation, kind)) && is_already_requested(kind, &state) {
             return Ok((state, None));
         }
         let operation = Operation::accepted(state.agent.id, kind, &call.caller.principal.name, Utc::now());
@@ -146,29 +146,29 @@ fn outcome_of(operation: &Operation) -> String {
 }
 
 /// Does what is under way leave the agent in the state that is asked for?
-fn has_same_aim(under_way: &Operation, asked: OperationKind) -> bool {
-    let aim = |kind| match kind {
+fn has_same_goal(open: &Operation, asked: OperationKind) -> bool {
+    let goal = |kind| match kind {
         OperationKind::Create | OperationKind::Start | OperationKind::Restart => AgentStatus::Idle,
         OperationKind::Stop => AgentStatus::Stopped,
         OperationKind::Delete => AgentStatus::Deleted,
     };
-    under_way.cancel.is_none() && aim(under_way.kind) == aim(asked)
+    open.cancel.is_none() && goal(open.kind) == goal(asked)
 }
 
 fn waits_for_spec(state: &AgentState) -> bool {
-    let is_untold = |task: &Task| {
+    let is_undelivered = |task: &Task| {
         task.work.origin == TaskOrigin::Spec && !matches!(task.delivery(), Delivery::Delivered { .. })
     };
-    state.agent.sighting.status.is_ready() && state.tasks.open.as_ref().is_some_and(is_untold)
+    state.agent.sighting.status.is_ready() && state.tasks.open.as_ref().is_some_and(is_undelivered)
 }
 
-fn is_so_already(kind: OperationKind, state: &AgentState) -> bool {
+fn is_already_requested(kind: OperationKind, state: &AgentState) -> bool {
     let status = state.agent.sighting.status;
     match kind {
         // One that is out of reach is waited for, or repaired.
         OperationKind::Start => {
-            let is_within_reach = state.agent.sighting.attention != Attention::Unreachable;
-            (status.is_ready() && is_within_reach) || status == AgentStatus::Starting
+            let is_reachable = state.agent.sighting.attention != Attention::Unreachable;
+            (status.is_ready() && is_reachable) || status == AgentStatus::Starting
         }
         OperationKind::Stop => status == AgentStatus::Stopped,
         OperationKind::Restart | OperationKind::Create | OperationKind::Delete => false,

@@ -27,7 +27,7 @@ use crate::store::{Accepted, RequestKey, StoreError};
 /// A refusal by Coder that comes this quickly is the call's own error.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
 /// Why a new agent is pending.
-pub(in crate::app) const UNMADE: &str = "waiting for the workspace to be created";
+pub(in crate::app) const NOT_CREATED: &str = "waiting for the workspace to be created";
 /// A generated name may lose a race this often before we give up.
 const NAME_TRIES: usize = 5;
 
@@ -65,25 +65,29 @@ impl Fleet {
         if let Some(earlier) = self.store().operation_by_key(key.as_ref()).await? {
             return self.created_before(earlier, &request).await;
         }
-        let info = self.project_renewed_soon(known).await?;
+        let info = self.project_refreshed_in_time(known).await?;
         let role = self.role_of_project(&info, &role_name)?;
-        self.create_record(&permit, Wanted { request, info, role, directory, key }).await
+        self.create_record(&permit, PermittedCreate { request, info, role, directory, key }).await
     }
 
     /// Stores the agent with its create; the next generated name is tried when another agent took this one.
-    async fn create_record(&self, permit: &Permit<'_, Target<'_>>, wanted: Wanted) -> Result<Created, Error> {
-        let Wanted { request, info, role, directory, key } = wanted;
+    async fn create_record(
+        &self,
+        permit: &Permit<'_, Target<'_>>,
+        wanted: PermittedCreate,
+    ) -> Result<Created, Error> {
+        let PermittedCreate { request, info, role, directory, key } = wanted;
         let principal = &permit.call().caller.principal;
         let signature = principal.signature();
         let mut n_tries = 0;
         loop {
             n_tries += 1;
             let name = self.name_for(&request)?;
-            let named = Named { name, by: &signature, spec: request.spec.as_str() };
+            let draft = AgentDraft { name, created_by: &signature, spec: request.spec.as_str() };
             let agent = Agent {
                 pull_request_url: request.pull_request_url.clone(),
                 directory: directory.clone(),
-                ..new_agent(named, &info, &role)
+                ..new_agent(draft, &info, &role)
             };
             self.check_buildable(&agent, &info, &role)?;
             let operation =
@@ -189,7 +193,7 @@ impl Fleet {
 }
 
 /// A create that was permitted, and what it is made of.
-struct Wanted {
+struct PermittedCreate {
     request: CreateAgent,
     info: ProjectInfo,
     role: Role,
@@ -206,31 +210,31 @@ struct Created {
 }
 
 /// The name an agent gets, who asked for it, and what for.
-pub(in crate::app) struct Named<'a> {
+pub(in crate::app) struct AgentDraft<'a> {
     pub(in crate::app) name: AgentName,
-    pub(in crate::app) by: &'a str,
+    pub(in crate::app) created_by: &'a str,
     pub(in crate::app) spec: &'a str,
 }
 
-pub(in crate::app) fn new_agent(named: Named<'_>, info: &ProjectInfo, role: &Role) -> Agent {
+pub(in crate::app) fn new_agent(draft: AgentDraft<'_>, info: &ProjectInfo, role: &Role) -> Agent {
     let now = Utc::now();
     Agent {
         id: AgentId::fresh(),
-        name: named.name,
+        name: draft.name,
         workspace_id: None,
         project: info.project.name.clone(),
         role: role.id.clone(),
-        spec: named.spec.to_owned(),
+        spec: draft.spec.to_owned(),
         pull_request_url: None,
         directory: None,
-        created_by: Some(named.by.to_owned()),
+        created_by: Some(draft.created_by.to_owned()),
         created_at: now,
         updated_at: now,
         deleted_at: None,
         sighting: Sighting {
             status: AgentStatus::Pending,
             previous_status: None,
-            reason: UNMADE.into(),
+            reason: NOT_CREATED.into(),
             attention: Attention::None,
             generation: 0,
             observed_at: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AgentPage, ListAgents, UNSEEN};
+use super::{AgentPage, ListAgents, NOT_POLLED};
 use crate::app::Fleet;
 use crate::app::caller::{AuditedCall, Caller};
 use crate::app::error::Error;
@@ -23,12 +23,15 @@ impl Fleet {
         self.permit(&call, Target::Fleet).await?;
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() && snapshot.agents.is_empty() {
-            return Err(self.health().now().unavailable(UNSEEN));
+            return Err(self.health().now().unavailable(NOT_POLLED));
         }
         let live = snapshot.agents.values().cloned();
-        let mut agents: Vec<Arc<AgentState>> = live.filter(|state| fits(state, &request)).collect();
+        let mut agents: Vec<Arc<AgentState>> =
+            live.filter(|state| matches_filters(state, &request)).collect();
         if request.statuses.iter().flatten().any(|status| *status == AgentStatus::Deleted) {
-            agents.extend(self.agents_deleted().await?.into_iter().filter(|state| fits(state, &request)));
+            agents.extend(
+                self.agents_deleted().await?.into_iter().filter(|state| matches_filters(state, &request)),
+            );
         }
         Ok(AgentPage { page: request.page.of(&agents), counts: snapshot.counts() })
     }
@@ -53,7 +56,7 @@ impl Fleet {
     }
 }
 
-fn fits(state: &AgentState, request: &ListAgents) -> bool {
+fn matches_filters(state: &AgentState, request: &ListAgents) -> bool {
     let agent = &state.agent;
     let is_named =
         |filter: &Option<String>, value: &str| filter.as_ref().is_none_or(|f| name_key(f) == name_key(value));

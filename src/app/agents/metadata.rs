@@ -19,7 +19,7 @@ impl Fleet {
         caller: &Caller,
         request: SetMetadata,
     ) -> Result<Arc<AgentState>, Error> {
-        let name = self.agent_meant(caller, request.name.as_deref())?;
+        let name = self.agent_or_self(caller, request.name.as_deref())?;
         let call = audited_call(caller, Action::AgentMetadataSet, &name);
         let set = async { self.metadata_set_on(&self.agent_permitted(&call, &name).await?, request).await };
         self.audited(&call, set.await, |_| None).await
@@ -49,7 +49,7 @@ impl Fleet {
     }
 
     /// An agent that names nobody means itself.
-    fn agent_meant(&self, caller: &Caller, name: Option<&str>) -> Result<String, Error> {
+    fn agent_or_self(&self, caller: &Caller, name: Option<&str>) -> Result<String, Error> {
         if let Some(name) = name {
             return Ok(name.to_owned());
         }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(in crate::app) use create::{Named, UNMADE, new_agent};
+pub(in crate::app) use create::{AgentDraft, NOT_CREATED, new_agent};
 
 use super::Fleet;
 use super::caller::{AgentPermit, AuditedCall, Caller};
@@ -122,14 +122,14 @@ pub struct Deletion {
 }
 
 #[derive(Debug, Clone)]
-pub struct Waited {
-    pub changed: Vec<Changed>,
+pub struct WaitResult {
+    pub changed: Vec<AgentChange>,
     pub cursor: i64,
     pub timed_out: bool,
 }
 
 #[derive(Debug, Clone)]
-pub struct Changed {
+pub struct AgentChange {
     pub agent: Arc<AgentState>,
     pub previous_status: Option<AgentStatus>,
     /// The number of the change: a reader who has seen it goes on from here and misses nothing.
@@ -137,7 +137,7 @@ pub struct Changed {
 }
 
 /// What is missing before the first look at Coder.
-const UNSEEN: &str = "the list of workspaces has not been read yet";
+const NOT_POLLED: &str = "the list of workspaces has not been read yet";
 
 impl Fleet {
     /// The live agent of that name, if the caller may do this to it.
@@ -148,15 +148,15 @@ impl Fleet {
     ) -> Result<AgentPermit<'a>, Error> {
         let Some(state) = self.board().now().by_name(name).cloned() else {
             self.permit(call, Target::Absent).await?;
-            return Err(self.absent(name));
+            return Err(self.agent_not_found(name));
         };
         self.permit_agent(call, state).await
     }
 
     /// Not found, unless we cannot know: then Coder's absence is the news.
-    pub(in crate::app) fn absent(&self, name: &str) -> Error {
+    pub(in crate::app) fn agent_not_found(&self, name: &str) -> Error {
         match self.board().now().observed_at {
-            None => self.health().now().unavailable(UNSEEN),
+            None => self.health().now().unavailable(NOT_POLLED),
             Some(_) => Error::AgentNotFound(name.to_owned()),
         }
     }

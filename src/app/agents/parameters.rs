@@ -43,7 +43,7 @@ impl Blueprint<'_> {
     }
 
     fn value(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<ParameterValue> {
-        let value = self.ours(parameter, preset).or_else(|| {
+        let value = self.derived_value(parameter, preset).or_else(|| {
             let configured = &self.info.project.parameters;
             configured
                 .iter()
@@ -54,7 +54,7 @@ impl Blueprint<'_> {
     }
 
     /// What we fill by the meaning of the name.
-    fn ours(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<String> {
+    fn derived_value(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<String> {
         let agent = self.agent;
         if self.info.prompt_parameter().is_some_and(|prompt| prompt.name == parameter.name) {
             return Some(agent.first_message());

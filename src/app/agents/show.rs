@@ -57,9 +57,9 @@ impl Fleet {
             return;
         }
         let (id, now) = (state.agent.id, Utc::now());
-        let told = usage::told(&fresh, state.agent.sighting.generation);
-        let news = usage::news(state, told);
-        if let Err(error) = self.usage_absorb(news.into_iter().collect()).await {
+        let reported = usage::reported(&fresh, state.agent.sighting.generation);
+        let new_figures = usage::new_figures(state, reported);
+        if let Err(error) = self.usage_absorb(new_figures.into_iter().collect()).await {
             tracing::debug!(%error, "the usage of an agent could not be counted");
         }
         self.board().update(|snapshot| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Changed, WaitAgents, Waited};
+use super::{AgentChange, WaitAgents, WaitResult};
 use crate::app::Fleet;
 use crate::app::caller::{AuditedCall, Caller};
 use crate::app::error::Error;
@@ -16,13 +16,13 @@ use crate::domain::name::name_key;
 use crate::store::LatestTasks;
 
 impl Fleet {
-    pub async fn agent_wait(&self, caller: &Caller, request: WaitAgents) -> Result<Waited, Error> {
+    pub async fn agent_wait(&self, caller: &Caller, request: WaitAgents) -> Result<WaitResult, Error> {
         let call = AuditedCall { caller, action: Action::AgentWait, target: None };
         self.permit(&call, Target::Fleet).await?;
         self.while_admitted(caller, self.agents_awaited(request)).await
     }
 
-    async fn agents_awaited(&self, request: WaitAgents) -> Result<Waited, Error> {
+    async fn agents_awaited(&self, request: WaitAgents) -> Result<WaitResult, Error> {
         let mut changes = self.board().changes();
         let since = request.cursor.unwrap_or(*changes.borrow());
         let watched = self.watched(&request.names).await?;
@@ -31,8 +31,8 @@ impl Fleet {
             let revision = *changes.borrow_and_update();
             let changed = self.agents_changed(since, &watched).await?;
             if self.is_reached(request.until, &changed, &watched) {
-                let changed = self.answered(request.until, changed, &watched).await?;
-                return Ok(Waited { changed, cursor: revision, timed_out: false });
+                let changed = self.with_unchanged(request.until, changed, &watched).await?;
+                return Ok(WaitResult { changed, cursor: revision, timed_out: false });
             }
             let has_changed = tokio::select! {
                 _ = changes.changed() => true,
@@ -41,14 +41,14 @@ impl Fleet {
             };
             if !has_changed {
                 let changed = self.agents_changed(since, &watched).await?;
-                let changed = self.answered(request.until, changed, &watched).await?;
-                return Ok(Waited { changed, cursor: revision, timed_out: true });
+                let changed = self.with_unchanged(request.until, changed, &watched).await?;
+                return Ok(WaitResult { changed, cursor: revision, timed_out: true });
             }
         }
     }
 
     /// Agents changed after a revision, live and deleted, in the order of the changes.
-    pub async fn changes_after(&self, revision: i64) -> Result<Vec<Changed>, Error> {
+    pub async fn changes_after(&self, revision: i64) -> Result<Vec<AgentChange>, Error> {
         self.agents_changed(revision, &HashSet::new()).await
     }
 
@@ -57,12 +57,16 @@ impl Fleet {
         let mut ids = HashSet::new();
         for name in names {
             let found = self.store().agent_newest_by_name(&name_key(name)).await?;
-            ids.insert(found.ok_or_else(|| self.absent(name))?.id);
+            ids.insert(found.ok_or_else(|| self.agent_not_found(name))?.id);
         }
         Ok(ids)
     }
 
-    async fn agents_changed(&self, since: i64, watched: &HashSet<AgentId>) -> Result<Vec<Changed>, Error> {
+    async fn agents_changed(
+        &self,
+        since: i64,
+        watched: &HashSet<AgentId>,
+    ) -> Result<Vec<AgentChange>, Error> {
         if self.board().revision() <= since {
             return Ok(Vec::new());
         }
@@ -74,7 +78,7 @@ impl Fleet {
 
     /// The row of the store leads: the snapshot may lag behind it for one agent while another one's later change
     /// is already known, and a reader who goes on from that later change would never see the earlier one.
-    fn changed(&self, snapshot: &Snapshot, row: Agent) -> Changed {
+    fn changed(&self, snapshot: &Snapshot, row: Agent) -> AgentChange {
         let (previous_status, revision) = (row.sighting.previous_status, row.sighting.revision);
         let live = snapshot.by_name(row.name.as_str()).filter(|state| state.agent.id == row.id);
         let agent = match live {
@@ -85,11 +89,11 @@ impl Fleet {
                 Arc::new(AgentState::new(row, kind, LatestTasks::default(), Metadata::new()))
             }
         };
-        Changed { agent, previous_status, revision }
+        AgentChange { agent, previous_status, revision }
     }
 
     /// Has the state that was waited for been reached?
-    fn is_reached(&self, until: Until, changed: &[Changed], watched: &HashSet<AgentId>) -> bool {
+    fn is_reached(&self, until: Until, changed: &[AgentChange], watched: &HashSet<AgentId>) -> bool {
         match until {
             Until::AnyChange => !changed.is_empty(),
             Until::Idle => self.all(watched, is_at_rest),
@@ -99,18 +103,18 @@ impl Fleet {
 
     /// A caller that waits for a state of the agents it names gets a row for each of them, also for those that did not
     /// change. Changed agents come first.
-    async fn answered(
+    async fn with_unchanged(
         &self,
         until: Until,
-        mut changed: Vec<Changed>,
+        mut changed: Vec<AgentChange>,
         watched: &HashSet<AgentId>,
-    ) -> Result<Vec<Changed>, Error> {
+    ) -> Result<Vec<AgentChange>, Error> {
         if until == Until::AnyChange {
             return Ok(changed);
         }
-        let told: HashSet<AgentId> = changed.iter().map(|changed| changed.agent.agent.id).collect();
+        let included: HashSet<AgentId> = changed.iter().map(|changed| changed.agent.agent.id).collect();
         let mut others = Vec::new();
-        for id in watched.difference(&told) {
+        for id in watched.difference(&included) {
             others.extend(self.store().agent_by_id(*id).await?);
         }
         others.sort_by_key(|agent| agent.sighting.revision);

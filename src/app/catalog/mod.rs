@@ -61,7 +61,7 @@ pub struct CatalogDirs {
 }
 
 /// A file and what it says.
-struct File {
+struct SourceFile {
     path: String,
     text: String,
 }
@@ -144,12 +144,15 @@ fn read_all(dirs: &CatalogDirs) -> Files {
     files
 }
 
-fn embedded(files: &[(&str, &str)]) -> Vec<Result<File, CatalogError>> {
-    files.iter().map(|(path, text)| Ok(File { path: (*path).to_owned(), text: (*text).to_owned() })).collect()
+fn embedded(files: &[(&str, &str)]) -> Vec<Result<SourceFile, CatalogError>> {
+    files
+        .iter()
+        .map(|(path, text)| Ok(SourceFile { path: (*path).to_owned(), text: (*text).to_owned() }))
+        .collect()
 }
 
 /// The files of a directory with this extension, by name; a directory that is not there has none.
-fn read_dir(dir: &Path, extension: &str) -> Vec<Result<File, CatalogError>> {
+fn read_dir(dir: &Path, extension: &str) -> Vec<Result<SourceFile, CatalogError>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -162,29 +165,33 @@ fn read_dir(dir: &Path, extension: &str) -> Vec<Result<File, CatalogError>> {
 }
 
 /// Anything but a plain file might never end.
-fn read(path: &Path) -> Result<File, CatalogError> {
+fn read(path: &Path) -> Result<SourceFile, CatalogError> {
     let shown = path.display().to_string();
     let failed = |source| CatalogError::Read { path: shown.clone(), source };
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(CatalogError::Content { path: shown, problem: "it is not a file".to_owned() });
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    Ok(File { path: shown, text })
+    Ok(SourceFile { path: shown, text })
 }
 
 impl Files {
     /// Those of one place, which replace those of the places before.
-    fn add_roles(&mut self, files: Vec<Result<File, CatalogError>>) {
+    fn add_roles(&mut self, files: Vec<Result<SourceFile, CatalogError>>) {
         let mut names = BTreeMap::new();
         for file in files {
             if let Err(error) = file.and_then(|file| self.add_role(&file, &mut names)) {
-                self.role_problems.push(told(&error));
+                self.role_problems.push(describe(&error));
                 self.note_broken(&error);
             }
         }
     }
 
-    fn add_role(&mut self, file: &File, names: &mut BTreeMap<String, String>) -> Result<(), CatalogError> {
+    fn add_role(
+        &mut self,
+        file: &SourceFile,
+        names: &mut BTreeMap<String, String>,
+    ) -> Result<(), CatalogError> {
         let role = role_file::parse(&file.path, &file.text)?;
         let key = unique(names, &role.id, &file.path)?;
         self.broken_roles.remove(&key);
@@ -195,22 +202,26 @@ impl Files {
     fn note_broken(&mut self, error: &CatalogError) {
         match error {
             CatalogError::Read { path, .. } | CatalogError::Content { path, .. } => {
-                self.broken_roles.insert(name_key(&stem(path)), told(error));
+                self.broken_roles.insert(name_key(&stem(path)), describe(error));
             }
             CatalogError::Twice { .. } => {}
         }
     }
 
-    fn add_projects(&mut self, files: Vec<Result<File, CatalogError>>) {
+    fn add_projects(&mut self, files: Vec<Result<SourceFile, CatalogError>>) {
         let mut names = BTreeMap::new();
         for file in files {
             if let Err(error) = file.and_then(|file| self.add_project(&file, &mut names)) {
-                self.project_problems.push(told(&error));
+                self.project_problems.push(describe(&error));
             }
         }
     }
 
-    fn add_project(&mut self, file: &File, names: &mut BTreeMap<String, String>) -> Result<(), CatalogError> {
+    fn add_project(
+        &mut self,
+        file: &SourceFile,
+        names: &mut BTreeMap<String, String>,
+    ) -> Result<(), CatalogError> {
         let project = project_file::parse(&file.path, &file.text)?;
         self.projects.insert(unique(names, &project.name, &file.path)?, project);
         Ok(())
@@ -229,7 +240,7 @@ fn unique(names: &mut BTreeMap<String, String>, name: &str, path: &str) -> Resul
     }
 }
 
-fn told(error: &CatalogError) -> String {
+fn describe(error: &CatalogError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

@@ -25,10 +25,10 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    pub(super) async fn look(&self) -> Result<HostFindings, String> {
+    pub(super) async fn run(&self) -> Result<HostFindings, String> {
         let Some(host) = self.host.clone() else { return Ok(HostFindings::default()) };
-        let look = tokio::task::spawn_blocking(move || host.inspect());
-        match tokio::time::timeout(LIMIT, look).await {
+        let inspected = tokio::task::spawn_blocking(move || host.inspect());
+        match tokio::time::timeout(LIMIT, inspected).await {
             Ok(Ok(findings)) => findings,
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the scan of directories and processes timed out".to_owned()),

@@ -20,7 +20,7 @@ type Problems = Result<Vec<String>, String>;
 
 impl Fleet {
     pub(super) async fn check_invariants(&self) -> Vec<Check> {
-        let host = self.options().inspection.look().await;
+        let host = self.options().inspection.run().await;
         let mut checks = Vec::with_capacity(Invariant::ALL.len());
         for invariant in Invariant::ALL {
             checks.push(checked(invariant, self.problems(invariant, &host).await));
@@ -30,9 +30,9 @@ impl Fleet {
 
     async fn problems(&self, invariant: Invariant, host: &Result<HostFindings, String>) -> Problems {
         let ages = self.ages(Utc::now());
-        let mut problems = self.store().contradictions(invariant, ages).await.map_err(told)?;
+        let mut problems = self.store().contradictions(invariant, ages).await.map_err(describe)?;
         match invariant {
-            Invariant::NothingLost => problems.extend(self.operations_standing_still(ages.stale).await?),
+            Invariant::NothingLost => problems.extend(self.stalled_operations(ages.stale).await?),
             Invariant::NoOrphans => {
                 problems.extend(host.as_ref().map_err(Clone::clone)?.leftovers.iter().cloned());
                 problems.extend(self.workspaces_of_deleted(ages.settled));
@@ -42,8 +42,8 @@ impl Fleet {
                 problems.extend(host.strays.iter().chain(&host.lost).cloned());
             }
             Invariant::WithinBudget => problems.extend(self.overspent()),
-            Invariant::NoSecrets => problems.extend(self.secrets_lying_about().await?),
-            Invariant::Integrity => problems.extend(self.store().integrity().await.map_err(told)?),
+            Invariant::NoSecrets => problems.extend(self.exposed_secrets().await?),
+            Invariant::Integrity => problems.extend(self.store().integrity().await.map_err(describe)?),
             Invariant::NoDuplicates | Invariant::LegalTransitions => {}
             Invariant::Audited | Invariant::DeniedWithoutEffect => {}
         }
@@ -59,12 +59,12 @@ impl Fleet {
     }
 
     /// Those that wait for Coder, for a slot or for an earlier operation stand still by right.
-    async fn operations_standing_still(&self, stale: DateTime<Utc>) -> Problems {
+    async fn stalled_operations(&self, stale: DateTime<Utc>) -> Problems {
         if !self.health().now().is_reachable() {
             return Ok(Vec::new());
         }
         let has_queue = self.0.slots.in_use().queued > 0;
-        let mut open = self.store().operations_open().await.map_err(told)?;
+        let mut open = self.store().operations_open().await.map_err(describe)?;
         let mut seen = std::collections::HashSet::new();
         open.retain(|operation| seen.insert(operation.agent_id()));
         let stands_still = |operation: &&Operation| {
@@ -88,12 +88,12 @@ impl Fleet {
 
     fn overspent(&self) -> Vec<String> {
         let snapshot = self.board().now();
-        let say = |state: &std::sync::Arc<_>| self.spent_too_much(state);
+        let say = |state: &std::sync::Arc<_>| self.budget_excess(state);
         snapshot.agents.values().filter_map(say).collect()
     }
 
     /// A token that no longer opens anything is no secret any more.
-    async fn secrets_lying_about(&self) -> Problems {
+    async fn exposed_secrets(&self) -> Problems {
         let (store, coder) = (self.store().clone(), self.coder().clone());
         let logs = self.options().inspection.logs.clone();
         let search = move || secrets::search(store.raw_files()?, &logs, &coder);
@@ -106,7 +106,7 @@ impl Fleet {
                 problems.push(format!("{file} contains the Coder token"));
             }
             for text in &seen.ours {
-                if let Ok(principal) = self.token_principal(text).await.map_err(told)? {
+                if let Ok(principal) = self.token_principal(text).await.map_err(describe)? {
                     let id = principal.token_id.map_or_else(String::new, |id| id.to_string());
                     problems.push(format!("{file} contains token {id} of '{}'", principal.name));
                 }
@@ -116,7 +116,7 @@ impl Fleet {
     }
 }
 
-fn told(error: impl Into<Error>) -> String {
+fn describe(error: impl Into<Error>) -> String {
     error.into().to_string()
 }
 

@@ -92,7 +92,7 @@ impl Fleet {
     fn check_identities(&self) -> Check {
         let snapshot = self.board().now();
         let running = snapshot.agents.values().filter(|state| state.agent.sighting.status.is_ready());
-        let running: Vec<_> = running.filter(|state| !state.has_no_way_in()).collect();
+        let running: Vec<_> = running.filter(|state| !state.has_no_workspace_agent()).collect();
         let n_direct = running.iter().filter(|state| state.callback() == Some(Callback::Direct)).count();
         let named =
             |state: &Arc<AgentState>| Some(format!("{}: {}", state.agent.name, state.callback_reason()?));

@@ -21,7 +21,7 @@ const MOST_TOKENS: usize = 1_000;
 
 /// What was found in one file.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FileFinding {
     pub(super) file: PathBuf,
     /// Texts that have the form of a token of ours.
     pub(super) ours: Vec<SecretString>,
@@ -33,7 +33,7 @@ pub(super) fn search(
     database: Vec<(PathBuf, RawFile)>,
     logs: &[PathBuf],
     coder: &Client,
-) -> io::Result<Vec<Found>> {
+) -> io::Result<Vec<FileFinding>> {
     let mut found = Vec::new();
     for (path, file) in database {
         found.push(search_file(&path, file, coder)?);
@@ -47,9 +47,9 @@ pub(super) fn search(
     Ok(found)
 }
 
-fn search_file(path: &Path, file: impl Read, coder: &Client) -> io::Result<Found> {
+fn search_file(path: &Path, file: impl Read, coder: &Client) -> io::Result<FileFinding> {
     let mut input = file.take(MOST_BYTES);
-    let mut found = Found { file: path.to_owned(), ..Found::default() };
+    let mut found = FileFinding { file: path.to_owned(), ..FileFinding::default() };
     let mut texts = HashSet::new();
     let mut window = Vec::with_capacity(CHUNK + OVERLAP);
     loop {

@@ -10,7 +10,7 @@ use crate::engine::budget::{Budget, BudgetError};
 
 impl Fleet {
     /// In words how much more than its budget an agent has spent; none if it is within.
-    pub(in crate::app) fn spent_too_much(&self, state: &AgentState) -> Option<String> {
+    pub(in crate::app) fn budget_excess(&self, state: &AgentState) -> Option<String> {
         let Budget { max_cost_usd, max_tokens } = self.budget_of(state);
         let used = used_by(state, Spender::Agent);
         let (name, cost) = (&state.agent.name, used.cost_usd.unwrap_or_default());

@@ -16,12 +16,12 @@ pub(in crate::app) struct LiveReading {
     is_free: bool,
     lines: Lines,
     offset: u64,
-    pub(super) seen: Seen,
+    pub(super) progress: EngineProgress,
 }
 
 /// What an engine has told of itself so far.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct EngineProgress {
     pub(super) conversation: Option<String>,
     /// None as long as it reported no usage.
     pub(super) used: Option<Usage>,
@@ -42,9 +42,9 @@ impl LiveReading {
             model: model.clone(),
             ..Request::bare(String::new(), Session::Unnamed)
         };
-        let seen = Seen { conversation: conversation.clone(), ..Seen::default() };
+        let progress = EngineProgress { conversation: conversation.clone(), ..EngineProgress::default() };
         let (lines, offset, is_free) = (Lines::default(), 0, engine.word().is_free());
-        Some(Self { reader: engine.reader(&request), is_free, lines, offset, seen })
+        Some(Self { reader: engine.reader(&request), is_free, lines, offset, progress })
     }
 
     /// Reads on to the end of what is stored.
@@ -52,7 +52,7 @@ impl LiveReading {
         &mut self,
         fleet: &Fleet,
         run: &Run,
-        mut said: impl FnMut(String),
+        mut on_text: impl FnMut(String),
     ) -> Result<(), Error> {
         loop {
             let page = fleet.run_output(run.id, RunStream::Stdout, self.offset, KEPT_OUTPUT).await?;
@@ -60,26 +60,26 @@ impl LiveReading {
                 return Ok(());
             }
             self.offset += page.bytes.len() as u64;
-            let (lines, reader, seen) = (&mut self.lines, &mut self.reader, &mut self.seen);
+            let (lines, reader, progress) = (&mut self.lines, &mut self.reader, &mut self.progress);
             lines.push(&page.bytes, &mut |line| {
-                reader.line(line).into_iter().for_each(|event| seen.take(event, &mut said));
+                reader.line(line).into_iter().for_each(|event| progress.take(event, &mut on_text));
             });
         }
     }
 
     /// The last line, if it did not end as one. Nothing more is read after this.
-    pub(super) fn finish(&mut self, mut said: impl FnMut(String)) {
-        let (reader, seen) = (&mut self.reader, &mut self.seen);
+    pub(super) fn finish(&mut self, mut on_text: impl FnMut(String)) {
+        let (reader, progress) = (&mut self.reader, &mut self.progress);
         std::mem::take(&mut self.lines).finish(&mut |line| {
-            reader.line(line).into_iter().for_each(|event| seen.take(event, &mut said));
+            reader.line(line).into_iter().for_each(|event| progress.take(event, &mut on_text));
         });
     }
 }
 
-impl Seen {
-    fn take(&mut self, event: EngineEvent, said: &mut impl FnMut(String)) {
+impl EngineProgress {
+    fn take(&mut self, event: EngineEvent, on_text: &mut impl FnMut(String)) {
         match event {
-            EngineEvent::Text(text) => said(text),
+            EngineEvent::Text(text) => on_text(text),
             EngineEvent::Session(id) => {
                 self.conversation.get_or_insert(id);
             }
@@ -105,20 +105,20 @@ impl Fleet {
         run: &Run,
         reading: &mut LiveReading,
     ) -> Result<(), Error> {
-        let before = reading.seen.used;
+        let before = reading.progress.used;
         reading.advance(self, run, drop).await?;
-        let (Some(engine), Some(seen)) = (&run.engine, reading.seen.used) else { return Ok(()) };
-        if before == Some(seen) {
+        let (Some(engine), Some(progress)) = (&run.engine, reading.progress.used) else { return Ok(()) };
+        if before == Some(progress) {
             return Ok(());
         }
         self.usage_of_run(reading.usage(run, engine)).await?;
         // One that has told its outcome is through with its work.
         if run.cancel.is_none()
             && !reading.reader.is_over()
-            && self.is_over_budget(run, engine.spender, &seen)
+            && self.is_over_budget(run, engine.spender, &progress)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
-            self.run_ask_end(run.id, RunCancel { at: Utc::now(), cause: CancelCause::Budget }).await?;
+            self.run_request_cancel(run.id, RunCancel { at: Utc::now(), cause: CancelCause::Budget }).await?;
             point("run.over_budget");
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Fleet {
         let Some(mut reading) = LiveReading::of(self, run) else { return self.usage_of_run(unknown).await };
         reading.advance(self, run, drop).await?;
         reading.finish(drop);
-        if reading.seen.used.is_none() && reading.is_free {
+        if reading.progress.used.is_none() && reading.is_free {
             return Ok(());
         }
         // Figures in the part that was not stored are missing from the count.
@@ -145,7 +145,7 @@ impl Fleet {
 impl LiveReading {
     fn usage<'a>(&'a self, run: &'a Run, engine: &EngineRun) -> RunUsage<'a> {
         // The demo engine counts each run by itself; the others count over a conversation.
-        let conversation = self.seen.counted_for.as_deref().filter(|_| !self.is_free);
-        RunUsage { run, spender: engine.spender, conversation, told: self.seen.used }
+        let conversation = self.progress.counted_for.as_deref().filter(|_| !self.is_free);
+        RunUsage { run, spender: engine.spender, conversation, reported: self.progress.used }
     }
 }

@@ -64,7 +64,7 @@ pub(in crate::app) struct PreparedRun {
 
 /// Why a run is not launched, and the directory it would have had as far as that is known.
 #[derive(Debug)]
-pub(in crate::app) struct Unprepared {
+pub(in crate::app) struct PrepareFailure {
     pub(in crate::app) cwd: Option<String>,
     pub(in crate::app) reason: PrepareError,
 }
@@ -76,7 +76,7 @@ pub(in crate::app) enum PrepareError {
     /// The directory cannot be used as it is.
     Directory(String),
     /// It never will be, for this reason.
-    Never(String),
+    Impossible(String),
     /// The workspace's engine or our own state; the owner decides by its code.
     Fleet(Error),
 }
@@ -90,6 +90,6 @@ impl From<Error> for PrepareError {
 /// A request that the engine cannot be called for, such as a prompt too long for an argument.
 impl From<InvocationError> for PrepareError {
     fn from(unfit: InvocationError) -> Self {
-        Self::Never(unfit.to_string())
+        Self::Impossible(unfit.to_string())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Briefing, EngineRequest, PrepareError, PreparedRun, Unprepared};
+use super::{Briefing, EngineRequest, PrepareError, PrepareFailure, PreparedRun};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::runs::NewRun;
@@ -28,18 +28,19 @@ impl Fleet {
     pub(in crate::app) async fn engine_run_prepare(
         &self,
         state: &AgentState,
-        wanted: EngineRequest<'_>,
-    ) -> Result<PreparedRun, Unprepared> {
-        let nowhere = |reason| Unprepared { cwd: None, reason };
+        request: EngineRequest<'_>,
+    ) -> Result<PreparedRun, PrepareFailure> {
+        let without_directory = |reason| PrepareFailure { cwd: None, reason };
         self.check_container(&state.agent.project)
-            .map_err(|error| nowhere(PrepareError::Never(format!("not started: {error}"))))?;
-        let engine = self.engine_resolved(state, &wanted).await;
-        let facts = self.engine_run_facts(state, &wanted, engine.as_deref().ok()).await?;
-        let here = |reason| Unprepared { cwd: Some(facts.cwd.clone()), reason };
-        let engine = engine.map_err(here)?;
-        let budget = self.budget_left(state, wanted.spender);
-        let budget = budget.map_err(|error| here(PrepareError::Never(format!("not started: {error}"))))?;
-        self.engine_run_of(state, (&*engine, wanted), (&facts, budget)).await.map_err(here)
+            .map_err(|error| without_directory(PrepareError::Impossible(format!("not started: {error}"))))?;
+        let engine = self.engine_resolved(state, &request).await;
+        let facts = self.engine_run_facts(state, &request, engine.as_deref().ok()).await?;
+        let with_directory = |reason| PrepareFailure { cwd: Some(facts.cwd.clone()), reason };
+        let engine = engine.map_err(with_directory)?;
+        let budget = self.budget_left(state, request.spender);
+        let budget =
+            budget.map_err(|error| with_directory(PrepareError::Impossible(format!("not started: {error}"))))?;
+        self.engine_run_of(state, (&*engine, request), (&facts, budget)).await.map_err(with_directory)
     }
 
     /// Accepts the run under this id; however often that is asked, the engine begins once.
@@ -54,14 +55,14 @@ impl Fleet {
     async fn engine_resolved(
         &self,
         state: &AgentState,
-        wanted: &EngineRequest<'_>,
+        request: &EngineRequest<'_>,
     ) -> Result<Arc<dyn Engine>, PrepareError> {
-        let word = match wanted.engine {
+        let word = match request.engine {
             Some(word) => word,
             None => self.engine_of(state).await?,
         };
-        if wanted.briefing == Briefing::Agent && word.calls_tools() && !self.is_provisioned(state) {
-            return Err(PrepareError::Later(UNBRIEFED.to_owned()));
+        if request.briefing == Briefing::Agent && word.calls_tools() && !self.is_provisioned(state) {
+            return Err(PrepareError::Later(NOT_PROVISIONED.to_owned()));
         }
         let sandbox = match word {
             EngineWord::Codex => self.sandbox_in(state).await?,
@@ -78,21 +79,21 @@ impl Fleet {
     async fn engine_run_facts(
         &self,
         state: &AgentState,
-        wanted: &EngineRequest<'_>,
+        request: &EngineRequest<'_>,
         engine: Option<&dyn Engine>,
-    ) -> Result<WorkspaceFacts, Unprepared> {
+    ) -> Result<WorkspaceFacts, PrepareFailure> {
         let workspace_agent = state.workspace_agent();
         let workspace_agent =
-            workspace_agent.map_err(|error| Unprepared { cwd: None, reason: error.into() })?;
-        let is_briefed = wanted.briefing == Briefing::Agent;
+            workspace_agent.map_err(|error| PrepareFailure { cwd: None, reason: error.into() })?;
+        let is_briefed = request.briefing == Briefing::Agent;
         let probe = WorkspaceProbe {
-            cwd: wanted.cwd,
+            cwd: request.cwd,
             generation: state.callback().filter(|_| is_briefed).map(|_| state.agent.sighting.generation),
             notes: engine.filter(|_| is_briefed).and_then(Engine::notes_file),
             codex_settings: engine
                 .map_or(CodexSettings::Unwanted, |engine| CodexSettings::wanted_by(engine.word())),
         };
-        self.inside(workspace_agent, &state.agent.project).probe(probe).await.map_err(|error| {
+        self.workspace_exec(workspace_agent, &state.agent.project).probe(probe).await.map_err(|error| {
             let reason = match &error {
                 ProbeError::Silent(_) => PrepareError::Later(error.to_string()),
                 ProbeError::Missing { .. }
@@ -100,38 +101,38 @@ impl Fleet {
                 | ProbeError::Failed { .. }
                 | ProbeError::Unnamable(_) => PrepareError::Directory(error.to_string()),
             };
-            Unprepared { cwd: error.place().map(str::to_owned), reason }
+            PrepareFailure { cwd: error.path().map(str::to_owned), reason }
         })
     }
 
     async fn engine_run_of(
         &self,
         state: &AgentState,
-        (engine, wanted): (&dyn Engine, EngineRequest<'_>),
+        (engine, request): (&dyn Engine, EngineRequest<'_>),
         (facts, budget): (&WorkspaceFacts, Budget),
     ) -> Result<PreparedRun, PrepareError> {
-        let mut request = self.engine_request(state, &wanted, facts, budget);
-        if let Some(id) = self.conversation_opened(state, engine, &request).await? {
-            request.session = Session::Created { id };
+        let mut call = self.engine_request(state, &request, facts, budget);
+        if let Some(id) = self.conversation_opened(state, engine, &call).await? {
+            call.session = Session::Created { id };
         }
-        let invocation = engine.invocation(&request)?;
-        let conversation = engine.conversation(&request.session);
+        let invocation = engine.invocation(&call)?;
+        let conversation = engine.conversation(&call.session);
         let record = EngineRun {
             engine: engine.word().word().to_owned(),
-            output: wanted.output,
-            spender: wanted.spender,
-            model: wanted.model,
+            output: request.output,
+            spender: request.spender,
+            model: request.model,
             conversation: conversation.clone(),
         };
         let new = NewRun {
             agent: state.agent.id,
-            purpose: wanted.purpose,
+            purpose: request.purpose,
             argv: commands::argv(&invocation),
             cwd: Some(facts.cwd.clone()),
             inherited: Inherited::Only(&environment::ALLOWED),
             env: invocation.environment,
             stdin: invocation.stdin.into(),
-            timeout: wanted.timeout,
+            timeout: request.timeout,
             engine: Some(record),
         };
         let (cwd, head) = (facts.cwd.clone(), facts.head.clone());
@@ -141,24 +142,24 @@ impl Fleet {
     fn engine_request(
         &self,
         state: &AgentState,
-        wanted: &EngineRequest<'_>,
+        request: &EngineRequest<'_>,
         facts: &WorkspaceFacts,
         budget: Budget,
     ) -> Request {
-        let given = facts.given.as_deref();
+        let agent_files = facts.agent_files.as_deref();
         Request {
-            role: given.and_then(|directory| self.role_prompt(state, directory)),
-            fleet: given.and_then(|directory| state.fleet_access(directory)),
+            role: agent_files.and_then(|directory| self.role_prompt(state, directory)),
+            fleet: agent_files.and_then(|directory| state.fleet_access(directory)),
             notes: facts.notes.clone(),
             settings: facts.codex_settings.clone(),
-            model: wanted.model.clone(),
+            model: request.model.clone(),
             directory: facts.cwd.clone().into(),
             repository: facts.repository.clone(),
             max_cost_usd: budget.max_cost_usd,
-            is_review: wanted.briefing == Briefing::Agent && state.kind == RoleKind::Review,
-            output: wanted.output,
-            variables: wanted.variables.clone(),
-            ..Request::bare(wanted.message.clone(), wanted.session.clone())
+            is_review: request.briefing == Briefing::Agent && state.kind == RoleKind::Review,
+            output: request.output,
+            variables: request.variables.clone(),
+            ..Request::bare(request.message.clone(), request.session.clone())
         }
     }
 
@@ -177,18 +178,18 @@ impl Fleet {
             env: session_creation.environment.clone(),
             ..Command::new(commands::argv(&session_creation))
         };
-        let made = self.inside(state.workspace_agent()?, &state.agent.project).exec(command).await;
+        let made = self.workspace_exec(state.workspace_agent()?, &state.agent.project).exec(command).await;
         let output =
             made.map_err(|error| PrepareError::Later(format!("the chat could not be created: {error}")))?;
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.exit {
             Exit::Code(0) if !id.is_empty() => Ok(Some(id)),
             Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
-                let said = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
-                Err(PrepareError::Never(format!("the chat could not be created: {said}")))
+                let stderr = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
+                Err(PrepareError::Impossible(format!("the chat could not be created: {stderr}")))
             }
         }
     }
 }
 
-const UNBRIEFED: &str = "what this start of the agent is given is still on its way";
+const NOT_PROVISIONED: &str = "what this start of the agent is given is still on its way";

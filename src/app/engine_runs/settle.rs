@@ -17,7 +17,7 @@ const MAX_STDERR: u64 = 8 * 1024;
 pub(in crate::app) struct EngineReport {
     pub(in crate::app) outcome: EngineOutcome,
     /// All that it said, a paragraph per line.
-    pub(in crate::app) said: String,
+    pub(in crate::app) text: String,
     /// The engine's id for the conversation.
     pub(in crate::app) conversation: Option<String>,
 }
@@ -25,10 +25,10 @@ pub(in crate::app) struct EngineReport {
 #[derive(Debug)]
 pub(in crate::app) enum EngineOutcome {
     /// What the engine tells of its end.
-    Told(EngineEnd),
+    Ended(EngineEnd),
     Canceled,
     /// It never began, and may be begun again.
-    Unbegun,
+    NotStarted,
 }
 
 impl Fleet {
@@ -39,14 +39,14 @@ impl Fleet {
             let text = format!("its run {end}, and its output cannot be parsed");
             let conversation = run.engine.as_ref().and_then(|engine| engine.conversation.clone());
             let outcome = failed(FailureKind::EngineError, text);
-            return Ok(Some(EngineReport { outcome, said: String::new(), conversation }));
+            return Ok(Some(EngineReport { outcome, text: String::new(), conversation }));
         };
-        let mut said = Vec::new();
-        reading.advance(self, run, |text| said.push(text)).await?;
-        reading.finish(|text| said.push(text));
-        let conversation = reading.seen.conversation.clone();
+        let mut text = Vec::new();
+        reading.advance(self, run, |line| text.push(line)).await?;
+        reading.finish(|line| text.push(line));
+        let conversation = reading.progress.conversation.clone();
         let outcome = self.engine_outcome(run, end, reading).await?;
-        Ok(Some(EngineReport { outcome, said: said.join("\n"), conversation }))
+        Ok(Some(EngineReport { outcome, text: text.join("\n"), conversation }))
     }
 
     async fn engine_outcome(
@@ -59,7 +59,7 @@ impl Fleet {
             RunEnd::Exited { code } => ExitStatus::from_raw(code << 8),
             RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
             RunEnd::Canceled => return Ok(EngineOutcome::Canceled),
-            RunEnd::Unstarted => return Ok(EngineOutcome::Unbegun),
+            RunEnd::Unstarted => return Ok(EngineOutcome::NotStarted),
             // It told its outcome before the stop reached it.
             RunEnd::OverBudget if reading.reader.is_over() => ExitStatus::from_raw(0),
             RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, STOPPED.to_owned())),
@@ -70,7 +70,7 @@ impl Fleet {
         let tail = run.stderr.min(KEPT_OUTPUT).saturating_sub(MAX_STDERR);
         let stderr = self.run_output(run.id, RunStream::Stderr, tail, MAX_STDERR).await?;
         let stderr = String::from_utf8_lossy(&stderr.bytes).into_owned();
-        Ok(EngineOutcome::Told(match reading.reader.end(&Exit { status, stderr }) {
+        Ok(EngineOutcome::Ended(match reading.reader.end(&Exit { status, stderr }) {
             // What is said last is lost where a run says more than is kept.
             EngineEnd::Failed { kind: FailureKind::BadOutput, .. }
                 if status.success() && run.stdout > KEPT_OUTPUT =>
@@ -85,5 +85,5 @@ impl Fleet {
 }
 
 fn failed(kind: FailureKind, text: String) -> EngineOutcome {
-    EngineOutcome::Told(EngineEnd::Failed { kind, text })
+    EngineOutcome::Ended(EngineEnd::Failed { kind, text })
 }

@@ -14,14 +14,14 @@ const TOOL_SECONDS: i64 = 600;
 
 /// Everything an agent is given at a start.
 #[derive(Debug)]
-pub(super) struct Belongings<'a> {
+pub(super) struct AgentFiles<'a> {
     pub(super) token: &'a SecretString,
     pub(super) url: &'a str,
     pub(super) prompt: &'a str,
     pub(super) budget: Budget,
 }
 
-impl Belongings<'_> {
+impl AgentFiles<'_> {
     /// The input of the script that puts the files in place: a head for each with its number of lines, then those
     /// lines. The last line tells that nothing was cut off on the way.
     pub(super) fn input(&self) -> Bytes {
@@ -84,13 +84,13 @@ mod tests {
     fn an_agents_files_are_exactly_these() {
         let token = SecretString::from("fleet_secret");
         let budget = Budget { max_cost: Usd::parse(2.5), max_tokens: None };
-        let belongings = Belongings {
+        let files = AgentFiles {
             token: &token,
             url: "http://127.0.0.1:3001",
             prompt: "You code.\n\nWell.\n",
             budget,
         };
-        let text = String::from_utf8(belongings.input().to_vec()).unwrap();
+        let text = String::from_utf8(files.input().to_vec()).unwrap();
         insta::assert_snapshot!(text);
     }
 }

@@ -20,29 +20,29 @@ use crate::domain::provision::{Callback, MCP_FILE, Provision, ROLE_FILE, TOKEN_F
 use crate::domain::role::Role;
 use crate::engine::{FleetAccess, RolePrompt};
 use crate::store::{StoreError, TokenRecord};
-use files::{Belongings, config_toml};
+use files::{AgentFiles, config_toml};
 
 /// How an agent reports and asks, whatever its role says.
 const REPORTING: &str = include_str!("reporting.md");
 
 /// What an agent has been given, and why it could not be given what it should have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
-    pub given: Option<Provision>,
-    pub trouble: Option<String>,
+pub struct ProvisionState {
+    pub delivered: Option<Provision>,
+    pub failure: Option<String>,
 }
 
 /// Why an agent could not be given its things, in a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble(pub(super) String);
+pub(super) struct ProvisionError(pub(super) String);
 
-impl From<Error> for Trouble {
+impl From<Error> for ProvisionError {
     fn from(error: Error) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for ProvisionError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::ParentRevoked => {
@@ -53,7 +53,7 @@ impl From<StoreError> for Trouble {
     }
 }
 
-impl From<ExecError> for Trouble {
+impl From<ExecError> for ProvisionError {
     fn from(error: ExecError) -> Self {
         Self(format!("the workspace could not be written to: {error}"))
     }
@@ -62,9 +62,9 @@ impl From<ExecError> for Trouble {
 impl AgentState {
     /// How this start of the agent reaches us, as far as it was tried.
     pub fn callback(&self) -> Option<Callback> {
-        let given = self.identity.given.as_ref()?;
-        let is_current = given.generation == self.agent.sighting.generation;
-        (is_current && !self.standing().is_stopped()).then_some(given.callback)
+        let delivered = self.provision_state.delivered.as_ref()?;
+        let is_current = delivered.generation == self.agent.sighting.generation;
+        (is_current && !self.standing().is_stopped()).then_some(delivered.callback)
     }
 
     /// Why the agent cannot call us or has not what it needs for it, with the one thing to do.
@@ -72,15 +72,20 @@ impl AgentState {
         if self.standing().is_stopped() {
             return None;
         }
-        if self.has_no_way_in() {
+        if self.has_no_workspace_agent() {
             return Some("its workspace has no Coder agent, so no files can be written to it".into());
         }
-        if let Some(trouble) = &self.identity.trouble {
-            return Some(trouble.clone());
+        if let Some(failure) = &self.provision_state.failure {
+            return Some(failure.clone());
         }
         match self.callback()? {
             Callback::Unreachable => {
-                let url = self.identity.given.as_ref().map(|given| given.url.as_str()).unwrap_or_default();
+                let url = self
+                    .provision_state
+                    .delivered
+                    .as_ref()
+                    .map(|delivered| delivered.url.as_str())
+                    .unwrap_or_default();
                 Some(format!(
                     "the workspace cannot reach {url}: set FLEET_PUBLIC_URL to an address that the \
                     workspace can reach, and restart the server"
@@ -93,25 +98,25 @@ impl AgentState {
 
 impl AgentState {
     /// Nothing can be written into a workspace of an agentless project; that is how it is meant to be.
-    pub(super) fn has_no_way_in(&self) -> bool {
-        let is_seen = self.live.look_began.is_some() && self.agent.sighting.status.is_ready();
+    pub(super) fn has_no_workspace_agent(&self) -> bool {
+        let is_seen = self.live.poll_began.is_some() && self.agent.sighting.status.is_ready();
         is_seen && self.live.workspace_agent.is_none()
     }
 }
 
 impl AgentState {
     /// What this start was given to reach us, unless it cannot.
-    fn given_now(&self) -> Option<&Provision> {
+    fn usable_provision(&self) -> Option<&Provision> {
         let is_of_use = self.callback().is_some_and(|callback| callback != Callback::Unreachable);
-        self.identity.given.as_ref().filter(|_| is_of_use)
+        self.provision_state.delivered.as_ref().filter(|_| is_of_use)
     }
 
     /// How an engine in the workspace reaches us, where the files of this start are in that directory.
     pub(super) fn fleet_access(&self, directory: &Path) -> Option<FleetAccess> {
-        let given = self.given_now()?;
+        let delivered = self.usable_provision()?;
         Some(FleetAccess {
             mcp_json: directory.join(MCP_FILE),
-            config_toml: config_toml(&given.url),
+            config_toml: config_toml(&delivered.url),
             token: directory.join(TOKEN_FILE),
         })
     }
@@ -137,23 +142,23 @@ impl Fleet {
         state: &AgentState,
         workspace_agent: Uuid,
         url: &str,
-    ) -> Result<Provision, Trouble> {
+    ) -> Result<Provision, ProvisionError> {
         let role = self.role_for(state)?;
         let expires_at = Utc::now() + TOKEN_LIFETIME;
         let (id, token) = self.agent_token(state, expires_at).await?;
-        let belongings = Belongings {
+        let files = AgentFiles {
             token: &token,
             url,
             prompt: &prompt_of(&role),
             budget: self.options().budget.narrowed_by(role.budget),
         };
         let generation = state.agent.sighting.generation;
-        let inside = self.inside(workspace_agent, &state.agent.project);
-        let callback = match inside.belongings_write(&belongings, generation).await {
+        let workspace_exec = self.workspace_exec(workspace_agent, &state.agent.project);
+        let callback = match workspace_exec.files_write(&files, generation).await {
             Ok(callback) => callback,
-            Err(trouble) => {
+            Err(failure) => {
                 self.store().token_revoke(id, Utc::now()).await?;
-                return Err(trouble);
+                return Err(failure);
             }
         };
         let provision = Provision {
@@ -169,7 +174,7 @@ impl Fleet {
     }
 
     pub(super) fn role_for(&self, state: &AgentState) -> Result<Role, Error> {
-        let found = self.found()?;
+        let found = self.discovered()?;
         let project = found.project(&state.agent.project).ok_or_else(|| Error::CatalogNotFound {
             what: "project",
             name: state.agent.project.clone(),
@@ -183,7 +188,7 @@ impl Fleet {
         &self,
         state: &AgentState,
         expires_at: DateTime<Utc>,
-    ) -> Result<(TokenId, SecretString), Trouble> {
+    ) -> Result<(TokenId, SecretString), ProvisionError> {
         let agent = &state.agent;
         let maker = agent.created_by.as_deref().and_then(signing_agent);
         let parent = match maker {

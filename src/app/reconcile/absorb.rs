@@ -6,16 +6,16 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::followed::report_of;
 use super::observe::{
-    Known, apps_of, first_agent, generation_of, metadata_values, observe, resource_values, started_at,
-    statuses_of,
+    ObservationContext, apps_of, first_agent, generation_of, metadata_values, observe, resource_values,
+    started_at, statuses_of,
 };
 use super::poll::Listing;
+use super::reports::report_of;
 use crate::app::Fleet;
-use crate::app::discovery::{Found, ProjectInfo};
+use crate::app::discovery::{DiscoveredProjects, ProjectInfo};
 use crate::app::error::Error;
-use crate::app::snapshot::{AgentState, Live, Orphan, ReportedWork, Snapshot};
+use crate::app::snapshot::{AgentState, LiveState, Orphan, ReportedWork, Snapshot};
 use crate::app::usage;
 use crate::coder::wire::{AppStatus, Workspace};
 use crate::coder::{Deleted, ErrorKind};
@@ -31,16 +31,16 @@ use crate::store::{Seen, StoreError, TasksStamp, UsageReport};
 /// How often an unchanged sighting is written: its time is kept in memory anyway.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Missing workspaces looked up one by one in one turn.
-const LOOKUPS_PER_TURN: usize = 20;
+const LOOKUPS_PER_POLL: usize = 20;
 
 /// What this look shows of one agent; applied to whatever its state is by then.
-pub(super) struct Sight {
+pub(super) struct AgentUpdate {
     agent: AgentId,
     name_key: String,
     /// The sighting it is compared with.
     known: Sighting,
     pub(super) seen: Seen,
-    live: Live,
+    live: LiveState,
     workspace_url: String,
     /// The tasks it was judged with.
     tasks_stamp: TasksStamp,
@@ -51,10 +51,10 @@ pub(super) struct Sight {
 
 impl Fleet {
     pub(super) async fn absorb(&self, listing: Listing) -> Result<(), Error> {
-        let found = self.found()?;
-        let (at, began) = (listing.looked_at, listing.began);
+        let found = self.discovered()?;
+        let (at, began) = (listing.polled_at, listing.began);
         let known = self.board().now().by_workspace();
-        let (mut sights, mut orphans) = (Vec::new(), Vec::new());
+        let (mut updates, mut orphans) = (Vec::new(), Vec::new());
         let mut present: HashSet<WorkspaceId> = listing.unreadable.iter().copied().map(WorkspaceId).collect();
         for workspace in &listing.workspaces {
             let Some(info) = found.of_template(workspace.template_id) else { continue };
@@ -62,7 +62,7 @@ impl Fleet {
             present.insert(id);
             let state = match known.get(&id) {
                 Some(state) => self.renamed(state, workspace).await?,
-                None => match self.adopt(workspace, Look { info, at, began }).await? {
+                None => match self.adopt(workspace, PollContext { info, at, began }).await? {
                     Some(state) => state,
                     None => {
                         orphans.extend(self.orphan_of(workspace).await?);
@@ -70,41 +70,42 @@ impl Fleet {
                     }
                 },
             };
-            if state.live.look_began > Some(began) {
+            if state.live.poll_began > Some(began) {
                 continue;
             }
             let info = self.project_of(&state, &found).unwrap_or(info);
-            sights.push(self.sight(&state, workspace, Look { info, at, began }).await?);
+            updates.push(self.observe_agent(&state, workspace, PollContext { info, at, began }).await?);
         }
-        self.record(sights).await?;
+        self.record(updates).await?;
         let missing = known.into_iter().filter(|(id, _)| !present.contains(id));
         self.check_missing(missing.map(|(_, state)| state)).await?;
         self.board().update(|snapshot| {
-            snapshot.observed_at = Some(listing.looked_at);
+            snapshot.observed_at = Some(listing.polled_at);
             snapshot.orphans = orphans;
         });
         Ok(())
     }
 
     /// Takes in one agent's workspace, which was looked at out of turn because an operation changes it.
-    pub(super) async fn sight_now(
+    pub(super) async fn observe_now(
         &self,
         agent: AgentId,
         workspace: &Workspace,
         began: Instant,
     ) -> Result<(), Error> {
-        let found = self.found()?;
+        let found = self.discovered()?;
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
         let Some(info) = self.project_of(state, &found).or_else(|| found.of_template(workspace.template_id))
         else {
             return Ok(());
         };
-        let sight = self.sight(state, workspace, Look { info, at: Utc::now(), began }).await?;
-        self.record(vec![sight]).await
+        let update =
+            self.observe_agent(state, workspace, PollContext { info, at: Utc::now(), began }).await?;
+        self.record(vec![update]).await
     }
 
-    fn project_of<'a>(&self, state: &AgentState, found: &'a Found) -> Option<&'a ProjectInfo> {
+    fn project_of<'a>(&self, state: &AgentState, found: &'a DiscoveredProjects) -> Option<&'a ProjectInfo> {
         found.project(&state.agent.project)
     }
 
@@ -131,18 +132,18 @@ impl Fleet {
         }
     }
 
-    pub(super) async fn sight(
+    pub(super) async fn observe_agent(
         &self,
         state: &AgentState,
         workspace: &Workspace,
-        look: Look<'_>,
-    ) -> Result<Sight, Error> {
+        context: PollContext<'_>,
+    ) -> Result<AgentUpdate, Error> {
         let generation = generation_of(workspace, state.agent.sighting.generation);
-        let known = Known {
+        let known = ObservationContext {
             tasks: &state.tasks,
             generation,
             resting_at: state.live.resting_at,
-            agentless: look.info.project.agentless,
+            agentless: context.info.project.agentless,
             options: self.options(),
             clock: self.clock(),
         };
@@ -150,14 +151,17 @@ impl Fleet {
         let mut verdict = judge(&observation);
         self.explain_failure(&mut verdict, workspace).await;
         verdict.note_task(&observation.task);
-        let live = Live { observation: Some(Arc::new(observation)), ..live_of(state, workspace, look.began) };
-        Ok(Sight {
+        let live = LiveState {
+            observation: Some(Arc::new(observation)),
+            ..live_of(state, workspace, context.began)
+        };
+        Ok(AgentUpdate {
             agent: state.agent.id,
             name_key: state.agent.name.key(),
             known: state.agent.sighting.clone(),
             reports: reports_of(state, workspace, generation),
-            seen: Seen { verdict, generation, observed_at: Some(look.at) },
-            usage: usage::news(state, live.usage_told),
+            seen: Seen { verdict, generation, observed_at: Some(context.at) },
+            usage: usage::new_figures(state, live.usage_reported),
             live,
             workspace_url: self.workspace_url(workspace),
             tasks_stamp: state.tasks.stamp(),
@@ -180,18 +184,19 @@ impl Fleet {
     }
 
     /// Journals new reports, writes what changed, and publishes it all at once.
-    async fn record(&self, mut sights: Vec<Sight>) -> Result<(), Error> {
+    async fn record(&self, mut updates: Vec<AgentUpdate>) -> Result<(), Error> {
         let reports: Vec<Report> =
-            sights.iter_mut().flat_map(|sight| std::mem::take(&mut sight.reports)).collect();
+            updates.iter_mut().flat_map(|update| std::mem::take(&mut update.reports)).collect();
         if !reports.is_empty() {
             self.store().journal_add(&reports).await?;
         }
-        let told: Vec<UsageReport> = sights.iter_mut().filter_map(|sight| sight.usage.take()).collect();
-        self.usage_absorb(told).await?;
-        let changed: Vec<(AgentId, Seen)> = sights
+        let reported: Vec<UsageReport> =
+            updates.iter_mut().filter_map(|update| update.usage.take()).collect();
+        self.usage_absorb(reported).await?;
+        let changed: Vec<(AgentId, Seen)> = updates
             .iter()
-            .filter(|sight| is_worth_writing(sight))
-            .map(|sight| (sight.agent, sight.seen.clone()))
+            .filter(|update| is_worth_writing(update))
+            .map(|update| (update.agent, update.seen.clone()))
             .collect();
         let written =
             if changed.is_empty() { Vec::new() } else { self.store().agents_sight(&changed).await? };
@@ -199,9 +204,9 @@ impl Fleet {
         let mut written: HashMap<AgentId, Sighting> = written.into_iter().collect();
         let mut outdated = Vec::new();
         self.board().update(|snapshot| {
-            for sight in sights {
-                let sighting = written.remove(&sight.agent);
-                outdated.extend(publish(snapshot, sight, sighting));
+            for update in updates {
+                let sighting = written.remove(&update.agent);
+                outdated.extend(publish(snapshot, update, sighting));
             }
         });
         self.board().raise(newest);
@@ -214,7 +219,7 @@ impl Fleet {
 
     /// An agent whose workspace the list no longer shows: only Coder's own word makes it deleted.
     async fn check_missing(&self, missing: impl Iterator<Item = Arc<AgentState>>) -> Result<(), Error> {
-        for state in missing.take(LOOKUPS_PER_TURN) {
+        for state in missing.take(LOOKUPS_PER_POLL) {
             let Some(workspace) = state.agent.workspace_id else { continue };
             match self.coder().workspace(workspace.0, Deleted::Exclude).await {
                 Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) => {
@@ -237,7 +242,7 @@ impl Fleet {
 
 /// Under which project, and when, a workspace is looked at.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
+pub(super) struct PollContext<'a> {
     pub(super) info: &'a ProjectInfo,
     pub(super) at: DateTime<Utc>,
     pub(super) began: Instant,
@@ -245,64 +250,64 @@ pub(super) struct Look<'a> {
 
 /// Lays a look over the agent's newest state: others may have changed it since the look began. Gives the agent if
 /// its tasks did.
-fn publish(snapshot: &mut Snapshot, sight: Sight, written: Option<Sighting>) -> Option<AgentId> {
-    let state = snapshot.agents.get_mut(sight.name_key.as_str())?;
-    if state.agent.id != sight.agent {
+fn publish(snapshot: &mut Snapshot, update: AgentUpdate, written: Option<Sighting>) -> Option<AgentId> {
+    let state = snapshot.agents.get_mut(update.name_key.as_str())?;
+    if state.agent.id != update.agent {
         return None;
     }
     let state = Arc::make_mut(state);
     // Looks may overtake each other; what the older one saw inside is over.
-    let is_overtaken = state.live.look_began > sight.live.look_began;
+    let is_outdated = state.live.poll_began > update.live.poll_began;
     let sighting = &mut state.agent.sighting;
     match written {
         Some(written) if written.revision >= sighting.revision => *sighting = written,
-        Some(_) | None if is_overtaken => {}
-        Some(_) | None => sighting.observed_at = sight.seen.observed_at,
+        Some(_) | None if is_outdated => {}
+        Some(_) | None => sighting.observed_at = update.seen.observed_at,
     }
-    if is_overtaken {
+    if is_outdated {
         return None;
     }
     // What was read besides keeps its date: only some keys are part of a look.
     let mut metadata = std::mem::take(&mut state.live.metadata);
-    metadata.extend(sight.live.metadata);
-    state.live = Live { resting_at: state.live.resting_at, metadata, ..sight.live };
+    metadata.extend(update.live.metadata);
+    state.live = LiveState { resting_at: state.live.resting_at, metadata, ..update.live };
     state.live.bound_metadata();
-    state.workspace_url = Some(sight.workspace_url);
+    state.workspace_url = Some(update.workspace_url);
     state.merge_metadata();
-    (state.tasks.stamp() != sight.tasks_stamp).then_some(sight.agent)
+    (state.tasks.stamp() != update.tasks_stamp).then_some(update.agent)
 }
 
-fn is_worth_writing(sight: &Sight) -> bool {
-    let known = &sight.known;
-    let Verdict { status, reason, attention } = &sight.seen.verdict;
+fn is_worth_writing(update: &AgentUpdate) -> bool {
+    let known = &update.known;
+    let Verdict { status, reason, attention } = &update.seen.verdict;
     let has_changed = known.status != *status || known.reason != *reason || known.attention != *attention;
     let is_old = known.observed_at.is_none_or(|at| (Utc::now() - at).abs() > REWRITE_AFTER);
-    has_changed || is_old || known.generation != sight.seen.generation
+    has_changed || is_old || known.generation != update.seen.generation
 }
 
-fn live_of(state: &AgentState, workspace: &Workspace, look_began: Instant) -> Live {
+fn live_of(state: &AgentState, workspace: &Workspace, poll_began: Instant) -> LiveState {
     let values = metadata_values(workspace);
     let generation = generation_of(workspace, state.agent.sighting.generation);
-    let usage_told = usage::told(&values, generation).or(state.live.usage_told);
+    let usage_reported = usage::reported(&values, generation).or(state.live.usage_reported);
     let mut dated = state.live.metadata.clone();
     // While a build runs Coder shows nothing: the last known values stay.
     dated.extend(metadata::date(&state.live.metadata, values, Utc::now()));
     let newest = workspace.latest_app_status.as_ref();
     let is_working = newest.filter(|status| AppState::from_word(&status.state) == AppState::Working);
     let journaled: HashSet<_> = statuses_of(workspace).map(|status| status.id).collect();
-    Live {
+    LiveState {
         metadata: dated,
         start_note: resource_values(workspace).remove(START_NOTE).or_else(|| state.live.start_note.clone()),
         working_on: is_working.map(reported_work).filter(|work| !work.text.is_empty()),
         workspace_agent: first_agent(workspace),
         transition: Some(Transition::from_word(&workspace.latest_build.transition)),
-        look_began: Some(look_began),
+        poll_began: Some(poll_began),
         journaled: Arc::new(journaled),
         observation: None,
         apps: Arc::new(apps_of(workspace)),
         started_at: started_at(workspace),
         resting_at: state.live.resting_at,
-        usage_told,
+        usage_reported,
     }
 }
 

@@ -15,13 +15,13 @@ fn snapshot(state: AgentState) -> Snapshot {
     snapshot
 }
 
-fn sight(state: &AgentState, at: DateTime<Utc>, began: Instant) -> Sight {
-    Sight {
+fn update(state: &AgentState, at: DateTime<Utc>, began: Instant) -> AgentUpdate {
+    AgentUpdate {
         agent: state.agent.id,
         name_key: state.agent.name.key(),
         known: state.agent.sighting.clone(),
         seen: Seen { verdict: Verdict::new(AgentStatus::Idle, "seen"), generation: 1, observed_at: Some(at) },
-        live: Live { look_began: Some(began), ..Live::default() },
+        live: LiveState { poll_began: Some(began), ..LiveState::default() },
         workspace_url: "https://coder/@me/one".to_owned(),
         tasks_stamp: state.tasks.stamp(),
         reports: Vec::new(),
@@ -34,15 +34,15 @@ fn a_later_look_counts_though_the_clock_was_set_back() {
     let (now, began) = (Utc::now(), Instant::now());
     let mut state = AgentState::new(agent(now), RoleKind::Coding, LatestTasks::default(), Metadata::new());
     state.agent.sighting.observed_at = Some(now);
-    state.live.look_began = Some(began);
+    state.live.poll_began = Some(began);
     let (an_hour_ago, later) = (now - TimeDelta::hours(1), began + Duration::from_secs(1));
-    let shown = |sight: Sight| {
+    let shown = |update: AgentUpdate| {
         let mut snapshot = snapshot(state.clone());
-        publish(&mut snapshot, sight, None);
+        publish(&mut snapshot, update, None);
         let state = Arc::clone(snapshot.by_name("one").unwrap());
-        (state.agent.sighting.observed_at, state.live.look_began)
+        (state.agent.sighting.observed_at, state.live.poll_began)
     };
-    assert_eq!(shown(sight(&state, an_hour_ago, later)), (Some(an_hour_ago), Some(later)));
+    assert_eq!(shown(update(&state, an_hour_ago, later)), (Some(an_hour_ago), Some(later)));
     let earlier = began - Duration::from_secs(1);
-    assert_eq!(shown(sight(&state, now + TimeDelta::hours(1), earlier)), (Some(now), Some(began)));
+    assert_eq!(shown(update(&state, now + TimeDelta::hours(1), earlier)), (Some(now), Some(began)));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::absorb::Look;
+use super::absorb::PollContext;
 use super::observe::{metadata_values, resource_values};
 use crate::app::Fleet;
 use crate::app::discovery::ProjectInfo;
@@ -23,30 +23,30 @@ impl Fleet {
     pub(super) async fn adopt(
         &self,
         workspace: &Workspace,
-        look: Look<'_>,
+        context: PollContext<'_>,
     ) -> Result<Option<Arc<AgentState>>, Error> {
         let Ok(name) = AgentName::parse(&workspace.name) else { return Ok(None) };
         if self.board().now().by_name(name.as_str()).is_some() {
             return Ok(None);
         }
-        let role = match self.role_given(workspace).await {
+        let role = match self.role_of_workspace(workspace).await {
             Ok(role) => role,
             Err(error) => {
                 tracing::warn!(
                     agent.name = workspace.name, %error,
                     "the preset of a workspace could not be read"
                 );
-                if is_passing(&error) {
+                if is_transient(&error) {
                     return Ok(None);
                 }
                 None
             }
         };
-        let mut agent = adopted(workspace, look.info, name);
+        let mut agent = adopted(workspace, context.info, name);
         if let Some(role) = role {
-            agent.role = self.role_of_project(look.info, &role).map_or(role, |role| role.id);
+            agent.role = self.role_of_project(context.info, &role).map_or(role, |role| role.id);
         }
-        agent.sighting = self.first_sighting(&agent, workspace, look).await?;
+        agent.sighting = self.first_sighting(&agent, workspace, context).await?;
         match self.store().agent_adopt(&agent).await {
             Ok(agent) => self.board_refresh(agent.id).await,
             Err(StoreError::NameTaken | StoreError::WorkspaceTaken) => Ok(None),
@@ -56,7 +56,7 @@ impl Fleet {
 
     /// The role that the template names, else the preset the workspace was made from. What an agent writes about itself
     /// does not count, since a role carries rights.
-    async fn role_given(&self, workspace: &Workspace) -> Result<Option<String>, CoderError> {
+    async fn role_of_workspace(&self, workspace: &Workspace) -> Result<Option<String>, CoderError> {
         if let Some(role) = resource_values(workspace).remove(ROLE) {
             return Ok(Some(role));
         }
@@ -72,11 +72,11 @@ impl Fleet {
         &self,
         agent: &Agent,
         workspace: &Workspace,
-        look: Look<'_>,
+        context: PollContext<'_>,
     ) -> Result<Sighting, Error> {
         let kind = self.role_kind_or_coding(&agent.role);
         let state = AgentState::new(agent.clone(), kind, LatestTasks::default(), Metadata::new());
-        let seen = self.sight(&state, workspace, look).await?.seen;
+        let seen = self.observe_agent(&state, workspace, context).await?.seen;
         Ok(Sighting {
             status: seen.verdict.status,
             reason: seen.verdict.reason,
@@ -89,7 +89,7 @@ impl Fleet {
 }
 
 /// A role is given for good: after such an error the next look tries again, after any other the project's default counts.
-fn is_passing(error: &CoderError) -> bool {
+fn is_transient(error: &CoderError) -> bool {
     matches!(
         error.kind(),
         ErrorKind::RateLimited { .. } | ErrorKind::Timeout | ErrorKind::Unreachable | ErrorKind::Cut

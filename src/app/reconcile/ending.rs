@@ -2,7 +2,7 @@
 
 use chrono::Utc;
 
-use super::perform::{Turn, Work};
+use super::perform::{ActiveOperation, StepResult};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -14,27 +14,31 @@ use crate::store::{OperationEnd, Seen as Sighted};
 
 impl Fleet {
     /// Records the end; a delete that is done takes the agent with it, a create that failed says why.
-    pub(super) async fn conclude(&self, work: &mut Work, end: &OperationEnd) -> Result<(), Error> {
+    pub(super) async fn conclude(
+        &self,
+        active: &mut ActiveOperation,
+        end: &OperationEnd,
+    ) -> Result<(), Error> {
         point("end.reached");
-        self.rescue_close(work, end).await?;
-        if work.operation.kind == OperationKind::Delete && *end == OperationEnd::Done {
-            self.agent_gone(work.agent.id).await?;
+        self.rescue_close(active, end).await?;
+        if active.operation.kind == OperationKind::Delete && *end == OperationEnd::Done {
+            self.agent_gone(active.agent.id).await?;
         }
         match end {
-            OperationEnd::Failed(failure) => self.note_failure(work, failure).await?,
+            OperationEnd::Failed(failure) => self.note_failure(active, failure).await?,
             OperationEnd::Done | OperationEnd::Canceled(_) => {
                 tracing::info!(
-                    agent.name = %work.agent.name, operation.kind = %work.operation.kind,
+                    agent.name = %active.agent.name, operation.kind = %active.operation.kind,
                     "an operation has ended"
                 );
             }
         }
         point("end.recording");
-        self.store().operation_end(work.operation.id, end, Utc::now()).await?;
+        self.store().operation_end(active.operation.id, end, Utc::now()).await?;
         if matches!(end, OperationEnd::Canceled(_)) {
-            self.board_refresh(work.agent.id).await?;
+            self.board_refresh(active.agent.id).await?;
         }
-        work.slot = None;
+        active.slot = None;
         self.nudge_operations();
         self.nudge_poll();
         Ok(())
@@ -42,46 +46,46 @@ impl Fleet {
 
     /// An agent without a workspace is seen by no poll: the failure of its create or delete is written here. Others are
     /// looked at anew, and a change of an agent that has no workspace keeps the reason of its create.
-    async fn note_failure(&self, work: &Work, failure: &Failure) -> Result<(), Error> {
+    async fn note_failure(&self, active: &ActiveOperation, failure: &Failure) -> Result<(), Error> {
         tracing::warn!(
-            agent.name = %work.agent.name, operation.kind = %work.operation.kind, failure.message,
+            agent.name = %active.agent.name, operation.kind = %active.operation.kind, failure.message,
             "an operation failed"
         );
-        let is_told_here = match work.operation.kind {
+        let is_recorded_here = match active.operation.kind {
             OperationKind::Create => true,
-            OperationKind::Delete => work.agent.workspace_id.is_none(),
+            OperationKind::Delete => active.agent.workspace_id.is_none(),
             OperationKind::Start | OperationKind::Stop | OperationKind::Restart => false,
         };
-        if !is_told_here {
+        if !is_recorded_here {
             return Ok(());
         }
         let verdict = Verdict::new(AgentStatus::Failed, failure.message.clone());
         let verdict = Verdict { attention: Attention::Unreachable, ..verdict };
         self.store()
-            .agent_sight(work.agent.id, &Sighted { verdict, generation: 0, observed_at: None })
+            .agent_sight(active.agent.id, &Sighted { verdict, generation: 0, observed_at: None })
             .await?;
-        self.board_refresh(work.agent.id).await?;
+        self.board_refresh(active.agent.id).await?;
         Ok(())
     }
 }
 
 /// What no repetition can mend, such as a project that is gone.
-pub(super) fn failed(error: &Error) -> Turn {
+pub(super) fn failed(error: &Error) -> StepResult {
     let failure = Failure { code: error.code().as_str().to_owned(), message: error.to_string() };
-    Turn::End(OperationEnd::Failed(failure))
+    StepResult::End(OperationEnd::Failed(failure))
 }
 
-pub(super) fn timed_out(work: &Work) -> OperationEnd {
-    let name = &work.agent.name;
-    let message = match &work.refusal {
-        Some(refusal) => format!("Coder did not {} agent '{name}' in time: {refusal}", work.operation.kind),
+pub(super) fn timed_out(active: &ActiveOperation) -> OperationEnd {
+    let name = &active.agent.name;
+    let message = match &active.refusal {
+        Some(refusal) => format!("Coder did not {} agent '{name}' in time: {refusal}", active.operation.kind),
         None => format!("the build of agent '{name}' timed out"),
     };
     OperationEnd::Failed(Failure { code: "TIMEOUT".into(), message })
 }
 
 /// What a canceled operation leaves behind, in words for those who ask about it later.
-pub(super) fn left_behind(left: CancelOutcome) -> &'static str {
+pub(super) fn cancel_summary(left: CancelOutcome) -> &'static str {
     match left {
         CancelOutcome::Nothing => "it was canceled before any request to Coder",
         CancelOutcome::CanceledBuild => "its build was canceled",

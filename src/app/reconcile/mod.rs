@@ -2,18 +2,18 @@
 
 mod absorb;
 mod adopt;
-mod away;
+mod await_coder;
 mod ending;
 pub(super) mod failures;
-mod followed;
-mod judged;
-mod look;
+mod judge;
+mod lookup;
 mod observe;
 mod operations;
 mod perform;
 mod poll;
 mod pool;
 mod provisions;
+mod reports;
 mod rescue;
 mod runs;
 mod send;

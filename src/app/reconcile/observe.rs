@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::app::FleetOptions;
 use crate::app::metadata_reader::values_of;
-use crate::app::snapshot::{AppSeat, Apps};
+use crate::app::snapshot::{WorkspaceApp, WorkspaceApps};
 use crate::coder::wire::{App, AppStatus, Workspace, WorkspaceAgent};
 use crate::domain::clock::Clock;
 use crate::domain::metadata::{canonical_key, is_value};
@@ -17,7 +17,7 @@ use crate::domain::words::{AppState, BuildStatus, Connection, Lifecycle, Transit
 use crate::store::LatestTasks;
 
 /// What else the rule needs to know of an agent.
-pub(super) struct Known<'a> {
+pub(super) struct ObservationContext<'a> {
     pub(super) tasks: &'a LatestTasks,
     pub(super) generation: i64,
     pub(super) resting_at: Option<DateTime<Utc>>,
@@ -26,7 +26,7 @@ pub(super) struct Known<'a> {
     pub(super) clock: Clock,
 }
 
-pub(super) fn observe(workspace: &Workspace, known: &Known<'_>) -> Observation {
+pub(super) fn observe(workspace: &Workspace, known: &ObservationContext<'_>) -> Observation {
     let build = &workspace.latest_build;
     Observation {
         build: workspace.has_build().then(|| BuildSeen {
@@ -78,15 +78,19 @@ pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String>
 }
 
 /// Where the apps of the workspace are found.
-pub(super) fn apps_of(workspace: &Workspace) -> Apps {
-    let seats = agents_of(workspace).flat_map(|agent| agent.apps.iter().map(|app| seat_of(agent, app)));
-    Apps { owner: workspace.owner_name.clone(), workspace: workspace.name.clone(), seats: seats.collect() }
+pub(super) fn apps_of(workspace: &Workspace) -> WorkspaceApps {
+    let apps = agents_of(workspace).flat_map(|agent| agent.apps.iter().map(|app| workspace_app(agent, app)));
+    WorkspaceApps {
+        owner: workspace.owner_name.clone(),
+        workspace: workspace.name.clone(),
+        apps: apps.collect(),
+    }
 }
 
 /// Nobody looks after an app without a health check.
-fn seat_of(agent: &WorkspaceAgent, app: &App) -> AppSeat {
-    let is_well = matches!(app.health.as_str(), "healthy" | "disabled" | "");
-    AppSeat { agent: agent.name.clone(), slug: app.slug.clone(), is_well }
+fn workspace_app(agent: &WorkspaceAgent, app: &App) -> WorkspaceApp {
+    let is_healthy = matches!(app.health.as_str(), "healthy" | "disabled" | "");
+    WorkspaceApp { agent: agent.name.clone(), slug: app.slug.clone(), is_healthy }
 }
 
 /// When this generation began; none while the newest build is no start.

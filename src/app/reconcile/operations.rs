@@ -13,43 +13,43 @@ use crate::domain::operation::{Operation, OperationKind, Progress};
 
 /// One operation under way.
 #[derive(Debug)]
-struct Begun {
+struct RunningOperation {
     id: OperationId,
     token: CancellationToken,
     /// Was it begun knowing that it is to end?
     is_canceled: bool,
 }
 
-type Running = Pool<AgentId, Begun>;
+type OperationPool = Pool<AgentId, RunningOperation>;
 
 impl Fleet {
     pub(super) async fn operations_until(&self, stop: CancellationToken) {
         let mut accepted = self.0.operations.subscribe();
-        let mut running = Running::new("operation", READ_INTERVAL, stop);
-        while running.turn(accepted.changed()).await {
-            for error in self.operations_begin(&mut running).await {
-                running.read_failed(&error);
+        let mut pool = OperationPool::new("operation", READ_INTERVAL, stop);
+        while pool.turn(accepted.changed()).await {
+            for error in self.operations_begin(&mut pool).await {
+                pool.read_failed(&error);
             }
         }
     }
 
     /// Starts the first open operation of every agent that has none running; a delete overtakes.
-    async fn operations_begin(&self, running: &mut Running) -> Vec<Error> {
+    async fn operations_begin(&self, pool: &mut OperationPool) -> Vec<Error> {
         let open = match self.store().operations_open().await {
             Ok(open) => open,
             Err(error) => return vec![error.into()],
         };
         // A row that cannot be written holds up its own agent alone.
         let mut errors = Vec::new();
-        let open = self.overtaken_end(open, &mut errors).await;
-        let open = self.canceled_end(open, running, &mut errors).await;
+        let open = self.end_superseded(open, &mut errors).await;
+        let open = self.end_canceled(open, pool, &mut errors).await;
         let mut seen: HashSet<AgentId> = HashSet::new();
         for operation in open.iter().filter(|operation| operation.kind == OperationKind::Delete) {
-            running.overtake(operation);
+            pool.preempt(operation);
         }
         for operation in open {
             if seen.insert(operation.agent_id()) {
-                running.begin(self.clone(), operation);
+                pool.begin(self.clone(), operation);
             }
         }
         errors
@@ -59,8 +59,8 @@ impl Fleet {
 impl Fleet {
     /// The acceptance of a delete ends what was accepted before it, unless the server was killed in between.
     /// Where that cannot be recorded, none of the agent's operations is begun.
-    async fn overtaken_end(&self, mut open: Vec<Operation>, errors: &mut Vec<Error>) -> Vec<Operation> {
-        let (mut ended, mut held_up) = (HashSet::new(), HashSet::new());
+    async fn end_superseded(&self, mut open: Vec<Operation>, errors: &mut Vec<Error>) -> Vec<Operation> {
+        let (mut ended, mut blocked) = (HashSet::new(), HashSet::new());
         for (position, delete) in open.iter().enumerate() {
             let mut earlier = open.iter().take(position);
             if delete.kind == OperationKind::Delete
@@ -69,13 +69,13 @@ impl Fleet {
                 match self.store().operations_cancel_before(delete.id, delete.agent_id(), Utc::now()).await {
                     Ok(overtaken) => ended.extend(overtaken),
                     Err(error) => {
-                        held_up.insert(delete.agent_id());
+                        blocked.insert(delete.agent_id());
                         errors.push(error.into());
                     }
                 }
             }
         }
-        open.retain(|operation| !ended.contains(&operation.id) && !held_up.contains(&operation.agent_id()));
+        open.retain(|operation| !ended.contains(&operation.id) && !blocked.contains(&operation.agent_id()));
         open
     }
 }
@@ -83,15 +83,15 @@ impl Fleet {
 impl Fleet {
     /// What is to end without its result ends here if Coder was asked for nothing, wherever it is in the line; what is
     /// under way is begun again, so that its planner knows.
-    async fn canceled_end(
+    async fn end_canceled(
         &self,
         open: Vec<Operation>,
-        running: &mut Running,
+        pool: &mut OperationPool,
         errors: &mut Vec<Error>,
     ) -> Vec<Operation> {
-        let (mut left, mut held_up) = (Vec::with_capacity(open.len()), HashSet::new());
+        let (mut left, mut blocked) = (Vec::with_capacity(open.len()), HashSet::new());
         for operation in open {
-            let is_running = running.recall(&operation);
+            let is_running = pool.cancel_if_running(&operation);
             let is_unsent = operation.progress == Progress::Accepted;
             if operation.cancel.is_none() || !is_unsent || is_running {
                 left.push(operation);
@@ -99,22 +99,22 @@ impl Fleet {
             }
             let agent = operation.agent_id();
             if let Err(error) = self.end_unsent(operation).await {
-                held_up.insert(agent);
+                blocked.insert(agent);
                 errors.push(error);
             }
         }
-        left.retain(|operation| !held_up.contains(&operation.agent_id()));
+        left.retain(|operation| !blocked.contains(&operation.agent_id()));
         left
     }
 }
 
-impl Running {
+impl OperationPool {
     /// Is it under way? One that was begun before its cancel was asked for ends at its next safe point.
-    fn recall(&mut self, operation: &Operation) -> bool {
-        let begun = self.handle(&operation.agent_id()).filter(|begun| begun.id == operation.id);
-        let Some(begun) = begun else { return false };
-        if operation.cancel.is_some() && !begun.is_canceled {
-            begun.token.cancel();
+    fn cancel_if_running(&mut self, operation: &Operation) -> bool {
+        let running = self.handle(&operation.agent_id()).filter(|running| running.id == operation.id);
+        let Some(running) = running else { return false };
+        if operation.cancel.is_some() && !running.is_canceled {
+            running.token.cancel();
         }
         true
     }
@@ -122,14 +122,14 @@ impl Running {
     fn begin(&mut self, fleet: Fleet, operation: Operation) {
         let token = self.stop().child_token();
         let (id, is_canceled) = (operation.id, operation.cancel.is_some());
-        let begun = Begun { id, token: token.clone(), is_canceled };
-        self.start_with(operation.agent_id(), begun, async move { fleet.perform(operation, token).await });
+        let running = RunningOperation { id, token: token.clone(), is_canceled };
+        self.start_with(operation.agent_id(), running, async move { fleet.perform(operation, token).await });
     }
 
     /// Ends whatever else runs for the agent of a delete, at its next safe point.
-    fn overtake(&mut self, delete: &Operation) {
-        if let Some(begun) = self.handle(&delete.agent_id()).filter(|begun| begun.id != delete.id) {
-            begun.token.cancel();
+    fn preempt(&mut self, delete: &Operation) {
+        if let Some(running) = self.handle(&delete.agent_id()).filter(|running| running.id != delete.id) {
+            running.token.cancel();
         }
     }
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::ending::{failed, failure_of, left_behind, timed_out};
+use super::ending::{cancel_summary, failed, failure_of, timed_out};
 use super::poll::LONGEST_LIMIT;
 use super::pool::Next;
 use crate::app::Fleet;
@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// An operation under way and what it holds.
-pub(super) struct Work {
+pub(super) struct ActiveOperation {
     pub(super) operation: Operation,
     pub(super) agent: Agent,
     /// Held to send a request and while the build that it made runs; never while the operation waits for anything else.
@@ -41,7 +41,7 @@ pub(super) struct Work {
     pub(super) refusal: Option<String>,
     /// When it began or sent its request, moved on by the time that it waited for Coder and for its turn.
     began: Instant,
-    n_quiet: u32,
+    n_pauses: u32,
 }
 
 /// Whether a request may be sent on what was just seen.
@@ -51,11 +51,11 @@ enum Admission {
 }
 
 /// What a step led to.
-pub(super) enum Turn {
-    Again,
+pub(super) enum StepResult {
+    Repeat,
     Pause,
     /// Coder takes no more requests before this time.
-    Limited {
+    RateLimited {
         until: Option<DateTime<Utc>>,
     },
     End(OperationEnd),
@@ -65,30 +65,32 @@ impl Fleet {
     /// Runs until the operation has ended or `stop` asks for a safe point; steps that fail are repeated.
     pub(super) async fn perform(&self, operation: Operation, stop: CancellationToken) -> Result<Next, Error> {
         let (id, kind) = (operation.id, operation.kind);
-        let Some(mut work) = self.work_of(operation).await? else { return Ok(Next::ReadOpenWork) };
+        let Some(mut active) = self.active_operation(operation).await? else { return Ok(Next::ReadOpenWork) };
         while !stop.is_cancelled() {
-            let turn = match self.turn(&mut work, &stop).await {
-                Ok(Turn::Pause) if work.spent() > self.options().build_timeout => {
-                    Ok(Turn::End(timed_out(&work)))
+            let result = match self.run_step(&mut active, &stop).await {
+                Ok(StepResult::Pause) if active.elapsed() > self.options().build_timeout => {
+                    Ok(StepResult::End(timed_out(&active)))
                 }
                 other => other,
             };
-            let turn = match turn {
-                Ok(Turn::End(end)) => self.conclude(&mut work, &end).await.map(|()| Turn::End(end)),
+            let result = match result {
+                Ok(StepResult::End(end)) => {
+                    self.conclude(&mut active, &end).await.map(|()| StepResult::End(end))
+                }
                 other => other,
             };
-            match turn {
-                Ok(Turn::Again) => work.n_quiet = 0,
-                Ok(Turn::Pause) => work.pause(&stop).await,
-                Ok(Turn::Limited { until }) => work.pause_until(until, &stop).await,
-                Ok(Turn::End(_)) | Err(Error::Store(StoreError::Ended)) => break,
+            match result {
+                Ok(StepResult::Repeat) => active.n_pauses = 0,
+                Ok(StepResult::Pause) => active.pause(&stop).await,
+                Ok(StepResult::RateLimited { until }) => active.pause_until(until, &stop).await,
+                Ok(StepResult::End(_)) | Err(Error::Store(StoreError::Ended)) => break,
                 Err(error) => {
                     tracing::warn!(
                         operation.id = %id, operation.kind = %kind, %error,
                         "a step failed; retrying"
                     );
-                    work.release_slot();
-                    work.pause(&stop).await;
+                    active.release_slot();
+                    active.pause(&stop).await;
                 }
             }
         }
@@ -96,71 +98,79 @@ impl Fleet {
     }
 
     /// None when the agent was discarded with all that hung on it.
-    async fn work_of(&self, operation: Operation) -> Result<Option<Work>, Error> {
+    async fn active_operation(&self, operation: Operation) -> Result<Option<ActiveOperation>, Error> {
         let Some(agent) = self.store().agent_by_id(operation.agent_id()).await? else { return Ok(None) };
         let rescue = match operation.kind {
             OperationKind::Delete => self.store().rescue_of(operation.id).await?,
             OperationKind::Create | OperationKind::Start => None,
             OperationKind::Stop | OperationKind::Restart => None,
         };
-        Ok(Some(Work {
+        Ok(Some(ActiveOperation {
             operation,
             agent,
             slot: None,
             rescue,
             refusal: None,
             began: Instant::now(),
-            n_quiet: 0,
+            n_pauses: 0,
         }))
     }
 
-    async fn turn(&self, work: &mut Work, stop: &CancellationToken) -> Result<Turn, Error> {
+    async fn run_step(
+        &self,
+        active: &mut ActiveOperation,
+        stop: &CancellationToken,
+    ) -> Result<StepResult, Error> {
         if !self.health().now().is_reachable() {
-            work.release_slot();
-            let away_since = Instant::now();
+            active.release_slot();
+            let unreachable_since = Instant::now();
             tokio::select! {
-                waited = self.await_coder(work.agent.id) => waited?,
-                () = stop.cancelled() => return Ok(Turn::Again),
+                waited = self.await_coder(active.agent.id) => waited?,
+                () = stop.cancelled() => return Ok(StepResult::Repeat),
             }
-            work.leave_out(away_since);
+            active.exclude_time_since(unreachable_since);
         }
-        self.inherit_progress(work).await?;
+        self.inherit_create_progress(active).await?;
         let began = Instant::now();
-        let workspace = match self.look(work).await {
+        let workspace = match self.lookup_workspace(active).await {
             Ok(workspace) => workspace,
-            Err(error) => return self.after_failed_look(work, &error),
+            Err(error) => return self.after_failed_request(active, &error),
         };
-        let mut seen = match self.seen(work, workspace.as_ref()).await {
+        let mut seen = match self.classify(active, workspace.as_ref()).await {
             Err(error) if !error.is_retryable() => return Ok(failed(&error)),
             other => other?,
         };
         if let Some(workspace) = workspace.as_ref().filter(|_| matches!(seen, Seen::Build(_)))
-            && work.operation.kind != OperationKind::Delete
-            && work.agent.workspace_id.is_some()
+            && active.operation.kind != OperationKind::Delete
+            && active.agent.workspace_id.is_some()
         {
-            let sighted = self.sight_now(work.agent.id, workspace, began).await;
-            work.even_unrecorded(sighted)?;
+            let sighted = self.observe_now(active.agent.id, workspace, began).await;
+            active.unless_stop_on_full_disk(sighted)?;
             if let Seen::Build(build) = &mut seen {
-                build.fitness = self.fitness_now(work.agent.id);
+                build.fitness = self.fitness_now(active.agent.id);
             }
         }
-        let step = work.next_step(&seen, &self.clock());
-        self.take(work, step, workspace.as_ref(), stop).await
+        let step = active.next_step(&seen, &self.clock());
+        self.execute(active, step, workspace.as_ref(), stop).await
     }
 
-    pub(super) fn after_failed_look(&self, work: &mut Work, error: &CoderError) -> Result<Turn, Error> {
-        work.release_slot();
+    pub(super) fn after_failed_request(
+        &self,
+        active: &mut ActiveOperation,
+        error: &CoderError,
+    ) -> Result<StepResult, Error> {
+        active.release_slot();
         match (error.outcome(), error.kind()) {
-            (_, ErrorKind::RateLimited { retry_at }) => Ok(Turn::Limited { until: retry_at }),
+            (_, ErrorKind::RateLimited { retry_at }) => Ok(StepResult::RateLimited { until: retry_at }),
             (Outcome::Refused, kind) if kind != ErrorKind::Unauthorized => {
                 let failure =
                     Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
-                Ok(Turn::End(OperationEnd::Failed(failure)))
+                Ok(StepResult::End(OperationEnd::Failed(failure)))
             }
             (Outcome::Refused | Outcome::NotSent | Outcome::Unclear, _) => {
-                work.refusal = Some(error.to_string());
+                active.refusal = Some(error.to_string());
                 self.nudge_poll();
-                Ok(Turn::Pause)
+                Ok(StepResult::Pause)
             }
         }
     }
@@ -172,115 +182,123 @@ impl Fleet {
         observation.map_or(Fitness::Well, fitness)
     }
 
-    async fn take(
+    async fn execute(
         &self,
-        work: &mut Work,
+        active: &mut ActiveOperation,
         step: OperationStep,
         workspace: Option<&Workspace>,
         stop: &CancellationToken,
-    ) -> Result<Turn, Error> {
+    ) -> Result<StepResult, Error> {
         match step {
             OperationStep::Watch => {
-                work.refusal = None;
-                self.count_build(work);
-                Ok(Turn::Pause)
+                active.refusal = None;
+                self.count_build(active);
+                Ok(StepResult::Pause)
             }
             OperationStep::Wait => {
-                (work.slot, work.refusal) = (None, None);
-                Ok(Turn::Pause)
+                (active.slot, active.refusal) = (None, None);
+                Ok(StepResult::Pause)
             }
-            OperationStep::Finish => Ok(Turn::End(OperationEnd::Done)),
+            OperationStep::Finish => Ok(StepResult::End(OperationEnd::Done)),
             OperationStep::Cancel(left) => {
-                Ok(Turn::End(OperationEnd::Canceled(left_behind(left).to_owned())))
+                Ok(StepResult::End(OperationEnd::Canceled(cancel_summary(left).to_owned())))
             }
-            OperationStep::Fail(cause) => {
-                Ok(Turn::End(OperationEnd::Failed(failure_of(&cause, &work.agent))))
-            }
+            OperationStep::Fail(cause) => Ok(StepResult::End(OperationEnd::Failed(failure_of(&cause, &active.agent)))),
             OperationStep::Follow { build } => {
-                self.count_build(work);
-                self.progress(work, Progress::Following { build, ended_at: None }).await
+                self.count_build(active);
+                self.progress(active, Progress::Following { build, ended_at: None }).await
             }
             OperationStep::NoteEnd { build } => {
-                self.progress(work, Progress::Following { build, ended_at: Some(Utc::now()) }).await
+                self.progress(active, Progress::Following { build, ended_at: Some(Utc::now()) }).await
             }
-            OperationStep::Rescue { until } => self.rescue(work, workspace, until, stop).await,
+            OperationStep::Rescue { until } => self.rescue(active, workspace, until, stop).await,
             OperationStep::CancelBuild => {
-                work.slot = None;
-                self.cancel_build(work, workspace).await
+                active.slot = None;
+                self.cancel_build(active, workspace).await
             }
-            OperationStep::Send { request, base_build } => match self.slot_for(work, stop).await {
-                Admission::Now => self.send(work, request, base_build).await,
-                Admission::AfterWaiting => Ok(Turn::Again),
+            OperationStep::Send { request, base_build } => match self.slot_for(active, stop).await {
+                Admission::Now => self.send(active, request, base_build).await,
+                Admission::AfterWaiting => Ok(StepResult::Repeat),
             },
         }
     }
 
     /// A build of ours that runs counts against the builds at once, also after a restart of the server and in the second
     /// half of a restart; one that is to end makes room for others.
-    fn count_build(&self, work: &mut Work) {
-        if work.operation.cancel.is_none() {
-            work.slot = work.slot.take().or_else(|| self.0.slots.take_now());
+    fn count_build(&self, active: &mut ActiveOperation) {
+        if active.operation.cancel.is_none() {
+            active.slot = active.slot.take().or_else(|| self.0.slots.take_now());
         }
     }
 
     /// Takes a slot; a request that has to be repeated goes to the end of the line. After a wait the workspace is looked
     /// at again before anything is sent, since it may have changed by then.
-    async fn slot_for(&self, work: &mut Work, stop: &CancellationToken) -> Admission {
-        if !matches!(work.operation.progress, Progress::Sending { .. }) {
+    async fn slot_for(&self, active: &mut ActiveOperation, stop: &CancellationToken) -> Admission {
+        if !matches!(active.operation.progress, Progress::Sending { .. }) {
             // Only the time from the first try on is the request's.
-            work.began = Instant::now();
+            active.began = Instant::now();
         }
-        if work.refusal.take().is_some() {
-            work.slot = None;
+        if active.refusal.take().is_some() {
+            active.slot = None;
         }
-        work.slot = work.slot.take().or_else(|| self.0.slots.take_now());
-        if work.slot.is_some() {
+        active.slot = active.slot.take().or_else(|| self.0.slots.take_now());
+        if active.slot.is_some() {
             return Admission::Now;
         }
         let queued_at = Instant::now();
         tokio::select! {
-            slot = self.0.slots.take() => work.slot = Some(slot),
+            slot = self.0.slots.take() => active.slot = Some(slot),
             () = stop.cancelled() => {}
         }
-        work.leave_out(queued_at);
+        active.exclude_time_since(queued_at);
         Admission::AfterWaiting
     }
 
-    pub(super) async fn progress(&self, work: &mut Work, progress: Progress) -> Result<Turn, Error> {
-        let recorded = self.store().operation_progress(work.operation.id, progress, Utc::now()).await;
-        work.even_unrecorded(recorded.map_err(Error::from))?;
-        work.operation.progress = progress;
+    pub(super) async fn progress(
+        &self,
+        active: &mut ActiveOperation,
+        progress: Progress,
+    ) -> Result<StepResult, Error> {
+        let recorded = self.store().operation_progress(active.operation.id, progress, Utc::now()).await;
+        active.unless_stop_on_full_disk(recorded.map_err(Error::from))?;
+        active.operation.progress = progress;
         self.nudge_operations();
-        Ok(Turn::Again)
+        Ok(StepResult::Repeat)
     }
 
     /// Not every user may cancel builds: then a delete waits for the build's own end, and an operation that is to end
     /// leaves its build to itself.
-    async fn cancel_build(&self, work: &Work, workspace: Option<&Workspace>) -> Result<Turn, Error> {
-        let Some(workspace) = workspace else { return Ok(Turn::Pause) };
+    async fn cancel_build(
+        &self,
+        active: &ActiveOperation,
+        workspace: Option<&Workspace>,
+    ) -> Result<StepResult, Error> {
+        let Some(workspace) = workspace else { return Ok(StepResult::Pause) };
         let canceled = self.coder().build_cancel(workspace.latest_build.id).await;
         point("cancel.asked");
         match canceled {
-            Err(error) if error.kind() == ErrorKind::Forbidden && work.operation.cancel.is_some() => Ok(
-                Turn::End(OperationEnd::Canceled("Coder did not cancel the build; it continues".to_owned())),
-            ),
+            Err(error) if error.kind() == ErrorKind::Forbidden && active.operation.cancel.is_some() => {
+                Ok(StepResult::End(OperationEnd::Canceled(
+                    "Coder did not cancel the build; it continues".to_owned(),
+                )))
+            }
             Err(error) => {
                 tracing::debug!(%error, "a build could not be canceled; waiting for its end");
-                Ok(Turn::Pause)
+                Ok(StepResult::Pause)
             }
-            Ok(()) => Ok(Turn::Pause),
+            Ok(()) => Ok(StepResult::Pause),
         }
     }
 
     /// Ends an operation that Coder was asked for nothing of.
     pub(super) async fn end_unsent(&self, operation: Operation) -> Result<(), Error> {
-        let Some(mut work) = self.work_of(operation).await? else { return Ok(()) };
-        self.conclude(&mut work, &OperationEnd::Canceled(left_behind(CancelOutcome::Nothing).to_owned()))
+        let Some(mut active) = self.active_operation(operation).await? else { return Ok(()) };
+        self.conclude(&mut active, &OperationEnd::Canceled(cancel_summary(CancelOutcome::Nothing).to_owned()))
             .await
     }
 }
 
-impl Work {
+impl ActiveOperation {
     fn next_step(&self, seen: &Seen, clock: &Clock) -> OperationStep {
         let Operation { kind, progress, cancel, .. } = &self.operation;
         if cancel.is_some() {
@@ -292,7 +310,7 @@ impl Work {
 
     /// A stop goes on when the disk takes no record of its steps: it was accepted, a repeat of it does no harm, and
     /// what it ends may be what fills the disk.
-    fn even_unrecorded<T>(&self, recorded: Result<T, Error>) -> Result<(), Error> {
+    fn unless_stop_on_full_disk<T>(&self, recorded: Result<T, Error>) -> Result<(), Error> {
         match recorded {
             Err(Error::DiskFull) if self.operation.kind == OperationKind::Stop => Ok(()),
             other => other.map(drop),
@@ -306,19 +324,19 @@ impl Work {
         }
     }
 
-    fn spent(&self) -> Duration {
+    fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// Time that passed while it could not go on is not the build's.
-    fn leave_out(&mut self, since: Instant) {
+    fn exclude_time_since(&mut self, since: Instant) {
         self.began += since.elapsed();
     }
 
     /// Waits before the next look, twice as long each time nothing happens.
     async fn pause(&mut self, stop: &CancellationToken) {
-        let delay = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_quiet)).min(LONGEST_PAUSE);
-        self.n_quiet = self.n_quiet.saturating_add(1);
+        let delay = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(LONGEST_PAUSE);
+        self.n_pauses = self.n_pauses.saturating_add(1);
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             () = stop.cancelled() => {}
@@ -336,6 +354,6 @@ impl Work {
             },
             None => self.pause(stop).await,
         }
-        self.leave_out(limited_at);
+        self.exclude_time_since(limited_at);
     }
 }

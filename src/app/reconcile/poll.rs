@@ -37,7 +37,7 @@ pub(super) struct Listing {
     pub(super) workspaces: Vec<Workspace>,
     /// Rows that could not be read: their agents keep the state they had.
     pub(super) unreadable: Vec<Uuid>,
-    pub(super) looked_at: DateTime<Utc>,
+    pub(super) polled_at: DateTime<Utc>,
     /// Orders looks, whatever the wall clock does.
     pub(super) began: Instant,
     /// Asked for, also those that were too large.
@@ -46,7 +46,7 @@ pub(super) struct Listing {
 
 /// Which part of the list is read next.
 #[derive(Debug)]
-struct Part {
+struct ListCursor {
     limit: u32,
     offset: u32,
     n_unreadable: u32,
@@ -54,11 +54,11 @@ struct Part {
 
 impl Fleet {
     pub(super) async fn poll_until(&self, stop: CancellationToken) {
-        let mut pace = Pace::new(self.options().poll_interval);
+        let mut schedule = PollSchedule::new(self.options().poll_interval);
         loop {
             let turn = async {
-                let result = self.poll_once(&mut pace).await;
-                pace.note(result.as_ref());
+                let result = self.poll_once(&mut schedule).await;
+                schedule.note(result.as_ref());
                 self.note_health(&result);
             };
             tokio::select! {
@@ -66,12 +66,12 @@ impl Fleet {
                 () = stop.cancelled() => return,
             }
             tokio::select! {
-                () = tokio::time::sleep(pace.gap()) => {}
+                () = tokio::time::sleep(schedule.gap()) => {}
                 () = stop.cancelled() => return,
             }
             tokio::select! {
-                () = tokio::time::sleep(pace.interval().saturating_sub(pace.gap())) => {}
-                () = self.0.poll_nudge.notified(), if !pace.is_troubled() => {}
+                () = tokio::time::sleep(schedule.interval().saturating_sub(schedule.gap())) => {}
+                () = self.0.poll_nudge.notified(), if !schedule.is_troubled() => {}
                 () = self.0.poll_force.notified() => {}
                 () = stop.cancelled() => return,
             }
@@ -79,24 +79,24 @@ impl Fleet {
     }
 
     /// One whole look: templates now and then, workspaces always. Returns the number of pages.
-    async fn poll_once(&self, pace: &mut Pace) -> Result<u32, CoderError> {
+    async fn poll_once(&self, schedule: &mut PollSchedule) -> Result<u32, CoderError> {
         if self.health().now().version.is_none() {
             self.health().set_version(self.coder().build_info().await?.version);
         }
-        if pace.is_discovery_due() {
+        if schedule.is_discovery_due() {
             match self.discovery_refresh().await {
-                Err(error) if is_rate_limit(&error) && self.found().is_ok() => {
+                Err(error) if is_rate_limit(&error) && self.discovered().is_ok() => {
                     tracing::warn!(%error, "the templates are not read until Coder accepts requests again");
-                    pace.discover_after(limit_of(&error).unwrap_or(UNNAMED_LIMIT).min(LONGEST_LIMIT));
+                    schedule.discover_after(limit_of(&error).unwrap_or(UNNAMED_LIMIT).min(LONGEST_LIMIT));
                 }
                 other => {
                     other?;
-                    pace.discover_after(DISCOVERY_INTERVAL);
+                    schedule.discover_after(DISCOVERY_INTERVAL);
                     self.forget_old().await;
                 }
             }
         }
-        let listing = self.list_all(pace).await?;
+        let listing = self.list_all(schedule).await?;
         let n_pages = listing.n_pages;
         if let Err(error) = self.absorb(listing).await {
             tracing::error!(
@@ -124,28 +124,28 @@ impl Fleet {
         }
     }
 
-    async fn list_all(&self, pace: &mut Pace) -> Result<Listing, CoderError> {
+    async fn list_all(&self, schedule: &mut PollSchedule) -> Result<Listing, CoderError> {
         let mut listing = Listing::begin();
-        let mut part = Part { limit: PAGE_SIZE, offset: 0, n_unreadable: 0 };
+        let mut cursor = ListCursor { limit: PAGE_SIZE, offset: 0, n_unreadable: 0 };
         loop {
             listing.n_pages += 1;
-            let page = match self.coder().workspaces(&pace.query(&part)).await {
+            let page = match self.coder().workspaces(&schedule.query(&cursor)).await {
                 // An older server does not know the metadata term: do without it from now on.
-                Err(error) if pace.with_metadata && error.kind() == ErrorKind::Invalid => {
-                    pace.with_metadata = false;
+                Err(error) if schedule.with_metadata && error.kind() == ErrorKind::Invalid => {
+                    schedule.with_metadata = false;
                     continue;
                 }
                 Err(error @ CoderError::TooLarge { .. }) => {
-                    part.shrink(error)?;
+                    cursor.shrink(error)?;
                     continue;
                 }
                 other => other?,
             };
             listing.unreadable.extend(page.undecodable.iter().filter_map(|row| row.id));
             listing.workspaces.extend(page.workspaces);
-            part.advance();
+            cursor.advance();
             // Rows may be left out and still be counted, so only the offset tells the end.
-            if u64::from(part.offset) >= page.count {
+            if u64::from(cursor.offset) >= page.count {
                 return Ok(listing);
             }
         }
@@ -168,14 +168,14 @@ impl Listing {
         Self {
             workspaces: Vec::new(),
             unreadable: Vec::new(),
-            looked_at: Utc::now(),
+            polled_at: Utc::now(),
             began: Instant::now(),
             n_pages: 0,
         }
     }
 }
 
-impl Part {
+impl ListCursor {
     /// Reads fewer at once, so that a workspace with too much text does not hide the others. One that is too large by
     /// itself is left out: its agent keeps its state, since only Coder's own word makes an agent deleted.
     fn shrink(&mut self, error: CoderError) -> Result<(), CoderError> {
@@ -200,7 +200,7 @@ impl Part {
 
 /// How fast to look, by the size of the fleet and the trouble we have.
 #[derive(Debug)]
-struct Pace {
+struct PollSchedule {
     base: Duration,
     n_pages: u32,
     n_failures: u32,
@@ -212,7 +212,7 @@ struct Pace {
     discovery_due: Option<Instant>,
 }
 
-impl Pace {
+impl PollSchedule {
     fn new(base: Duration) -> Self {
         Self {
             base,
@@ -274,11 +274,11 @@ impl Pace {
         self.discovery_due.is_none_or(|due| Instant::now() >= due)
     }
 
-    fn query(&self, part: &Part) -> WorkspaceQuery {
+    fn query(&self, cursor: &ListCursor) -> WorkspaceQuery {
         WorkspaceQuery {
             q: "owner:me".to_owned(),
-            limit: part.limit,
-            offset: part.offset,
+            limit: cursor.limit,
+            offset: cursor.offset,
             metadata_keys: if self.with_metadata { listed_names() } else { Vec::new() },
         }
     }
@@ -301,28 +301,28 @@ mod tests {
 
     #[test]
     fn the_pace_follows_the_size_of_the_fleet_and_slows_down_in_trouble() {
-        let mut pace = Pace::new(Duration::from_secs(1));
-        assert_eq!(pace.interval(), Duration::from_secs(1));
-        pace.note(Ok(&10));
-        assert_eq!(pace.interval(), Duration::from_millis(2_500));
+        let mut schedule = PollSchedule::new(Duration::from_secs(1));
+        assert_eq!(schedule.interval(), Duration::from_secs(1));
+        schedule.note(Ok(&10));
+        assert_eq!(schedule.interval(), Duration::from_millis(2_500));
         let refused = CoderError::Setup { reason: "x".into() };
-        pace.note(Err(&refused));
-        assert_eq!(pace.interval(), Duration::from_secs(5));
+        schedule.note(Err(&refused));
+        assert_eq!(schedule.interval(), Duration::from_secs(5));
         for _ in 0..40 {
-            pace.note(Err(&refused));
+            schedule.note(Err(&refused));
         }
-        assert_eq!(pace.interval(), LONGEST_BACKOFF);
-        pace.note(Ok(&1));
-        assert_eq!(pace.interval(), Duration::from_secs(1));
+        assert_eq!(schedule.interval(), LONGEST_BACKOFF);
+        schedule.note(Ok(&1));
+        assert_eq!(schedule.interval(), Duration::from_secs(1));
     }
 
     #[test]
     fn the_templates_are_not_looked_at_before_a_limit_opens() {
-        let mut pace = Pace::new(Duration::from_secs(1));
-        assert!(pace.is_discovery_due());
-        pace.discover_after(LONGEST_LIMIT);
-        assert!(!pace.is_discovery_due());
-        pace.discover_after(Duration::ZERO);
-        assert!(pace.is_discovery_due());
+        let mut schedule = PollSchedule::new(Duration::from_secs(1));
+        assert!(schedule.is_discovery_due());
+        schedule.discover_after(LONGEST_LIMIT);
+        assert!(!schedule.is_discovery_due());
+        schedule.discover_after(Duration::ZERO);
+        assert!(schedule.is_discovery_due());
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Next {
     AwaitNudge,
 }
 
-type Worked = Result<Next, Error>;
+type WorkerResult = Result<Next, Error>;
 
 /// The workers of one kind of work. `H` is what the reconciler keeps of each live worker, to wake or end it.
 ///
@@ -38,7 +38,7 @@ pub(super) struct Pool<K, H = ()> {
     kind: &'static str,
     read_interval: Duration,
     next_read: Instant,
-    workers: JoinMap<K, Worked>,
+    workers: JoinMap<K, WorkerResult>,
     handles: HashMap<K, H>,
     /// Keys whose worker failed or panicked, and when each may have another.
     paused: HashMap<K, Instant>,
@@ -98,7 +98,7 @@ where
     /// Starts a worker that ends by itself soon after `stop`, unless the key has a worker or is paused.
     pub(super) fn start_with<F>(&mut self, key: K, handle: H, worker: F)
     where
-        F: Future<Output = Worked> + Send + 'static,
+        F: Future<Output = WorkerResult> + Send + 'static,
     {
         if self.handles.contains_key(&key) || self.paused.contains_key(&key) {
             return;
@@ -126,7 +126,7 @@ where
         self.paused.values().copied().fold(self.next_read, Instant::min)
     }
 
-    fn free(&mut self, key: K, ended: Result<Worked, JoinError>) -> Next {
+    fn free(&mut self, key: K, ended: Result<WorkerResult, JoinError>) -> Next {
         self.handles.remove(&key);
         let (kind, key_text) = (self.kind, key.to_string());
         match ended {
@@ -162,7 +162,7 @@ where
     /// Starts a worker that may be cut off at any await: whatever it leaves, the record tells where to go on.
     pub(super) fn start<F>(&mut self, key: K, worker: F)
     where
-        F: Future<Output = Worked> + Send + 'static,
+        F: Future<Output = WorkerResult> + Send + 'static,
     {
         let stop = self.stop.clone();
         let worker = async move { stop.run_until_cancelled(worker).await.unwrap_or(Ok(Next::AwaitNudge)) };

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::pool::{Next, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
-use crate::app::provision::{Identity, Trouble};
+use crate::app::provision::{ProvisionError, ProvisionState};
 use crate::app::snapshot::AgentState;
 use crate::domain::id::AgentId;
 use crate::domain::provision::Provision;
@@ -21,19 +21,20 @@ const PARALLEL: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// How often to look without being told of a change: tokens run out.
-const TURN: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Fleet {
     pub(super) async fn provisions_until(&self, stop: CancellationToken) {
         // Without an address of ours there is nothing an agent could do with a token.
         let Some(url) = self.options().callback_url.as_deref() else { return };
         let mut changes = self.board().changes();
-        let places = Arc::new(Semaphore::new(PARALLEL));
-        let mut pool = Pool::new("provision", TURN, stop);
+        let permits = Arc::new(Semaphore::new(PARALLEL));
+        let mut pool = Pool::new("provision", READ_INTERVAL, stop);
         while pool.turn(changes.changed()).await {
             let snapshot = self.board().now();
             for state in snapshot.agents.values().filter(|state| due(state, url).is_some()) {
-                let worker = self.clone().provision_work(state.agent.id, url.to_owned(), Arc::clone(&places));
+                let worker =
+                    self.clone().provision_work(state.agent.id, url.to_owned(), Arc::clone(&permits));
                 pool.start(state.agent.id, worker);
             }
         }
@@ -45,29 +46,29 @@ impl Fleet {
         self,
         agent: AgentId,
         url: String,
-        places: Arc<Semaphore>,
+        permits: Arc<Semaphore>,
     ) -> Result<Next, Error> {
         let mut n_failures = 0;
         loop {
-            let place = places.acquire().await;
+            let permit = permits.acquire().await;
             let Some(state) = self.board().now().by_id(agent).cloned() else { break };
             let Some(workspace_agent) = due(&state, &url) else { break };
             let provisioned = self.agent_provision(&state, workspace_agent, &url).await;
-            drop(place);
+            drop(permit);
             match provisioned {
-                Ok(provision) => self.identity_show(agent, |identity| {
-                    *identity = Identity { given: Some(provision), trouble: None };
+                Ok(provision) => self.provision_show(agent, |provision_state| {
+                    *provision_state = ProvisionState { delivered: Some(provision), failure: None };
                 }),
-                Err(Trouble(reason)) => {
+                Err(ProvisionError(reason)) => {
                     n_failures += 1;
                     tracing::warn!(
                         agent.id = %agent, reason, n_failures,
                         "the token of an agent could not be delivered"
                     );
-                    self.identity_show(agent, |identity| identity.trouble = Some(reason));
-                    let anew = self.other_start(agent, state.agent.sighting.generation);
+                    self.provision_show(agent, |provision_state| provision_state.failure = Some(reason));
+                    let restarted = self.restarted_or_gone(agent, state.agent.sighting.generation);
                     // Another start is provisioned by a worker of its own, at once.
-                    if tokio::time::timeout(pause_after(n_failures), anew).await.is_ok() {
+                    if tokio::time::timeout(pause_after(n_failures), restarted).await.is_ok() {
                         break;
                     }
                 }
@@ -77,7 +78,7 @@ impl Fleet {
     }
 
     /// Returns when the agent has started anew or is gone.
-    async fn other_start(&self, agent: AgentId, generation: i64) {
+    async fn restarted_or_gone(&self, agent: AgentId, generation: i64) {
         let mut changes = self.board().changes();
         let is_same = |state: &Arc<AgentState>| state.agent.sighting.generation == generation;
         while self.board().now().by_id(agent).is_some_and(is_same) {
@@ -85,11 +86,11 @@ impl Fleet {
         }
     }
 
-    fn identity_show(&self, agent: AgentId, change: impl FnOnce(&mut Identity)) {
+    fn provision_show(&self, agent: AgentId, change: impl FnOnce(&mut ProvisionState)) {
         self.board().update(|snapshot| {
             let state = snapshot.agents.values_mut().find(|state| state.agent.id == agent);
             if let Some(state) = state {
-                change(&mut Arc::make_mut(state).identity);
+                change(&mut Arc::make_mut(state).provision_state);
             }
         });
     }
@@ -102,7 +103,7 @@ fn due(state: &AgentState, url: &str) -> Option<Uuid> {
         return None;
     }
     let is_served = |given: &Provision| given.serves(sighting.generation, url, Utc::now());
-    if state.identity.given.as_ref().is_some_and(is_served) {
+    if state.provision_state.delivered.as_ref().is_some_and(is_served) {
         return None;
     }
     state.live.workspace_agent

@@ -6,11 +6,11 @@ use chrono::{DateTime, Utc};
 use tokio_util::sync::CancellationToken;
 
 use super::observe::agents_of;
-use super::perform::{Turn, Work};
+use super::perform::{ActiveOperation, StepResult};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::app::rescue::{Brought, Shelf, bring_out};
+use crate::app::rescue::{BundleResult, RescueDirectory, fetch_bundle};
 use crate::coder::wire::Workspace;
 use crate::domain::history::{HistoryLine, Report};
 use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
@@ -22,13 +22,13 @@ impl Fleet {
     /// Tries until then; whatever comes of it is recorded and the delete goes on.
     pub(super) async fn rescue(
         &self,
-        work: &mut Work,
+        active: &mut ActiveOperation,
         workspace: Option<&Workspace>,
         until: DateTime<Utc>,
         stop: &CancellationToken,
-    ) -> Result<Turn, Error> {
-        let Some(rescue) = work.rescue.clone() else { return Ok(Turn::Again) };
-        self.rescue_begin(work, &rescue).await?;
+    ) -> Result<StepResult, Error> {
+        let Some(rescue) = active.rescue.clone() else { return Ok(StepResult::Repeat) };
+        self.rescue_begin(active, &rescue).await?;
         point("rescue.begun");
         // A clock that was set back must not make the time longer.
         let limit = (until - Utc::now()).min(self.limits().rescue).to_std().unwrap_or(Duration::ZERO);
@@ -36,38 +36,42 @@ impl Fleet {
         let outcome = tokio::select! {
             saved = saving => saved.unwrap_or_else(|_| failed("the workspace timed out")),
             // Another delete may go on in its place; a further try begins anew.
-            () = stop.cancelled() => return Ok(Turn::Again),
+            () = stop.cancelled() => return Ok(StepResult::Repeat),
         };
         point("rescue.tried");
-        self.rescue_end(work, outcome).await?;
+        self.rescue_end(active, outcome).await?;
         point("rescue.recorded");
-        Ok(Turn::Again)
+        Ok(StepResult::Repeat)
     }
 
     /// Closes a rescue that its delete has left behind: the time was over, or the workspace was gone.
-    pub(super) async fn rescue_close(&self, work: &mut Work, end: &OperationEnd) -> Result<(), Error> {
-        let left = match work.rescue.as_ref().map(|rescue| &rescue.outcome) {
+    pub(super) async fn rescue_close(
+        &self,
+        active: &mut ActiveOperation,
+        end: &OperationEnd,
+    ) -> Result<(), Error> {
+        let left = match active.rescue.as_ref().map(|rescue| &rescue.outcome) {
             Some(RescueOutcome::Wanted | RescueOutcome::Trying { .. })
                 if matches!(end, OperationEnd::Canceled(_)) =>
             {
                 failed("the delete was canceled")
             }
             Some(RescueOutcome::Wanted) => failed("the workspace was deleted or could not be read"),
-            Some(RescueOutcome::Trying { .. }) => self.rescue_left(work),
+            Some(RescueOutcome::Trying { .. }) => self.rescue_unrecorded(active),
             Some(RescueOutcome::Saved(_) | RescueOutcome::Nothing | RescueOutcome::Failed { .. }) | None => {
                 return Ok(());
             }
         };
-        self.rescue_end(work, left).await
+        self.rescue_end(active, left).await
     }
 
     /// What a try that we did not live to record has brought.
-    fn rescue_left(&self, work: &Work) -> RescueOutcome {
-        let kept = work.rescue.as_ref().and_then(|rescue| self.shelf().found(rescue));
+    fn rescue_unrecorded(&self, active: &ActiveOperation) -> RescueOutcome {
+        let kept = active.rescue.as_ref().and_then(|rescue| self.rescue_directory().existing(rescue));
         kept.map_or_else(|| failed("the rescue timed out"), RescueOutcome::Saved)
     }
 
-    async fn rescue_begin(&self, work: &mut Work, rescue: &Rescue) -> Result<(), Error> {
+    async fn rescue_begin(&self, active: &mut ActiveOperation, rescue: &Rescue) -> Result<(), Error> {
         if rescue.outcome != RescueOutcome::Wanted {
             return Ok(());
         }
@@ -76,12 +80,12 @@ impl Fleet {
         if !self.store().rescue_move(rescue.id, &trying, untold).await? {
             return Err(StoreError::Ended.into());
         }
-        work.rescue = Some(Rescue { outcome: trying, ..rescue.clone() });
+        active.rescue = Some(Rescue { outcome: trying, ..rescue.clone() });
         Ok(())
     }
 
     async fn rescue_try(&self, rescue: &Rescue, workspace: Option<&Workspace>) -> RescueOutcome {
-        if let Some(kept) = self.shelf().found(rescue) {
+        if let Some(kept) = self.rescue_directory().existing(rescue) {
             return RescueOutcome::Saved(kept);
         }
         let is_connected = |word: &str| Connection::from_word(word) == Connection::Connected;
@@ -92,36 +96,36 @@ impl Fleet {
                 if is_up { "the workspace cannot be reached" } else { "the workspace is not running" };
             return failed(reason);
         };
-        let mut parcel = match self.shelf().begin(rescue) {
-            Ok(parcel) => parcel,
+        let mut draft = match self.rescue_directory().begin(rescue) {
+            Ok(draft) => draft,
             Err(error) => return failed(&format!("the directory for saved work cannot be used: {error}")),
         };
-        match bring_out(&self.inside(agent.id, &rescue.project), &mut parcel).await {
-            Ok(Brought::Bundle(bundle)) => match parcel.finish() {
+        match fetch_bundle(&self.workspace_exec(agent.id, &rescue.project), &mut draft).await {
+            Ok(BundleResult::Bundle(bundle)) => match draft.finish() {
                 Ok(()) => RescueOutcome::Saved(SavedWork {
-                    file: Shelf::name_for(rescue),
+                    file: RescueDirectory::name_for(rescue),
                     bytes: bundle.bytes,
                     commit: bundle.commit,
                     note: bundle.note,
                 }),
                 Err(error) => failed(&format!("it could not be stored: {error}")),
             },
-            Ok(Brought::Nothing) => RescueOutcome::Nothing,
-            Ok(Brought::Failed(reason)) => failed(&reason),
+            Ok(BundleResult::Nothing) => RescueOutcome::Nothing,
+            Ok(BundleResult::Failed(reason)) => failed(&reason),
             Err(error) => failed(&error.to_string()),
         }
     }
 
-    async fn rescue_end(&self, work: &mut Work, outcome: RescueOutcome) -> Result<(), Error> {
-        let Some(rescue) = work.rescue.clone() else { return Ok(()) };
+    async fn rescue_end(&self, active: &mut ActiveOperation, outcome: RescueOutcome) -> Result<(), Error> {
+        let Some(rescue) = active.rescue.clone() else { return Ok(()) };
         let over = Rescue { outcome, ..rescue };
         tracing::info!(
             agent.name = %over.agent_name, rescue.outcome = %over.outcome,
             "rescue of an agent's work has ended"
         );
-        let report = report_of(&over, work.agent.sighting.generation);
+        let report = report_of(&over, active.agent.sighting.generation);
         self.store().rescue_move(over.id, &over.outcome, Some(&report)).await?;
-        work.rescue = Some(over);
+        active.rescue = Some(over);
         self.nudge_operations();
         Ok(())
     }

@@ -4,7 +4,7 @@ use chrono::Utc;
 use uuid::Uuid;
 
 use super::ending::failed;
-use super::perform::{Turn, Work};
+use super::perform::{ActiveOperation, StepResult};
 use crate::app::Fleet;
 use crate::app::agents::parameters::Blueprint;
 use crate::app::error::Error;
@@ -19,47 +19,47 @@ impl Fleet {
     /// Records the intent, then sends; whatever the answer, the next look tells what came of it.
     pub(super) async fn send(
         &self,
-        work: &mut Work,
+        active: &mut ActiveOperation,
         request: Request,
         base_build: i64,
-    ) -> Result<Turn, Error> {
+    ) -> Result<StepResult, Error> {
         let create = match request {
-            Request::Create => match self.create_request(work).await {
+            Request::Create => match self.create_request(active).await {
                 Err(error) if !error.is_retryable() => return Ok(failed(&error)),
                 other => match other? {
                     Ok(create) => Some(create),
-                    Err(error) => return self.after_failed_look(work, &error),
+                    Err(error) => return self.after_failed_request(active, &error),
                 },
             },
             Request::Start => None,
             Request::Stop | Request::StopThenStart | Request::Delete => {
-                tokio::join!(self.log_keep_last(work.agent.id), self.metadata_keep_last(work.agent.id));
+                tokio::join!(self.log_keep_last(active.agent.id), self.metadata_keep_last(active.agent.id));
                 None
             }
         };
         // The first time counts: what is ours was made after it.
-        let sent_at = match work.operation.progress {
+        let sent_at = match active.operation.progress {
             Progress::Sending { sent_at, .. } => sent_at,
             Progress::Accepted | Progress::Following { .. } => Utc::now(),
         };
-        self.progress(work, Progress::Sending { sent_at, base_build }).await?;
+        self.progress(active, Progress::Sending { sent_at, base_build }).await?;
         point("send.recorded");
         let answer = match create {
-            Some((organization, body)) => self.send_create(work, organization, &body).await?,
-            None => self.send_build(work, request).await,
+            Some((organization, body)) => self.send_create(active, organization, &body).await?,
+            None => self.send_build(active, request).await,
         };
         point("send.answered");
         self.nudge_poll();
         match answer {
             Ok(build) => {
-                self.progress(work, Progress::Following { build: build.build_number, ended_at: None }).await
+                self.progress(active, Progress::Following { build: build.build_number, ended_at: None }).await
             }
             Err(error) => {
                 // After an unclear answer a build may be running: the next look tells.
                 if error.outcome() != Outcome::Unclear {
-                    work.slot = None;
+                    active.slot = None;
                 }
-                work.refusal = Some(error.to_string());
+                active.refusal = Some(error.to_string());
                 Ok(after_failed_send(&error))
             }
         }
@@ -68,49 +68,49 @@ impl Fleet {
     /// The request as the template's active version wants it; the inner error is Coder's at the lookup of that version.
     async fn create_request(
         &self,
-        work: &Work,
+        active: &ActiveOperation,
     ) -> Result<Result<(Uuid, CreateWorkspace), CoderError>, Error> {
-        let known = self.project_named(&work.agent.project).await?;
-        let info = match self.project_renewed(known).await? {
+        let known = self.project_named(&active.agent.project).await?;
+        let info = match self.project_refreshed(known).await? {
             Ok(info) => info,
             Err(error) => return Ok(Err(error)),
         };
-        let role = self.role_of_project(&info, &work.agent.role)?;
+        let role = self.role_of_project(&info, &active.agent.role)?;
         let public_url = self.options().public_url.as_deref();
-        let body = Blueprint { agent: &work.agent, info: &info, role: &role, public_url }.request()?;
+        let body = Blueprint { agent: &active.agent, info: &info, role: &role, public_url }.request()?;
         Ok(Ok((info.organization, body)))
     }
 
     async fn send_create(
         &self,
-        work: &mut Work,
+        active: &mut ActiveOperation,
         organization: Uuid,
         body: &CreateWorkspace,
     ) -> Result<Result<Build, CoderError>, Error> {
         match self.coder().workspace_create(organization, body).await {
             Ok(workspace) => {
                 point("create.answered");
-                self.own(work, &workspace).await?;
+                self.record_workspace(active, &workspace).await?;
                 Ok(Ok(workspace.latest_build))
             }
             Err(error) => Ok(Err(error)),
         }
     }
 
-    async fn send_build(&self, work: &Work, request: Request) -> Result<Build, CoderError> {
+    async fn send_build(&self, active: &ActiveOperation, request: Request) -> Result<Build, CoderError> {
         let body = match request {
             Request::Create | Request::Start => CreateBuild::start(),
             Request::Stop => CreateBuild::stop(),
             Request::StopThenStart => CreateBuild::restart(),
             Request::Delete => CreateBuild::delete(),
         };
-        let workspace = work.agent.workspace_id.map(|id| id.0).unwrap_or_default();
+        let workspace = active.agent.workspace_id.map(|id| id.0).unwrap_or_default();
         self.coder().build_create(workspace, &body).await
     }
 }
 
 /// Only a plain refusal ends the operation. A conflict is looked at: it may be our own earlier request.
-fn after_failed_send(error: &CoderError) -> Turn {
+fn after_failed_send(error: &CoderError) -> StepResult {
     match error.kind() {
         ErrorKind::Invalid
         | ErrorKind::Forbidden
@@ -119,7 +119,7 @@ fn after_failed_send(error: &CoderError) -> Turn {
         | ErrorKind::Unexpected => {
             let failure =
                 Failure { code: "CODER_REJECTED".into(), message: format!("Coder refused: {error}") };
-            Turn::End(OperationEnd::Failed(failure))
+            StepResult::End(OperationEnd::Failed(failure))
         }
         ErrorKind::Conflict
         | ErrorKind::Server
@@ -128,7 +128,7 @@ fn after_failed_send(error: &CoderError) -> Turn {
         | ErrorKind::Undecodable
         | ErrorKind::Setup
         | ErrorKind::Unreachable
-        | ErrorKind::Unauthorized => Turn::Pause,
-        ErrorKind::RateLimited { retry_at } => Turn::Limited { until: retry_at },
+        | ErrorKind::Unauthorized => StepResult::Pause,
+        ErrorKind::RateLimited { retry_at } => StepResult::RateLimited { until: retry_at },
     }
 }

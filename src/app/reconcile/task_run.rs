@@ -2,23 +2,23 @@
 
 use chrono::Utc;
 
-use super::tasks::{Turn, Worker};
+use super::tasks::{TaskWorker, TurnResult};
 use crate::app::Fleet;
-use crate::app::agent_app::Told;
+use crate::app::agent_app::DeliveryResult;
 use crate::app::engine_runs::{PrepareError, PreparedRun};
 use crate::app::error::{Code, Error};
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::task::{Channel, Task, TaskState};
 
-const NO_WAY: &str = "the workspace has no AgentAPI app and cannot run commands";
+const NO_COMMANDS: &str = "the workspace has no AgentAPI app and cannot run commands";
 
 /// Can a task be run?
 enum Readiness {
     Now(Box<PreparedRun>),
     /// The workspace does not answer, or the agent's briefing is still on its way.
     Later,
-    Never(String),
+    Impossible(String),
 }
 
 impl Fleet {
@@ -26,16 +26,18 @@ impl Fleet {
     /// cuts this off, the run goes by the task's name and begins once.
     pub(super) async fn task_send_run(
         &self,
-        worker: &Worker,
+        worker: &TaskWorker,
         state: &AgentState,
         mut task: Task,
-    ) -> Result<Turn, Error> {
+    ) -> Result<TurnResult, Error> {
         let prepared = {
-            let _place = worker.places.acquire().await;
+            let _permit = worker.permits.acquire().await;
             match self.task_ready(state, &task).await {
                 Readiness::Now(prepared) => prepared,
-                Readiness::Later => return Ok(Turn::Pause),
-                Readiness::Never(reason) => return self.task_told(task, Told::Refused(reason)).await,
+                Readiness::Later => return Ok(TurnResult::Pause),
+                Readiness::Impossible(reason) => {
+                    return self.task_apply_delivery(task, DeliveryResult::Refused(reason)).await;
+                }
             }
         };
         let moves = [(TaskState::Delivering, "being delivered to the agent")];
@@ -43,29 +45,29 @@ impl Fleet {
         let moves: &[_] = if task.state() == TaskState::Queued { &moves } else { &[] };
         task.note_head(prepared.head.clone());
         task.send(Channel::Exec, None, (state.agent.sighting.generation, Utc::now()));
-        if self.task_record(&task, moves).await? == Turn::Pause {
-            return Ok(Turn::Pause);
+        if self.task_record(&task, moves).await? == TurnResult::Pause {
+            return Ok(TurnResult::Pause);
         }
         point("task.recorded");
-        let begun = self.task_begin(&task, *prepared).await;
+        let result = self.task_begin(&task, *prepared).await;
         point("task.answered");
-        match begun {
+        match result {
             // The run itself says more than the answer.
-            Told::Accepted => Ok(Turn::Look),
-            told => self.task_told(task, told).await,
+            DeliveryResult::Accepted => Ok(TurnResult::ProbeNow),
+            result => self.task_apply_delivery(task, result).await,
         }
     }
 
     async fn task_ready(&self, state: &AgentState, task: &Task) -> Readiness {
         if state.live.workspace_agent.is_none() {
-            return Readiness::Never(NO_WAY.to_owned());
+            return Readiness::Impossible(NO_COMMANDS.to_owned());
         }
         let why = match self.task_run_prepare(state, task).await {
             Ok(prepared) => return Readiness::Now(Box::new(prepared)),
-            Err(unprepared) => match unprepared.reason {
-                PrepareError::Never(reason) => return Readiness::Never(reason),
+            Err(failure) => match failure.reason {
+                PrepareError::Impossible(reason) => return Readiness::Impossible(reason),
                 PrepareError::Fleet(error) if error.code() == Code::EngineUnavailable => {
-                    return Readiness::Never(error.to_string());
+                    return Readiness::Impossible(error.to_string());
                 }
                 PrepareError::Fleet(error) => error.to_string(),
                 PrepareError::Later(reason) | PrepareError::Directory(reason) => reason,
@@ -75,14 +77,14 @@ impl Fleet {
         Readiness::Later
     }
 
-    async fn task_begin(&self, task: &Task, prepared: PreparedRun) -> Told {
+    async fn task_begin(&self, task: &Task, prepared: PreparedRun) -> DeliveryResult {
         match self.engine_run_launch(task.run(), prepared).await {
-            Ok(()) => Told::Accepted,
+            Ok(()) => DeliveryResult::Accepted,
             // It may have been accepted all the same: the next look tells.
-            Err(Error::Store(_) | Error::DiskFull) => Told::Unclear,
+            Err(Error::Store(_) | Error::DiskFull) => DeliveryResult::Unclear,
             Err(error) => {
                 tracing::debug!(task.id = %task.id, %error, "a task's run is not accepted yet");
-                Told::NotNow
+                DeliveryResult::TryLater
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use chrono::Utc;
 
-use super::tasks::{Turn, Worker, attempt_of};
+use super::tasks::{TaskWorker, TurnResult, attempt_id};
 use crate::app::Fleet;
-use crate::app::agent_app::{Told, Words};
+use crate::app::agent_app::{DeliveryResult, TaskMessage};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
@@ -19,84 +19,88 @@ const CANCEL: &str = "cancel_agent_task";
 impl Fleet {
     pub(super) async fn task_send(
         &self,
-        worker: &Worker,
+        worker: &TaskWorker,
         state: &AgentState,
         (task, (state_before, delivery_before)): (Task, (TaskState, Delivery)),
-    ) -> Result<Turn, Error> {
+    ) -> Result<TurnResult, Error> {
         // One that is told again has been in this state before.
         let moves = [(TaskState::Delivering, "being delivered to the agent")];
         let is_first = state_before == TaskState::Queued;
-        if self.task_record(&task, if is_first { &moves } else { &[] }).await? == Turn::Pause {
-            return Ok(Turn::Pause);
+        if self.task_record(&task, if is_first { &moves } else { &[] }).await? == TurnResult::Pause {
+            return Ok(TurnResult::Pause);
         }
         point("task.recorded");
         let key = task.key();
         let is_runner = task.channel() == Some(Channel::Runner);
-        let words = Words {
+        let message = TaskMessage {
             text: task.message_text(),
             key: is_runner.then_some(key.as_str()),
             is_continued: task.work.is_continued,
         };
-        let told = {
-            let _place = worker.places.acquire().await;
-            self.app_tell(state, words).await
+        let result = {
+            let _permit = worker.permits.acquire().await;
+            self.app_deliver(state, message).await
         };
         point("task.answered");
-        match told {
+        match result {
             // Our runner's own state says more than its answer.
-            Told::Accepted if is_runner => Ok(Turn::Look),
+            DeliveryResult::Accepted if is_runner => Ok(TurnResult::ProbeNow),
             // That this one was not taken says nothing of one that was sent before it.
-            Told::NotNow if delivery_before != Delivery::Unsent => Ok(Turn::Pause),
-            told => self.task_told(task, told).await,
+            DeliveryResult::TryLater if delivery_before != Delivery::Unsent => Ok(TurnResult::Pause),
+            result => self.task_apply_delivery(task, result).await,
         }
     }
 
-    pub(super) async fn task_told(&self, mut task: Task, told: Told) -> Result<Turn, Error> {
-        match told {
-            Told::Accepted => {
+    pub(super) async fn task_apply_delivery(
+        &self,
+        mut task: Task,
+        result: DeliveryResult,
+    ) -> Result<TurnResult, Error> {
+        match result {
+            DeliveryResult::Accepted => {
                 task.mark_acknowledged();
                 self.task_record(&task, &[]).await?;
-                Ok(Turn::Look)
+                Ok(TurnResult::ProbeNow)
             }
-            Told::NotNow => {
+            DeliveryResult::TryLater => {
                 task.mark_refused();
                 self.task_record(&task, &[]).await?;
-                Ok(Turn::Pause)
+                Ok(TurnResult::Pause)
             }
-            Told::Refused(reason) => {
+            DeliveryResult::Refused(reason) => {
                 let nothing_seen = None;
                 task.end(&ending(EndState::Failed, Some(&reason)), nothing_seen, Utc::now());
                 self.task_record(&task, &[(TaskState::Failed, &reason)]).await
             }
-            Told::Unclear => Ok(Turn::Pause),
+            DeliveryResult::Unclear => Ok(TurnResult::Pause),
         }
     }
 
     /// The second rung of a cancel: past the runner, to the processes themselves.
     pub(super) async fn task_signal(
         &self,
-        worker: &mut Worker,
+        worker: &mut TaskWorker,
         state: &AgentState,
         mut task: Task,
-    ) -> Result<Turn, Error> {
-        let earlier = worker.signaling.filter(|(attempt, _)| *attempt == attempt_of(&task));
+    ) -> Result<TurnResult, Error> {
+        let earlier = worker.signaling.filter(|(attempt, _)| *attempt == attempt_id(&task));
         let since = earlier.map_or_else(Utc::now, |(_, signaling)| signaling.since);
         let are_gone = {
-            let _place = worker.places.acquire().await;
-            self.engine_end(state).await
+            let _permit = worker.permits.acquire().await;
+            self.engine_terminate(state).await
         };
-        worker.signaling = Some((attempt_of(&task), Signaling { since, are_gone }));
+        worker.signaling = Some((attempt_id(&task), Signaling { since, are_gone }));
         point("task.signaled");
         if !are_gone {
-            return Ok(Turn::Pause);
+            return Ok(TurnResult::Pause);
         }
         task.work.reached = Escalation::Signals;
         self.task_record(&task, &[]).await?;
-        Ok(Turn::Look)
+        Ok(TurnResult::ProbeNow)
     }
 
     /// The last rung of a cancel: an ordinary stop of the workspace, asked for once.
-    pub(super) async fn task_stop_workspace(&self, state: &AgentState) -> Result<Turn, Error> {
+    pub(super) async fn task_stop_workspace(&self, state: &AgentState) -> Result<TurnResult, Error> {
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         if newest.iter().all(|operation| operation.state.is_ended()) {
             let stop = Operation::accepted(state.agent.id, OperationKind::Stop, CANCEL, Utc::now());
@@ -106,6 +110,6 @@ impl Fleet {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Turn::Pause)
+        Ok(TurnResult::Pause)
     }
 }

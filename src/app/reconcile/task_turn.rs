@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
-use super::tasks::{Mark, Turn, Worker, attempt_of};
+use super::tasks::{TaskWorker, TurnResult, WakeInputs, attempt_id};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -30,55 +30,59 @@ const MAX_REASON: usize = 200;
 const SIGN_INTERVAL: TimeDelta = TimeDelta::seconds(20);
 
 /// One look at an agent, and what was known of it then.
-struct Sight<'a> {
+struct AgentProbe<'a> {
     state: &'a AgentState,
     reach: Reach,
     /// The earliest build from which on every build up to the newest start is a start.
     unstopped_since: i64,
     app: &'a AppSeen,
-    looked_at: DateTime<Utc>,
+    probed_at: DateTime<Utc>,
 }
 
 impl Fleet {
-    pub(super) async fn task_turn(&self, worker: &mut Worker, state: &AgentState) -> Result<Turn, Error> {
+    pub(super) async fn task_turn(
+        &self,
+        worker: &mut TaskWorker,
+        state: &AgentState,
+    ) -> Result<TurnResult, Error> {
         // Only what Coder has shown since we started counts: before that nothing can be told, not even lateness.
         if state.live.observation.is_none() {
-            return Ok(Turn::Pause);
+            return Ok(TurnResult::Pause);
         }
         let reach = reach_of(state);
         // What the app shows is at least as new as this; a report that comes later counts.
-        let looked_at = Utc::now();
-        let app = self.looked_at(worker, state, reach).await;
+        let probed_at = Utc::now();
+        let app = self.probe_app(worker, state, reach).await;
         self.log_follow(worker, state, &app).await;
-        self.end_strays(state, &app).await?;
-        if reach != Reach::Ready || !is_run(state) {
-            worker.note(&app);
+        self.interrupt_ended_tasks(state, &app).await?;
+        if reach != Reach::Ready || !is_run_task(state) {
+            worker.note_quiet(&app);
         }
         let unstopped_since = self.unstopped_since(state, reach).await;
-        let sight = Sight { state, reach, unstopped_since, app: &app, looked_at };
+        let probe = AgentProbe { state, reach, unstopped_since, app: &app, probed_at };
         for _ in 0..DECISIONS {
             // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
             let tasks = self.store().tasks_latest_of(worker.agent).await?;
-            worker.mark = Some(Mark::of(&tasks, state));
+            worker.wake_inputs = Some(WakeInputs::of(&tasks, state));
             let Some(mut task) = tasks.open else {
                 if self.shows_open_task(worker.agent) {
                     self.tasks_publish(worker.agent).await?;
                 }
-                self.note_rest_of(&sight).await?;
-                return Ok(Turn::Pause);
+                self.note_rest_from(&probe).await?;
+                return Ok(TurnResult::Pause);
             };
             let run = self.task_run_seen(&task).await?;
             let worked = task.work.worked;
             worker.note_work(&mut task, reach);
             let is_timed = task.work.timeout.is_some() && task.work.worked - worked >= SIGN_INTERVAL;
-            self.note_signs(worker, &mut task, (&sight, run.as_ref(), is_timed)).await?;
-            let step = worker.plan(&self.clock(), &task, &sight, run.as_ref());
-            match self.task_step(worker, &sight, task, step).await? {
-                Turn::Decide => {}
-                turn @ (Turn::Look | Turn::Pause) => return Ok(turn),
+            self.note_signs(worker, &mut task, (&probe, run.as_ref(), is_timed)).await?;
+            let step = worker.plan(&self.clock(), &task, &probe, run.as_ref());
+            match self.task_step(worker, &probe, task, step).await? {
+                TurnResult::PlanAgain => {}
+                turn @ (TurnResult::ProbeNow | TurnResult::Pause) => return Ok(turn),
             }
         }
-        Ok(Turn::Look)
+        Ok(TurnResult::ProbeNow)
     }
 
     fn shows_open_task(&self, agent: AgentId) -> bool {
@@ -96,19 +100,19 @@ impl Fleet {
         starts.map_or(generation - 1, |starts| starts.unstopped_since)
     }
 
-    async fn looked_at(&self, worker: &Worker, state: &AgentState, reach: Reach) -> AppSeen {
-        if reach != Reach::Ready || is_run(state) {
+    async fn probe_app(&self, worker: &TaskWorker, state: &AgentState, reach: Reach) -> AppSeen {
+        if reach != Reach::Ready || is_run_task(state) {
             return AppSeen::Unasked;
         }
-        let _place = worker.places.acquire().await;
+        let _permit = worker.permits.acquire().await;
         let open = state.tasks.open.as_ref();
         let is_to_stop = open.is_some_and(|task| {
-            task.work.cancel.is_some() || worker.interrupting.is_some_and(|(id, _)| id == attempt_of(task))
+            task.work.cancel.is_some() || worker.interrupting.is_some_and(|(id, _)| id == attempt_id(task))
         });
-        let app = if is_to_stop { self.app_glance(state).await } else { self.app_look(state).await };
+        let app = if is_to_stop { self.app_probe_briefly(state).await } else { self.app_probe(state).await };
         match (app, &state.tasks.open) {
-            (AppSeen::Runner(seen), Some(task)) if is_out_of_sight(task, &seen) => {
-                self.app_recall(state, seen, &task.key()).await
+            (AppSeen::Runner(seen), Some(task)) if may_be_forgotten(task, &seen) => {
+                self.app_query_task(state, seen, &task.key()).await
             }
             (app, Some(_) | None) => app,
         }
@@ -116,27 +120,27 @@ impl Fleet {
 
     async fn task_step(
         &self,
-        worker: &mut Worker,
-        sight: &Sight<'_>,
+        worker: &mut TaskWorker,
+        probe: &AgentProbe<'_>,
         mut task: Task,
         step: TaskStep,
-    ) -> Result<Turn, Error> {
-        let when = (sight.state.agent.sighting.generation, Utc::now());
+    ) -> Result<TurnResult, Error> {
+        let when = (probe.state.agent.sighting.generation, Utc::now());
         match step {
-            TaskStep::Wait => Ok(Turn::Pause),
+            TaskStep::Wait => Ok(TurnResult::Pause),
             TaskStep::Send { channel: Channel::Exec, .. } => {
-                self.task_send_run(worker, sight.state, task).await
+                self.task_send_run(worker, probe.state, task).await
             }
             TaskStep::Send { channel, base } => {
                 let before = (task.state(), task.delivery());
-                task.note_start(sight.app);
+                task.note_start(probe.app);
                 task.send(channel, base, when);
-                self.task_send(worker, sight.state, (task, before)).await
+                self.task_send(worker, probe.state, (task, before)).await
             }
             TaskStep::MarkDelivered { channel, base } => {
-                task.note_start(sight.app);
+                task.note_start(probe.app);
                 task.mark_delivered(channel, base, when);
-                self.task_taken(worker, sight, task, channel).await
+                self.task_taken(worker, probe, task, channel).await
             }
             TaskStep::Park { until, reason } => {
                 task.work.parked_until = Some(until);
@@ -146,25 +150,25 @@ impl Fleet {
                 task.resume(redelivery);
                 self.task_record(&task, &[(TaskState::Working, reason)]).await
             }
-            TaskStep::Interrupt => self.task_interrupt(worker, sight, &task).await,
-            TaskStep::Signal => self.task_signal(worker, sight.state, task).await,
-            TaskStep::StopWorkspace => self.task_stop_workspace(sight.state).await,
-            TaskStep::End(ending) => self.task_end(sight, task, (None, ending)).await,
+            TaskStep::Interrupt => self.task_interrupt(worker, probe, &task).await,
+            TaskStep::Signal => self.task_signal(worker, probe.state, task).await,
+            TaskStep::StopWorkspace => self.task_stop_workspace(probe.state).await,
+            TaskStep::End(ending) => self.task_end(probe, task, (None, ending)).await,
         }
     }
 
     /// What is over by the time we see it is written down once.
     async fn task_taken(
         &self,
-        worker: &Worker,
-        sight: &Sight<'_>,
+        worker: &TaskWorker,
+        probe: &AgentProbe<'_>,
         task: Task,
         channel: Channel,
-    ) -> Result<Turn, Error> {
+    ) -> Result<TurnResult, Error> {
         let reason = format!("delivered to the agent ({channel})");
         let run = self.task_run_seen(&task).await?;
-        if let TaskStep::End(ending) = worker.plan(&self.clock(), &task, sight, run.as_ref()) {
-            return self.task_end(sight, task, (Some(reason), ending)).await;
+        if let TaskStep::End(ending) = worker.plan(&self.clock(), &task, probe, run.as_ref()) {
+            return self.task_end(probe, task, (Some(reason), ending)).await;
         }
         point("task.taking");
         let turn = self.task_record(&task, &[(TaskState::Working, &reason)]).await;
@@ -174,42 +178,42 @@ impl Fleet {
 
     async fn task_interrupt(
         &self,
-        worker: &mut Worker,
-        sight: &Sight<'_>,
+        worker: &mut TaskWorker,
+        probe: &AgentProbe<'_>,
         task: &Task,
-    ) -> Result<Turn, Error> {
+    ) -> Result<TurnResult, Error> {
         if worker.interrupted_at.is_some_and(|at| at.elapsed() < INTERRUPT_PAUSE) {
-            return Ok(Turn::Pause);
+            return Ok(TurnResult::Pause);
         }
         worker.interrupted_at = Some(Instant::now());
-        let attempt = attempt_of(task);
+        let attempt = attempt_id(task);
         worker.interrupting =
             worker.interrupting.filter(|(id, _)| *id == attempt).or(Some((attempt, Utc::now())));
-        let key = interrupt_key(task, sight.app);
-        let _place = worker.places.acquire().await;
+        let key = interrupt_key(task, probe.app);
+        let _permit = worker.permits.acquire().await;
         if task.channel() == Some(Channel::Exec) {
             self.cancel_run(task.run()).await?;
         } else {
-            self.app_interrupt(sight.state, key.as_deref()).await;
+            self.app_interrupt(probe.state, key.as_deref()).await;
         }
         point("task.interrupted");
-        Ok(Turn::Pause)
+        Ok(TurnResult::Pause)
     }
 
     async fn task_end(
         &self,
-        sight: &Sight<'_>,
+        probe: &AgentProbe<'_>,
         mut task: Task,
         (taken, ending): (Option<String>, Ending),
-    ) -> Result<Turn, Error> {
-        let git = match self.evidence(sight, &task).await? {
+    ) -> Result<TurnResult, Error> {
+        let git = match self.evidence(probe, &task).await? {
             Evidence::Seen(git) => Some(git),
             Evidence::Nothing => None,
-            Evidence::Later => return Ok(Turn::Pause),
+            Evidence::Later => return Ok(TurnResult::Pause),
         };
         task.end(&ending, git.as_ref(), Utc::now());
-        self.log_keep(sight.state, sight.app).await;
-        self.note_rest_of(sight).await?;
+        self.log_keep(probe.state, probe.app).await;
+        self.note_rest_from(probe).await?;
         point("task.ending");
         let reason = cut(ending.outcome.as_deref().unwrap_or("the agent has finished it"), MAX_REASON);
         let taken = taken.as_deref().map(|reason| (TaskState::Working, reason));
@@ -217,7 +221,7 @@ impl Fleet {
             taken.into_iter().chain([(ending.state.into(), reason.as_str())]).collect();
         let turn = self.task_record(&task, &moves).await;
         point("task.ended");
-        let name = &sight.state.agent.name;
+        let name = &probe.state.agent.name;
         tracing::info!(
             agent.name = %name, task.id = %task.id, task.state = %ending.state,
             "a task has ended"
@@ -227,12 +231,12 @@ impl Fleet {
 
     /// The repository after the work: the runner has looked by itself, after a run we do. What the repository shows
     /// while the work goes on, or showed before it, is no evidence.
-    async fn evidence(&self, sight: &Sight<'_>, task: &Task) -> Result<Evidence, Error> {
-        match (sight.app, task.delivery()) {
-            (_, Delivery::Delivered { channel: Channel::Exec, .. }) if sight.reach == Reach::Ready => {
+    async fn evidence(&self, probe: &AgentProbe<'_>, task: &Task) -> Result<Evidence, Error> {
+        match (probe.app, task.delivery()) {
+            (_, Delivery::Delivered { channel: Channel::Exec, .. }) if probe.reach == Reach::Ready => {
                 let run = self.task_run_seen(task).await?;
                 match run.map(|run| run.state) {
-                    Some(TurnState::Ended(_)) => self.task_evidence(sight.state, task).await,
+                    Some(TurnState::Ended(_)) => self.task_evidence(probe.state, task).await,
                     Some(TurnState::Queued | TurnState::Working) | None => Ok(Evidence::Nothing),
                 }
             }
@@ -246,22 +250,26 @@ impl Fleet {
     }
 
     /// Writes the task down and shows it; a record that has moved on meanwhile stays as it is.
-    pub(super) async fn task_record(&self, task: &Task, moves: &[(TaskState, &str)]) -> Result<Turn, Error> {
+    pub(super) async fn task_record(
+        &self,
+        task: &Task,
+        moves: &[(TaskState, &str)],
+    ) -> Result<TurnResult, Error> {
         let is_written = self.store().task_save(task, moves, Utc::now()).await?;
         self.tasks_publish(task.entry.agent_id).await?;
-        Ok(if is_written { Turn::Decide } else { Turn::Pause })
+        Ok(if is_written { TurnResult::PlanAgain } else { TurnResult::Pause })
     }
 
     /// The app itself knows whether the agent still works; its reports may be late, or of a process that died.
-    async fn note_rest_of(&self, sight: &Sight<'_>) -> Result<(), Error> {
-        if sight.app.is_stable() != Some(true) {
+    async fn note_rest_from(&self, probe: &AgentProbe<'_>) -> Result<(), Error> {
+        if probe.app.is_stable() != Some(true) {
             return Ok(());
         }
-        self.note_rest(sight.state.agent.id, sight.looked_at).await
+        self.note_rest(probe.state.agent.id, probe.probed_at).await
     }
 
     /// Work for a task that has ended for us is ended in the workspace too.
-    async fn end_strays(&self, state: &AgentState, app: &AppSeen) -> Result<(), Error> {
+    async fn interrupt_ended_tasks(&self, state: &AgentState, app: &AppSeen) -> Result<(), Error> {
         let AppSeen::Runner(seen) = app else { return Ok(()) };
         for turn in seen.turns.iter().filter(|turn| !turn.is_ended()) {
             let Some(name) = turn.name() else { continue };
@@ -286,19 +294,19 @@ impl Fleet {
     /// Silence and signs of life are written when they begin, and now and then.
     async fn note_signs(
         &self,
-        worker: &mut Worker,
+        worker: &mut TaskWorker,
         task: &mut Task,
-        (sight, run, is_timed): (&Sight<'_>, Option<&RunSeen>, bool),
+        (probe, run, is_timed): (&AgentProbe<'_>, Option<&RunSeen>, bool),
     ) -> Result<(), Error> {
         let clock = self.clock();
         let now = clock.now();
         let was_silent = task.work.silent_since.is_some();
-        let is_silent = matches!(sight.app, AppSeen::Silent { .. });
-        let is_speaking = worker.heard(sight.app, run) && task.state() == TaskState::Working;
+        let is_silent = matches!(probe.app, AppSeen::Silent { .. });
+        let is_speaking = worker.has_new_output(probe.app, run) && task.state() == TaskState::Working;
         let is_sign_due = task.work.last_sign.is_none_or(|at| clock.since(at) >= SIGN_INTERVAL);
         if is_silent {
             // A look that waits for its answer in vain is a part of the silence.
-            task.work.silent_since = task.work.silent_since.or(Some(sight.looked_at));
+            task.work.silent_since = task.work.silent_since.or(Some(probe.probed_at));
         } else {
             task.work.silent_since = None;
         }
@@ -314,17 +322,17 @@ impl Fleet {
     }
 }
 
-impl Worker {
-    fn plan(&self, clock: &Clock, task: &Task, sight: &Sight<'_>, run: Option<&RunSeen>) -> TaskStep {
-        let attempt = attempt_of(task);
+impl TaskWorker {
+    fn plan(&self, clock: &Clock, task: &Task, probe: &AgentProbe<'_>, run: Option<&RunSeen>) -> TaskStep {
+        let attempt = attempt_id(task);
         plan(&Facts {
             task,
-            reach: sight.reach,
-            generation: sight.state.agent.sighting.generation,
+            reach: probe.reach,
+            generation: probe.state.agent.sighting.generation,
             unstopped_since: sight.unstopped_since,
-            app: sight.app,
+            app: probe.app,
             run: run.map(|run| &run.state),
-            report: sight.state.live.observation.as_deref().and_then(current_report),
+            report: probe.state.live.observation.as_deref().and_then(current_report),
             quiet_since: self.quiet_since,
             interrupting_since: self.interrupting.filter(|(id, _)| *id == attempt).map(|(_, since)| since),
             signaling: self.signaling.filter(|(id, _)| *id == attempt).map(|(_, signaling)| signaling),
@@ -339,7 +347,7 @@ impl Worker {
             && task.work.parked_until.is_none()
             && reach != Reach::Down
             && reach != Reach::Broken;
-        let (attempt, now) = (attempt_of(task), Instant::now());
+        let (attempt, now) = (attempt_id(task), Instant::now());
         if let Some((_, worked, at)) = self.worked_on.filter(|(id, ..)| *id == attempt) {
             let passed = TimeDelta::from_std(now.saturating_duration_since(at)).unwrap_or_default();
             let total = if is_at_work { worked + passed } else { worked };
@@ -349,17 +357,17 @@ impl Worker {
     }
 
     /// Counts the time in which the agent waits and nobody has said anything.
-    fn note(&mut self, app: &AppSeen) {
+    fn note_quiet(&mut self, app: &AppSeen) {
         let is_answer = app.has_no_agent() || app.is_stable().is_some();
         self.quiet_since = if is_answer { self.quiet_since.or(Some(Utc::now())) } else { None };
     }
 
     /// Has the agent said more than at the last look?
-    fn heard(&mut self, app: &AppSeen, run: Option<&RunSeen>) -> bool {
-        let n_said: usize = app.messages().iter().map(|message| message.content.len()).sum();
-        let n_heard = n_said as u64 + run.map_or(0, |run| run.n_written);
-        let is_more = n_heard > self.n_heard;
-        self.n_heard = n_heard;
+    fn has_new_output(&mut self, app: &AppSeen, run: Option<&RunSeen>) -> bool {
+        let n_shown: usize = app.messages().iter().map(|message| message.content.len()).sum();
+        let n_read = n_shown as u64 + run.map_or(0, |run| run.n_written);
+        let is_more = n_read > self.n_read;
+        self.n_read = n_read;
         is_more || (matches!(app, AppSeen::AgentApi(_)) && app.is_stable() == Some(false))
     }
 }
@@ -370,7 +378,7 @@ fn task_id(key: &str) -> Option<TaskId> {
 }
 
 /// Was it sent to a runner that does not show it, but may have forgotten it?
-fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
+fn may_be_forgotten(task: &Task, seen: &RunnerSeen) -> bool {
     let key = task.key();
     let is_sent = matches!(
         task.delivery(),
@@ -381,7 +389,7 @@ fn is_out_of_sight(task: &Task, seen: &RunnerSeen) -> bool {
 }
 
 /// What a run does is told by the run alone, whoever else is in the workspace.
-fn is_run(state: &AgentState) -> bool {
+fn is_run_task(state: &AgentState) -> bool {
     state.tasks.open.as_ref().is_some_and(|task| task.channel() == Some(Channel::Exec))
 }
 

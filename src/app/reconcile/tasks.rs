@@ -28,58 +28,58 @@ const PARALLEL: usize = 64;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// All workers together look about so often a second.
-const LOOKS_PER_SECOND: u32 = 50;
+const PROBES_PER_SECOND: u32 = 50;
 /// What an agent says while it works is copied so often: its workspace may go without a word.
 const LOG_INTERVAL: Duration = Duration::from_secs(20);
 
 /// One agent's worker between two turns.
-pub(super) struct Worker {
+pub(super) struct TaskWorker {
     pub(super) agent: AgentId,
     /// Told when something changed that its decisions depend on.
     wake: Arc<Notify>,
-    pub(super) places: Arc<Semaphore>,
+    pub(super) permits: Arc<Semaphore>,
     /// Since when the agent waits for input without anything having been said.
     pub(super) quiet_since: Option<DateTime<Utc>>,
     /// How much the agent had said at the last look, to see whether it goes on.
-    pub(super) n_heard: u64,
+    pub(super) n_read: u64,
     /// When its log was last kept, and how long it was.
     log_kept: Option<(Instant, usize)>,
     pub(super) interrupted_at: Option<Instant>,
     /// The attempt that is being interrupted, and since when.
-    pub(super) interrupting: Option<(Attempt, DateTime<Utc>)>,
+    pub(super) interrupting: Option<(AttemptId, DateTime<Utc>)>,
     /// The attempt whose processes are being signaled, and what came of it.
-    pub(super) signaling: Option<(Attempt, Signaling)>,
+    pub(super) signaling: Option<(AttemptId, Signaling)>,
     /// The attempt that the agent was last seen to work on, for how long by then, and when.
-    pub(super) worked_on: Option<(Attempt, TimeDelta, Instant)>,
+    pub(super) worked_on: Option<(AttemptId, TimeDelta, Instant)>,
     /// What the last decision was made on.
-    pub(super) mark: Option<Mark>,
+    pub(super) wake_inputs: Option<WakeInputs>,
     n_pauses: u32,
     n_workers: u32,
 }
 
 /// One attempt of a task.
-pub(super) type Attempt = (TaskId, i64);
+pub(super) type AttemptId = (TaskId, i64);
 
-pub(super) fn attempt_of(task: &Task) -> Attempt {
+pub(super) fn attempt_id(task: &Task) -> AttemptId {
     (task.id, task.work.attempt)
 }
 
 /// How a worker is woken, and what it was last woken for.
-type Crew = Pool<AgentId, (Arc<Notify>, Mark)>;
+type TaskPool = Pool<AgentId, (Arc<Notify>, WakeInputs)>;
 
 /// What a turn led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum TurnResult {
     /// Only the record changed: what was seen still holds.
-    Decide,
+    PlanAgain,
     /// Something was done to the agent: look at once.
-    Look,
+    ProbeNow,
     Pause,
 }
 
 /// What wakes a worker before its time: another state of the task, a wish to end it, a new report.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct WakeInputs {
     version: i64,
     cancel: Option<Cancel>,
     is_claimed: bool,
@@ -88,25 +88,25 @@ pub(super) struct Mark {
 
 impl Fleet {
     pub(super) async fn tasks_until(&self, stop: CancellationToken) {
-        let mut crew = Crew::new("task", READ_INTERVAL, stop);
-        let places = Arc::new(Semaphore::new(PARALLEL));
+        let mut pool = TaskPool::new("task", READ_INTERVAL, stop);
+        let permits = Arc::new(Semaphore::new(PARALLEL));
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
-        while crew.turn(select(pin!(changes.changed()), pin!(tasks.changed()))).await {
+        while pool.turn(select(pin!(changes.changed()), pin!(tasks.changed()))).await {
             for state in self.board().now().agents.values() {
-                crew.see_to(self, state, &places);
+                pool.start_or_wake(self, state, &permits);
             }
         }
     }
 
-    async fn task_work(self, mut worker: Worker, stop: CancellationToken) -> Result<Next, Error> {
+    async fn task_work(self, mut worker: TaskWorker, stop: CancellationToken) -> Result<Next, Error> {
         while !stop.is_cancelled() {
             let Some(state) = self.board().now().by_id(worker.agent).cloned() else { break };
             if !needs_worker(&state) {
                 break;
             }
             match self.task_turn(&mut worker, &state).await {
-                Ok(Turn::Look | Turn::Decide) => worker.n_pauses = 0,
-                Ok(Turn::Pause) => self.task_pause(&mut worker, &stop).await,
+                Ok(TurnResult::ProbeNow | TurnResult::PlanAgain) => worker.n_pauses = 0,
+                Ok(TurnResult::Pause) => self.task_pause(&mut worker, &stop).await,
                 Err(error) => {
                     tracing::warn!(
                         agent.name = %state.agent.name, %error,
@@ -120,17 +120,17 @@ impl Fleet {
     }
 
     /// Keeps a copy of the agent's log now and then; the end of a task keeps its own.
-    pub(super) async fn log_follow(&self, worker: &mut Worker, state: &AgentState, app: &AppSeen) {
-        let n_said = app.messages().iter().map(|message| message.content.len() + 1).sum();
+    pub(super) async fn log_follow(&self, worker: &mut TaskWorker, state: &AgentState, app: &AppSeen) {
+        let n_shown = app.messages().iter().map(|message| message.content.len() + 1).sum();
         let is_over = app.is_stable() == Some(true) && state.tasks.open.is_none();
-        if worker.is_log_due(n_said, is_over) {
-            worker.log_kept = Some((Instant::now(), n_said));
+        if worker.is_log_due(n_shown, is_over) {
+            worker.log_kept = Some((Instant::now(), n_shown));
             self.log_keep(state, app).await;
         }
     }
 
     /// Waits longer each time nothing happens, and not at all once something does.
-    async fn task_pause(&self, worker: &mut Worker, stop: &CancellationToken) {
+    async fn task_pause(&self, worker: &mut TaskWorker, stop: &CancellationToken) {
         let until = Instant::now() + worker.delay();
         worker.n_pauses = worker.n_pauses.saturating_add(1);
         // However much happens, an agent is not asked without a pause.
@@ -141,8 +141,9 @@ impl Fleet {
                 () = tokio::time::sleep_until(until) => return,
                 () = stop.cancelled() => return,
             }
-            let mark = self.board().now().by_id(worker.agent).map(|state| Mark::of(&state.tasks, state));
-            if mark != worker.mark {
+            let wake_inputs =
+                self.board().now().by_id(worker.agent).map(|state| WakeInputs::of(&state.tasks, state));
+            if wake_inputs != worker.wake_inputs {
                 worker.n_pauses = 0;
                 return;
             }
@@ -150,13 +151,13 @@ impl Fleet {
     }
 }
 
-impl Crew {
+impl TaskPool {
     /// Gives an agent a worker if it needs one, or tells the one it has that something changed.
-    fn see_to(&mut self, fleet: &Fleet, state: &AgentState, places: &Arc<Semaphore>) {
-        let (agent, mark) = (state.agent.id, Mark::of(&state.tasks, state));
+    fn start_or_wake(&mut self, fleet: &Fleet, state: &AgentState, permits: &Arc<Semaphore>) {
+        let (agent, wake_inputs) = (state.agent.id, WakeInputs::of(&state.tasks, state));
         if let Some((wake, known)) = self.handle(&agent) {
-            if *known != mark {
-                *known = mark;
+            if *known != wake_inputs {
+                *known = wake_inputs;
                 wake.notify_one();
             }
             return;
@@ -164,46 +165,46 @@ impl Crew {
         if needs_worker(state) {
             let wake = Arc::new(Notify::new());
             let n_workers = u32::try_from(self.n_workers() + 1).unwrap_or(u32::MAX);
-            let worker = Worker::new(agent, Arc::clone(&wake), (Arc::clone(places), n_workers));
+            let worker = TaskWorker::new(agent, Arc::clone(&wake), (Arc::clone(permits), n_workers));
             let working = fleet.clone().task_work(worker, self.stop().clone());
-            self.start_with(agent, (wake, mark), working);
+            self.start_with(agent, (wake, wake_inputs), working);
         }
     }
 }
 
-impl Worker {
-    fn new(agent: AgentId, wake: Arc<Notify>, (places, n_workers): (Arc<Semaphore>, u32)) -> Self {
+impl TaskWorker {
+    fn new(agent: AgentId, wake: Arc<Notify>, (permits, n_workers): (Arc<Semaphore>, u32)) -> Self {
         Self {
             agent,
             wake,
-            places,
+            permits,
             quiet_since: None,
-            n_heard: 0,
+            n_read: 0,
             log_kept: None,
             interrupted_at: None,
             interrupting: None,
             signaling: None,
             worked_on: None,
-            mark: None,
+            wake_inputs: None,
             n_pauses: 0,
             n_workers,
         }
     }
 
     /// What was said is kept after a while, and at once when nobody goes on.
-    fn is_log_due(&self, n_said: usize, is_over: bool) -> bool {
+    fn is_log_due(&self, n_shown: usize, is_over: bool) -> bool {
         let (is_old, n_kept) =
             self.log_kept.map_or((true, 0), |(at, n_kept)| (at.elapsed() >= LOG_INTERVAL, n_kept));
-        n_said != n_kept && (is_old || is_over)
+        n_shown != n_kept && (is_old || is_over)
     }
 
     fn delay(&self) -> Duration {
-        let longest = LONGEST_PAUSE.max(Duration::from_secs(1) * self.n_workers / LOOKS_PER_SECOND);
+        let longest = LONGEST_PAUSE.max(Duration::from_secs(1) * self.n_workers / PROBES_PER_SECOND);
         FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(longest)
     }
 }
 
-impl Mark {
+impl WakeInputs {
     pub(super) fn of(tasks: &LatestTasks, state: &AgentState) -> Self {
         let work = tasks.open.as_ref().map(|task| &task.work);
         let report = state.live.observation.as_deref().and_then(current_report);
@@ -232,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_log_is_kept_when_it_has_grown_for_a_while_or_is_over() {
-        let (wake, places) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
-        let mut worker = Worker::new(AgentId::fresh(), wake, (places, 1));
-        assert!(worker.is_log_due(5, false), "nobody knows what was kept before");
+        let (wake, permits) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
+        let mut worker = TaskWorker::new(AgentId::fresh(), wake, (permits, 1));
+        assert!(worker.is_log_due(5, false), "no copy was made before");
         worker.log_kept = Some((Instant::now(), 5));
         assert!(!worker.is_log_due(9, false));
         assert!(worker.is_log_due(9, true));

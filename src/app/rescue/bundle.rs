@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::shelf::Parcel;
-use crate::app::inside::Inside;
+use super::directory::BundleDraft;
+use crate::app::workspace_exec::WorkspaceExec;
 use crate::coder::exec::{Command, ExecError, Output};
 use crate::domain::bundle::is_object_id;
 use crate::domain::rescue::MAX_BYTES;
@@ -24,7 +24,7 @@ const LONGEST_REASON: usize = 200;
 
 /// What was found in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::app) enum Brought {
+pub(in crate::app) enum BundleResult {
     Bundle(Bundle),
     /// Everything is on a remote.
     Nothing,
@@ -39,73 +39,78 @@ pub(in crate::app) struct Bundle {
 }
 
 /// Makes the bundle, brings it out and puts it into the parcel.
-pub(in crate::app) async fn bring_out(
-    inside: &Inside<'_>,
-    parcel: &mut Parcel,
-) -> Result<Brought, ExecError> {
+pub(in crate::app) async fn fetch_bundle(
+    workspace_exec: &WorkspaceExec<'_>,
+    draft: &mut BundleDraft,
+) -> Result<BundleResult, ExecError> {
     let (max, piece) = (MAX_BYTES.to_string(), PIECE.to_string());
     let make = format!("{}{MAKE}", shell_function());
-    let output = run(inside, ["sh", "-c", &make, "rescue", &max, &piece]).await?;
-    let (brought, first) = read_made(&output);
-    let Brought::Bundle(bundle) = &brought else { return Ok(brought) };
-    let mut missing = match add(parcel, &first, bundle.bytes) {
+    let output = run(workspace_exec, ["sh", "-c", &make, "rescue", &max, &piece]).await?;
+    let (result, first) = read_made(&output);
+    let BundleResult::Bundle(bundle) = &result else { return Ok(result) };
+    let mut missing = match add(draft, &first, bundle.bytes) {
         Ok(missing) => missing,
         Err(failed) => return Ok(failed),
     };
     let mut n_pieces = 1;
     while missing > 0 {
-        let place = if missing <= PIECE as u64 { "last" } else { "more" };
-        let argv = ["sh", "-c", NEXT, "rescue", &piece, &n_pieces.to_string(), place];
-        let next = run(inside, argv).await?.stdout;
-        missing = match add(parcel, &next, missing) {
+        let position = if missing <= PIECE as u64 { "last" } else { "more" };
+        let argv = ["sh", "-c", NEXT, "rescue", &piece, &n_pieces.to_string(), position];
+        let next = run(workspace_exec, argv).await?.stdout;
+        missing = match add(draft, &next, missing) {
             Ok(missing) => missing,
             Err(failed) => return Ok(failed),
         };
         n_pieces += 1;
     }
-    Ok(brought)
+    Ok(result)
 }
 
-async fn run<const N: usize>(inside: &Inside<'_>, argv: [&str; N]) -> Result<Output, ExecError> {
+async fn run<const N: usize>(
+    workspace_exec: &WorkspaceExec<'_>,
+    argv: [&str; N],
+) -> Result<Output, ExecError> {
     let command = Command { timeout: COMMAND_LIMIT, output_limit: 2 * PIECE, ..Command::new(argv) };
-    inside.exec(command).await
+    workspace_exec.exec(command).await
 }
 
 /// Keeps a piece; gives how much is still missing.
-fn add(parcel: &mut Parcel, piece: &[u8], missing: u64) -> Result<u64, Brought> {
+fn add(draft: &mut BundleDraft, piece: &[u8], missing: u64) -> Result<u64, BundleResult> {
     let left = missing.checked_sub(piece.len() as u64).filter(|_| !piece.is_empty());
-    let left = left.ok_or_else(|| Brought::Failed("the bundle arrived incomplete".to_owned()))?;
-    parcel.add(piece).map_err(|error| Brought::Failed(format!("the bundle could not be stored: {error}")))?;
+    let left = left.ok_or_else(|| BundleResult::Failed("the bundle arrived incomplete".to_owned()))?;
+    draft
+        .add(piece)
+        .map_err(|error| BundleResult::Failed(format!("the bundle could not be stored: {error}")))?;
     Ok(left)
 }
 
 /// The first line of the output says what was made; the bundle's first piece follows it.
-fn read_made(output: &Output) -> (Brought, Vec<u8>) {
+fn read_made(output: &Output) -> (BundleResult, Vec<u8>) {
     let mut parts = output.stdout.splitn(2, |byte| *byte == b'\n');
     let head = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
     let piece = parts.next().unwrap_or_default().to_vec();
-    let brought = match head.split_once(' ').unwrap_or((&head, "")) {
-        ("saved", rest) => saved(rest).unwrap_or_else(|| Brought::Failed(shortened(&head))),
-        ("nothing", _) => Brought::Nothing,
-        ("failed", reason) => Brought::Failed(shortened(reason)),
-        _ => Brought::Failed(unexpected(&head, output)),
+    let result = match head.split_once(' ').unwrap_or((&head, "")) {
+        ("saved", rest) => saved(rest).unwrap_or_else(|| BundleResult::Failed(shortened(&head))),
+        ("nothing", _) => BundleResult::Nothing,
+        ("failed", reason) => BundleResult::Failed(shortened(reason)),
+        _ => BundleResult::Failed(unexpected(&head, output)),
     };
-    (brought, piece)
+    (result, piece)
 }
 
 /// `COMMIT BYTES [NOTE]`
-fn saved(text: &str) -> Option<Brought> {
+fn saved(text: &str) -> Option<BundleResult> {
     let mut words = text.splitn(3, ' ');
     let commit = words.next().filter(|id| is_object_id(id))?;
     let bytes = words.next()?.parse().ok().filter(|bytes| (1..=MAX_BYTES).contains(bytes))?;
     let note = words.next().map(shortened).filter(|note| !note.is_empty());
-    Some(Brought::Bundle(Bundle { commit: commit.to_owned(), bytes, note }))
+    Some(BundleResult::Bundle(Bundle { commit: commit.to_owned(), bytes, note }))
 }
 
 fn unexpected(head: &str, output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let said = if stderr.trim().is_empty() { head } else { stderr.trim() };
-    shortened(&format!("git did not finish ({:?}): {said}", output.exit))
+    let text = if stderr.trim().is_empty() { head } else { stderr.trim() };
+    shortened(&format!("git did not finish ({:?}): {text}", output.exit))
 }
 
 /// Words out of a workspace are anyone's words.

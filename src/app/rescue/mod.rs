@@ -1,8 +1,8 @@
 //! The work of deleted agents: what was saved, where it lies, and how it is handed out again.
 
 mod bundle;
+mod directory;
 mod find;
-mod shelf;
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use crate::domain::id::RescueId;
 use crate::domain::page::{Page, PageRequest};
 use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
 
-pub(super) use bundle::{Brought, bring_out};
-pub(super) use shelf::Shelf;
+pub(super) use bundle::{BundleResult, fetch_bundle};
+pub(super) use directory::RescueDirectory;
 
 /// Saved work and where it is.
 #[derive(Debug, Clone)]
@@ -67,15 +67,15 @@ impl Fleet {
     pub(super) fn rescued_work(&self, rescue: Rescue) -> Option<RescuedWork> {
         match rescue.outcome {
             RescueOutcome::Saved(work) => {
-                Some(RescuedWork { id: rescue.id, path: self.shelf().path(&work.file), work })
+                Some(RescuedWork { id: rescue.id, path: self.rescue_directory().path(&work.file), work })
             }
             RescueOutcome::Wanted | RescueOutcome::Trying { .. } => None,
             RescueOutcome::Nothing | RescueOutcome::Failed { .. } => None,
         }
     }
 
-    pub(super) fn shelf(&self) -> Shelf<'_> {
-        Shelf { directory: &self.options().rescue_dir }
+    pub(super) fn rescue_directory(&self) -> RescueDirectory<'_> {
+        RescueDirectory { directory: &self.options().rescue_dir }
     }
 
     fn rescue_info(&self, rescue: Rescue) -> RescueInfo {

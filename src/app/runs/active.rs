@@ -14,7 +14,7 @@ use crate::domain::run::Run;
 pub(in crate::app) struct ActiveRuns {
     runs: Mutex<HashMap<RunId, ActiveRun>>,
     /// Wakes the reconciler; the number only grows.
-    wanted: watch::Sender<u64>,
+    nudges: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct ActiveRun {
 
 impl Default for ActiveRuns {
     fn default() -> Self {
-        Self { runs: Mutex::default(), wanted: watch::Sender::new(0) }
+        Self { runs: Mutex::default(), nudges: watch::Sender::new(0) }
     }
 }
 
@@ -69,11 +69,11 @@ impl ActiveRuns {
     }
 
     pub(in crate::app) fn nudge(&self) {
-        self.wanted.send_modify(|n| *n += 1);
+        self.nudges.send_modify(|n| *n += 1);
     }
 
-    pub(in crate::app) fn wanted(&self) -> watch::Receiver<u64> {
-        self.wanted.subscribe()
+    pub(in crate::app) fn nudges(&self) -> watch::Receiver<u64> {
+        self.nudges.subscribe()
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, ActiveRun>> {

@@ -141,11 +141,15 @@ impl Fleet {
     /// Has the run and all its descendants ended: asked first, then killed. Returns at once; the end is told by
     /// [`Fleet::wait_run`].
     pub async fn cancel_run(&self, id: RunId) -> Result<Run, Error> {
-        self.run_ask_end(id, RunCancel { at: Utc::now(), cause: CancelCause::Request }).await
+        self.run_request_cancel(id, RunCancel { at: Utc::now(), cause: CancelCause::Request }).await
     }
 
     /// The same for this cause; the first request counts.
-    pub(in crate::app) async fn run_ask_end(&self, id: RunId, cancel: RunCancel) -> Result<Run, Error> {
+    pub(in crate::app) async fn run_request_cancel(
+        &self,
+        id: RunId,
+        cancel: RunCancel,
+    ) -> Result<Run, Error> {
         self.store().run_ask_cancel(id, cancel).await?;
         let run = self.run_show(id).await?;
         self.0.runs.publish(&run);
@@ -154,7 +158,7 @@ impl Fleet {
     }
 
     /// The same for a run that may not have been accepted yet; whoever begins it looks before.
-    pub(in crate::app) async fn run_end_if_there(&self, id: RunId) -> Result<(), Error> {
+    pub(in crate::app) async fn run_cancel_if_accepted(&self, id: RunId) -> Result<(), Error> {
         match self.cancel_run(id).await {
             Ok(_) | Err(Error::RunNotFound(_)) => Ok(()),
             Err(error) => Err(error),

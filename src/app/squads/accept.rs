@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::home::{Home, Place};
+use super::workspace::{MemberTarget, MemberWorkspace};
 use super::{NewMember, StartSquad};
 use crate::app::Fleet;
 use crate::app::caller::{AuditedCall, Caller, Permit};
@@ -36,19 +36,19 @@ impl Fleet {
             return Ok(earlier);
         }
         let roles = self.squad_roles_named(&request.members)?;
-        let places = self.squad_places(call.caller, &request.members).await?;
-        let permit = self.squad_permit(call, places).await?;
+        let targets = self.member_targets(call.caller, &request.members).await?;
+        let permit = self.squad_permit(call, targets).await?;
         let mut squad = self.squad_without_members(call.caller, request.metadata);
-        for ((new, role), place) in request.members.into_iter().zip(roles).zip(permit.target()) {
-            let home = self.member_home(&permit, place).await?;
-            squad.members.push(self.member_new(new, &role, home, squad.created_at));
+        for ((new, role), target) in request.members.into_iter().zip(roles).zip(permit.target()) {
+            let workspace = self.member_workspace(&permit, target).await?;
+            squad.members.push(self.member_new(new, &role, workspace, squad.created_at));
         }
         self.squad_commit(&permit, &squad, key.as_ref()).await
     }
 
     async fn squad_commit(
         &self,
-        permit: &Permit<'_, Vec<Place>>,
+        permit: &Permit<'_, Vec<MemberTarget>>,
         squad: &Squad,
         key: Option<&RequestKey>,
     ) -> Result<SquadId, Error> {
@@ -98,7 +98,13 @@ impl Fleet {
         }
     }
 
-    fn member_new(&self, new: NewMember, role: &Role, home: Home, now: DateTime<Utc>) -> Member {
+    fn member_new(
+        &self,
+        new: NewMember,
+        role: &Role,
+        workspace: MemberWorkspace,
+        now: DateTime<Utc>,
+    ) -> Member {
         let is_follow_up = new.chat.is_some();
         let persona = match self.options().squads.state_mode {
             StateMode::Stateless => Persona::Once(&role.prompt),
@@ -106,7 +112,8 @@ impl Fleet {
             StateMode::Stateful => Persona::NewChat(&role.prompt),
         };
         let chat = MemberChat { id: new.chat, is_follow_up };
-        let (agent, refusal) = home.map_or_else(|reason| (None, Some(reason)), |agent| (Some(agent), None));
+        let (agent, refusal) =
+            workspace.map_or_else(|reason| (None, Some(reason)), |agent| (Some(agent), None));
         let member = Member {
             id: TaskId::fresh(),
             role: role.id.clone(),

@@ -1,9 +1,9 @@
 //! Squads: members of different roles that each work once in a workspace, started by callers and seen by them.
 
 mod accept;
-mod home;
 mod output;
 mod status;
+mod workspace;
 
 use std::time::Duration;
 

@@ -96,7 +96,7 @@ impl Fleet {
     }
 
     /// Waits until more members have ended than were seen, or the time is over.
-    pub async fn squad_moved(
+    pub async fn squad_await_progress(
         &self,
         caller: &Caller,
         id: SquadId,
@@ -130,11 +130,12 @@ impl Fleet {
     }
 
     /// Waits until all members have ended, or the time is over.
-    pub async fn squad_over(&self, caller: &Caller, id: SquadId, limit: Duration) -> Result<(), Error> {
+    pub async fn squad_await_end(&self, caller: &Caller, id: SquadId, limit: Duration) -> Result<(), Error> {
         let deadline = tokio::time::Instant::now() + limit;
         let mut seen = self.squad_progress(caller, id).await?;
         while !seen.is_over() && tokio::time::Instant::now() < deadline && !self.is_stopping() {
-            seen = self.squad_moved(caller, id, seen, deadline - tokio::time::Instant::now()).await?;
+            seen =
+                self.squad_await_progress(caller, id, seen, deadline - tokio::time::Instant::now()).await?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::domain::task::{Escalation, Task, TaskState};
 use crate::store::{CancelTaken, Which};
 
 /// What a cancel is about.
-enum Meant {
+enum CancelScope {
     Tasks {
         taken: CancelTaken,
         before: AgentStatus,
@@ -29,15 +29,15 @@ impl Fleet {
         let call = audited_call(caller, Action::TaskCancel, &request.name);
         let accepted =
             async { self.cancel_accept(&self.agent_permitted(&call, &request.name).await?, &request).await };
-        let (agent, meant) = self.audited(&call, accepted.await, |_| None).await?;
+        let (agent, scope) = self.audited(&call, accepted.await, |_| None).await?;
         point("cancel.accepted");
-        let (taken, before) = match meant {
-            Meant::Tasks { taken, before } => (taken, before),
-            Meant::OtherWork => return self.other_work_end(agent).await,
+        let (taken, before) = match scope {
+            CancelScope::Tasks { taken, before } => (taken, before),
+            CancelScope::OtherWork => return self.end_other_work(agent).await,
         };
         self.tasks_publish(agent).await?;
         for run in self.store().member_runs_unwanted(agent).await? {
-            self.run_end_if_there(run).await?;
+            self.run_cancel_if_accepted(run).await?;
         }
         if let Some(task) = taken.in_hand {
             let rest = async {
@@ -53,28 +53,28 @@ impl Fleet {
         &self,
         permit: &AgentPermit<'_>,
         request: &CancelTask,
-    ) -> Result<(AgentId, Meant), Error> {
+    ) -> Result<(AgentId, CancelScope), Error> {
         let state = permit.target();
         let which = if request.all { Which::All } else { Which::Current };
         let (agent, before) = (state.agent.id, state.agent.sighting.status);
         let taken = self.store().tasks_cancel(agent, which, request.escalate, Utc::now()).await?;
         if taken != CancelTaken::default() {
-            return Ok((agent, Meant::Tasks { taken, before }));
+            return Ok((agent, CancelScope::Tasks { taken, before }));
         }
         if before != AgentStatus::Busy {
             return Err(Error::NoTask(state.agent.name.to_string()));
         }
-        Ok((agent, Meant::OtherWork))
+        Ok((agent, CancelScope::OtherWork))
     }
 
     /// What an agent does without a task of ours is ended too, and the answer says what was seen to help.
-    async fn other_work_end(&self, agent: AgentId) -> Result<TaskCanceled, Error> {
+    async fn end_other_work(&self, agent: AgentId) -> Result<TaskCanceled, Error> {
         let state = self.state_of(agent).await?;
         let any = None;
         self.app_interrupt(&state, any).await;
-        let reached = if self.rests_soon(agent).await {
+        let reached = if self.becomes_idle(agent).await {
             Escalation::Interrupt
-        } else if self.engine_end(&state).await && self.rests_soon(agent).await {
+        } else if self.engine_terminate(&state).await && self.becomes_idle(agent).await {
             Escalation::Signals
         } else {
             Escalation::None
@@ -92,17 +92,17 @@ impl Fleet {
     }
 
     /// Has the agent come to rest? Its worker looks after it as long as it seems busy.
-    async fn rests_soon(&self, agent: AgentId) -> bool {
+    async fn becomes_idle(&self, agent: AgentId) -> bool {
         let deadline = tokio::time::Instant::now() + self.limits().rest;
-        let mut looks = self.board().looks();
+        let mut polls = self.board().polls();
         loop {
-            looks.mark_unchanged();
+            polls.mark_unchanged();
             let snapshot = self.board().now();
             if snapshot.by_id(agent).is_none_or(|state| state.agent.sighting.status != AgentStatus::Busy) {
                 return true;
             }
             tokio::select! {
-                _ = looks.changed() => {}
+                _ = polls.changed() => {}
                 () = tokio::time::sleep_until(deadline) => return false,
                 () = self.0.stopping.cancelled() => return false,
             }
@@ -115,7 +115,7 @@ impl Fleet {
         let reached = self.store().task_by_id(task).await?.map_or(Escalation::None, |task| task.work.reached);
         let has_more = self.board().now().by_id(agent).is_none_or(|state| state.tasks.open.is_some());
         if matches!(reached, Escalation::Interrupt | Escalation::Signals) && !has_more {
-            self.rests_soon(agent).await;
+            self.becomes_idle(agent).await;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::app::Fleet;
 use crate::app::engine_runs::{
-    Briefing, EngineOutcome, EngineReport, EngineRequest, PreparedRun, Unprepared,
+    Briefing, EngineOutcome, EngineReport, EngineRequest, PrepareFailure, PreparedRun,
 };
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
@@ -35,7 +35,7 @@ impl Fleet {
         &self,
         state: &AgentState,
         task: &Task,
-    ) -> Result<PreparedRun, Unprepared> {
+    ) -> Result<PreparedRun, PrepareFailure> {
         let wanted = EngineRequest {
             purpose: format!("task {}", task.id),
             message: task.entry.message.clone(),
@@ -70,26 +70,26 @@ impl Fleet {
     }
 
     async fn task_run_end(&self, task: &Task, run: &Run, report: EngineReport) -> Result<TurnEnd, Error> {
-        self.task_run_log(task, run, &report.said).await?;
+        self.task_run_log(task, run, &report.text).await?;
         Ok(match report.outcome {
-            EngineOutcome::Told(end) => turn_end(end),
+            EngineOutcome::Ended(end) => turn_end(end),
             EngineOutcome::Canceled => TurnEnd::Interrupted,
-            EngineOutcome::Unbegun => TurnEnd::Unbegun,
+            EngineOutcome::NotStarted => TurnEnd::Unbegun,
         })
     }
 
     /// A line each for what was asked and answered; written again it stays the same.
-    async fn task_run_log(&self, task: &Task, run: &Run, said: &str) -> Result<(), Error> {
+    async fn task_run_log(&self, task: &Task, run: &Run, text: &str) -> Result<(), Error> {
         let (asked_at, answered_at) = (run.created_at, run.ended_at.unwrap_or(run.created_at));
-        let line = |kind, content: &str, time, place: i64| LogEntry {
+        let line = |kind, content: &str, time, position: i64| LogEntry {
             conversation: 0,
-            number: asked_at.timestamp_micros() + place,
+            number: asked_at.timestamp_micros() + position,
             kind,
             content: cut(content, log::MAX_CHARS),
             time,
         };
         let asked = line(LogKind::Input, &task.entry.message, asked_at, 0);
-        let answered = line(LogKind::Output, said, answered_at, 1);
+        let answered = line(LogKind::Output, text, answered_at, 1);
         Ok(self.store().log_add(task.entry.agent_id, &[asked, answered]).await?)
     }
 }

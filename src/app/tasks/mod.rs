@@ -76,7 +76,7 @@ word_enum! {
 }
 
 #[derive(Debug, Clone)]
-pub struct Reported {
+pub struct StatusReported {
     pub name: AgentName,
     pub task: Option<Task>,
     pub status: AgentStatus,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{ReportStatus, Reported, ReportedState};
+use super::{ReportStatus, ReportedState, StatusReported};
 use crate::app::Fleet;
 use crate::app::caller::{AgentPermit, AuditedCall, Caller};
 use crate::app::error::Error;
@@ -16,7 +16,11 @@ use crate::domain::task::{Claim, Task, TaskSource};
 use crate::store::Meaning;
 
 impl Fleet {
-    pub async fn status_report(&self, caller: &Caller, request: ReportStatus) -> Result<Reported, Error> {
+    pub async fn status_report(
+        &self,
+        caller: &Caller,
+        request: ReportStatus,
+    ) -> Result<StatusReported, Error> {
         let own = caller.principal.agent.and_then(|id| self.board().now().by_id(id).cloned());
         let target = own.as_ref().map(|state| state.agent.name.to_string());
         let call = AuditedCall { caller, action: Action::StatusReport, target };
@@ -37,7 +41,11 @@ impl Fleet {
         self.permit_agent(call, own).await
     }
 
-    async fn report_of(&self, permit: &AgentPermit<'_>, request: ReportStatus) -> Result<Reported, Error> {
+    async fn report_of(
+        &self,
+        permit: &AgentPermit<'_>,
+        request: ReportStatus,
+    ) -> Result<StatusReported, Error> {
         let state = permit.target();
         let name = state.agent.name.clone();
         let task = state.tasks.open.clone().filter(|task| task.working_since().is_some());
@@ -65,7 +73,7 @@ impl Fleet {
             }
         };
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;
-        Ok(Reported { name, task, status, message })
+        Ok(StatusReported { name, task, status, message })
     }
 }
 

@@ -68,16 +68,16 @@ fn message(name: &str, status: AgentStatus, accepted: &TaskAccepted) -> String {
     if accepted.task.state().is_ended() {
         return format!("the task of agent '{name}' is {}", accepted.task.state());
     }
-    let place = match (status.is_ready(), accepted.n_before) {
+    let position = match (status.is_ready(), accepted.n_before) {
         (false, 0) => format!("the task is held until agent '{name}' is ready"),
         (false, n) => format!("the task is held until agent '{name}' is ready; {n} before it"),
         (true, 0) => format!("the task is being delivered to agent '{name}'"),
         (true, n) => format!("the task is queued for agent '{name}'; {n} before it"),
     };
     match accepted.n_interrupted {
-        0 => place,
-        1 => format!("{place}; it interrupts 1 task"),
-        n => format!("{place}; it interrupts {n} tasks"),
+        0 => position,
+        1 => format!("{position}; it interrupts 1 task"),
+        n => format!("{position}; it interrupts {n} tasks"),
     }
 }
 

@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// How long a workspace that does not answer is waited for at once.
 const WAIT: Duration = Duration::from_secs(8);
 /// Nobody could look for this long after the end: then nothing is known.
-const PATIENCE: TimeDelta = TimeDelta::seconds(60);
+const GIVE_UP_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Nothing that would point git at another repository or program.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "XDG_*", BASE];
 /// Digits alone are the commit that the agent started from.
@@ -42,20 +42,20 @@ impl Fleet {
         state: &AgentState,
         task: &Task,
     ) -> Result<Evidence, Error> {
-        let looked = tokio::time::timeout(WAIT, self.repository_look(state)).await;
-        let trouble = match looked {
-            Ok(Ok(seen)) => return Ok(seen.map_or(Evidence::Nothing, Evidence::Seen)),
+        let inspected = tokio::time::timeout(WAIT, self.repository_inspect(state)).await;
+        let reason = match inspected {
+            Ok(Ok(git_seen)) => return Ok(git_seen.map_or(Evidence::Nothing, Evidence::Seen)),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no response in time".to_owned(),
         };
-        tracing::debug!(agent.name = %state.agent.name, trouble, "the work of a task could not be verified");
+        tracing::debug!(agent.name = %state.agent.name, reason, "the work of a task could not be verified");
         let run = self.store().run_by_id(task.run()).await?;
         let ended_at = run.and_then(|run| run.ended_at);
-        let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < PATIENCE);
+        let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < GIVE_UP_AFTER);
         Ok(if is_early { Evidence::Later } else { Evidence::Nothing })
     }
 
-    async fn repository_look(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {
+    async fn repository_inspect(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {
         let Some(agent) = state.live.workspace_agent else { return Ok(None) };
         let script = format!(
             "{}git_off; {BASE_ONLY}; git '{}' && printf '\\000' && git '{}' $FLEET_BASE; exit 0",
@@ -63,15 +63,15 @@ impl Fleet {
             STATUS.join("' '"),
             UNPUSHED.join("' '")
         );
-        let words = ["sh", "-c", script.as_str(), "look"];
+        let argv = ["sh", "-c", script.as_str(), "look"];
         let command =
-            Command { inherited: Inherited::Only(&INHERITED), timeout: LIMIT, ..Command::new(words) };
-        Ok(seen(&self.inside(agent, &state.agent.project).exec(command).await?))
+            Command { inherited: Inherited::Only(&INHERITED), timeout: LIMIT, ..Command::new(argv) };
+        Ok(git_seen(&self.workspace_exec(agent, &state.agent.project).exec(command).await?))
     }
 }
 
 /// None unless both questions were answered whole; the second has no answer before the first commit.
-fn seen(output: &Output) -> Option<GitSeen> {
+fn git_seen(output: &Output) -> Option<GitSeen> {
     let text = String::from_utf8_lossy(&output.stdout);
     let (status, count) =
         text.split_once('\0').filter(|_| output.exit == Exit::Code(0) && !output.truncated)?;
@@ -87,19 +87,19 @@ fn seen(output: &Output) -> Option<GitSeen> {
 mod tests {
     use super::*;
 
-    fn said(stdout: &'static str) -> Output {
+    fn output(stdout: &'static str) -> Output {
         Output { exit: Exit::Code(0), stdout: stdout.into(), stderr: "".into(), truncated: false }
     }
 
     #[test]
     fn only_a_whole_answer_counts() {
         let known = GitSeen { head: Some("1f2e".to_owned()), is_dirty: true, n_unpushed: 3 };
-        assert_eq!(seen(&said("# branch.oid 1f2e\n? notes\n\x003\n")), Some(known));
+        assert_eq!(git_seen(&output("# branch.oid 1f2e\n? notes\n\x003\n")), Some(known));
         let fresh = GitSeen { head: None, is_dirty: false, n_unpushed: 0 };
-        assert_eq!(seen(&said("# branch.oid (initial)\n\0")), Some(fresh));
-        assert_eq!(seen(&said("# branch.oid 1f2e\n\0")), None);
-        assert_eq!((seen(&said("")), seen(&said("# branch.oid 1f2e\n"))), (None, None));
-        let late = Output { exit: Exit::TimedOut, ..said("# branch.oid 1f2e\n\x003\n") };
-        assert_eq!(seen(&late), None);
+        assert_eq!(git_seen(&output("# branch.oid (initial)\n\0")), Some(fresh));
+        assert_eq!(git_seen(&output("# branch.oid 1f2e\n\0")), None);
+        assert_eq!((git_seen(&output("")), git_seen(&output("# branch.oid 1f2e\n"))), (None, None));
+        let late = Output { exit: Exit::TimedOut, ..output("# branch.oid 1f2e\n\x003\n") };
+        assert_eq!(git_seen(&late), None);
     }
 }

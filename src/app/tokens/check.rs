@@ -3,8 +3,8 @@
 use chrono::Utc;
 use secrecy::SecretString;
 
-use super::refused::Refused;
-use super::secret::{hash_of, looks_like_ours};
+use super::refused::RefusedToken;
+use super::secret::{has_token_prefix, hash_of};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
@@ -14,22 +14,25 @@ use crate::store::TokenRecord;
 
 impl Fleet {
     /// The principal of a token, or why it is refused.
-    pub async fn token_principal(&self, text: &SecretString) -> Result<Result<Principal, Refused>, Error> {
-        if !looks_like_ours(text) {
-            return Ok(Err(stranger()));
+    pub async fn token_principal(
+        &self,
+        text: &SecretString,
+    ) -> Result<Result<Principal, RefusedToken>, Error> {
+        if !has_token_prefix(text) {
+            return Ok(Err(unknown_token()));
         }
         let Some(token) = self.store().token_by_hash(&hash_of(text)).await? else {
-            return Ok(Err(stranger()));
+            return Ok(Err(unknown_token()));
         };
-        let life = self.life_of(&token).check(Utc::now());
+        let life = self.token_life(&token).check(Utc::now());
         let principal = principal_of(token);
         Ok(match life {
             Ok(()) => Ok(principal),
-            Err(reason) => Err(Refused { reason, bearer: Some(principal) }),
+            Err(reason) => Err(RefusedToken { reason, bearer: Some(principal) }),
         })
     }
 
-    pub(super) fn life_of(&self, token: &TokenRecord) -> TokenLife {
+    pub(super) fn token_life(&self, token: &TokenRecord) -> TokenLife {
         let holder = match token.agent {
             None => Holder::Person,
             Some(agent) => Holder::Agent {
@@ -52,8 +55,8 @@ impl AgentState {
     }
 }
 
-fn stranger() -> Refused {
-    Refused { reason: Refusal::Unknown, bearer: None }
+fn unknown_token() -> RefusedToken {
+    RefusedToken { reason: Refusal::Unknown, bearer: None }
 }
 
 fn principal_of(token: TokenRecord) -> Principal {

@@ -14,9 +14,9 @@ use crate::domain::id::TokenId;
 use crate::domain::token::Refusal;
 
 /// How a token stands.
-enum Standing {
-    Good { until: Option<DateTime<Utc>> },
-    Refused(Refusal),
+enum TokenStatus {
+    Valid { until: Option<DateTime<Utc>> },
+    RefusedToken(Refusal),
 }
 
 impl Fleet {
@@ -43,9 +43,9 @@ impl Fleet {
         loop {
             revoked.mark_unchanged();
             changes.mark_unchanged();
-            let until = match self.token_standing(id).await {
-                Ok(Standing::Refused(refusal)) => return refusal,
-                Ok(Standing::Good { until }) => until,
+            let until = match self.token_status(id).await {
+                Ok(TokenStatus::RefusedToken(refusal)) => return refusal,
+                Ok(TokenStatus::Valid { until }) => until,
                 // A store that cannot be read refuses every other call; this one is looked at again with the next news.
                 Err(_) => None,
             };
@@ -58,20 +58,20 @@ impl Fleet {
     }
 
     /// Is the principal's token still good?
-    pub async fn token_is_good(&self, principal: &Principal) -> bool {
+    pub async fn token_is_valid(&self, principal: &Principal) -> bool {
         match principal.token_id {
-            Some(id) => matches!(self.token_standing(id).await, Ok(Standing::Good { .. })),
+            Some(id) => matches!(self.token_status(id).await, Ok(TokenStatus::Valid { .. })),
             None => true,
         }
     }
 
-    async fn token_standing(&self, id: TokenId) -> Result<Standing, Error> {
+    async fn token_status(&self, id: TokenId) -> Result<TokenStatus, Error> {
         let Some(token) = self.store().token_by_id(id).await? else {
-            return Ok(Standing::Refused(Refusal::Unknown));
+            return Ok(TokenStatus::RefusedToken(Refusal::Unknown));
         };
-        Ok(match self.life_of(&token).check(Utc::now()) {
-            Ok(()) => Standing::Good { until: token.expires_at },
-            Err(refusal) => Standing::Refused(refusal),
+        Ok(match self.token_life(&token).check(Utc::now()) {
+            Ok(()) => TokenStatus::Valid { until: token.expires_at },
+            Err(refusal) => TokenStatus::RefusedToken(refusal),
         })
     }
 }

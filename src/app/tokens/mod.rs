@@ -22,7 +22,7 @@ use crate::files::{self, Durability};
 use crate::store::TokenRecord;
 
 pub(super) use refused::RefusedCalls;
-pub use refused::{Attempt, Refused, UNAUTHENTICATED};
+pub use refused::{AttemptedCall, RefusedToken, UNAUTHENTICATED};
 pub(super) use secret::{fresh_text, hash_of, texts_in};
 
 #[derive(Debug, Clone)]
@@ -44,12 +44,12 @@ pub struct TokenInfo {
 
 /// A token whose text is still known.
 #[derive(Debug)]
-pub struct Minted {
+pub struct MintedToken {
     pub info: TokenInfo,
     text: SecretString,
 }
 
-impl Minted {
+impl MintedToken {
     /// The text, for the one answer that may carry it.
     pub fn reveal(&self) -> String {
         self.text.expose_secret().to_owned()
@@ -57,7 +57,7 @@ impl Minted {
 }
 
 impl Fleet {
-    pub async fn token_create(&self, caller: &Caller, request: CreateToken) -> Result<Minted, Error> {
+    pub async fn token_create(&self, caller: &Caller, request: CreateToken) -> Result<MintedToken, Error> {
         let call = AuditedCall { caller, action: Action::TokenManage, target: request.name.clone() };
         let permit = self.permit(&call, Target::Fleet).await?;
         let result = self.token_mint(&permit, request).await;
@@ -109,8 +109,8 @@ impl Fleet {
         &self,
         permit: &Permit<'_, Target<'_>>,
         request: CreateToken,
-    ) -> Result<Minted, Error> {
-        let agent = request.agent.as_deref().map(|name| self.agent_running(name)).transpose()?;
+    ) -> Result<MintedToken, Error> {
+        let agent = request.agent.as_deref().map(|name| self.running_agent(name)).transpose()?;
         let kind = self.token_kind(&request, agent.as_deref())?;
         let agent_name = agent.as_ref().map(|agent| agent.agent.name.to_string());
         let name = request.name.or_else(|| agent_name.clone()).unwrap_or_else(|| kind.word().to_owned());
@@ -125,7 +125,7 @@ impl Fleet {
         };
         let text = fresh_text();
         self.store().token_insert(&token, &hash_of(&text)).await?;
-        Ok(Minted { info: TokenInfo { token, agent_name }, text })
+        Ok(MintedToken { info: TokenInfo { token, agent_name }, text })
     }
 
     /// A kind that is asked for is had as it is, and a role beside it agrees. Agents have the kind of their role,
@@ -153,7 +153,7 @@ impl Fleet {
     }
 
     /// An agent that a token can be made for: one that is stopped would have a dead one.
-    fn agent_running(&self, name: &str) -> Result<Arc<AgentState>, Error> {
+    fn running_agent(&self, name: &str) -> Result<Arc<AgentState>, Error> {
         let snapshot = self.board().now();
         let state = snapshot.by_name(name).ok_or_else(|| Error::AgentNotFound(name.to_owned()))?;
         if state.standing().is_stopped() {

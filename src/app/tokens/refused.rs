@@ -23,14 +23,14 @@ const NOT_RECORDED: &str = "further refused calls of this token are not recorded
 
 /// Why a token is refused, and whose it was. Nobody knows that of a token that is not ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedToken {
     pub reason: Refusal,
     pub(super) bearer: Option<Principal>,
 }
 
 /// What was asked for with the token, in words that cannot hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct AttemptedCall {
     pub surface: Surface,
     pub action: String,
     pub target: Option<String>,
@@ -50,13 +50,13 @@ struct Window {
 
 /// What becomes of a refused call in the trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RowDecision {
     Row { unrecorded_before: u32 },
     LastRow,
-    None,
+    NoRow,
 }
 
-impl Refused {
+impl RefusedToken {
     /// Was it ever a token of ours?
     pub fn is_known(&self) -> bool {
         self.bearer.is_some()
@@ -65,7 +65,7 @@ impl Refused {
 
 impl Fleet {
     /// Leaves the row of a refused call. The caller is turned away whether or not it could be written.
-    pub async fn refusal_record(&self, refused: &Refused, attempt: Attempt) {
+    pub async fn refusal_record(&self, refused: &RefusedToken, attempt: AttemptedCall) {
         let Some(bearer) = &refused.bearer else { return };
         if let Err(error) = self.audit_refused(row(bearer, attempt, refused.reason.to_string())).await {
             tracing::warn!(
@@ -77,15 +77,15 @@ impl Fleet {
 
     /// Adds the row of a refused call, unless its token has had its rows of this minute.
     pub(in crate::app) async fn audit_refused(&self, mut row: AuditRow) -> Result<(), StoreError> {
-        let first = Place::Row { unrecorded_before: 0 };
-        let place = row.token_id.map_or(first, |token| self.0.refused_calls.place(token, Instant::now()));
-        let note = match place {
-            Place::Row { unrecorded_before: 0 } => None,
-            Place::Row { unrecorded_before } => {
+        let first = RowDecision::Row { unrecorded_before: 0 };
+        let decide = row.token_id.map_or(first, |token| self.0.refused_calls.decide(token, Instant::now()));
+        let note = match decide {
+            RowDecision::Row { unrecorded_before: 0 } => None,
+            RowDecision::Row { unrecorded_before } => {
                 Some(format!("{unrecorded_before} refused calls before it are not recorded"))
             }
-            Place::LastRow => Some(NOT_RECORDED.to_owned()),
-            Place::None => return Ok(()),
+            RowDecision::LastRow => Some(NOT_RECORDED.to_owned()),
+            RowDecision::NoRow => return Ok(()),
         };
         let parts: Vec<String> = row.reason.take().into_iter().chain(note).collect();
         row.reason = (!parts.is_empty()).then(|| parts.join("; "));
@@ -94,7 +94,7 @@ impl Fleet {
 }
 
 impl RefusedCalls {
-    fn place(&self, token: TokenId, now: Instant) -> Place {
+    fn decide(&self, token: TokenId, now: Instant) -> RowDecision {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if window.began.is_none_or(|began| now.duration_since(began) >= WINDOW) {
             window.turn(now);
@@ -103,9 +103,9 @@ impl RefusedCalls {
         let rows = window.rows.entry(token).or_default();
         *rows = rows.saturating_add(1);
         match (*rows).cmp(&MOST_ROWS) {
-            std::cmp::Ordering::Less => Place::Row { unrecorded_before },
-            std::cmp::Ordering::Equal => Place::LastRow,
-            std::cmp::Ordering::Greater => Place::None,
+            std::cmp::Ordering::Less => RowDecision::Row { unrecorded_before },
+            std::cmp::Ordering::Equal => RowDecision::LastRow,
+            std::cmp::Ordering::Greater => RowDecision::NoRow,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Window {
     }
 }
 
-fn row(bearer: &Principal, attempt: Attempt, reason: String) -> AuditRow {
+fn row(bearer: &Principal, attempt: AttemptedCall, reason: String) -> AuditRow {
     AuditRow {
         at: Utc::now(),
         principal_kind: bearer.kind,
@@ -144,12 +144,12 @@ mod tests {
     fn a_token_in_a_loop_has_so_many_rows_a_minute_a_count_of_the_rest_and_takes_none_from_another() {
         let (calls, now) = (RefusedCalls::default(), Instant::now());
         let (looping, other) = (TokenId::fresh(), TokenId::fresh());
-        let places: Vec<Place> = (0..MOST_ROWS + 2).map(|_| calls.place(looping, now)).collect();
-        let mut expected = vec![Place::Row { unrecorded_before: 0 }; MOST_ROWS as usize - 1];
-        expected.extend([Place::LastRow, Place::None, Place::None]);
-        assert_eq!(places, expected);
-        assert_eq!(calls.place(other, now), Place::Row { unrecorded_before: 0 });
-        let next_minute = [(); 2].map(|()| calls.place(looping, now + WINDOW));
-        assert_eq!(next_minute, [2, 0].map(|unrecorded_before| Place::Row { unrecorded_before }));
+        let decisions: Vec<RowDecision> = (0..MOST_ROWS + 2).map(|_| calls.decide(looping, now)).collect();
+        let mut expected = vec![RowDecision::Row { unrecorded_before: 0 }; MOST_ROWS as usize - 1];
+        expected.extend([RowDecision::LastRow, RowDecision::NoRow, RowDecision::NoRow]);
+        assert_eq!(decisions, expected);
+        assert_eq!(calls.decide(other, now), RowDecision::Row { unrecorded_before: 0 });
+        let next_minute = [(); 2].map(|()| calls.decide(looping, now + WINDOW));
+        assert_eq!(next_minute, [2, 0].map(|unrecorded_before| RowDecision::Row { unrecorded_before }));
     }
 }

@@ -29,6 +29,6 @@ pub(in crate::app) fn texts_in(bytes: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// Could it be one of ours at all?
-pub(super) fn looks_like_ours(text: &SecretString) -> bool {
+pub(super) fn has_token_prefix(text: &SecretString) -> bool {
     text.expose_secret().starts_with(PREFIX)
 }

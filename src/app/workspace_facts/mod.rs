@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::inside::Inside;
+use super::workspace_exec::WorkspaceExec;
 use crate::coder::exec::{Command, Exit, Output};
 use crate::domain::text::{cut, one_line};
 use crate::engine::{EngineWord, Repository};
@@ -55,7 +55,7 @@ impl CodexSettings {
 pub(super) struct WorkspaceFacts {
     pub(super) cwd: String,
     /// The directory of the agent's own files, if they are of the start asked for.
-    pub(super) given: Option<PathBuf>,
+    pub(super) agent_files: Option<PathBuf>,
     pub(super) notes: Option<String>,
     /// The user's own settings of Codex; they may hold secrets and are not kept.
     pub(super) codex_settings: Option<String>,
@@ -69,26 +69,26 @@ pub(super) enum ProbeError {
     #[error("the workspace does not respond: {0}")]
     Silent(String),
     #[error("cwd '{cwd}' is not a directory in the workspace")]
-    Missing { cwd: String, place: Option<String> },
+    Missing { cwd: String, path: Option<String> },
     #[error("cwd '{cwd}' is outside the workspace")]
-    Outside { cwd: String, place: Option<String> },
-    #[error("cwd '{cwd}' could not be read: {said}")]
-    Failed { cwd: String, said: String },
+    Outside { cwd: String, path: Option<String> },
+    #[error("cwd '{cwd}' could not be read: {stderr}")]
+    Failed { cwd: String, stderr: String },
     #[error("cwd '{0}' has a name that is not UTF-8")]
     Unnamable(String),
 }
 
 impl ProbeError {
     /// Which directory was meant, absolute, where that could be found out.
-    pub(super) fn place(&self) -> Option<&str> {
+    pub(super) fn path(&self) -> Option<&str> {
         match self {
-            Self::Missing { place, .. } | Self::Outside { place, .. } => place.as_deref(),
+            Self::Missing { path, .. } | Self::Outside { path, .. } => path.as_deref(),
             Self::Silent(_) | Self::Failed { .. } | Self::Unnamable(_) => None,
         }
     }
 }
 
-impl Inside<'_> {
+impl WorkspaceExec<'_> {
     pub(super) async fn probe(&self, wanted: WorkspaceProbe<'_>) -> Result<WorkspaceFacts, ProbeError> {
         let cwd = wanted.cwd.unwrap_or(".");
         let generation = wanted.generation.map(|generation| generation.to_string()).unwrap_or_default();
@@ -110,16 +110,16 @@ fn read(output: &Output, cwd: &str) -> Result<WorkspaceFacts, ProbeError> {
         Exit::Code(0) => {}
         Exit::Code(MISSING) => {
             let joined = |root| Path::new(root).join(cwd).to_str().map(str::to_owned);
-            let place = first_part(&output.stdout).and_then(joined);
-            return Err(ProbeError::Missing { cwd: cwd.to_owned(), place });
+            let path = first_part(&output.stdout).and_then(joined);
+            return Err(ProbeError::Missing { cwd: cwd.to_owned(), path });
         }
         Exit::Code(OUTSIDE) => {
-            let place = first_part(&output.stdout).map(str::to_owned);
-            return Err(ProbeError::Outside { cwd: cwd.to_owned(), place });
+            let path = first_part(&output.stdout).map(str::to_owned);
+            return Err(ProbeError::Outside { cwd: cwd.to_owned(), path });
         }
         Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut => {
-            let said = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
-            return Err(ProbeError::Failed { cwd: cwd.to_owned(), said });
+            let stderr = cut(&one_line(&String::from_utf8_lossy(&output.stderr)), LONGEST_REASON);
+            return Err(ProbeError::Failed { cwd: cwd.to_owned(), stderr });
         }
     }
     parts(&output.stdout).map_err(|_| ProbeError::Unnamable(cwd.to_owned()))
@@ -134,7 +134,8 @@ fn parts(stdout: &[u8]) -> Result<WorkspaceFacts, std::str::Utf8Error> {
     let mut parts = stdout.split(|byte| *byte == 0);
     let mut next = || parts.next().unwrap_or_default();
     let cwd = std::str::from_utf8(next())?.to_owned();
-    let given = Some(std::str::from_utf8(next())?).filter(|path| path.starts_with('/')).map(PathBuf::from);
+    let agent_files =
+        Some(std::str::from_utf8(next())?).filter(|path| path.starts_with('/')).map(PathBuf::from);
     let mut text = || {
         let text = String::from_utf8_lossy(next()).into_owned();
         Some(text).filter(|text| !text.trim().is_empty())
@@ -144,7 +145,7 @@ fn parts(stdout: &[u8]) -> Result<WorkspaceFacts, std::str::Utf8Error> {
     let repository = (!own.is_empty() && !common.is_empty())
         .then(|| Repository { git_directory: own.into(), common_directory: common.into() });
     let head = repository.is_some().then(|| String::from_utf8_lossy(next()).into_owned());
-    Ok(WorkspaceFacts { cwd, given, notes, codex_settings, repository, head })
+    Ok(WorkspaceFacts { cwd, agent_files, notes, codex_settings, repository, head })
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(parts(b"/w\0\0\0\0/w/.git\0/w/.git\0\0").unwrap(), fresh);
         let whole = WorkspaceFacts {
             cwd: "/w".to_owned(),
-            given: Some("/f".into()),
+            agent_files: Some("/f".into()),
             notes: Some("Test.\n".to_owned()),
             codex_settings: Some("model = \"m\"\n".to_owned()),
             repository: Some(repository),

@@ -1,7 +1,7 @@
 //! The tools that create, show, change, await and delete agents.
 
 use super::{About, Effect, Entry};
-use crate::app::agents::Waited;
+use crate::app::agents::WaitResult;
 use crate::app::error::Error;
 use crate::domain::access::Action;
 use crate::mcp::call::Call;
@@ -160,7 +160,7 @@ async fn set_agent_metadata(call: Call, input: SetMetadataInput) -> Result<Metad
 
 /// Keeps the first rows and moves the cursor to just before the first omitted change. Rows without a change are
 /// those of named agents, all of which fit.
-fn first_of(mut waited: Waited, most: usize) -> Waited {
+fn first_of(mut waited: WaitResult, most: usize) -> WaitResult {
     let later = waited.changed.split_off(waited.changed.len().min(most));
     let earliest = later.iter().map(|changed| changed.agent.agent.sighting.revision).min();
     if let Some(revision) = earliest {

@@ -77,7 +77,7 @@ async fn squad_status(call: Call, input: SquadStatusInput) -> Result<SquadStatus
         SquadQuery::Overview => Ok(SquadStatus::from(&fleet.squad_overview(caller).await?)),
         SquadQuery::One { squad, wait } => {
             let seen = fleet.squad_progress(caller, squad).await?;
-            call.reporting(wait, fleet.squad_moved(caller, squad, seen, wait)).await?;
+            call.reporting(wait, fleet.squad_await_progress(caller, squad, seen, wait)).await?;
             Ok(SquadStatus::from(&fleet.squad_show(caller, squad, CHARS as u64).await?))
         }
         SquadQuery::Output(request) => {
@@ -98,7 +98,8 @@ async fn until_over(call: &Call, id: SquadId) -> Result<(), Error> {
             return Ok(());
         }
         let left = deadline.map_or(PROGRESS_INTERVAL, |deadline| deadline - Instant::now());
-        let now = call.fleet.squad_moved(&call.caller, id, seen, left.min(PROGRESS_INTERVAL)).await?;
+        let now =
+            call.fleet.squad_await_progress(&call.caller, id, seen, left.min(PROGRESS_INTERVAL)).await?;
         n_quiet = if now == seen { n_quiet + 1 } else { 0 };
         seen = now;
     }

@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::check::{filled, page_of, wait_of};
 use super::defaults::{first_page, list_size};
 use crate::app::error::Error;
-use crate::app::operations::{CancelOperation, Ended, ListOperations};
+use crate::app::operations::{CancelOperation, EndedOperations, ListOperations};
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +38,7 @@ pub struct CancelOperationInput {
 
 impl ListOperationsInput {
     pub fn into_command(self) -> Result<ListOperations, Error> {
-        let ended = if self.include_ended { Ended::Included } else { Ended::LeftOut };
+        let ended = if self.include_ended { EndedOperations::Include } else { EndedOperations::Exclude };
         Ok(ListOperations { agent: self.agent_filter, ended, page: page_of(self.page, self.page_size)? })
     }
 }

@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Fleet;
-use crate::app::agents::Changed;
+use crate::app::agents::AgentChange;
 use crate::app::caller::Caller;
 use crate::app::error::Error;
 use crate::domain::access::Principal;
@@ -113,7 +113,7 @@ impl Feed {
             self.changes.mark_unchanged();
             match self.fleet.changes_after(self.seen).await {
                 Ok(changed) if changed.is_empty() => self.changes.changed().await.ok()?,
-                Ok(changed) if self.fleet.token_is_good(&self.principal).await => self.take(&changed),
+                Ok(changed) if self.fleet.token_is_valid(&self.principal).await => self.take(&changed),
                 Ok(_) => return None,
                 Err(error) => {
                     tracing::warn!(
@@ -126,7 +126,7 @@ impl Feed {
         }
     }
 
-    fn take(&mut self, changed: &[Changed]) {
+    fn take(&mut self, changed: &[AgentChange]) {
         for change in changed {
             let event = Event::default().event("agent").id(change.revision.to_string());
             // A row consists of text and numbers, so serializing is infallible.

@@ -60,7 +60,7 @@ async fn start_squad_members(
     let is_async = input.is_async;
     let id = fleet.squad_start(&caller, input.into_command(fleet.squad_state_mode())?).await?;
     if !is_async {
-        fleet.squad_over(&caller, id, fleet.squad_longest_wait().unwrap_or(NO_LIMIT)).await?;
+        fleet.squad_await_end(&caller, id, fleet.squad_longest_wait().unwrap_or(NO_LIMIT)).await?;
     }
     let shown = fleet.squad_show(&caller, id, STREAM_BYTES).await?;
     Ok((StatusCode::CREATED, Json(bounded(&SquadResult::from(&shown)))))
@@ -78,7 +78,7 @@ async fn squad_status(
         SquadQuery::Overview => SquadStatus::from(&fleet.squad_overview(&caller).await?),
         SquadQuery::One { squad, wait } => {
             let seen = fleet.squad_progress(&caller, squad).await?;
-            fleet.squad_moved(&caller, squad, seen, wait).await?;
+            fleet.squad_await_progress(&caller, squad, seen, wait).await?;
             SquadStatus::from(&fleet.squad_show(&caller, squad, STREAM_BYTES).await?)
         }
         SquadQuery::Output(request) => {

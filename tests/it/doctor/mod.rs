@@ -343,7 +343,7 @@ async fn nothing_waits_for_a_coder_that_is_away() {
     assert_eq!(ill, ["coder"]);
 }
 
-async fn token(fleet: &Fleet) -> fleet_mcp::app::tokens::Minted {
+async fn token(fleet: &Fleet) -> fleet_mcp::app::tokens::MintedToken {
     let no_end: Option<DateTime<Utc>> = None;
     let request = CreateToken {
         kind: Some(RoleKind::Manager),

@@ -83,9 +83,9 @@ async fn the_embedded_coder_makes_no_agent_for_a_project_that_works_in_a_contain
 #[tokio::test]
 async fn what_an_agent_is_given_and_its_rescue_go_to_the_container_of_its_project() {
     let home = Home::with_callback("container = 'dev'").await;
-    let trouble =
-        async || home.running.show("one").await.unwrap().identity.trouble.clone().unwrap_or_default();
-    eventually("it is not given its things", async || trouble().await.contains(NONE)).await;
+    let failure =
+        async || home.running.show("one").await.unwrap().provision_state.failure.clone().unwrap_or_default();
+    eventually("it is not given its things", async || failure().await.contains(NONE)).await;
     home.running.delete("one").await.unwrap();
     home.running.is_gone("one").await;
     let rescues = home.fleet().rescue_list(&operator(), PageRequest::parse(1, 20).unwrap()).await.unwrap();

@@ -9,7 +9,7 @@ use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::agents::ChangeAgent;
 use fleet_mcp::app::caller::Caller;
 use fleet_mcp::app::error::{Code, Error};
-use fleet_mcp::app::operations::{CancelOperation, Cancellation, Ended, ListOperations};
+use fleet_mcp::app::operations::{CancelOperation, Cancellation, EndedOperations, ListOperations};
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::OperationId;
@@ -32,7 +32,7 @@ async fn cancel(running: &RunningFleet, id: OperationId, wait: Duration) -> Resu
 }
 
 /// Kind and state of all operations that a caller is shown, oldest first.
-async fn listed(running: &RunningFleet, caller: &Caller, ended: Ended) -> Vec<(String, String)> {
+async fn listed(running: &RunningFleet, caller: &Caller, ended: EndedOperations) -> Vec<(String, String)> {
     let request = ListOperations { agent: None, ended, page: PageRequest::parse(1, 100).unwrap() };
     let page = running.fleet.operation_list(caller, request).await.unwrap();
     let row = |listed: &fleet_mcp::app::operations::ListedOperation| {
@@ -79,8 +79,8 @@ async fn what_waits_in_line_is_canceled_at_once_and_readers_of_changes_are_told(
     scene.coder.set_pace(Pace::PerRead);
     settled(&scene.running).await;
     let expected = rows(&[("create", "done"), ("restart", "done"), ("stop", "canceled")]);
-    assert_eq!(listed(&scene.running, &operator(), Ended::Included).await, expected);
-    assert_eq!(listed(&scene.running, &operator(), Ended::LeftOut).await, rows(&[]));
+    assert_eq!(listed(&scene.running, &operator(), EndedOperations::Include).await, expected);
+    assert_eq!(listed(&scene.running, &operator(), EndedOperations::Exclude).await, rows(&[]));
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn a_canceled_create_leaves_no_workspace_and_frees_its_name() {
     scene.running.is_gone("one").await;
     settled(&scene.running).await;
     let expected = rows(&[("create", "canceled"), ("delete", "done")]);
-    assert_eq!(listed(&scene.running, &operator(), Ended::Included).await, expected);
+    assert_eq!(listed(&scene.running, &operator(), EndedOperations::Include).await, expected);
     let create = scene.running.store.operation_by_id(create).await.unwrap().unwrap();
     assert_eq!(create.cancel.map(|cancel| cancel.by), Some(operator().principal.name));
     scene.running.create("one").await.unwrap();
@@ -211,9 +211,9 @@ async fn only_what_is_under_way_and_ones_own_can_be_canceled() {
     let request = CancelOperation { id: create.to_string(), wait: NOT_AT_ALL };
     let refused = scene.running.fleet.operation_cancel(&elsewhere, request).await.unwrap_err();
     assert_eq!(refused.code(), Code::Forbidden);
-    assert_eq!(listed(&scene.running, &elsewhere, Ended::Included).await, rows(&[]));
+    assert_eq!(listed(&scene.running, &elsewhere, EndedOperations::Include).await, rows(&[]));
     let here = caller(RoleKind::Manager, "manager");
-    assert_eq!(listed(&scene.running, &here, Ended::Included).await, rows(&[("create", "done")]));
+    assert_eq!(listed(&scene.running, &here, EndedOperations::Include).await, rows(&[("create", "done")]));
 }
 
 #[tokio::test]
@@ -334,7 +334,7 @@ async fn the_list_of_one_agent_goes_back_however_much_others_did() {
     }
     let request = ListOperations {
         agent: Some("TWO".to_owned()),
-        ended: Ended::Included,
+        ended: EndedOperations::Include,
         page: PageRequest::parse(1, 100).unwrap(),
     };
     let page = scene.running.fleet.operation_list(&operator(), request).await.unwrap();

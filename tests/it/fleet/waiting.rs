@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fleet_mcp::app::agents::{WaitAgents, Waited};
+use fleet_mcp::app::agents::{WaitAgents, WaitResult};
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::{AgentStatus, Until};
 
@@ -13,8 +13,8 @@ fn wait(names: &[&str], until: Until, cursor: Option<i64>) -> WaitAgents {
     WaitAgents { names, until, timeout: Duration::from_secs(30), cursor }
 }
 
-fn rows(waited: &Waited) -> Vec<(String, Option<AgentStatus>, AgentStatus)> {
-    let row = |changed: &fleet_mcp::app::agents::Changed| {
+fn rows(waited: &WaitResult) -> Vec<(String, Option<AgentStatus>, AgentStatus)> {
+    let row = |changed: &fleet_mcp::app::agents::AgentChange| {
         (changed.agent.agent.name.to_string(), changed.previous_status, changed.agent.agent.sighting.status)
     };
     waited.changed.iter().map(row).collect()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use fleet_mcp::app::agents::{WaitAgents, Waited};
+use fleet_mcp::app::agents::{WaitAgents, WaitResult};
 use fleet_mcp::app::caller::{Caller, Surface};
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::tokens::CreateToken;
@@ -42,14 +42,14 @@ async fn caller(running: &RunningFleet, request: CreateToken) -> (Caller, String
     (Caller { principal, surface: Surface::Rest, directory: None }, minted.info.token.id.to_string())
 }
 
-fn waiting(running: &RunningFleet, caller: Caller, names: &[&str]) -> JoinHandle<Result<Waited, Error>> {
+fn waiting(running: &RunningFleet, caller: Caller, names: &[&str]) -> JoinHandle<Result<WaitResult, Error>> {
     let fleet = running.fleet.clone();
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let request = WaitAgents { names, until: Until::AnyChange, timeout: DEADLINE * 2, cursor: None };
     tokio::spawn(async move { fleet.agent_wait(&caller, request).await })
 }
 
-async fn refusal(wait: JoinHandle<Result<Waited, Error>>) -> Refusal {
+async fn refusal(wait: JoinHandle<Result<WaitResult, Error>>) -> Refusal {
     let ended = tokio::time::timeout(DEADLINE, wait).await.expect("the wait ends").unwrap();
     match ended {
         Err(Error::TokenRefused(refusal)) => refusal,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::app::Fleet;
-use fleet_mcp::app::agents::{Changed, DeleteAgent, Work};
+use fleet_mcp::app::agents::{AgentChange, DeleteAgent, Work};
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::role::RoleKind;
@@ -284,7 +284,7 @@ async fn a_change_that_only_the_record_knows_yet_is_not_passed_over_by_a_later_o
     let delete = DeleteAgent { name: "heron".into(), work: Work::Keep, request: None, wait: Duration::ZERO };
     fleet.agent_delete(&operator(), delete).await.unwrap();
 
-    let row = |changed: &Changed| {
+    let row = |changed: &AgentChange| {
         let agent = &changed.agent.agent;
         (agent.name.to_string(), agent.sighting.status, changed.revision)
     };

@@ -3,7 +3,7 @@
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::app::caller::{Caller, Surface};
 use fleet_mcp::app::error::Code;
-use fleet_mcp::app::tasks::{ReportStatus, Reported, ReportedState, StartTask};
+use fleet_mcp::app::tasks::{ReportStatus, ReportedState, StartTask, StatusReported};
 use fleet_mcp::app::tokens::CreateToken;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
@@ -36,7 +36,12 @@ async fn token(running: &RunningFleet, name: &str) -> SecretString {
     SecretString::from(running.fleet.token_create(&operator(), request).await.unwrap().reveal())
 }
 
-async fn report(crew: &Crew, caller: &Caller, state: ReportedState, question: Option<&str>) -> Reported {
+async fn report(
+    crew: &Crew,
+    caller: &Caller,
+    state: ReportedState,
+    question: Option<&str>,
+) -> StatusReported {
     say(&crew.running, caller, (state, "in one sentence"), question).await
 }
 
@@ -45,7 +50,7 @@ async fn say(
     caller: &Caller,
     (state, summary): (ReportedState, &str),
     question: Option<&str>,
-) -> Reported {
+) -> StatusReported {
     let request = ReportStatus {
         state,
         summary: summary.to_owned(),

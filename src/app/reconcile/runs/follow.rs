@@ -25,14 +25,14 @@ impl Fleet {
     ) -> Result<(), Error> {
         let address = address(run, agent);
         if run.state == RunState::Accepted {
-            match self.run_make_sure(run, &address).await {
+            match self.run_ensure_started(run, &address).await {
                 Ok(()) => self.store().run_started(run.id).await?,
                 Err(error) => return self.run_failed(run, error).await,
             }
             self.0.runs.forget_command(run.id);
             hooks::point("run.started");
         }
-        match self.run_listen(run, &address, reading).await? {
+        match self.run_collect(run, &address, reading).await? {
             Ok(end) => self.run_finish(run, end).await,
             Err(error) => self.run_failed(run, error).await,
         }
@@ -40,7 +40,7 @@ impl Fleet {
 
     /// Starts the run, or finds out whether it was started by the one we were before a restart. Its input and
     /// variables are gone then, so a start that did not happen is made impossible; so is one nobody wants any more.
-    async fn run_make_sure(&self, run: &Run, address: &RunAddress) -> Result<(), ExecError> {
+    async fn run_ensure_started(&self, run: &Run, address: &RunAddress) -> Result<(), ExecError> {
         hooks::point("run.accepted");
         let state = match self.0.runs.command(run.id) {
             Some(command) if run.cancel.is_none() => {
@@ -56,7 +56,7 @@ impl Fleet {
     }
 
     /// Stores what the run writes until it ends. The outer error is the store's, the inner one the workspace's.
-    async fn run_listen(
+    async fn run_collect(
         &self,
         run: &Run,
         address: &RunAddress,
@@ -73,7 +73,7 @@ impl Fleet {
                     recorder.flush().await?;
                     continue;
                 }
-                () = cancel_asked(&mut progress) => {
+                () = cancel_requested(&mut progress) => {
                     progress = self.run_cancel_now(run, address).await;
                     continue;
                 }
@@ -154,7 +154,7 @@ const FORGOTTEN: &str = "its workspace has no record of it any more";
 const KILLED: &str = "it was terminated from outside, possibly by a stop of its workspace";
 
 /// Returns when somebody wants the run to end; never when that has been seen to.
-async fn cancel_asked(progress: &mut Option<watch::Receiver<Run>>) {
+async fn cancel_requested(progress: &mut Option<watch::Receiver<Run>>) {
     if let Some(progress) = progress
         && progress.wait_for(|run| run.cancel.is_some()).await.is_ok()
     {

@@ -22,11 +22,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 impl Fleet {
     pub(super) async fn runs_until(&self, stop: CancellationToken) {
-        let mut wanted = self.0.runs.wanted();
+        let mut nudges = self.0.runs.nudges();
         let mut pool = Pool::new("run", READ_INTERVAL, stop);
-        while pool.turn(wanted.changed()).await {
+        while pool.turn(nudges.changed()).await {
             match self.store().runs_open().await {
-                Ok(open) => open.into_iter().for_each(|run| pool.start(run.id, self.clone().run_carry(run))),
+                Ok(open) => open.into_iter().for_each(|run| pool.start(run.id, self.clone().run_work(run))),
                 Err(error) => pool.read_failed(&error.into()),
             }
         }
@@ -34,14 +34,14 @@ impl Fleet {
 
     /// Follows one run until it has ended and is cleared, or cannot be cleared now. A panic leaves its command in
     /// memory, so that the next worker can still start it.
-    async fn run_carry(self, run: Run) -> Result<Next, Error> {
+    async fn run_work(self, run: Run) -> Result<Next, Error> {
         self.0.runs.put(&run, None);
-        let carried = self.run_see_through(run.id).await;
+        let worked = self.run_until_cleared(run.id).await;
         self.0.runs.forget(run.id);
-        carried.map(|()| Next::AwaitNudge)
+        worked.map(|()| Next::AwaitNudge)
     }
 
-    async fn run_see_through(&self, id: RunId) -> Result<(), Error> {
+    async fn run_until_cleared(&self, id: RunId) -> Result<(), Error> {
         // Kept while the workspace is out of reach, so that nothing is read twice.
         let mut reading = self.engine_run_reading(&self.run_show(id).await?);
         loop {

@@ -12,7 +12,7 @@ use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunChunk, RunStream};
 
 /// Stored when so much has come, or so long after the first of it.
-const HANDFUL: usize = 256 << 10;
+const BATCH_BYTES: usize = 256 << 10;
 const DELAY: Duration = Duration::from_millis(200);
 
 pub(super) struct Recorder<'a> {
@@ -52,7 +52,7 @@ impl<'a> Recorder<'a> {
         }
         self.n_bytes += bytes.len();
         self.due.get_or_insert_with(|| Instant::now() + DELAY);
-        if self.n_bytes >= HANDFUL { self.flush().await } else { Ok(()) }
+        if self.n_bytes >= BATCH_BYTES { self.flush().await } else { Ok(()) }
     }
 
     /// Returns when something has waited long enough.

@@ -4,7 +4,7 @@ use chrono::Utc;
 use uuid::Uuid;
 
 use crate::app::Fleet;
-use crate::app::engine_runs::{Briefing, EngineRequest, PrepareError, PreparedRun, Unprepared};
+use crate::app::engine_runs::{Briefing, EngineRequest, PrepareError, PrepareFailure, PreparedRun};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
@@ -17,49 +17,49 @@ use crate::engine::{ConversationUsage, EngineWord, Session};
 use crate::store::StoreError;
 
 /// Why a member does not begin.
-pub(super) enum Unbegun {
+pub(super) enum MemberStartError {
     /// It has ended without.
     Ended(MemberEnd),
     /// Its workspace did not answer, and why: a restart passes, so it is asked again for a while.
-    Silent(String),
+    Unresponsive(String),
     /// For a reason of ours; it is tried again.
     Failed(Error),
 }
 
-impl Unbegun {
+impl MemberStartError {
     pub(super) fn ended(note: impl Into<String>) -> Self {
         Self::Ended(MemberEnd::error(note))
     }
 
     /// What it means that the workspace could not be asked.
-    fn unasked(error: Error) -> Self {
+    fn of_request_error(error: Error) -> Self {
         match error {
             Error::Store(_) => Self::Failed(error),
             Error::CoderUnavailable(_) | Error::CoderTokenRefused(_) | Error::NotReady { .. } => {
-                Self::Silent(error.to_string())
+                Self::Unresponsive(error.to_string())
             }
             error => Self::ended(format!("{}: {error}", error.code().as_str())),
         }
     }
 }
 
-impl From<PrepareError> for Unbegun {
+impl From<PrepareError> for MemberStartError {
     fn from(error: PrepareError) -> Self {
         match error {
-            PrepareError::Later(reason) => Self::Silent(reason),
-            PrepareError::Directory(reason) | PrepareError::Never(reason) => Self::ended(reason),
-            PrepareError::Fleet(error) => Self::unasked(error),
+            PrepareError::Later(reason) => Self::Unresponsive(reason),
+            PrepareError::Directory(reason) | PrepareError::Impossible(reason) => Self::ended(reason),
+            PrepareError::Fleet(error) => Self::of_request_error(error),
         }
     }
 }
 
-impl From<Error> for Unbegun {
+impl From<Error> for MemberStartError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<StoreError> for Unbegun {
+impl From<StoreError> for MemberStartError {
     fn from(error: StoreError) -> Self {
         Self::Failed(error.into())
     }
@@ -68,18 +68,22 @@ impl From<StoreError> for Unbegun {
 impl Fleet {
     /// Everything is recorded before the process begins. One that was recorded and never begun is begun under another
     /// id, so that none runs twice.
-    pub(super) async fn member_begin(&self, squad: &Squad, member: &mut Member) -> Result<(), Unbegun> {
-        if self.member_is_unwanted(member.id).await? {
-            return Err(Unbegun::ended("it was canceled before it started"));
+    pub(super) async fn member_begin(
+        &self,
+        squad: &Squad,
+        member: &mut Member,
+    ) -> Result<(), MemberStartError> {
+        if self.member_is_canceled(member.id).await? {
+            return Err(MemberStartError::ended("it was canceled before it started"));
         }
-        let agent = member.agent.ok_or_else(|| Unbegun::ended("its workspace was deleted"))?;
-        let state = self.member_place(agent).await?;
+        let agent = member.agent.ok_or_else(|| MemberStartError::ended("its workspace was deleted"))?;
+        let state = self.member_workspace_ready(agent).await?;
         let prepared = match self.member_prepare(squad, member, &state).await {
             Ok(prepared) => prepared,
-            Err(unprepared) => {
+            Err(failure) => {
                 // Where it would have worked is told all the same.
-                self.store().member_note_cwd(member.id, unprepared.cwd.as_deref()).await?;
-                return Err(unprepared.reason.into());
+                self.store().member_note_cwd(member.id, failure.cwd.as_deref()).await?;
+                return Err(failure.reason.into());
             }
         };
         member.cwd = Some(prepared.cwd.clone());
@@ -100,8 +104,8 @@ impl Fleet {
         squad: &Squad,
         member: &Member,
         state: &AgentState,
-    ) -> Result<PreparedRun, Unprepared> {
-        let nowhere = |error: Error| Unprepared { cwd: None, reason: error.into() };
+    ) -> Result<PreparedRun, PrepareFailure> {
+        let without_directory = |error: Error| PrepareFailure { cwd: None, reason: error.into() };
         let variables = [
             ("task", member.task.as_str()),
             ("STATE_MODE", squad.state_mode.word()),
@@ -111,7 +115,7 @@ impl Fleet {
             purpose: format!("squad member ({})", member.role),
             message: member.prompt.clone(),
             session: session_of(member),
-            engine: self.chat_engine(member).await.map_err(nowhere)?,
+            engine: self.chat_engine(member).await.map_err(without_directory)?,
             model: self.options().squads.model.clone(),
             cwd: member.wanted_cwd.as_deref(),
             briefing: Briefing::Nothing,
@@ -135,11 +139,11 @@ impl Fleet {
         member: &Member,
         (run, prepared): (RunId, PreparedRun),
         state: &AgentState,
-    ) -> Result<(), Unbegun> {
+    ) -> Result<(), MemberStartError> {
         self.engine_run_launch(run, prepared).await.map_err(|error| match error {
-            Error::NotReady { .. } => Unbegun::Silent(error.to_string()),
-            Error::AgentNotFound(_) | Error::Invalid { .. } => Unbegun::ended(error.to_string()),
-            error => Unbegun::Failed(error),
+            Error::NotReady { .. } => MemberStartError::Unresponsive(error.to_string()),
+            Error::AgentNotFound(_) | Error::Invalid { .. } => MemberStartError::ended(error.to_string()),
+            error => MemberStartError::Failed(error),
         })?;
         point("member.launched");
         self.member_task_begin(member, state.agent.sighting.generation).await?;

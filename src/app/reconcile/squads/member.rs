@@ -6,7 +6,7 @@ use chrono::Utc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::begin::Unbegun;
+use super::begin::MemberStartError;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -38,15 +38,15 @@ impl Fleet {
             }
             match self.member_begin(squad, &mut member).await {
                 Ok(()) => silent_since = None,
-                Err(Unbegun::Ended(end)) => break end,
-                Err(Unbegun::Silent(reason)) => {
+                Err(MemberStartError::Ended(end)) => break end,
+                Err(MemberStartError::Unresponsive(reason)) => {
                     let since = *silent_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= SILENCE_LIMIT {
                         break MemberEnd::error(reason);
                     }
                     tokio::time::sleep(SILENCE_PAUSE).await;
                 }
-                Err(Unbegun::Failed(error)) => return Err(error),
+                Err(MemberStartError::Failed(error)) => return Err(error),
             }
         };
         self.member_finish(squad, &member, end).await
@@ -63,7 +63,7 @@ impl Fleet {
     /// How it ended; none when it never began. A wish to end it from before there was a run is carried out here, a
     /// later one by whoever has it.
     async fn member_follow(&self, task: TaskId, run: Run) -> Result<Option<MemberEnd>, Error> {
-        if self.member_is_unwanted(task).await? {
+        if self.member_is_canceled(task).await? {
             self.cancel_run(run.id).await?;
         }
         loop {
@@ -79,7 +79,7 @@ impl Fleet {
     }
 
     /// Did somebody cancel it?
-    pub(super) async fn member_is_unwanted(&self, task: TaskId) -> Result<bool, Error> {
+    pub(super) async fn member_is_canceled(&self, task: TaskId) -> Result<bool, Error> {
         let task = self.store().task_by_id(task).await?;
         Ok(task.is_none_or(|task| task.work.cancel.is_some() || task.state().is_ended()))
     }
@@ -115,7 +115,7 @@ impl Fleet {
     /// The end of what it said, or why it said nothing.
     async fn member_outcome(&self, member: &Member, end: &MemberEnd) -> Result<Option<String>, Error> {
         let run = self.member_run(member).await?;
-        let said = match run.filter(|run| run.stdout > 0) {
+        let output = match run.filter(|run| run.stdout > 0) {
             Some(run) => {
                 let from = run.stdout.min(crate::domain::run::KEPT_OUTPUT).saturating_sub(TAIL);
                 let page = self.run_output(run.id, RunStream::Stdout, from, TAIL).await?;
@@ -123,9 +123,9 @@ impl Fleet {
             }
             None => None,
         };
-        let told = [end.reason.clone(), said].into_iter().flatten().filter(|text| !text.is_empty());
-        let told: Vec<String> = told.collect();
-        Ok((!told.is_empty()).then(|| cut(&told.join("\n"), TAIL as usize)))
+        let parts = [end.reason.clone(), output].into_iter().flatten().filter(|text| !text.is_empty());
+        let parts: Vec<String> = parts.collect();
+        Ok((!parts.is_empty()).then(|| cut(&parts.join("\n"), TAIL as usize)))
     }
 
     /// The conversation that the member leaves. Its engine may have kept it from the first moment on, whether it said

@@ -2,7 +2,7 @@
 
 mod begin;
 mod member;
-mod place;
+mod workspace;
 
 use chrono::Utc;
 use futures_util::future::join_all;
@@ -29,8 +29,8 @@ impl Fleet {
     async fn squad_work(self, id: SquadId) -> Result<Next, Error> {
         let Some(squad) = self.store().squad_by_id(id).await? else { return Ok(Next::AwaitNudge) };
         match squad.execution_mode {
-            ExecutionMode::Parallel => self.members_at_once(&squad).await?,
-            ExecutionMode::Sequential => self.members_in_turn(&squad).await?,
+            ExecutionMode::Parallel => self.members_parallel(&squad).await?,
+            ExecutionMode::Sequential => self.members_sequential(&squad).await?,
         }
         self.store().squad_close(id, Utc::now()).await?;
         self.nudge_squads();
@@ -38,13 +38,13 @@ impl Fleet {
         Ok(Next::AwaitNudge)
     }
 
-    async fn members_at_once(&self, squad: &Squad) -> Result<(), Error> {
+    async fn members_parallel(&self, squad: &Squad) -> Result<(), Error> {
         let work = squad.members.iter().map(|member| self.member_work(squad, member.clone()));
         join_all(work).await.into_iter().collect()
     }
 
     /// Each begins a while after the one before it has ended, also when that was before our own start.
-    async fn members_in_turn(&self, squad: &Squad) -> Result<(), Error> {
+    async fn members_sequential(&self, squad: &Squad) -> Result<(), Error> {
         let mut last_end = squad.last_end();
         for member in squad.members.iter().filter(|member| !member.is_ended()) {
             // One that has begun has waited before.

@@ -11,22 +11,22 @@ use crate::domain::app::{AppSeen, RunnerSeen};
 
 /// What comes back for a question of AgentAPI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Said<T> {
-    This(T),
+pub(super) enum AppResponse<T> {
+    Parsed(T),
     /// The app's own word that it has nothing like that.
-    Other,
+    Unsupported,
     /// A page that says so, of the app or of Coder in its place.
-    Page,
+    ErrorPage,
     /// An answer that tells nothing: of somebody who is busy, locked or broken.
-    Vague,
+    Inconclusive,
 }
 
 impl Fleet {
     /// Our own runner tells everything at once; any other AgentAPI does not know that address.
-    pub(super) async fn app_ask(&self, app: &AppAddress, is_well: bool) -> AppSeen {
+    pub(super) async fn app_query(&self, app: &AppAddress, is_healthy: bool) -> AppSeen {
         let whole = match self.app_get::<FleetState>(app, "/fleet/state").await {
-            Ok(Said::This(state)) => return AppSeen::Runner(RunnerSeen::from(state)),
-            Ok(said) => said.without(),
+            Ok(AppResponse::Parsed(state)) => return AppSeen::Runner(RunnerSeen::from(state)),
+            Ok(answer) => answer.without_body(),
             Err(error) => return silent(&error),
         };
         // The status first: what it says must not be older than the messages it is read with.
@@ -35,17 +35,19 @@ impl Fleet {
             Ok::<_, CoderError>((status, self.app_get::<Messages>(app, "/messages").await?))
         };
         let (status, messages) = match asked.await {
-            Ok((Said::This(status), Said::This(messages))) => {
+            Ok((AppResponse::Parsed(status), AppResponse::Parsed(messages))) => {
                 return AppSeen::AgentApi(messages.with(&status));
             }
             // Other programs have a status too, in words of their own.
-            Ok((Said::This(status), messages)) if status.is_known() => (Said::Vague, messages.without()),
-            Ok((Said::This(_), messages)) => (Said::Other, messages.without()),
-            Ok((status, messages)) => (status.without(), messages.without()),
+            Ok((AppResponse::Parsed(status), messages)) if status.is_known() => {
+                (AppResponse::Inconclusive, messages.without_body())
+            }
+            Ok((AppResponse::Parsed(_), messages)) => (AppResponse::Unsupported, messages.without_body()),
+            Ok((status, messages)) => (status.without_body(), messages.without_body()),
             Err(error) => return silent(&error),
         };
         match self.app_is_foreign(app, [whole, status, messages]).await {
-            Ok(true) if is_well => AppSeen::Foreign,
+            Ok(true) if is_healthy => AppSeen::Foreign,
             Ok(true) => AppSeen::Silent { reason: "the agent's app is not healthy yet".to_owned() },
             Ok(false) => AppSeen::Silent { reason: "the agent's app does not speak AgentAPI".to_owned() },
             Err(error) => silent(&error),
@@ -54,11 +56,15 @@ impl Fleet {
 
     /// Is it certain that the app itself said all this? Pages may be Coder's, who never answers well in an app's
     /// place: if there is anything at its front door, the app is reached.
-    async fn app_is_foreign(&self, app: &AppAddress, said: [Said<()>; 3]) -> Result<bool, CoderError> {
-        if !said.iter().all(|said| matches!(said, Said::Other | Said::Page)) {
+    async fn app_is_foreign(
+        &self,
+        app: &AppAddress,
+        answer: [AppResponse<()>; 3],
+    ) -> Result<bool, CoderError> {
+        if !answer.iter().all(|answer| matches!(answer, AppResponse::Unsupported | AppResponse::ErrorPage)) {
             return Ok(false);
         }
-        if !said.contains(&Said::Page) {
+        if !answer.contains(&AppResponse::ErrorPage) {
             return Ok(true);
         }
         Ok(self.coder().app_request(app, AppRequest::get("/")).await?.status.is_success())
@@ -68,7 +74,7 @@ impl Fleet {
         &self,
         app: &AppAddress,
         path: &str,
-    ) -> Result<Said<T>, CoderError> {
+    ) -> Result<AppResponse<T>, CoderError> {
         self.app_read(app, AppRequest::get(path)).await
     }
 
@@ -76,41 +82,41 @@ impl Fleet {
         &self,
         app: &AppAddress,
         request: AppRequest,
-    ) -> Result<Said<T>, CoderError> {
+    ) -> Result<AppResponse<T>, CoderError> {
         match self.coder().app_request(app, request).await {
-            Ok(reply) => Ok(Said::of(&reply)),
-            Err(error) if is_elsewhere(&error) => Ok(Said::Page),
+            Ok(reply) => Ok(AppResponse::of(&reply)),
+            Err(error) if is_not_found(&error) => Ok(AppResponse::ErrorPage),
             Err(error) => Err(error),
         }
     }
 }
 
-impl<T: DeserializeOwned> Said<T> {
+impl<T: DeserializeOwned> AppResponse<T> {
     fn of(reply: &AppReply) -> Self {
         match reply.status {
             status if status.is_success() => {
-                serde_json::from_slice(&reply.body).map_or(Self::Other, Self::This)
+                serde_json::from_slice(&reply.body).map_or(Self::Unsupported, Self::Parsed)
             }
-            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Self::Other,
-            _ => Self::Vague,
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::GONE => Self::Unsupported,
+            _ => Self::Inconclusive,
         }
     }
 }
 
-impl<T> Said<T> {
+impl<T> AppResponse<T> {
     /// Only what kind of answer it is.
-    fn without(self) -> Said<()> {
+    fn without_body(self) -> AppResponse<()> {
         match self {
-            Self::This(_) => Said::This(()),
-            Self::Other => Said::Other,
-            Self::Page => Said::Page,
-            Self::Vague => Said::Vague,
+            Self::Parsed(_) => AppResponse::Parsed(()),
+            Self::Unsupported => AppResponse::Unsupported,
+            Self::ErrorPage => AppResponse::ErrorPage,
+            Self::Inconclusive => AppResponse::Inconclusive,
         }
     }
 }
 
 /// The app, or Coder for it, knows no such address.
-fn is_elsewhere(error: &CoderError) -> bool {
+fn is_not_found(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unexpected)
 }
 
@@ -120,17 +126,18 @@ mod tests {
 
     #[test]
     fn only_some_answers_tell_that_there_is_no_agent() {
-        let said = |status: u16, body: &'static str| {
+        let answer = |status: u16, body: &'static str| {
             let status = StatusCode::from_u16(status).unwrap();
-            Said::<Status>::of(&AppReply { status, content_type: None, body: body.into() }).without()
+            AppResponse::<Status>::of(&AppReply { status, content_type: None, body: body.into() })
+                .without_body()
         };
-        assert_eq!(said(200, r#"{"status":"stable"}"#), Said::This(()));
+        assert_eq!(answer(200, r#"{"status":"stable"}"#), AppResponse::Parsed(()));
         assert_eq!(
-            [said(200, "<html>"), said(404, "no"), said(405, ""), said(410, "")],
-            [const { Said::Other }; 4]
+            [answer(200, "<html>"), answer(404, "no"), answer(405, ""), answer(410, "")],
+            [const { AppResponse::Unsupported }; 4]
         );
         for status in [400, 401, 403, 408, 429, 500, 502, 503] {
-            assert_eq!(said(status, r#"{"status":"stable"}"#), Said::Vague, "{status}");
+            assert_eq!(answer(status, r#"{"status":"stable"}"#), AppResponse::Inconclusive, "{status}");
         }
     }
 }

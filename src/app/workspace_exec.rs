@@ -11,13 +11,13 @@ use crate::domain::name::name_key;
 
 /// Where commands for an agent go; nobody has to remember the container.
 #[derive(Debug)]
-pub(in crate::app) struct Inside<'a> {
+pub(in crate::app) struct WorkspaceExec<'a> {
     coder: &'a Client,
     workspace_agent: Uuid,
     container: Option<String>,
 }
 
-impl Inside<'_> {
+impl WorkspaceExec<'_> {
     pub(in crate::app) async fn exec(&self, command: Command) -> Result<Output, ExecError> {
         let command = Command { container: self.container.clone(), ..command };
         self.coder.exec(self.workspace_agent, &command).await
@@ -26,8 +26,8 @@ impl Inside<'_> {
 
 impl Fleet {
     /// The inside of a workspace of this project.
-    pub(in crate::app) fn inside(&self, workspace_agent: Uuid, project: &str) -> Inside<'_> {
-        Inside { coder: self.coder(), workspace_agent, container: self.container_of(project) }
+    pub(in crate::app) fn workspace_exec(&self, workspace_agent: Uuid, project: &str) -> WorkspaceExec<'_> {
+        WorkspaceExec { coder: self.coder(), workspace_agent, container: self.container_of(project) }
     }
 
     /// Runs go where the project's people work. On this machine nothing is in a container, whatever was asked for.

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::perform::Work;
+use super::perform::ActiveOperation;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
@@ -19,25 +19,28 @@ const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
 impl Fleet {
     /// A create that was sent and never seen to arrive: its delete has to look for what may still come of it.
-    pub(super) async fn inherit_progress(&self, work: &mut Work) -> Result<(), Error> {
-        let is_first = work.operation.progress == Progress::Accepted && work.agent.workspace_id.is_none();
-        if work.operation.kind != OperationKind::Delete || !is_first {
+    pub(super) async fn inherit_create_progress(&self, active: &mut ActiveOperation) -> Result<(), Error> {
+        let is_first = active.operation.progress == Progress::Accepted && active.agent.workspace_id.is_none();
+        if active.operation.kind != OperationKind::Delete || !is_first {
             return Ok(());
         }
-        let earlier = self.store().operations_of(work.agent.id, u32::MAX).await?;
+        let earlier = self.store().operations_of(active.agent.id, u32::MAX).await?;
         if let Some(create) = earlier.iter().find(|operation| operation.kind == OperationKind::Create) {
-            work.operation.progress = create.progress;
+            active.operation.progress = create.progress;
         }
         Ok(())
     }
 
     /// The workspace as Coder has it now: by id once we know it, by name before.
-    pub(super) async fn look(&self, work: &Work) -> Result<Option<Workspace>, CoderError> {
-        let nothing_sent = work.operation.progress == Progress::Accepted;
-        let found = match work.agent.workspace_id {
+    pub(super) async fn lookup_workspace(
+        &self,
+        active: &ActiveOperation,
+    ) -> Result<Option<Workspace>, CoderError> {
+        let nothing_sent = active.operation.progress == Progress::Accepted;
+        let found = match active.agent.workspace_id {
             Some(id) => self.coder().workspace(id.0, Deleted::Include).await,
-            None if work.operation.kind == OperationKind::Delete && nothing_sent => return Ok(None),
-            None => self.coder().workspace_by_name("me", work.agent.name.as_str(), Deleted::Exclude).await,
+            None if active.operation.kind == OperationKind::Delete && nothing_sent => return Ok(None),
+            None => self.coder().workspace_by_name("me", active.agent.name.as_str(), Deleted::Exclude).await,
         };
         match found {
             Ok(workspace) => Ok(Some(workspace)),
@@ -46,28 +49,36 @@ impl Fleet {
         }
     }
 
-    pub(super) async fn seen(&self, work: &mut Work, workspace: Option<&Workspace>) -> Result<Seen, Error> {
+    pub(super) async fn classify(
+        &self,
+        active: &mut ActiveOperation,
+        workspace: Option<&Workspace>,
+    ) -> Result<Seen, Error> {
         let Some(workspace) = workspace else { return Ok(Seen::Gone) };
-        if work.agent.workspace_id.is_none() {
-            let Progress::Sending { sent_at, .. } = work.operation.progress else { return Ok(Seen::Foreign) };
-            if !self.is_ours(work, workspace, sent_at).await? {
+        if active.agent.workspace_id.is_none() {
+            let Progress::Sending { sent_at, .. } = active.operation.progress else {
+                return Ok(Seen::Foreign);
+            };
+            if !self.is_from_this_create(active, workspace, sent_at).await? {
                 return Ok(Seen::Foreign);
             }
-            self.own(work, workspace).await?;
+            self.record_workspace(active, workspace).await?;
         }
         Ok(Seen::Build(newest_build(workspace)))
     }
 
     /// After an unclear answer: template, prompt and time must be what we sent, else it is someone else's.
-    async fn is_ours(
+    async fn is_from_this_create(
         &self,
-        work: &Work,
+        active: &ActiveOperation,
         workspace: &Workspace,
         sent_at: DateTime<Utc>,
     ) -> Result<bool, Error> {
-        let Some(known) = self.found()?.project(&work.agent.project).cloned() else { return Ok(false) };
+        let Some(known) = self.discovered()?.project(&active.agent.project).cloned() else {
+            return Ok(false);
+        };
         // What was sent was looked up as well, after the last look at all templates.
-        let Ok(info) = self.project_renewed(known).await else { return Ok(false) };
+        let Ok(info) = self.project_refreshed(known).await else { return Ok(false) };
         let info = info?;
         if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
             return Ok(false);
@@ -76,17 +87,21 @@ impl Fleet {
         let version = workspace.latest_build.template_version_id;
         let Some(prompt) = self.prompt_name(version).await? else { return Ok(true) };
         let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
-        let message = work.agent.first_message();
+        let message = active.agent.first_message();
         // An earlier version of this server sent the spec without the pull request.
-        let is_told = |value: &str| value == message || value == work.agent.spec;
-        Ok(parameters.iter().any(|parameter| parameter.name == prompt && is_told(&parameter.value)))
+        let is_sent = |value: &str| value == message || value == active.agent.spec;
+        Ok(parameters.iter().any(|parameter| parameter.name == prompt && is_sent(&parameter.value)))
     }
 
-    pub(super) async fn own(&self, work: &mut Work, workspace: &Workspace) -> Result<(), Error> {
+    pub(super) async fn record_workspace(
+        &self,
+        active: &mut ActiveOperation,
+        workspace: &Workspace,
+    ) -> Result<(), Error> {
         let id = WorkspaceId(workspace.id);
-        self.store().agent_workspace_set(work.agent.id, id).await?;
-        work.agent.workspace_id = Some(id);
-        self.board_refresh(work.agent.id).await?;
+        self.store().agent_workspace_set(active.agent.id, id).await?;
+        active.agent.workspace_id = Some(id);
+        self.board_refresh(active.agent.id).await?;
         point("create.owned");
         Ok(())
     }

@@ -6,7 +6,7 @@ use chrono::Utc;
 
 use super::NewMember;
 use crate::app::Fleet;
-use crate::app::agents::{Named, new_agent, target_of};
+use crate::app::agents::{AgentDraft, new_agent, target_of};
 use crate::app::caller::{AuditedCall, Caller, Permit};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
@@ -21,7 +21,7 @@ use crate::store::{Accepted, StoreError};
 
 /// Where a member is to work, as far as that can be said without touching anything.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum MemberTarget {
     Agent(Arc<AgentState>),
     /// The workspace for runs, which may have to be made.
     Runs(Box<RunsProject>),
@@ -32,7 +32,7 @@ pub(super) enum Place {
 }
 
 /// The workspace in which a member works, or why there is none.
-pub(super) type Home = Result<AgentId, String>;
+pub(super) type MemberWorkspace = Result<AgentId, String>;
 
 /// What the workspace for runs is made of.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(super) struct RunsProject {
     role: Role,
 }
 
-impl Place {
+impl MemberTarget {
     /// What the caller needs a right to; none where nothing is to be done.
     fn target(&self) -> Option<Target<'_>> {
         match self {
@@ -56,19 +56,19 @@ impl Place {
 }
 
 impl Fleet {
-    pub(super) async fn squad_places(
+    pub(super) async fn member_targets(
         &self,
         caller: &Caller,
         members: &[NewMember],
-    ) -> Result<Vec<Place>, Error> {
-        let mut places = Vec::with_capacity(members.len());
+    ) -> Result<Vec<MemberTarget>, Error> {
+        let mut targets = Vec::with_capacity(members.len());
         for member in members {
-            places.push(match &member.chat {
-                Some(chat) => self.place_of_chat(caller, chat, member.agent.as_deref()).await?,
-                None => self.place_of_new(caller, member.agent.as_deref()).await?,
+            targets.push(match &member.chat {
+                Some(chat) => self.target_of_chat(caller, chat, member.agent.as_deref()).await?,
+                None => self.target_of_new(caller, member.agent.as_deref()).await?,
             });
         }
-        Ok(places)
+        Ok(targets)
     }
 
     /// Refused as a whole when the caller may not work in one of the places; a member that works nowhere needs no
@@ -76,79 +76,89 @@ impl Fleet {
     pub(super) async fn squad_permit<'a>(
         &self,
         call: &'a AuditedCall<'a>,
-        places: Vec<Place>,
-    ) -> Result<Permit<'a, Vec<Place>>, Error> {
-        self.permit_all(call, places, Place::target).await
+        targets: Vec<MemberTarget>,
+    ) -> Result<Permit<'a, Vec<MemberTarget>>, Error> {
+        self.permit_all(call, targets, MemberTarget::target).await
     }
 
     /// The workspace for runs may be made here.
-    pub(super) async fn member_home(
+    pub(super) async fn member_workspace(
         &self,
-        permit: &Permit<'_, Vec<Place>>,
-        place: &Place,
-    ) -> Result<Home, Error> {
-        match place {
-            Place::Agent(state) => Ok(Ok(state.agent.id)),
-            Place::Runs(runs) => self.runs_agent(permit, runs).await.map(Ok),
-            Place::Absent(reason) | Place::Refused(reason) => Ok(Err(reason.clone())),
+        permit: &Permit<'_, Vec<MemberTarget>>,
+        target: &MemberTarget,
+    ) -> Result<MemberWorkspace, Error> {
+        match target {
+            MemberTarget::Agent(state) => Ok(Ok(state.agent.id)),
+            MemberTarget::Runs(runs) => self.runs_agent(permit, runs).await.map(Ok),
+            MemberTarget::Absent(reason) | MemberTarget::Refused(reason) => Ok(Err(reason.clone())),
         }
     }
 
     /// Where the caller says, or where the caller's work runs.
-    async fn place_of_new(&self, caller: &Caller, name: Option<&str>) -> Result<Place, Error> {
+    async fn target_of_new(&self, caller: &Caller, name: Option<&str>) -> Result<MemberTarget, Error> {
         let snapshot = self.board().now();
         let (state, name) = match (name, caller.principal.agent) {
             (Some(name), _) => (snapshot.by_name(name), name),
             (None, Some(own)) => (snapshot.by_id(own), "your own"),
-            (None, None) => return self.runs_place().await,
+            (None, None) => return self.runs_target().await,
         };
-        let absent = || Place::Absent(self.absent(name).to_string());
-        Ok(state.map_or_else(absent, |state| Place::Agent(Arc::clone(state))))
+        let absent = || MemberTarget::Absent(self.agent_not_found(name).to_string());
+        Ok(state.map_or_else(absent, |state| MemberTarget::Agent(Arc::clone(state))))
     }
 
     /// A conversation goes on where it began.
-    async fn place_of_chat(&self, caller: &Caller, id: &str, name: Option<&str>) -> Result<Place, Error> {
+    async fn target_of_chat(
+        &self,
+        caller: &Caller,
+        id: &str,
+        name: Option<&str>,
+    ) -> Result<MemberTarget, Error> {
         let own = caller.principal.signature();
         let chat = self.store().chat_by_id(id).await?.filter(|chat| chat.principal == own);
         let Some(chat) = chat else {
             let reason = format!("chat '{id}' not found; omit chatId to start a new one");
-            return Ok(Place::Refused(reason));
+            return Ok(MemberTarget::Refused(reason));
         };
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(chat.agent) else {
-            return Ok(Place::Refused(format!(
+            return Ok(MemberTarget::Refused(format!(
                 "the workspace of chat '{id}' is gone; omit chatId to start a new one"
             )));
         };
         let is_elsewhere =
             name.is_some_and(|name| snapshot.by_name(name).is_none_or(|named| named.agent.id != chat.agent));
         if is_elsewhere {
-            let home = &state.agent.name;
-            return Ok(Place::Refused(format!("chat '{id}' belongs to agent '{home}'; omit agent_name")));
+            let workspace = &state.agent.name;
+            return Ok(MemberTarget::Refused(format!(
+                "chat '{id}' belongs to agent '{workspace}'; omit agent_name"
+            )));
         }
-        Ok(Place::Agent(Arc::clone(state)))
+        Ok(MemberTarget::Agent(Arc::clone(state)))
     }
 
-    async fn runs_place(&self) -> Result<Place, Error> {
+    async fn runs_target(&self) -> Result<MemberTarget, Error> {
         let info = self.runs_project().await?;
         let role = self.role_of_project(&info, &info.project.default_role)?;
-        Ok(Place::Runs(Box::new(RunsProject { info, role })))
+        Ok(MemberTarget::Runs(Box::new(RunsProject { info, role })))
     }
 
     /// The workspace for runs in the caller's directory; it is made when it is needed for the first time.
     async fn runs_agent(
         &self,
-        permit: &Permit<'_, Vec<Place>>,
+        permit: &Permit<'_, Vec<MemberTarget>>,
         runs: &RunsProject,
     ) -> Result<AgentId, Error> {
         let (call, RunsProject { info, role }) = (permit.call(), runs);
         let directory = self.directory_for(call.caller, info).await?;
-        let name = match self.runs_home(info, directory.as_deref()) {
-            RunsHome::There(id) => return Ok(id),
-            RunsHome::ToBeMade(name) => name,
+        let name = match self.runs_workspace(info, directory.as_deref()) {
+            RunsWorkspace::Existing(id) => return Ok(id),
+            RunsWorkspace::New(name) => name,
         };
         let signature = call.caller.principal.signature();
-        let agent = Agent { directory, ..new_agent(Named { name, by: &signature, spec: "" }, info, role) };
+        let agent = Agent {
+            directory,
+            ..new_agent(AgentDraft { name, created_by: &signature, spec: "" }, info, role)
+        };
         self.check_buildable(&agent, info, role)?;
         let create =
             Operation::accepted(agent.id, OperationKind::Create, &call.caller.principal.name, Utc::now());
@@ -163,7 +173,7 @@ impl Fleet {
                 Ok(agent.id)
             }
             // Somebody else needed it at the same time.
-            Err(StoreError::NameTaken) => self.runs_agent_of_another(&agent).await,
+            Err(StoreError::NameTaken) => self.runs_agent_of_concurrent_create(&agent).await,
             Err(error) => Err(error.into()),
         }
     }
@@ -179,27 +189,27 @@ impl Fleet {
 
     /// One for each directory, known by that and not by its name: the plain name is for the directory of the server,
     /// which may be another one the next time.
-    fn runs_home(&self, info: &ProjectInfo, directory: Option<&str>) -> RunsHome {
+    fn runs_workspace(&self, info: &ProjectInfo, directory: Option<&str>) -> RunsWorkspace {
         let (snapshot, project) = (self.board().now(), &info.project.name);
         let is_one = |state: &&Arc<AgentState>| {
             let agent = &state.agent;
             agent.name.is_of_runs() && agent.project == *project && agent.directory.as_deref() == directory
         };
         if let Some(state) = snapshot.agents.values().find(is_one) {
-            return RunsHome::There(state.agent.id);
+            return RunsWorkspace::Existing(state.agent.id);
         }
         let plain = AgentName::of_runs(project);
         let is_free = snapshot.by_name(plain.as_str()).is_none();
         match directory {
-            Some(_) if is_free && directory == self.usual_directory(info).as_deref() => {
-                RunsHome::ToBeMade(plain)
+            Some(_) if is_free && directory == self.default_directory(info).as_deref() => {
+                RunsWorkspace::New(plain)
             }
-            Some(directory) => RunsHome::ToBeMade(AgentName::of_runs_in(project, directory)),
-            None => RunsHome::ToBeMade(plain),
+            Some(directory) => RunsWorkspace::New(AgentName::of_runs_in(project, directory)),
+            None => RunsWorkspace::New(plain),
         }
     }
 
-    async fn runs_agent_of_another(&self, agent: &Agent) -> Result<AgentId, Error> {
+    async fn runs_agent_of_concurrent_create(&self, agent: &Agent) -> Result<AgentId, Error> {
         let known = self.store().agent_newest_by_name(&agent.name.key()).await?;
         let same = known.filter(|known| known.directory == agent.directory);
         let same = same.ok_or_else(|| Error::AlreadyExists(agent.name.to_string()))?;
@@ -209,7 +219,7 @@ impl Fleet {
 }
 
 /// Where runs work.
-enum RunsHome {
-    There(AgentId),
-    ToBeMade(AgentName),
+enum RunsWorkspace {
+    Existing(AgentId),
+    New(AgentName),
 }

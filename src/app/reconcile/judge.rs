@@ -22,7 +22,7 @@ impl Fleet {
         let is_newest = self.tasks_show(agent, tasks, judged.as_ref().ok().and_then(Option::as_ref));
         match judged? {
             Some(written) if is_newest => self.board().raise(written.revision),
-            Some(written) => self.judge_over(agent, written).await?,
+            Some(written) => self.judge_newer_tasks(agent, written).await?,
             None => {}
         }
         self.nudge_tasks();
@@ -45,7 +45,7 @@ impl Fleet {
     }
 
     /// What was written speaks of tasks that are no longer shown: it is shown only if the newer ones say the same.
-    async fn judge_over(&self, agent: AgentId, written: Sighting) -> Result<(), Error> {
+    async fn judge_newer_tasks(&self, agent: AgentId, written: Sighting) -> Result<(), Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
         let corrected = self.judge_against(state, &state.tasks, &written).await?;

@@ -13,15 +13,15 @@ use crate::files::{self, Draft, Durability};
 const WORK: &str = "refs/rescue/work";
 
 #[derive(Debug, Clone, Copy)]
-pub(in crate::app) struct Shelf<'a> {
+pub(in crate::app) struct RescueDirectory<'a> {
     pub(in crate::app) directory: &'a Path,
 }
 
 /// A bundle on its way in; nothing of it stays unless it is finished.
 #[derive(Debug)]
-pub(in crate::app) struct Parcel(Draft);
+pub(in crate::app) struct BundleDraft(Draft);
 
-impl Shelf<'_> {
+impl RescueDirectory<'_> {
     pub(in crate::app) fn path(&self, file: &str) -> PathBuf {
         self.directory.join(file)
     }
@@ -31,13 +31,13 @@ impl Shelf<'_> {
         format!("{}-{}.bundle", rescue.agent_name, rescue.id)
     }
 
-    pub(in crate::app) fn begin(&self, rescue: &Rescue) -> io::Result<Parcel> {
+    pub(in crate::app) fn begin(&self, rescue: &Rescue) -> io::Result<BundleDraft> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory)?;
-        Draft::beside(&self.path(&Self::name_for(rescue))).map(Parcel)
+        Draft::beside(&self.path(&Self::name_for(rescue))).map(BundleDraft)
     }
 
     /// A bundle that is whole, though we did not live to record it: it says itself what it holds.
-    pub(in crate::app) fn found(&self, rescue: &Rescue) -> Option<SavedWork> {
+    pub(in crate::app) fn existing(&self, rescue: &Rescue) -> Option<SavedWork> {
         let file = Self::name_for(rescue);
         let bundle = File::open(self.path(&file)).ok()?;
         let bytes = bundle.metadata().ok()?.len();
@@ -55,7 +55,7 @@ impl Shelf<'_> {
     }
 }
 
-impl Parcel {
+impl BundleDraft {
     pub(in crate::app) fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.file().write_all(bytes)
     }

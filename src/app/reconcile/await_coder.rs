@@ -1,7 +1,7 @@
 //! Operations while Coder cannot be used: they wait, and a new agent says what for.
 
 use crate::app::Fleet;
-use crate::app::agents::UNMADE;
+use crate::app::agents::NOT_CREATED;
 use crate::app::error::Error;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
@@ -13,21 +13,21 @@ impl Fleet {
     pub(super) async fn await_coder(&self, agent: AgentId) -> Result<(), Error> {
         loop {
             let health = self.health().now();
-            self.say_awaited(agent, &health.awaited().unwrap_or_else(|| UNMADE.to_owned())).await?;
+            self.show_awaited(agent, &health.awaited().unwrap_or_else(|| NOT_CREATED.to_owned())).await?;
             if health.is_reachable() {
                 return Ok(());
             }
-            self.health().other_than(health.error.as_ref()).await;
+            self.health().changed_from(health.error.as_ref()).await;
         }
     }
 
     /// An agent with a workspace keeps the state that Coder showed last.
-    async fn say_awaited(&self, agent: AgentId, reason: &str) -> Result<(), Error> {
+    async fn show_awaited(&self, agent: AgentId, reason: &str) -> Result<(), Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
         let known = &state.agent.sighting;
-        let is_unmade = known.status == AgentStatus::Pending && state.agent.workspace_id.is_none();
-        if !is_unmade || known.reason == reason {
+        let is_not_created = known.status == AgentStatus::Pending && state.agent.workspace_id.is_none();
+        if !is_not_created || known.reason == reason {
             return Ok(());
         }
         let verdict = Verdict::new(AgentStatus::Pending, reason);

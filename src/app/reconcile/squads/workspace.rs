@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use tokio::time::Instant;
 
-use super::begin::Unbegun;
+use super::begin::MemberStartError;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
@@ -18,70 +18,78 @@ use crate::store::StoreError;
 const SQUADS: &str = "start_squad_members";
 
 /// What a workspace is good for now.
-enum Stand {
+enum WorkspaceReadiness {
     Ready,
-    Coming,
+    Starting,
     Down,
 }
 
 impl Fleet {
-    pub(super) async fn member_place(&self, agent: AgentId) -> Result<Arc<AgentState>, Unbegun> {
+    pub(super) async fn member_workspace_ready(
+        &self,
+        agent: AgentId,
+    ) -> Result<Arc<AgentState>, MemberStartError> {
         let deadline = Instant::now() + self.options().build_timeout;
-        let mut looks = self.board().looks();
+        let mut polls = self.board().polls();
         let mut operations = self.0.operations.subscribe();
         let mut was_started = false;
         loop {
-            looks.mark_unchanged();
+            polls.mark_unchanged();
             operations.mark_unchanged();
             let snapshot = self.board().now();
-            let state = snapshot.by_id(agent).ok_or_else(|| Unbegun::ended("its workspace was deleted"))?;
-            match self.stand(state).await? {
-                Stand::Ready => return Ok(Arc::clone(state)),
-                Stand::Coming => {}
-                Stand::Down if state.agent.name.is_of_runs() && !was_started => {
+            let state =
+                snapshot.by_id(agent).ok_or_else(|| MemberStartError::ended("its workspace was deleted"))?;
+            match self.workspace_readiness(state).await? {
+                WorkspaceReadiness::Ready => return Ok(Arc::clone(state)),
+                WorkspaceReadiness::Starting => {}
+                WorkspaceReadiness::Down if state.agent.name.is_of_runs() && !was_started => {
                     was_started = true;
                     self.member_start_workspace(agent).await?;
                 }
-                Stand::Down => return Err(down(state)),
+                WorkspaceReadiness::Down => return Err(down(state)),
             }
             tokio::select! {
-                _ = looks.changed() => {}
+                _ = polls.changed() => {}
                 _ = operations.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     let name = &state.agent.name;
-                    return Err(Unbegun::ended(format!("agent '{name}' did not become ready in time")));
+                    return Err(MemberStartError::ended(format!("agent '{name}' did not become ready in time")));
                 }
             }
         }
     }
 
-    async fn stand(&self, state: &AgentState) -> Result<Stand, Error> {
+    async fn workspace_readiness(&self, state: &AgentState) -> Result<WorkspaceReadiness, Error> {
         let sighting = &state.agent.sighting;
         // What was known before our own start may be long over.
         if state.live.observation.is_none() && state.agent.workspace_id.is_some() {
-            return Ok(Stand::Coming);
+            return Ok(WorkspaceReadiness::Starting);
         }
         Ok(match sighting.status {
-            AgentStatus::Idle | AgentStatus::Busy if state.live.workspace_agent.is_some() => Stand::Ready,
-            AgentStatus::Idle | AgentStatus::Busy => Stand::Coming,
-            AgentStatus::Pending | AgentStatus::Starting => Stand::Coming,
+            AgentStatus::Idle | AgentStatus::Busy if state.live.workspace_agent.is_some() => {
+                WorkspaceReadiness::Ready
+            }
+            AgentStatus::Idle | AgentStatus::Busy => WorkspaceReadiness::Starting,
+            AgentStatus::Pending | AgentStatus::Starting => WorkspaceReadiness::Starting,
             AgentStatus::Stopping
             | AgentStatus::Stopped
             | AgentStatus::Failed
             | AgentStatus::Canceling
             | AgentStatus::Canceled => {
-                let is_coming = self.is_being_started(state.agent.id).await?;
-                if is_coming { Stand::Coming } else { Stand::Down }
+                let is_starting = self.is_being_started(state.agent.id).await?;
+                if is_starting { WorkspaceReadiness::Starting } else { WorkspaceReadiness::Down }
             }
-            AgentStatus::Deleting | AgentStatus::Deleted => Stand::Down,
+            AgentStatus::Deleting | AgentStatus::Deleted => WorkspaceReadiness::Down,
         })
     }
 
-    async fn member_start_workspace(&self, agent: AgentId) -> Result<(), Unbegun> {
+    async fn member_start_workspace(&self, agent: AgentId) -> Result<(), MemberStartError> {
         let start = Operation::accepted(agent, OperationKind::Start, SQUADS, Utc::now());
         let no_key = None;
         match self.store().operation_accept(&start, no_key).await {
-            Err(StoreError::BeingDeleted) => return Err(Unbegun::ended("its workspace is being deleted")),
+            Err(StoreError::BeingDeleted) => {
+                return Err(MemberStartError::ended("its workspace is being deleted"));
+            }
             accepted => accepted?,
         };
         self.nudge_operations();
@@ -89,8 +97,8 @@ impl Fleet {
     }
 }
 
-fn down(state: &AgentState) -> Unbegun {
+fn down(state: &AgentState) -> MemberStartError {
     let agent = &state.agent;
     let (status, reason) = (agent.sighting.status, &agent.sighting.reason);
-    Unbegun::ended(format!("agent '{}' is not running ({status}): {reason}", agent.name))
+    MemberStartError::ended(format!("agent '{}' is not running ({status}): {reason}", agent.name))
 }
