@@ -9,8 +9,7 @@ use crate::domain::token::LONGEST_NAME;
 
 pub use crate::store::AuditRow as AuditEntry;
 
-/// What the trail repeats of a caller's words on whom a call was about: what is longer is no name, but may be a
-/// secret, and could fill the disk.
+/// The caller's target as the trail may store it: a longer text is no name, may be a secret, and could fill the disk.
 pub fn repeatable(target: &str) -> Option<String> {
     (target.chars().count() <= LONGEST_NAME).then(|| target.to_owned())
 }

@@ -1,7 +1,7 @@
-//! The gate of every use case: decide by the principal, audit what changes something and what is refused.
+//! Authorization of every use case: decides by the principal, and audits changes and refusals.
 //!
-//! Permission is a value, `Permit`, which only this file can make. Each function that carries out a change takes it, so
-//! that a change without a check does not compile.
+//! Only this file can create a `Permit`. Each function that makes a change takes a permit, so that a change without a
+//! check does not compile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::domain::id::OperationId;
 use crate::domain::operation::Failure;
 use crate::store::{AuditOutcome, AuditRow, RequestKey};
 
-/// Who calls, and through which door.
+/// The principal of a call and the interface it came through.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub principal: Principal,
     pub surface: Surface,
-    /// The directory the caller says it is in.
+    /// The working directory that the client sent.
     pub directory: Option<PathBuf>,
 }
 
@@ -43,7 +43,7 @@ impl Surface {
     }
 }
 
-/// What a call was about, for the audit row.
+/// A call as the audit trail records it.
 #[derive(Debug, Clone)]
 pub(super) struct AuditedCall<'a> {
     pub(super) caller: &'a Caller,
@@ -51,14 +51,14 @@ pub(super) struct AuditedCall<'a> {
     pub(super) target: Option<String>,
 }
 
-/// Proof that the caller may do its action on this target.
+/// Proof that the caller may do the action on this target.
 #[derive(Debug)]
 pub(super) struct Permit<'a, T> {
     call: &'a AuditedCall<'a>,
     target: T,
 }
 
-/// Permission on one agent, with the state that was decided on.
+/// Permission on one agent, with the state it was decided on.
 pub(super) type AgentPermit<'a> = Permit<'a, Arc<AgentState>>;
 
 impl<'a, T> Permit<'a, T> {
@@ -76,7 +76,7 @@ impl<'a, T> Permit<'a, T> {
 }
 
 impl AuditedCall<'_> {
-    /// The key of a request as the store knows it: per principal and tool.
+    /// The request's key in the store: per principal and tool.
     pub(super) fn request_key(&self, token: Option<&RequestToken>) -> Option<RequestKey> {
         let token = token?;
         Some(RequestKey {
@@ -110,7 +110,7 @@ impl AuditedCall<'_> {
 }
 
 impl Fleet {
-    /// Refuses an action that this kind of principal can never do, before its arguments are even read.
+    /// Refuses an action that this kind of principal can never do, before its arguments are parsed.
     pub async fn action_offered(
         &self,
         caller: &Caller,
@@ -124,7 +124,7 @@ impl Fleet {
         self.permit(&call, Target::Fleet).await.map(drop)
     }
 
-    /// Refuses what the principal may not do, and leaves a row about it.
+    /// Refuses and audits a call that the principal may not make.
     pub(super) async fn permit<'a, 't>(
         &self,
         call: &'a AuditedCall<'a>,
@@ -134,7 +134,7 @@ impl Fleet {
         Ok(Permit { call, target })
     }
 
-    /// The same for an agent as it is known now.
+    /// `permit` for an agent in its current state.
     pub(super) async fn permit_agent<'a>(
         &self,
         call: &'a AuditedCall<'a>,
@@ -144,7 +144,7 @@ impl Fleet {
         Ok(Permit { call, target: state })
     }
 
-    /// The same for an operation, which is permitted as its agent is.
+    /// `permit` for an operation, which needs the same right as its agent.
     pub(super) async fn permit_operation<'a>(
         &self,
         call: &'a AuditedCall<'a>,
@@ -154,7 +154,7 @@ impl Fleet {
         Ok(Permit { call, target: listed })
     }
 
-    /// The same for several targets at once; those without one need no more than room for the action.
+    /// `permit` for several targets; items without a target need free disk space only.
     pub(super) async fn permit_all<'a, T>(
         &self,
         call: &'a AuditedCall<'a>,
@@ -179,7 +179,7 @@ impl Fleet {
         Err(error)
     }
 
-    /// On a full disk nothing is begun, and everything can be ended.
+    /// On a full disk no work starts, while work can still be ended.
     fn make_room(&self, needed: RoomNeeded) -> Result<(), Error> {
         match needed {
             RoomNeeded::None => {}
@@ -189,7 +189,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Leaves the row of an operation that was accepted, failed, and is about to be forgotten.
+    /// Audits an accepted operation that failed and is about to be removed from the store.
     pub(super) async fn audit_failure(
         &self,
         call: &AuditedCall<'_>,
@@ -201,8 +201,8 @@ impl Fleet {
         Ok(self.store().audit_add(&row).await?)
     }
 
-    /// Leaves the row of a mutation that was permitted, however it ended. A failed one of an agent had no effect, and
-    /// agents may call in a loop.
+    /// Audits a permitted mutation and its result. Failures of agents are limited in number, since an agent may call
+    /// in a loop.
     pub(super) async fn audited<T>(
         &self,
         call: &AuditedCall<'_>,

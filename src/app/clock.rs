@@ -1,4 +1,4 @@
-//! The clock by which the fleet measures: the wall clock beside one that never jumps.
+//! The fleet's clock: the wall clock, corrected by a monotonic one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -17,7 +17,7 @@ impl FleetClock {
         Self(Mutex::new((Clock::with(Utc::now(), limits), Instant::now())))
     }
 
-    /// Reads both clocks; what is read often sees every jump.
+    /// Reads both clocks; frequent reads detect every jump.
     pub(super) fn read(&self) -> Clock {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (wall, steady) = (Utc::now(), Instant::now());

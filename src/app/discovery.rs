@@ -1,4 +1,4 @@
-//! Projects and roles there are: the files joined with the templates of the deployment.
+//! Discovers projects and roles: joins the files with the deployment's templates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::domain::name::name_key;
 use crate::domain::project::Project;
 use crate::domain::role::{DEFAULT_ROLE, Role, RoleKind};
 
-/// Names of the parameter that carries the spec to the agent.
+/// Names of the template parameter that carries the spec to the agent.
 const PROMPT_PARAMETERS: [&str; 2] = ["AI Prompt", "ai_prompt"];
-/// A create is accepted without the template's newest version when Coder takes longer than this to name it.
+/// If Coder takes longer than this to name the template's newest version, a create is accepted without it.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
-/// Versions never change, so what they declare is asked once.
+/// Template versions are immutable, so that their inputs are read once.
 const KNOWN_VERSIONS: u64 = 2_000;
 
-/// A project that has a template here.
+/// A project with a template in this deployment.
 #[derive(Debug, Clone)]
 pub struct ProjectInfo {
     pub project: Project,
@@ -38,7 +38,7 @@ pub struct ProjectInfo {
     pub(super) declared: Arc<TemplateInputs>,
 }
 
-/// What a template version asks for and offers.
+/// Parameters and presets of a template version.
 #[derive(Debug, Default)]
 pub(super) struct TemplateInputs {
     pub(super) parameters: Vec<RichParameter>,
@@ -57,7 +57,7 @@ pub struct RoleList {
     pub project: Option<String>,
 }
 
-/// What the last look at the deployment's templates found.
+/// The projects found by the last discovery.
 #[derive(Debug, Default)]
 pub(super) struct DiscoveredProjects {
     projects: Vec<ProjectInfo>,
@@ -101,7 +101,7 @@ impl DiscoveredProjects {
         by_name.or_else(|| self.projects.iter().find(|info| name_key(&info.project.display_name) == key))
     }
 
-    /// The project a workspace of this template belongs to, if it is one of ours.
+    /// The project of a workspace with this template, if any.
     pub(super) fn of_template(&self, template: Uuid) -> Option<&ProjectInfo> {
         self.projects.get(*self.by_template.get(&template)?)
     }
@@ -114,7 +114,7 @@ impl Fleet {
         Ok(self.discovered()?.projects.clone())
     }
 
-    /// Project files that could not be used.
+    /// One message per project file that is ignored.
     pub fn project_problems(&self) -> Vec<String> {
         self.0.catalog.files().project_problems.clone()
     }
@@ -132,13 +132,13 @@ impl Fleet {
         Ok(RoleList { roles, project: Some(info.project.name) })
     }
 
-    /// What discovery found last; before the first success nothing can be said.
+    /// The last discovered projects; an error before the first successful discovery.
     pub(super) fn discovered(&self) -> Result<Arc<DiscoveredProjects>, Error> {
         let found = self.0.discovery.found.load_full();
         found.ok_or_else(|| self.health().now().unavailable("the list of templates has not been read yet"))
     }
 
-    /// The project of that name; a name not known yet is looked for once more, since templates come and go.
+    /// The project of that name; an unknown name triggers one more discovery, since templates come and go.
     pub(super) async fn project_named(&self, name: &str) -> Result<ProjectInfo, Error> {
         if let Some(info) = self.discovered()?.project(name) {
             return Ok(info.clone());
@@ -162,13 +162,13 @@ impl Fleet {
         }
     }
 
-    /// The project as its file and its template are now: both may be newer than the last look at the templates.
+    /// The project with its current file and template: both may be newer than the last discovery.
     pub(super) async fn project_refreshed(
         &self,
         known: ProjectInfo,
     ) -> Result<Result<ProjectInfo, CoderError>, Error> {
         match self.project_lookup(&known).await {
-            // The template was deleted or renamed: only a look at all of them tells what became of the project.
+            // The template was deleted or renamed: only a full discovery shows what became of the project.
             Err(error) if is_template_missing(&error) => {
                 if let Err(error) = self.discovery_refresh().await {
                     return Ok(Err(error));
@@ -189,12 +189,12 @@ impl Fleet {
         Ok(ProjectInfo { project, template_id, version, declared, ..known.clone() })
     }
 
-    /// The project as its file is now, without asking Coder.
+    /// The project with its current file, without a request to Coder.
     pub(super) fn project_reread(&self, known: ProjectInfo) -> ProjectInfo {
         ProjectInfo { project: self.project_file_now(&known.project), ..known }
     }
 
-    /// The project as its file says now; one without a file is as it was.
+    /// The project of the current files; a project without a file is unchanged.
     fn project_file_now(&self, known: &Project) -> Project {
         self.0.catalog.reload();
         let files = self.0.catalog.files();
@@ -205,8 +205,8 @@ impl Fleet {
         files.projects.values().find(is_it).unwrap_or(known).clone()
     }
 
-    /// The same for a caller that waits: without an answer in time the last look at the templates counts, and the
-    /// version is looked up again before the build.
+    /// `project_refreshed` with a deadline: without a response in time the last discovery counts, and the version is
+    /// looked up again before the build.
     pub(super) async fn project_refreshed_in_time(&self, known: ProjectInfo) -> Result<ProjectInfo, Error> {
         if !self.health().now().is_reachable() {
             return Ok(known);
@@ -217,12 +217,12 @@ impl Fleet {
         }
     }
 
-    /// The role of that name for agents of this project: a file, a preset, or both.
+    /// The role of that name for agents of this project: from a file, a preset, or both.
     pub(super) fn role_of_project(&self, info: &ProjectInfo, name: &str) -> Result<Role, Error> {
         let roles = roles_of(&self.0.catalog.files(), info);
         let key = name_key(name);
         let known: Vec<String> = roles.iter().map(|info| info.role.id.clone()).collect();
-        // An id goes before a name, as with role files: rights are decided by the file that has the name.
+        // An id takes precedence over a name, as with role files: rights follow the file that has the name.
         let by_id = roles.iter().find(|info| name_key(&info.role.id) == key);
         let found = by_id.or_else(|| roles.iter().find(|info| name_key(&info.role.name) == key));
         found.map(|info| info.role.clone()).ok_or_else(|| Error::CatalogNotFound {
@@ -232,7 +232,7 @@ impl Fleet {
         })
     }
 
-    /// The kind a role file gives.
+    /// The kind of a role that has a file.
     pub(super) fn role_kind(&self, name: &str) -> Result<RoleKind, Error> {
         let files = self.0.catalog.files();
         let known: Vec<String> = files.roles.values().map(|role| role.id.clone()).collect();
@@ -244,12 +244,12 @@ impl Fleet {
         })
     }
 
-    /// A role that is only a preset has no file to say its kind: it codes.
+    /// A role that is only a preset has no file and so is a coding role.
     pub(super) fn role_kind_or_coding(&self, name: &str) -> RoleKind {
         self.0.catalog.files().role(name).map_or(RoleKind::Coding, |role| role.kind)
     }
 
-    /// Looks at the deployment's templates anew.
+    /// Runs a discovery of the deployment's templates.
     pub(super) async fn discovery_refresh(&self) -> Result<(), CoderError> {
         self.0.catalog.reload();
         let files = self.0.catalog.files();
@@ -273,7 +273,7 @@ impl Fleet {
                 }
             }
         }
-        // Before anything is known, a part of the projects would make the others look absent.
+        // Fail before the first complete discovery: with a part of the projects the others would look absent.
         if let Some(error) = limited.take_if(|_| self.discovered().is_err()) {
             return Err(error);
         }
@@ -281,11 +281,11 @@ impl Fleet {
         found.by_template =
             found.projects.iter().enumerate().rev().map(|(at, info)| (info.template_id, at)).collect();
         self.0.discovery.found.store(Some(Arc::new(found)));
-        // What was read can be used at once; the rest is looked at again as soon as the limit opens.
+        // The projects are usable at once; the skipped templates are read again when the rate limit ends.
         limited.map_or(Ok(()), Err)
     }
 
-    /// The projects of one template: its files, else itself if it qualifies.
+    /// The projects of one template: those of its files, else an implied project if the template qualifies.
     async fn projects_of(
         &self,
         template: &Template,
@@ -319,7 +319,7 @@ impl Fleet {
         projects.filter(|info| info.template_id == template).cloned().collect()
     }
 
-    /// The name of a preset of that template version; none if it has no such preset.
+    /// The name of a preset in that template version; none if there is no such preset.
     pub(super) async fn preset_name(
         &self,
         version: Uuid,
@@ -353,7 +353,7 @@ fn is_template_missing(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Gone | ErrorKind::Forbidden)
 }
 
-/// Trouble that every other call would have too.
+/// An error that every other request would have too.
 fn affects_all_requests(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::Unauthorized | ErrorKind::Unreachable | ErrorKind::Timeout)
 }

@@ -1,6 +1,6 @@
-//! Which engine runs in a workspace that has no runner of ours: the project's, else the server's, else what is found.
+//! Selects the engine of a workspace without our runner: the project's, else the server's, else an installed one.
 //!
-//! These are for other use cases, which have checked the caller's rights; no surface calls them directly.
+//! For use cases that have already checked the caller's rights; no interface calls them directly.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -21,20 +21,20 @@ use crate::engine::codex::{self, Sandbox};
 use crate::engine::commands::CommandEngines;
 use crate::engine::{self, EngineWord, discovery, installed};
 
-/// One line for each of the programs named that there is, as `NAME PATH`.
+/// Prints a line `NAME PATH` per installed program.
 const LOOK: &str = r#"for name do path=$(command -v "$name") && echo "$name $path"; done; true"#;
 const LIMIT: Duration = Duration::from_secs(20);
-/// How long a workspace that does not answer is waited for.
+/// Limits the wait for a workspace that does not respond.
 const WAIT: Duration = Duration::from_secs(30);
 const MOST_AGENTS: u64 = 10_000;
-/// What our own program is called where it is installed.
+/// The name of the installed fleet program.
 const OWN_NAME: &str = "fleet-mcp";
 
-/// What was found in each workspace agent, so that each is asked once. One that has nothing is asked again: somebody
-/// may install or allow it.
+/// Probe results per workspace agent. A workspace without an engine is probed again, since an engine may be installed
+/// or permitted later.
 #[derive(Debug)]
 pub(in crate::app) struct FoundEngines {
-    /// What an `auto` means there.
+    /// The engine that `auto` resolves to.
     words: Cache<Uuid, EngineWord>,
     sandboxes: Cache<Uuid, Sandbox>,
 }
@@ -45,27 +45,27 @@ impl Default for FoundEngines {
     }
 }
 
-/// Whose word on the engine counts where a project has none, and where the demo engine is.
+/// The server's default engine and how engines are started.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
     pub word: EngineWord,
-    /// This very program; workspaces on this machine can start it by this path.
+    /// The path of this program, valid in workspaces on this machine.
     pub own_program: PathBuf,
-    /// The directories of programs on this machine, as in PATH.
+    /// The directories of PATH on this machine.
     pub path: OsString,
     /// How each engine is called by a command in a workspace.
     pub commands: CommandEngines,
 }
 
 impl Fleet {
-    /// The engine of the project of an agent, in its workspace.
+    /// The engine for an agent of its project.
     pub async fn engine_of(&self, state: &AgentState) -> Result<EngineWord, Error> {
         let found = self.discovered()?;
         let project = found.project(&state.agent.project);
         self.engine_in(state, project.and_then(|info| info.project.engine.as_deref())).await
     }
 
-    /// The engine that a project names, else that of the server; never `auto`, for which the workspace is asked.
+    /// The engine that the project names, else the server's; `auto` is resolved by a probe of the workspace.
     pub async fn engine_in(
         &self,
         state: &AgentState,
@@ -82,8 +82,8 @@ impl Fleet {
         }
     }
 
-    /// Refuses an agent whose project names an engine that cannot be started. Embedded agents run on this machine;
-    /// what a deployment's workspaces have installed is not known before they run.
+    /// Refuses an agent whose project names an engine that cannot be started. Only embedded agents can be checked:
+    /// the programs of a deployment's workspaces are unknown before they start.
     pub(super) fn check_engine(&self, project: &Project) -> Result<(), Error> {
         let Some(word) = project.engine.as_deref() else { return Ok(()) };
         let name = || project.name.clone();
@@ -100,7 +100,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// By what our own program is started in a workspace: the demo engine is a part of it.
+    /// The command of the fleet program in a workspace, which contains the demo engine.
     pub fn own_program(&self) -> PathBuf {
         match self.hosting() {
             Hosting::Embedded(_) => self.options().engine.own_program.clone(),
@@ -108,8 +108,8 @@ impl Fleet {
         }
     }
 
-    /// Lets Codex try its own way of shutting a command in: where that is impossible it fails at everything, and
-    /// still calls the run a success.
+    /// Probes whether Codex can sandbox commands there: without its sandbox all commands fail, while the run still
+    /// reports success.
     pub(super) async fn sandbox_in(&self, state: &AgentState) -> Result<Sandbox, Error> {
         let agent = state.workspace_agent()?;
         let cache = &self.0.engines.sandboxes;

@@ -1,4 +1,4 @@
-//! Why a use case could not be done: one code of the contract, a plain sentence, one next action.
+//! Errors of use cases: a code of the contract, a sentence, and the next action.
 
 use serde_json::{Value, json};
 use thiserror::Error as ThisError;
@@ -72,7 +72,7 @@ pub enum Error {
     EngineMissing { project: String, word: EngineWord },
     #[error("{0}")]
     Forbidden(Denial),
-    /// The caller's token was good when it called and is not any more.
+    /// The caller's token was valid at the start of the call and is not any more.
     #[error("{0}")]
     TokenRefused(Refusal),
     #[error("request_key was used before with other arguments")]
@@ -85,7 +85,7 @@ pub enum Error {
     CoderRejected(String),
     #[error("Coder limits the rate of requests")]
     RateLimited,
-    /// What an operation recorded as its end, told again to the caller that waited for it.
+    /// The recorded failure of an operation, returned to the caller that waited for it.
     #[error("{}", .0.message)]
     Operation(Failure),
     #[error("the disk that holds the data directory is full; nothing was changed")]
@@ -94,7 +94,7 @@ pub enum Error {
     Store(#[source] StoreError),
 }
 
-/// The codes of the contract.
+/// The error codes of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     InvalidInput,
@@ -211,7 +211,7 @@ impl Error {
         self.code().is_retryable() && !matches!(self, Self::BeingDeleted(_))
     }
 
-    /// The one thing to do next.
+    /// The next action for the caller.
     pub fn next_action(&self) -> String {
         match self {
             Self::Invalid { field, .. } => format!("Correct '{field}' and call again."),
@@ -282,7 +282,7 @@ impl Error {
         }
     }
 
-    /// The agent the call was about, where the error knows it.
+    /// The agent of the call, if the error names it.
     pub fn instance(&self) -> Option<String> {
         match self {
             Self::AgentNotFound(name) | Self::AlreadyExists(name) | Self::NotReady { name, .. } => {
@@ -327,7 +327,7 @@ impl Error {
     }
 }
 
-/// A clashing key is the caller's business, a full disk the operator's; everything else of the store is ours.
+/// A reused key is the caller's error and a full disk the operator's; all other store errors are internal.
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {

@@ -1,4 +1,4 @@
-//! The state of the whole fleet in one look.
+//! An overview of the whole fleet.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ pub struct FleetOverview {
     pub counts: BTreeMap<AgentStatus, u64>,
     pub slots: SlotUse,
     pub attention: Vec<Notice>,
-    /// What all agents used on this UTC day.
+    /// The usage of all agents on this UTC day.
     pub spend_today: UsageTotal,
     pub coder: CoderHealth,
-    /// The state of each outside MCP server that this server routes to, by name.
+    /// The state per external MCP server behind this server, by name.
     pub mcp_servers: BTreeMap<String, String>,
-    /// What each live agent has used so far, runs workspaces included.
+    /// The total usage per live agent, workspaces for runs included.
     pub usage: Vec<(AgentName, UsageTotal)>,
     pub observed_at: Option<DateTime<Utc>>,
 }
 
-/// An agent someone should look at, and what to do about it.
+/// An agent that needs attention, and the next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     pub agent: AgentName,
@@ -58,12 +58,12 @@ impl Fleet {
     }
 }
 
-/// None: no setting names an outside MCP server, and one that does stops the start as an unknown key.
+/// Empty: no setting configures an external MCP server, and an unknown key stops the start.
 fn routed_servers() -> BTreeMap<String, String> {
     BTreeMap::new()
 }
 
-/// Only those of which something was counted.
+/// Agents with any counted usage.
 fn usage_of(snapshot: &Snapshot) -> Vec<(AgentName, UsageTotal)> {
     let counted = snapshot.agents.values().filter(|state| !state.usage.is_empty());
     counted.map(|state| (state.agent.name.clone(), state.usage)).collect()
@@ -73,7 +73,7 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
     let sighting = &state.agent.sighting;
     let name = &state.agent.name;
     let next_action = match (sighting.attention, sighting.status) {
-        // There is nothing to start.
+        // Without a workspace there is nothing to start.
         (Attention::None | Attention::Unreachable, AgentStatus::Failed)
             if state.agent.workspace_id.is_none() =>
         {

@@ -1,4 +1,4 @@
-//! Whether Coder answers us, kept for readers and for those who must wait until it does.
+//! The health of the connection to Coder, for readers and for waits until Coder responds.
 
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use super::error::Error;
 use crate::coder::{CoderError, ErrorKind, TokenOrigin};
 
-/// Coder does not take the server's token: nothing but another one helps.
+/// Coder refuses the server's token: only another token helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Coder refused the server's token ({status})")]
 pub struct TokenRefused {
@@ -15,13 +15,13 @@ pub struct TokenRefused {
 }
 
 impl TokenRefused {
-    /// A token that Coder does not accept for any call.
+    /// The refusal of a token that Coder accepts for no call.
     pub(super) fn of(error: &CoderError) -> Option<Self> {
         let refused = Self::of_answer(error)?;
         (error.kind() == ErrorKind::Unauthorized).then_some(refused)
     }
 
-    /// The same of the list of workspaces: a token that may not even read that list is of no use either.
+    /// The refusal at the list of workspaces: a token that cannot read that list is unusable too.
     pub(super) fn of_list(error: &CoderError) -> Option<Self> {
         let refused = Self::of_answer(error)?;
         matches!(error.kind(), ErrorKind::Unauthorized | ErrorKind::Forbidden).then_some(refused)
@@ -32,7 +32,7 @@ impl TokenRefused {
         Some(Self { status: answer.status.as_u16(), origin: answer.token_origin? })
     }
 
-    /// Names the one setting that the token came from.
+    /// Names the setting that the token came from.
     pub(super) fn remedy(self) -> &'static str {
         match self.origin {
             TokenOrigin::Environment => {
@@ -50,7 +50,7 @@ impl TokenRefused {
     }
 }
 
-/// What is known of the connection to Coder.
+/// The last known state of the connection to Coder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CoderHealth {
     pub version: Option<String>,
@@ -64,7 +64,7 @@ impl CoderHealth {
         self.error.is_none() && self.last_ok_at.is_some()
     }
 
-    /// The error of a call that has no answer without Coder; `unasked` says what is missing before the first look.
+    /// The error of a call that needs Coder; `unasked` is the reason before the first poll.
     pub(super) fn unavailable(&self, unasked: &str) -> Error {
         match (self.refused, &self.error) {
             (Some(refused), _) => Error::CoderTokenRefused(refused),
@@ -73,7 +73,7 @@ impl CoderHealth {
         }
     }
 
-    /// What accepted changes wait for at present.
+    /// The reason for which accepted changes wait, if any.
     pub(super) fn awaited(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("waits for Coder: {error}"))
     }
@@ -93,15 +93,15 @@ impl Health {
         self.0.borrow().clone()
     }
 
-    /// Returns once Coder answers or has another trouble than this; at once if that is so.
+    /// Returns once Coder responds or fails with another error; at once if that is so already.
     pub(super) async fn changed_from(&self, error: Option<&String>) {
         let mut changes = self.0.subscribe();
         let has_changed = |health: &CoderHealth| health.is_reachable() || health.error.as_ref() != error;
-        // The sender lives as long as we do, so an end of changes cannot happen while anyone waits.
+        // The sender lives as long as `self`, so that the channel cannot close during the wait.
         let _seen = changes.wait_for(has_changed).await;
     }
 
-    /// Returns once Coder has been asked, whatever it said.
+    /// Returns once Coder was polled, with any result.
     pub async fn asked(&self) {
         let mut changes = self.0.subscribe();
         let _seen = changes.wait_for(|health| health.last_ok_at.is_some() || health.error.is_some()).await;
@@ -123,7 +123,7 @@ impl Health {
         }
     }
 
-    /// Says it once: the same trouble seen again is not news.
+    /// Logs a new error once; a repeated one is not logged.
     pub(super) fn set_error(&self, error: &CoderError) {
         let refused = TokenRefused::of_list(error);
         let error = refused.map_or_else(|| error.to_string(), TokenRefused::with_remedy);

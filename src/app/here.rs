@@ -1,4 +1,4 @@
-//! Which directory the project `here` is: the caller's own, else the one in which the server was started.
+//! The directory of the project `here`: the caller's, else the one in which the server was started.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use crate::domain::hosting::Hosting;
 use crate::domain::name::name_key;
 use crate::store::RequestKey;
 
-/// The parameter by which the embedded Coder is told the directory; its default is the server's own.
+/// The parameter with the directory for the embedded Coder; its default is the server's directory.
 pub(super) const DIRECTORY: &str = "fleet_mcp_directory";
 
 impl Caller {
-    /// The directory it brings, if it is one who may.
+    /// The caller's directory, if the caller may set one.
     fn supplied_directory(&self) -> Option<&Path> {
         self.directory.as_deref().filter(|_| self.principal.may_bring_directory())
     }
 
-    /// The same words said in another directory ask for something else, so that is part of a request's key.
+    /// The directory is part of a request's key, since the same arguments in another directory are another request.
     pub(super) fn key_in_directory(&self, key: RequestKey) -> RequestKey {
         let Some(result) = self.supplied_directory() else { return key };
         let result = result.as_os_str().as_encoded_bytes();
@@ -32,7 +32,7 @@ impl Caller {
 }
 
 impl Fleet {
-    /// Where a new agent of this project is to work; none where the project says that itself.
+    /// The directory of a new agent; none if the project determines it.
     pub(super) async fn directory_for(
         &self,
         caller: &Caller,
@@ -45,12 +45,13 @@ impl Fleet {
         }
     }
 
-    /// The directory of callers that bring none.
+    /// The directory for callers that send none.
     pub(super) fn default_directory(&self, info: &ProjectInfo) -> Option<String> {
         self.directory_parameter(info).and_then(default_of)
     }
 
-    /// A deployment's machines know nothing of our directories, and an operator's own choice is not for callers.
+    /// The directory parameter. A deployment's machines do not have the server's directories, and an operator's
+    /// configured value takes precedence.
     fn directory_parameter<'a>(&self, info: &'a ProjectInfo) -> Option<&'a RichParameter> {
         if !self.has_directories() {
             return None;
@@ -66,20 +67,20 @@ impl Fleet {
         }
     }
 
-    /// What an agent makes belongs to the repository that it works on itself.
+    /// An agent's new agents work on the same repository as the agent itself.
     fn directory_of(&self, caller: &Caller) -> Option<String> {
         self.board().now().by_id(caller.principal.agent?)?.agent.directory.clone()
     }
 }
 
-/// An agent gets a clone, so there has to be a repository; whether that has a commit is for git to say.
+/// An agent gets a clone, so that a repository is required; whether it has a commit is left to git.
 pub(super) async fn check_repository(directory: &str) -> Result<(), Error> {
     let path = PathBuf::from(directory);
     let looked = tokio::task::spawn_blocking(move || path.ancestors().any(is_repository)).await;
     if looked.unwrap_or(false) { Ok(()) } else { Err(Error::NoRepository(directory.to_owned())) }
 }
 
-/// With its data in it, beside it, or, in a worktree, behind the file that is there instead.
+/// Whether the folder is a repository: bare, with a `.git` directory, or with the `.git` file of a worktree.
 fn is_repository(folder: &Path) -> bool {
     let is_data = |path: &Path| path.join("HEAD").exists() && path.join("objects").exists();
     let beside = folder.join(".git");
@@ -90,7 +91,7 @@ fn default_of(parameter: &RichParameter) -> Option<String> {
     Some(parameter.default_value.clone()).filter(|directory| !directory.is_empty())
 }
 
-/// By its true name, so that one directory is never two.
+/// The canonical path, so that one directory has one name.
 async fn canonical(path: &Path) -> Result<String, Error> {
     let refusal = || Error::NoDirectory(path.display().to_string());
     if !path.is_absolute() {

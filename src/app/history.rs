@@ -1,4 +1,4 @@
-//! An agent's history, also after its deletion.
+//! The history of an agent, also after its deletion.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ pub struct ShowHistory {
     pub name: String,
     pub kind: Option<HistoryKind>,
     pub page: PageRequest,
-    /// Selects an older agent of a reused name.
+    /// Selects an older agent with the same name.
     pub workspace: Option<WorkspaceId>,
 }
 
@@ -27,9 +27,9 @@ pub struct ShowHistory {
 pub struct AgentHistory {
     pub name: AgentName,
     pub page: Page<HistoryEntry>,
-    /// The states each task of the page was in.
+    /// The state changes per task of the page.
     pub moves: HashMap<TaskId, Vec<TaskMove>>,
-    /// What could be seen of what they claim.
+    /// The verification per task of the page.
     pub verified: HashMap<TaskId, Verified>,
 }
 
@@ -40,7 +40,8 @@ impl Fleet {
         let agent = self.agent_of_history(&request).await?;
         let read = self.store().history_page(agent.id, request.kind, request.page).await?;
         let HistoryPage { page, moves, verified } = read;
-        // An end is recorded before the board shows it: after this answer, no other one calls that task current.
+        // An end is recorded before the board shows it; publish it now, so that no later answer calls the task
+        // current.
         if self.shows_open(agent.id, &ended_in(&moves)) {
             self.tasks_publish(agent.id).await?;
         }

@@ -1,4 +1,4 @@
-//! An agent's log: its conversation, read from the agent while it can be asked and from our copy otherwise.
+//! An agent's log: its conversation, read from the agent if it responds and from the stored copy otherwise.
 
 use super::Fleet;
 use super::caller::{AuditedCall, Caller};
@@ -42,18 +42,18 @@ impl Fleet {
         Ok(AgentLog { name: agent.name, page })
     }
 
-    /// Keeps what can still be read of an agent that is about to go down; one that does not answer holds up nothing.
-    /// Its status may say already that it stops, so only its app can tell.
+    /// Stores the log of an agent that is about to stop; an agent that does not respond delays nothing. The status
+    /// may already be `stopping`, so that only a probe shows whether the app responds.
     pub(super) async fn log_keep_last(&self, agent: AgentId) {
         let Some(state) = self.board().now().by_id(agent).cloned() else { return };
         let app = self.app_probe_briefly(&state).await;
         self.log_keep(&state, &app).await;
     }
 
-    /// Keeps a copy of what the app shows; a copy that cannot be written holds up nothing.
+    /// Stores a copy of the app's messages; a failed write delays nothing.
     pub(super) async fn log_keep(&self, state: &AgentState, app: &AppSeen) {
         let conversation = match app {
-            // Our runner keeps its conversation over restarts, any other begins anew.
+            // Our runner keeps its conversation over restarts; any other app starts a new one.
             AppSeen::Runner(_) => 0,
             AppSeen::AgentApi(_) => state.agent.sighting.generation,
             AppSeen::Unasked | AppSeen::Absent | AppSeen::Foreign | AppSeen::Silent { .. } => return,

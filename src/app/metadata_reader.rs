@@ -1,4 +1,4 @@
-//! Reads a workspace agent's own metadata on demand; many readers at once share one read.
+//! Reads a workspace agent's metadata on demand; concurrent readers share one read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::domain::metadata::{canonical_key, is_value};
 
 /// Coder itself flushes metadata every five seconds.
 const FRESH_FOR: Duration = Duration::from_secs(2);
-/// Readers do not wait for Coder: after this long they get what the last listing showed.
+/// Readers do not wait longer for Coder: they get the values of the last poll.
 const READ_LIMIT: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 
@@ -32,12 +32,12 @@ impl MetadataReader {
         Self { coder, recent: Cache::builder().max_capacity(MOST_AGENTS).time_to_live(FRESH_FOR).build() }
     }
 
-    /// The next read asks Coder, however fresh the last one is.
+    /// Drops the cached values, so that the next read queries Coder.
     pub(super) async fn forget(&self, workspace_agent: Uuid) {
         self.recent.invalidate(&workspace_agent).await;
     }
 
-    /// None when Coder does not answer, or opens a stream and says nothing on it: metadata never fails a call.
+    /// None if Coder does not respond or streams no event: metadata never fails a call.
     pub(super) async fn read(&self, workspace_agent: Uuid) -> Option<Arc<Values>> {
         let read = async {
             let late = |_| CoderError::Timeout { operation: "agent_metadata" };
@@ -50,7 +50,7 @@ impl MetadataReader {
     }
 }
 
-/// Agent metadata as ours: known keys in any form, without failed, empty and cut values.
+/// Metadata under canonical keys, without failed, empty and truncated values.
 pub(super) fn values_of(items: &[AgentMetadata]) -> Values {
     let good = items.iter().filter(|item| item.result.error.is_empty() && is_value(&item.result.value));
     let ours = good.filter_map(|item| {

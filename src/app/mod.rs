@@ -1,7 +1,7 @@
-//! Use cases: what a caller may do with the fleet, one file a resource.
+//! Use cases: what a caller may do with the fleet, one file per resource.
 //!
-//! [`Fleet`] is the one handle. Callers' methods check rights first, then read the snapshot or accept an
-//! operation; the reconcilers under [`reconcile`] do the rest and are the only ones that act on Coder.
+//! [`Fleet`] is the only handle. Public methods check the caller's rights first, then read the snapshot or accept an
+//! operation; only the reconcilers under [`reconcile`] act on Coder.
 
 mod agent_app;
 pub mod agents;
@@ -68,36 +68,36 @@ use squads::SquadOptions;
 use starts::StartReader;
 use tokens::RefusedCalls;
 
-/// How the fleet is run.
+/// The settings of the fleet.
 #[derive(Debug, Clone)]
 pub struct FleetOptions {
-    /// Shortest time between two looks at Coder.
+    /// Shortest time between two polls of Coder.
     pub poll_interval: Duration,
-    /// Workspace builds that may run at once.
+    /// Limit of concurrent workspace builds.
     pub parallel_builds: NonZeroUsize,
-    /// Busy without a sign of life for this long is stuck.
+    /// A busy agent without a sign of life for this long is stuck.
     pub stuck_after: TimeDelta,
     pub limits: Limits,
-    /// A build that takes longer than this has failed for us.
+    /// A build that takes longer counts as failed.
     pub build_timeout: Duration,
-    /// Where templates are told that we can be reached.
+    /// The server's address in template parameters.
     pub public_url: Option<String>,
-    /// Where agents call us; without it they are given nothing.
+    /// The server's address for agents; without it agents get no token.
     pub callback_url: Option<String>,
-    /// What an agent may spend, unless its role says less.
+    /// The default budget of an agent; its role may lower it.
     pub budget: Budget,
-    /// Where the work of deleted agents is kept.
+    /// The directory for the work of deleted agents.
     pub rescue_dir: PathBuf,
-    /// Where the agents live.
+    /// Where workspaces run.
     pub hosting: Hosting,
-    /// What works in workspaces without a runner of ours.
+    /// The engines of workspaces without our runner.
     pub engine: EngineOptions,
     pub squads: SquadOptions,
-    /// What `doctor` may look at.
+    /// The inputs of `doctor`.
     pub inspection: Inspection,
 }
 
-/// The fleet: store, Coder and what is known of both. Clones share everything.
+/// The fleet: the store, Coder, and the state known of both. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Fleet(Arc<FleetInner>);
 
@@ -119,19 +119,19 @@ struct FleetInner {
     refused_calls: RefusedCalls,
     options: FleetOptions,
     clock: FleetClock,
-    /// Wakes the poller before its time.
+    /// Triggers a poll before its time.
     poll_nudge: Notify,
-    /// Wakes it even while it backs off.
+    /// Triggers a poll even during a back-off.
     poll_force: Notify,
-    /// Ends the waits of callers when the server stops.
+    /// Cancels the waits of callers at shutdown.
     stopping: CancellationToken,
     /// Wakes the executor of operations; the number only grows.
     operations: watch::Sender<u64>,
-    /// Wakes those who bring tasks to agents; the number only grows.
+    /// Wakes the reconciler of tasks; the number only grows.
     tasks: watch::Sender<u64>,
-    /// Wakes those who carry squads on, and those who wait for one; the number only grows.
+    /// Wakes the reconciler of squads and the waits for a squad; the number only grows.
     squads: watch::Sender<u64>,
-    /// Wakes those whose token may have been revoked; the number only grows.
+    /// Wakes calls whose token may have been revoked; the number only grows.
     tokens: watch::Sender<u64>,
 }
 
@@ -168,7 +168,7 @@ impl Fleet {
             options,
         }));
         fleet.rescue_directory().sweep();
-        // A full disk must not keep the server from starting: stops and deletes make room.
+        // A full disk must not prevent the start: stops and deletes free space.
         if let Err(error) = fleet.store().audit_complete().await {
             tracing::warn!(%error, "audit rows of some operations are missing; the next start adds them");
         }
@@ -180,12 +180,12 @@ impl Fleet {
         &self.0.health
     }
 
-    /// Where the agents live, and so what becomes of them when the server stops.
+    /// Where workspaces run, which decides what a stop of the server does to them.
     pub fn hosting(&self) -> &Hosting {
         &self.options().hosting
     }
 
-    /// Is the server being stopped? Then nobody waits for anything any more.
+    /// Whether the server is shutting down, which ends all waits.
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.is_cancelled()
     }
@@ -194,12 +194,12 @@ impl Fleet {
         &self.0.board
     }
 
-    /// Is the store answering? For readiness checks.
+    /// Pings the store, for readiness checks.
     pub async fn store_ping(&self) -> Result<(), error::Error> {
         Ok(self.0.store.ping().await?)
     }
 
-    /// How many operations are accepted and not ended. For metrics.
+    /// The number of open operations, for metrics.
     pub async fn operations_under_way(&self) -> Result<usize, error::Error> {
         Ok(self.0.store.operations_open().await?.len())
     }
@@ -220,17 +220,17 @@ impl Fleet {
         &self.options().limits
     }
 
-    /// Now, as the rules see it.
+    /// The current time for rules.
     fn clock(&self) -> Clock {
         self.0.clock.read()
     }
 
-    /// Looks at Coder now, also in trouble: something outside has changed that may end it.
+    /// Polls Coder at once, even during a back-off: an external change may have ended the error.
     pub fn poll_now(&self) {
         self.0.poll_force.notify_one();
     }
 
-    /// Something changed by our own hand: look at Coder soon.
+    /// The server has changed something in Coder: poll soon.
     fn nudge_poll(&self) {
         self.0.poll_nudge.notify_one();
     }
@@ -245,7 +245,7 @@ impl Fleet {
         self.0.squads.send_modify(|n| *n += 1);
     }
 
-    /// A task was accepted, moved, or somebody wants it ended.
+    /// A task was accepted, has changed, or was canceled.
     fn nudge_tasks(&self) {
         self.0.tasks.send_modify(|n| *n += 1);
     }

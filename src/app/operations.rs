@@ -1,4 +1,4 @@
-//! Operations as people and managers see them: what is under way, and the end of what should not be.
+//! Lists operations and cancels them.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::store::StoreError;
 
 #[derive(Debug, Clone)]
 pub struct ListOperations {
-    /// Of one agent only.
+    /// Selects one agent.
     pub agent: Option<String>,
     pub ended: EndedOperations,
     pub page: PageRequest,
 }
 
-/// Are operations listed that have ended?
+/// Whether the list includes ended operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedOperations {
     Exclude,
@@ -38,17 +38,17 @@ pub struct CancelOperation {
     pub wait: Duration,
 }
 
-/// An operation that was asked to end.
+/// A canceled operation.
 #[derive(Debug, Clone)]
 pub struct Cancellation {
     pub listed: ListedOperation,
     pub message: String,
-    /// The delete that takes away what a create has made.
+    /// The delete that removes the workspace of a canceled create.
     pub clean_up: Option<OperationId>,
 }
 
 impl Fleet {
-    /// Will what is under way bring the agent up?
+    /// Whether the newest open operation starts the agent.
     pub(super) async fn is_being_started(&self, agent: AgentId) -> Result<bool, Error> {
         let newest = self.store().operations_of(agent, 1).await?;
         let is_start = |kind| match kind {
@@ -61,7 +61,7 @@ impl Fleet {
         Ok(newest.first().is_some_and(will_start))
     }
 
-    /// Those of the agents that the caller may manage, newest first.
+    /// Operations of agents that the caller may manage, newest first.
     pub async fn operation_list(
         &self,
         caller: &Caller,
@@ -114,7 +114,7 @@ impl Fleet {
         Ok(Cancellation { message: message_of(&listed, removal.as_ref()), listed, clean_up })
     }
 
-    /// Gives the operation and the one whose end ends it: a create is taken back by a delete.
+    /// Returns the operation and the one whose end ends it: a create is undone by a delete.
     async fn operation_cancel_accept(
         &self,
         call: &AuditedCall<'_>,
@@ -161,7 +161,7 @@ impl Fleet {
         }
     }
 
-    /// What was made of it has no work yet that could be saved.
+    /// A workspace of an unfinished create has no work to save.
     async fn create_undo(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
         let (call, create) = (permit.call(), &permit.target().operation);
         let state = self.state_of(create.agent_id()).await?;
@@ -191,7 +191,7 @@ fn ended(listed: &ListedOperation, state: OperationState) -> Error {
     Error::OperationEnded { id: listed.operation.id, agent: listed.agent_name.clone(), state }
 }
 
-/// What has become of it by now.
+/// Describes the state of the canceled operation.
 fn message_of(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
     let ListedOperation { operation, agent_name, .. } = listed;
     let what = format!("the {} of agent '{agent_name}'", operation.kind);

@@ -1,4 +1,4 @@
-//! Stopping the server: decided and audited here, carried out by what runs it.
+//! Stops the server: checked and audited here, carried out by the program around it.
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +8,7 @@ use super::error::Error;
 use crate::domain::access::{Action, Target};
 
 impl Fleet {
-    /// Either answer leaves its row. On a full disk the server stops without a row, as it could not be stopped otherwise.
+    /// Both answers are audited. On a full disk the server stops unaudited, since it could not be stopped otherwise.
     pub async fn server_stop(&self, caller: &Caller, shutdown: &CancellationToken) -> Result<(), Error> {
         let call = AuditedCall { caller, action: Action::ServerStop, target: None };
         let permit = self.permit(&call, Target::Fleet).await?;

@@ -1,4 +1,4 @@
-//! The admission queue: how many workspace builds run at once, in the order asked.
+//! The admission queue: limits concurrent workspace builds, first come, first served.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(super) struct Slots {
     queued: Arc<AtomicU64>,
 }
 
-/// One build that may run; given back when dropped.
+/// Permission for one build, returned on drop.
 #[derive(Debug)]
 pub(super) struct Slot {
     _permit: Option<OwnedSemaphorePermit>,
@@ -26,7 +26,7 @@ pub struct SlotUse {
     pub queued: u64,
 }
 
-/// Counts a waiter for as long as it waits, also when it is dropped while waiting.
+/// Counts a waiter until it is dropped.
 struct Waiting(Arc<AtomicU64>);
 
 impl Drop for Waiting {
@@ -40,7 +40,7 @@ impl Slots {
         Self { free: Arc::new(Semaphore::new(total.get())), total: total.get(), queued: Arc::default() }
     }
 
-    /// A slot that is free right now; those in line go first.
+    /// A free slot; waiters in the queue go first.
     pub(super) fn take_now(&self) -> Option<Slot> {
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
         Some(Slot { _permit: Some(permit) })
@@ -49,7 +49,7 @@ impl Slots {
     pub(super) async fn take(&self) -> Slot {
         self.queued.fetch_add(1, Ordering::Relaxed);
         let _waiting = Waiting(Arc::clone(&self.queued));
-        // The semaphore is never closed, so there always is a permit in the end.
+        // The semaphore is never closed, so that the wait ends with a permit.
         Slot { _permit: Arc::clone(&self.free).acquire_owned().await.ok() }
     }
 

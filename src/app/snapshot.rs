@@ -1,4 +1,4 @@
-//! What is known of every agent right now, held in memory and served to readers without waiting.
+//! The current state of every agent, held in memory so that readers never wait.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,59 +24,60 @@ use crate::domain::usage::{Mark, UsageTotal};
 use crate::domain::words::{BuildStatus, Connection, Transition};
 use crate::store::LatestTasks;
 
-/// One agent: its row, its tasks, and what Coder showed of it last.
+/// One agent: its row, its tasks, and Coder's latest state of it.
 #[derive(Debug, Clone)]
 pub struct AgentState {
     pub agent: Agent,
     pub kind: RoleKind,
     pub tasks: LatestTasks,
-    /// The merged view of all sources.
+    /// Merged from all sources.
     pub metadata: Metadata,
     pub workspace_url: Option<String>,
-    /// What was counted of it.
+    /// The agent's counted usage.
     pub usage: UsageTotal,
-    /// How many starts it has had; only a look at one agent asks for it.
+    /// The number of starts; only read for a single agent.
     pub starts: Option<i64>,
-    /// What the agent was given to call us with.
+    /// The files delivered to the current start.
     pub provision_state: ProvisionState,
     pub(super) own_metadata: Metadata,
     pub(super) live: LiveState,
 }
 
-/// What only Coder can tell; empty until it was seen.
+/// State that only Coder knows; empty before the first poll.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveState {
     pub(super) metadata: Metadata,
-    /// What the workspace itself says about its start; nothing that the agent says stands for it.
+    /// The workspace's own note about its start; values from the agent do not count.
     pub(super) start_note: Option<String>,
-    /// The newest report of the current build, while it says `working`.
+    /// The newest report of the current build, if its state is `working`.
     pub(super) working_on: Option<ReportedWork>,
     pub(super) workspace_agent: Option<Uuid>,
-    /// Of the newest build.
+    /// The transition of the newest build.
     pub(super) transition: Option<Transition>,
-    /// When the look began that showed this, by a clock that never jumps: an older look never overwrites a newer one.
+    /// The start of the poll that showed this state, on a monotonic clock: an older poll never overwrites a newer
+    /// one.
     pub(super) poll_began: Option<Instant>,
-    /// App statuses already in the journal.
+    /// App statuses that the journal has already.
     pub(super) journaled: Arc<std::collections::HashSet<Uuid>>,
-    /// What the status was judged by, so that a task that moves can be judged at once.
+    /// The inputs of the last verdict, so that a task's change can be judged at once.
     pub(super) observation: Option<Arc<Observation>>,
     pub(super) apps: Arc<WorkspaceApps>,
-    /// When the start build of this generation was made.
+    /// When the start build of this generation was created.
     pub(super) started_at: Option<DateTime<Utc>>,
-    /// When the agent's app last said that it waits for input.
+    /// When the agent's app last reported that it waits for input.
     pub(super) resting_at: Option<DateTime<Utc>>,
-    /// The figures that the last look showed, which are counted or rejected.
+    /// The usage figures of the last poll, already counted or rejected.
     pub(super) usage_reported: Option<Mark>,
 }
 
-/// What an agent reported to work on, and when.
+/// An agent's report of its current work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReportedWork {
     pub(super) text: String,
     pub(super) at: DateTime<Utc>,
 }
 
-/// Where the apps of a workspace are.
+/// The apps of a workspace and their address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct WorkspaceApps {
     pub(super) owner: String,
@@ -89,25 +90,25 @@ pub(super) struct WorkspaceApps {
 pub(super) struct WorkspaceApp {
     pub(super) agent: String,
     pub(super) slug: String,
-    /// Coder knows nothing against it.
+    /// Coder's health check of the app passes, or there is none.
     pub(super) is_healthy: bool,
 }
 
 impl LiveState {
-    /// Is the newest build a start that failed? A failed stop leaves the machine and all that runs on it.
+    /// Whether the newest build is a failed start. After a failed stop the machine still runs.
     pub(super) fn has_failed_start(&self) -> bool {
         let build = self.observation.as_deref().and_then(|seen| seen.build.as_ref());
         build.is_some_and(|build| build.status == BuildStatus::Failed)
             && self.transition == Some(Transition::Start)
     }
 
-    /// Was every workspace agent connected at the last look?
+    /// Whether every workspace agent was connected at the last poll.
     pub(super) fn is_connected(&self) -> bool {
         let agents = self.observation.as_deref().map(|seen| seen.agents.as_slice()).unwrap_or_default();
         !agents.is_empty() && agents.iter().all(|agent| agent.connection == Connection::Connected)
     }
 
-    /// However often an agent takes other keys, what is remembered of them stays within bounds.
+    /// Bounds the remembered metadata of an agent that keeps changing its keys.
     pub(super) fn bound_metadata(&mut self) {
         self.metadata = metadata::bounded(std::mem::take(&mut self.metadata), |_| false);
     }
@@ -131,7 +132,7 @@ impl AgentState {
         state
     }
 
-    /// Keeps what only looks at Coder show, and what others have shown since the store was read.
+    /// Keeps the state that only polls know, and all changes shown since the store was read.
     fn keep_newer(&mut self, known: &Self) {
         self.live = known.live.clone();
         self.workspace_url.clone_from(&known.workspace_url);
@@ -149,14 +150,14 @@ impl AgentState {
         self.merge_metadata();
     }
 
-    /// Who carries out commands in the workspace.
+    /// The workspace agent, which runs commands in the workspace.
     pub(super) fn workspace_agent(&self) -> Result<Uuid, Error> {
         let status = self.agent.sighting.status;
         self.live.workspace_agent.ok_or_else(|| Error::NotReady { name: self.agent.name.to_string(), status })
     }
 
-    /// Text of the task being worked on. What the agent reported counts only if it is newer than the end of its last
-    /// task: an older report is about that one.
+    /// The text of the current task. The agent's own report counts only if it is newer than the end of its last task:
+    /// an older report is about that task.
     pub fn current_task(&self) -> Option<&str> {
         if self.agent.sighting.status != AgentStatus::Busy {
             return None;
@@ -172,7 +173,7 @@ impl AgentState {
         self.metadata.get(key).map(|dated| dated.value.clone())
     }
 
-    /// The spec and the pull request given at creation count from then on, until something newer says otherwise.
+    /// The spec and pull request of the creation count until a newer value replaces them.
     pub(super) fn merge_metadata(&mut self) {
         let at = self.agent.created_at;
         let mut given = Metadata::new();
@@ -182,7 +183,7 @@ impl AgentState {
         }
         let merged = metadata::merge([given, self.live.metadata.clone(), self.own_metadata.clone()]);
         self.metadata = metadata::bounded(merged, |key| self.own_metadata.contains_key(key));
-        // Only the workspace itself says this, and the spec we were given is the spec, whatever a template echoes of it.
+        // Only the workspace sets the start note, and the stored spec takes precedence over a template's copy.
         self.metadata.remove(START_NOTE);
         let spec = Some(&self.agent.spec).filter(|spec| metadata::is_value(spec));
         let fixed = [(AGENT_SPEC, spec), (START_NOTE, self.live.start_note.as_ref())];
@@ -192,13 +193,13 @@ impl AgentState {
     }
 }
 
-/// All live agents, in the order of their names.
+/// All live agents, in order of their names.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     pub agents: BTreeMap<Arc<str>, Arc<AgentState>>,
-    /// When Coder last showed us the whole fleet.
+    /// When the last complete poll was taken.
     pub observed_at: Option<DateTime<Utc>>,
-    /// What that look showed of agents that are deleted.
+    /// Workspaces of deleted agents in the last poll.
     pub(super) orphans: Vec<Orphan>,
 }
 
@@ -232,13 +233,13 @@ impl Snapshot {
     }
 }
 
-/// The current snapshot and the number of its last change.
+/// The current snapshot and the revision of its last change.
 #[derive(Debug)]
 pub struct Board {
     current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
     revision: watch::Sender<i64>,
-    /// Counts every look, also those that changed nothing to see.
+    /// Counts every poll, also those without a visible change.
     polls: watch::Sender<u64>,
 }
 
@@ -263,7 +264,7 @@ impl Board {
         self.revision.subscribe()
     }
 
-    /// Grows with every look at an agent: what is known of it may have become certain without a change.
+    /// Grows with every poll of an agent, also if nothing changed: a wait may depend on a confirmed state.
     pub(super) fn polls(&self) -> watch::Receiver<u64> {
         self.polls.subscribe()
     }
@@ -272,7 +273,7 @@ impl Board {
         *self.revision.borrow()
     }
 
-    /// Changes the snapshot; whoever made a visible change then raises its revision.
+    /// Changes the snapshot; the caller of a visible change then raises the revision.
     pub(super) fn update(&self, change: impl FnOnce(&mut Snapshot)) {
         let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = Snapshot::clone(&self.current.load());
@@ -281,7 +282,7 @@ impl Board {
         self.polls.send_modify(|n| *n += 1);
     }
 
-    /// Tells those who wait that there is something newer to see.
+    /// Notifies waiters of a newer revision.
     pub(super) fn raise(&self, revision: i64) {
         self.revision.send_if_modified(|known| {
             let is_newer = revision > *known;
@@ -324,7 +325,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Reads one agent's row anew and keeps what Coder showed of it.
+    /// Reads one agent's row again and keeps Coder's state of it.
     pub(super) async fn board_refresh(&self, id: AgentId) -> Result<Option<Arc<AgentState>>, Error> {
         let Some(agent) = self.store().agent_by_id(id).await? else {
             self.board().update(|snapshot| snapshot.agents.retain(|_, state| state.agent.id != id));

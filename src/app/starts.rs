@@ -1,4 +1,4 @@
-//! Reads an agent's starts from its list of builds on demand, once for each generation.
+//! Reads the starts from an agent's list of builds, on demand and once per generation.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::coder::{Client, CoderError, Page};
 use crate::domain::id::WorkspaceId;
 use crate::domain::words::Transition;
 
-/// Readers do not wait for Coder: after this long the starts are unknown.
+/// Readers do not wait longer for Coder: the starts are then unknown.
 const READ_LIMIT: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
-/// Coder takes no limit as all there are.
+/// To Coder, no limit means all builds.
 const ALL: Page = Page { limit: 0, offset: 0 };
 
 /// The starts among the builds up to a generation.

@@ -1,4 +1,4 @@
-//! Counts what agents and runs have used, from the figures that come out of workspaces.
+//! Counts the usage of agents and runs from figures that workspaces report.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use crate::domain::usage::{Figures, Mark, OWN_RECORD, Spender, UsageTotal};
 use crate::engine::{Usage, UsageRecord};
 use crate::store::UsageReport;
 
-/// The name of a conversation comes out of a workspace.
+/// Bounds the conversation name, which comes from a workspace.
 const LONGEST_SOURCE: usize = 200;
 
-/// A run that is over, and what came of it.
+/// The usage of an ended run.
 #[derive(Debug)]
 pub(super) struct RunUsage<'a> {
     pub(super) run: &'a Run,
     pub(super) spender: Spender,
-    /// The conversation that the figures are of; none when they are of this run alone.
+    /// The conversation of the figures; none if they are of this run alone.
     pub(super) conversation: Option<&'a str>,
-    /// None when it reported no usage.
+    /// None if the run reported no usage.
     pub(super) reported: Option<Usage>,
 }
 
-/// The figures among an agent's metadata; none when there are none that can be read.
+/// The figures in an agent's metadata; none if they cannot be parsed.
 pub(super) fn reported(values: &BTreeMap<String, String>, generation: i64) -> Option<Mark> {
     let record: UsageRecord = serde_json::from_str(values.get(USAGE)?).ok()?;
     let highest = Figures { unknown_runs: record.unknown_runs, ..figures_of(record.usage) };
     Some(Mark { generation, highest })
 }
 
-/// What is to be counted of an agent that tells these figures; none for figures that are known.
+/// The report to count for these figures; none if they are already known.
 pub(super) fn new_figures(state: &AgentState, reported: Option<Mark>) -> Option<UsageReport> {
     let mark = reported.filter(|_| reported != state.live.usage_reported)?;
     Some(UsageReport { agent: state.agent.id, source: OWN_RECORD.to_owned(), spender: Spender::Agent, mark })
 }
 
-/// The counter of one run.
+/// The counter of a single run.
 fn own_source(run: &Run) -> String {
     format!("run {}", run.id)
 }
@@ -66,7 +66,7 @@ impl Fleet {
         Ok(counted.rejected)
     }
 
-    /// Counts a run that is over; counted again it stays the same. A run with figures that cannot be true is unknown.
+    /// Counts an ended run; safe to repeat. Implausible figures make the run's usage unknown.
     pub(super) async fn usage_of_run(&self, over: RunUsage<'_>) -> Result<(), Error> {
         let Some(usage) = over.reported else { return self.run_unknown(&over).await };
         let conversation = over.conversation.map(|id| cut(&format!("conversation {id}"), LONGEST_SOURCE));

@@ -1,4 +1,4 @@
-//! The inside of an agent's workspace: where its project's people work, which may be a container in it.
+//! Runs commands in an agent's workspace, inside the project's container if there is one.
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::coder::exec::{Command, ExecError, Output};
 use crate::domain::hosting::Hosting;
 use crate::domain::name::name_key;
 
-/// Where commands for an agent go; nobody has to remember the container.
+/// Runs commands of one agent, in the right container.
 #[derive(Debug)]
 pub(in crate::app) struct WorkspaceExec<'a> {
     coder: &'a Client,
@@ -25,12 +25,12 @@ impl WorkspaceExec<'_> {
 }
 
 impl Fleet {
-    /// The inside of a workspace of this project.
+    /// Commands in a workspace of this project.
     pub(in crate::app) fn workspace_exec(&self, workspace_agent: Uuid, project: &str) -> WorkspaceExec<'_> {
         WorkspaceExec { coder: self.coder(), workspace_agent, container: self.container_of(project) }
     }
 
-    /// Runs go where the project's people work. On this machine nothing is in a container, whatever was asked for.
+    /// The project's container; none in embedded workspaces, which have no containers.
     pub(in crate::app) fn container_of(&self, project: &str) -> Option<String> {
         match self.hosting() {
             Hosting::Deployment => self.container_wanted(project),
@@ -38,7 +38,7 @@ impl Fleet {
         }
     }
 
-    /// Work that belongs into a container is not begun where there is none.
+    /// Refuses work that needs a container where there is none.
     pub(in crate::app) fn check_container(&self, project: &str) -> Result<(), Error> {
         match (self.hosting(), self.container_wanted(project)) {
             (Hosting::Embedded(_), Some(container)) => Err(Error::invalid(

@@ -1,4 +1,4 @@
-//! Finds the app through which an agent is talked to: the project's, the usual one, or the only one that answers.
+//! Finds the app that serves an agent: the project's app, the usual one, or the only one that answers.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::app::snapshot::{AgentState, WorkspaceApp, WorkspaceApps};
 use crate::coder::AppAddress;
 use crate::domain::app::AppSeen;
 
-/// What our own templates call it.
+/// The slug of the app in the built-in templates.
 const USUAL_SLUG: &str = "ccw";
 const MOST_AGENTS: u64 = 10_000;
 const STARTUP_TIME: TimeDelta = TimeDelta::minutes(5);
 
-/// Which app of a workspace agent was found to answer, so that it is asked once.
+/// The app that answered per workspace agent, so that each workspace agent is probed once.
 #[derive(Debug)]
 pub(in crate::app) struct AppSlugs(Cache<Uuid, Arc<WorkspaceApp>>);
 
@@ -26,16 +26,16 @@ impl Default for AppSlugs {
     }
 }
 
-/// Where an agent's app is.
+/// The result of the search for an agent's app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AppLookup {
-    /// At this address, and whether Coder knows nothing against it.
+    /// The address, and whether Coder's health check of the app passes.
     Found(AppAddress, bool),
-    /// There is none that could be it.
+    /// The workspace has no app that could serve the agent.
     NoApp,
-    /// All there are have answered or had time enough to, and none of them is it.
+    /// All apps have answered or had enough time to, and none of them speaks AgentAPI.
     NotAgentApi,
-    /// Not all there are have answered yet.
+    /// Some apps have not answered yet.
     Undetermined,
 }
 
@@ -53,7 +53,7 @@ impl Fleet {
         let apps = &state.live.apps;
         let found = self.discovered().ok();
         let info = found.as_deref().and_then(|found| found.project(&state.agent.project));
-        // A build that is under way shows no apps either.
+        // No apps are listed while a build is in progress.
         if state.live.workspace_agent.is_none() && !info.is_some_and(|info| info.project.agentless) {
             return AppLookup::Undetermined;
         }
@@ -86,13 +86,13 @@ impl Fleet {
                 found_at(apps, only)
             }
             [] if !has_all_answers && is_starting_up(state) => AppLookup::Undetermined,
-            // Two that answer are as good as none: nobody said which one is the agent.
+            // With two answering apps it is not known which one serves the agent.
             [] | [_, _, ..] => AppLookup::NotAgentApi,
         }
     }
 }
 
-/// Where there are several apps, some may be left for people to start; what belongs to the agent is up by then.
+/// Among several apps some may be started by people on demand, so that their silence proves nothing after this time.
 fn is_starting_up(state: &AgentState) -> bool {
     state.live.started_at.is_none_or(|started| Utc::now() - started < STARTUP_TIME)
 }

@@ -1,4 +1,4 @@
-//! Talking to the agent inside a workspace through its app: looking, telling, interrupting.
+//! Talks to the agent inside a workspace through its app: probes it, delivers messages, interrupts it.
 
 mod address;
 mod query;
@@ -21,37 +21,37 @@ use wire::{FleetTask, Problem};
 pub(super) use address::AppSlugs;
 
 const ESCAPE: &str = "\u{1b}";
-/// How AgentAPI says that it is not the time to talk. It fails in other words too, and those after it has begun to type.
+/// Part of AgentAPI's error while the agent is busy. Other errors can occur after the text was partly entered.
 const TRY_LATER: &str = "can only be sent when";
 
-/// What became of a message.
+/// The result of delivering a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeliveryResult {
     Accepted,
-    /// Nothing was taken; another time it may be.
+    /// The app did not take the message; a later attempt may succeed.
     TryLater,
-    /// Nothing was taken, and never will be.
+    /// The app did not take the message and never will.
     Refused(String),
-    /// It may or may not have arrived: look before anything else.
+    /// The message may have arrived: probe before any other step.
     Unclear,
 }
 
-/// A message for the agent; the key is known to our runner only.
+/// A message for the agent. Only our runner knows the key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TaskMessage<'a> {
     pub(super) text: &'a str,
     pub(super) key: Option<&'a str>,
-    /// It goes on with what the engine's session knows, and never begins anew.
+    /// The message continues the engine's session and never starts a new one.
     pub(super) is_continued: bool,
 }
 
 impl Fleet {
-    /// What the agent's app shows now; whatever goes wrong is part of the answer.
+    /// Probes the agent's app. Errors are part of the result.
     pub(super) async fn app_probe(&self, state: &AgentState) -> AppSeen {
         self.app_probe_within(state, self.limits().app_request).await
     }
 
-    /// The same of an agent that is to stop: others wait for what becomes of it.
+    /// Probes with a short deadline, for an agent that is to stop: callers wait for the result.
     pub(super) async fn app_probe_briefly(&self, state: &AgentState) -> AppSeen {
         self.app_probe_within(state, self.limits().app_interrupt).await
     }
@@ -71,8 +71,8 @@ impl Fleet {
         tokio::time::timeout(limit, probe).await.unwrap_or_else(|_| late())
     }
 
-    /// Adds what the runner knows of a task that it does not show any more, since it shows only the newest turns.
-    /// Without an answer nothing is known, not even what was seen.
+    /// Adds the runner's state of a task that its newest turns no longer include. Without a response the whole result
+    /// is silent, since a partial state would be misread.
     pub(super) async fn app_query_task(
         &self,
         state: &AgentState,
@@ -119,8 +119,8 @@ impl Fleet {
         }
     }
 
-    /// Asks the agent to stop what it is doing, or only what it does for this task, also while that waits or is on its
-    /// way. The next look tells.
+    /// Asks the agent to stop its work, or with a key only the work on that task, also while that task is queued. The
+    /// next probe shows the effect.
     pub(super) async fn app_interrupt(&self, state: &AgentState, key: Option<&str>) {
         let mut body = json!({ "content": ESCAPE, "type": "raw" });
         if let Some(key) = key {
@@ -133,7 +133,7 @@ impl Fleet {
         }
     }
 
-    /// None when nobody answers in time.
+    /// None if the app does not respond in time.
     async fn app_post(
         &self,
         app: &AppAddress,

@@ -1,4 +1,4 @@
-//! Asks an app what it shows, and finds out for certain whether it speaks AgentAPI at all.
+//! Queries an app and determines whether it speaks AgentAPI at all.
 
 use http::StatusCode;
 use serde::de::DeserializeOwned;
@@ -9,27 +9,27 @@ use crate::app::Fleet;
 use crate::coder::{AppAddress, AppReply, AppRequest, CoderError, ErrorKind};
 use crate::domain::app::{AppSeen, RunnerSeen};
 
-/// What comes back for a question of AgentAPI.
+/// A classified response to an AgentAPI request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AppResponse<T> {
     Parsed(T),
-    /// The app's own word that it has nothing like that.
+    /// The app itself reports that it has no such route.
     Unsupported,
-    /// A page that says so, of the app or of Coder in its place.
+    /// An error page, from the app or from Coder in its place.
     ErrorPage,
-    /// An answer that tells nothing: of somebody who is busy, locked or broken.
+    /// A response that proves nothing, such as that of a busy, locked or broken app.
     Inconclusive,
 }
 
 impl Fleet {
-    /// Our own runner tells everything at once; any other AgentAPI does not know that address.
+    /// Our runner returns its whole state at once; any other AgentAPI has no such route.
     pub(super) async fn app_query(&self, app: &AppAddress, is_healthy: bool) -> AppSeen {
         let whole = match self.app_get::<FleetState>(app, "/fleet/state").await {
             Ok(AppResponse::Parsed(state)) => return AppSeen::Runner(RunnerSeen::from(state)),
             Ok(answer) => answer.without_body(),
             Err(error) => return silent(&error),
         };
-        // The status first: what it says must not be older than the messages it is read with.
+        // Read the status first: it must not be older than the messages.
         let asked = async {
             let status = self.app_get::<Status>(app, "/status").await?;
             Ok::<_, CoderError>((status, self.app_get::<Messages>(app, "/messages").await?))
@@ -38,7 +38,7 @@ impl Fleet {
             Ok((AppResponse::Parsed(status), AppResponse::Parsed(messages))) => {
                 return AppSeen::AgentApi(messages.with(&status));
             }
-            // Other programs have a status too, in words of their own.
+            // Other programs have a status route too, with other values.
             Ok((AppResponse::Parsed(status), messages)) if status.is_known() => {
                 (AppResponse::Inconclusive, messages.without_body())
             }
@@ -54,8 +54,8 @@ impl Fleet {
         }
     }
 
-    /// Is it certain that the app itself said all this? Pages may be Coder's, who never answers well in an app's
-    /// place: if there is anything at its front door, the app is reached.
+    /// Whether the app itself gave all these answers. An error page may come from Coder, which never answers a
+    /// request for an app with success: if the app's root succeeds, the app was reached.
     async fn app_is_foreign(
         &self,
         app: &AppAddress,
@@ -104,7 +104,7 @@ impl<T: DeserializeOwned> AppResponse<T> {
 }
 
 impl<T> AppResponse<T> {
-    /// Only what kind of answer it is.
+    /// Keeps the kind of response only.
     fn without_body(self) -> AppResponse<()> {
         match self {
             Self::Parsed(_) => AppResponse::Parsed(()),
@@ -115,7 +115,7 @@ impl<T> AppResponse<T> {
     }
 }
 
-/// The app, or Coder for it, knows no such address.
+/// The app, or Coder in its place, has no such route.
 fn is_not_found(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unexpected)
 }

@@ -1,18 +1,18 @@
-//! Ends an agent's engine past its runner, by a command in the workspace.
+//! Terminates an agent's engine without its runner, by a command in the workspace.
 
 use crate::app::Fleet;
 use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, END_FUNCTIONS};
 
-/// Asks, insists, and wakes a runner that was stopped.
+/// Sends SIGTERM, then SIGKILL, and resumes a stopped runner.
 const SCRIPT: &str = include_str!("end.sh");
 
 impl Fleet {
-    /// Did this leave nothing of the engine? False also when it cannot be told.
+    /// Whether no process of the engine is left; false also if that is unknown.
     pub(in crate::app) async fn engine_terminate(&self, state: &AgentState) -> bool {
         let Some(agent) = state.live.workspace_agent else { return false };
         let workspace_exec = self.workspace_exec(agent, &state.agent.project);
-        // A workspace that does not answer in time is passed over: the next step is harder.
+        // Without a response in time the cancel goes on to its next, harder step.
         let limit = self.limits().signal_command;
         let script = format!("{END_FUNCTIONS}{SCRIPT}");
         let command = Command { timeout: limit, ..Command::new(["sh", "-c", &script, "end"]) };

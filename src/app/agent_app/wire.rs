@@ -1,4 +1,4 @@
-//! What agents' apps send, read leniently: AgentAPI's status and messages, our runner's whole state.
+//! Wire types of agents' apps, parsed leniently: AgentAPI's status and messages, and the state of our runner.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub(super) struct FleetState {
     turns: Vec<RunnerTurn>,
     #[serde(default)]
     forgotten_turns: usize,
-    /// What the workspace started with is among those.
+    /// The forgotten turns include the workspace's first prompt.
     #[serde(default)]
     forgotten_prompt: bool,
     #[serde(default)]
@@ -44,7 +44,7 @@ pub(super) struct FleetState {
     git: Option<Git>,
 }
 
-/// `GET /fleet/state?task=…`: what the runner knows of one task.
+/// `GET /fleet/state?task=…`: the runner's state of one task.
 #[derive(Debug, Deserialize)]
 pub(super) struct FleetTask {
     task: Option<RunnerTurn>,
@@ -55,7 +55,7 @@ struct RunnerTurn {
     task_id: Option<String>,
     #[serde(default)]
     source: String,
-    /// Not known of one that is forgotten.
+    /// Missing for a forgotten turn.
     #[serde(default)]
     accepted_at: DateTime<Utc>,
     state: String,
@@ -79,7 +79,7 @@ struct Git {
     unpushed: i64,
 }
 
-/// A problem document, as AgentAPI refuses.
+/// AgentAPI's error body, a problem document.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Problem {
     #[serde(default)]
@@ -95,7 +95,7 @@ struct ProblemError {
 }
 
 impl Status {
-    /// Is it a word of AgentAPI?
+    /// Whether AgentAPI defines this status.
     pub(super) fn is_known(&self) -> bool {
         [STABLE, RUNNING].contains(&self.status.as_str())
     }
@@ -144,7 +144,7 @@ impl From<RunnerTurn> for TurnSeen {
             ("queued", _) => TurnState::Queued,
             ("forgotten", _) => TurnState::Ended(TurnEnd::Forgotten),
             ("ended", Some(outcome)) => TurnState::Ended(outcome.into()),
-            // A word of a newer runner is not an end.
+            // An unknown state, from a newer runner, does not end the turn.
             (_, _) => TurnState::Working,
         };
         let is_prompt = turn.source == "prompt";
@@ -178,7 +178,7 @@ fn forgotten_prompt(is_forgotten: bool) -> Option<TurnSeen> {
     })
 }
 
-/// Messages of speakers we do not know are left out.
+/// Messages with an unknown role are left out.
 fn messages(messages: Vec<Message>) -> Vec<MessageSeen> {
     let seen = |message: Message| {
         let role = match message.role.as_str() {

@@ -1,4 +1,4 @@
-//! Starting, stopping and restarting: nothing to do is said, everything else becomes an operation.
+//! Starts, stops and restarts agents: a change without effect is only reported, any other becomes an operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +89,7 @@ impl Fleet {
         }
     }
 
-    /// Waits for the end of an operation and for the agent to settle, as long as the caller asked.
+    /// Waits for the end of the operation and for the agent to settle, within the caller's limit.
     pub(in crate::app) async fn await_operation(
         &self,
         id: OperationId,
@@ -118,7 +118,7 @@ impl Fleet {
         }
     }
 
-    /// A build's end is not yet a ready agent: one that still moves, or has not taken its spec, is waited for.
+    /// A finished build is not yet a ready agent: an agent in a transient state, or without its spec, is awaited.
     fn is_settled(&self, operation: &Operation, agent: AgentId) -> bool {
         let snapshot = self.board().now();
         let is_moving = snapshot
@@ -132,7 +132,7 @@ impl Fleet {
     }
 }
 
-/// What became of an accepted change by the end of the wait.
+/// The state of an accepted change at the end of the wait.
 fn outcome_of(operation: &Operation) -> String {
     let word = match operation.state {
         OperationState::Pending | OperationState::Running | OperationState::Done => "accepted",
@@ -145,7 +145,7 @@ fn outcome_of(operation: &Operation) -> String {
     }
 }
 
-/// Does what is under way leave the agent in the state that is asked for?
+/// Whether the newest open operation already leads to the requested state.
 fn has_same_goal(open: &Operation, asked: OperationKind) -> bool {
     let goal = |kind| match kind {
         OperationKind::Create | OperationKind::Start | OperationKind::Restart => AgentStatus::Idle,
@@ -165,7 +165,7 @@ fn waits_for_spec(state: &AgentState) -> bool {
 fn is_already_requested(kind: OperationKind, state: &AgentState) -> bool {
     let status = state.agent.sighting.status;
     match kind {
-        // One that is out of reach is waited for, or repaired.
+        // An unreachable agent is awaited, or repaired by a restart.
         OperationKind::Start => {
             let is_reachable = state.agent.sighting.attention != Attention::Unreachable;
             (status.is_ready() && is_reachable) || status == AgentStatus::Starting

@@ -1,4 +1,4 @@
-//! Creating an agent: everything is checked and the intent stored before Coder hears of it.
+//! Creates an agent: all checks and the stored intent come before the first request to Coder.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::domain::role::Role;
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{Accepted, RequestKey, StoreError};
 
-/// A refusal by Coder that comes this quickly is the call's own error.
+/// A refusal by Coder within this time is returned as the error of the call.
 const EARLY_ANSWER: Duration = Duration::from_secs(2);
-/// Why a new agent is pending.
+/// The reason shown for a new, pending agent.
 pub(in crate::app) const NOT_CREATED: &str = "waiting for the workspace to be created";
-/// A generated name may lose a race this often before we give up.
+/// Attempts to find a free generated name.
 const NAME_TRIES: usize = 5;
 
 impl Fleet {
@@ -48,7 +48,8 @@ impl Fleet {
     }
 
     async fn create_accept(&self, call: &AuditedCall<'_>, request: CreateAgent) -> Result<Created, Error> {
-        // The file may name another default role than at the last look, and the role decides what is permitted.
+        // The file may name another default role than the last discovery found, and the role decides what is
+        // permitted.
         let known = self.project_reread(self.project_named(&request.project).await?);
         let role_name = request.role.as_deref().unwrap_or(&known.project.default_role).to_owned();
         let kind = self.role_kind_or_coding(&role_name);
@@ -61,7 +62,7 @@ impl Fleet {
             check_repository(directory).await?;
             key = key.map(|key| call.caller.key_in_directory(key));
         }
-        // The record answers a repeated request: it must not need Coder.
+        // Computed without Coder: a client that lost the response retries at once.
         if let Some(earlier) = self.store().operation_by_key(key.as_ref()).await? {
             return self.created_before(earlier, &request).await;
         }
@@ -70,7 +71,7 @@ impl Fleet {
         self.create_record(&permit, PermittedCreate { request, info, role, directory, key }).await
     }
 
-    /// Stores the agent with its create; the next generated name is tried when another agent took this one.
+    /// Stores the agent with its create operation; if another agent took the generated name, the next one is tried.
     async fn create_record(
         &self,
         permit: &Permit<'_, Target<'_>>,
@@ -100,7 +101,7 @@ impl Fleet {
                     return Ok(Created { name: agent.name, operation, warnings, is_repeat: false });
                 }
                 Ok(Accepted::Repeated(earlier)) => return self.created_before(earlier, &request).await,
-                // A generated name lost a race: the next one is made knowing more names.
+                // The next name is generated from a snapshot that includes the taken one.
                 Err(StoreError::NameTaken) if request.name.is_none() && n_tries < NAME_TRIES => {}
                 Err(StoreError::NameTaken) => return Err(Error::AlreadyExists(agent.name.to_string())),
                 Err(error) => return Err(error.into()),
@@ -108,13 +109,13 @@ impl Fleet {
         }
     }
 
-    /// What an earlier request with the same key made.
+    /// The agent that an earlier request with the same key created.
     async fn created_before(&self, operation: Operation, request: &CreateAgent) -> Result<Created, Error> {
         let name = self.state_of(operation.agent_id()).await?.agent.name.clone();
         Ok(Created { name, operation, warnings: warnings_of(request), is_repeat: true })
     }
 
-    /// The name given, if Coder does not show it already, or a fresh one.
+    /// The requested name unless an agent has it, or a generated one.
     fn name_for(&self, request: &CreateAgent) -> Result<AgentName, Error> {
         let snapshot = self.board().now();
         match &request.name {
@@ -126,7 +127,7 @@ impl Fleet {
         }
     }
 
-    /// Refuses what Coder would refuse, without asking it.
+    /// Refuses input that Coder would refuse, without a request to Coder.
     pub(in crate::app) fn check_buildable(
         &self,
         agent: &Agent,
@@ -139,14 +140,14 @@ impl Fleet {
         Blueprint { agent, info, role, public_url }.request().map(|_| ())
     }
 
-    /// Waits a moment for Coder's first word: a create it refuses leaves no agent behind, only the error.
+    /// Waits briefly for Coder's first response: a create that Coder refuses leaves no agent, only the error.
     async fn early_failure(&self, call: &AuditedCall<'_>, operation: &Operation) -> Result<(), Error> {
         let Some(ended) = self.operation_settled(operation.id, EARLY_ANSWER).await? else { return Ok(()) };
         let agent = self.store().agent_by_id(operation.agent_id()).await?;
         let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
         match ended.failure {
             Some(failure) if ended.state == OperationState::Failed && never_was => {
-                // The trail keeps what the store forgets.
+                // The audit trail keeps the failure that the store removes.
                 self.audit_failure(call, operation.id, &failure).await?;
                 self.store().agent_discard(operation.agent_id()).await?;
                 self.board_refresh(operation.agent_id()).await?;
@@ -182,7 +183,7 @@ impl Fleet {
         Ok(Mutation { agent, message, operation, warnings, cursor })
     }
 
-    /// The agent as it is now, deleted or not.
+    /// The agent's current state, deleted or not.
     pub(in crate::app) async fn state_of(&self, id: AgentId) -> Result<Arc<AgentState>, Error> {
         if let Some(state) = self.board().now().by_id(id) {
             return Ok(Arc::clone(state));
@@ -192,7 +193,7 @@ impl Fleet {
     }
 }
 
-/// A create that was permitted, and what it is made of.
+/// A permitted create with its resolved inputs.
 struct PermittedCreate {
     request: CreateAgent,
     info: ProjectInfo,
@@ -209,7 +210,7 @@ struct Created {
     is_repeat: bool,
 }
 
-/// The name an agent gets, who asked for it, and what for.
+/// Name, creator and spec of an agent to be created.
 pub(in crate::app) struct AgentDraft<'a> {
     pub(in crate::app) name: AgentName,
     pub(in crate::app) created_by: &'a str,
@@ -243,7 +244,7 @@ pub(in crate::app) fn new_agent(draft: AgentDraft<'_>, info: &ProjectInfo, role:
     }
 }
 
-/// The spec, with the pull request, is the agent's first message.
+/// The first task is the agent's first message: the spec with the pull request.
 fn first_task(agent: &Agent, source: TaskSource) -> Task {
     let entry = HistoryLine {
         agent_id: agent.id,
@@ -265,7 +266,7 @@ fn warnings_of(request: &CreateAgent) -> Vec<String> {
 }
 
 impl Fleet {
-    /// The operation's row once it has ended, or none when it has not within that time.
+    /// The operation once it has ended, or none if it does not end within the limit.
     pub(in crate::app) async fn operation_settled(
         &self,
         id: OperationId,
@@ -290,7 +291,7 @@ impl Fleet {
     }
 }
 
-/// Coder has accepted it: what comes now is the build's own course.
+/// Coder has accepted the build; from here on its end is awaited elsewhere.
 fn is_followed(operation: &Operation) -> bool {
     matches!(operation.progress, crate::domain::operation::Progress::Following { .. })
 }

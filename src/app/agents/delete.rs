@@ -1,4 +1,4 @@
-//! Deleting an agent: it overtakes whatever else was asked of it and ends when the workspace is gone.
+//! Deletes an agent: a delete overtakes all other operations of the agent and ends when the workspace is gone.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl Fleet {
         Ok((state, operation))
     }
 
-    /// The delete of this agent that is under way, or a new one, which ends whatever else was accepted.
+    /// The agent's open delete, or a new one, which cancels all other open operations.
     pub(in crate::app) async fn delete_begin(
         &self,
         permit: &AgentPermit<'_>,
@@ -85,7 +85,7 @@ impl Fleet {
     }
 }
 
-/// What has no workspace yet has no work either.
+/// An agent without a workspace has no work to save.
 fn rescue_wanted(state: &AgentState, operation: &Operation, work: Work) -> Option<Rescue> {
     let agent = &state.agent;
     match work {
@@ -96,7 +96,7 @@ fn rescue_wanted(state: &AgentState, operation: &Operation, work: Work) -> Optio
     }
 }
 
-/// Nothing can be fetched out of a workspace that does not run, and who deletes it should know.
+/// Unpushed work cannot be fetched from a stopped workspace; the message must say so.
 fn unsaved(state: &AgentState, work: Work) -> &'static str {
     match (work, state.agent.sighting.status) {
         (Work::Keep, AgentStatus::Stopped) => {
@@ -106,7 +106,7 @@ fn unsaved(state: &AgentState, work: Work) -> &'static str {
     }
 }
 
-/// Says what became of the work once that is known.
+/// Adds the outcome of the rescue once it is known.
 fn with_rescue(message: String, rescue: Option<&Rescue>) -> String {
     match rescue.filter(|rescue| rescue.outcome.is_over()) {
         Some(rescue) => format!("{message}; {}", rescue.outcome),

@@ -1,4 +1,4 @@
-//! Listing: filters and pages over the snapshot, never a call to Coder.
+//! Lists agents: filters and pages over the snapshot, without a request to Coder.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::domain::name::name_key;
 use crate::domain::page::{MAX_SIZE, PageRequest};
 use crate::store::LatestTasks;
 
-/// Pages of deleted agents that a list looks back.
+/// The largest number of pages of deleted agents in a list.
 const DELETED_PAGES: i64 = 20;
 
 impl Fleet {
@@ -36,7 +36,7 @@ impl Fleet {
         Ok(AgentPage { page: request.page.of(&agents), counts: snapshot.counts() })
     }
 
-    /// Those deleted last, newest first, as many as anyone pages through.
+    /// Deleted agents, latest deletion first, up to a limit.
     async fn agents_deleted(&self) -> Result<Vec<Arc<AgentState>>, Error> {
         let mut found = Vec::new();
         for number in 1..=DELETED_PAGES {

@@ -1,4 +1,4 @@
-//! Setting metadata: by managers on their agents, by an agent on itself.
+//! Sets metadata: managers on their agents, an agent on itself.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Fleet {
                 format!("{USAGE} is reserved for the usage that the fleet counts; choose another key");
             return Err(Error::invalid("key", message));
         }
-        // What the workspace shows by now is older than what is set here.
+        // Refresh first: values that the workspace shows now must be older than the value set here.
         self.metadata_refresh(state).await;
         let dated = Dated { value: request.value, changed_at: Utc::now() };
         let set = self.store().metadata_set(state.agent.id, &request.key, &dated).await;
@@ -48,7 +48,7 @@ impl Fleet {
         fresh.ok_or_else(|| Error::AgentNotFound(state.agent.name.to_string()))
     }
 
-    /// An agent that names nobody means itself.
+    /// An agent may omit the name to address itself.
     fn agent_or_self(&self, caller: &Caller, name: Option<&str>) -> Result<String, Error> {
         if let Some(name) = name {
             return Ok(name.to_owned());

@@ -1,4 +1,4 @@
-//! What callers do with agents: create, list, show, change, delete, wait.
+//! Use cases of agents: create, list, show, change, delete, wait.
 
 mod change;
 mod create;
@@ -48,7 +48,7 @@ pub struct RequestToken {
 
 #[derive(Debug, Clone)]
 pub struct ListAgents {
-    /// None: all but deleted ones.
+    /// None: all but deleted agents.
     pub statuses: Option<Vec<AgentStatus>>,
     pub project: Option<String>,
     pub role: Option<String>,
@@ -107,7 +107,7 @@ pub struct Mutation {
     pub message: String,
     pub operation: Option<OperationId>,
     pub warnings: Vec<String>,
-    /// Taken before the agent was read, so that a wait from it misses no later change.
+    /// Read before the agent, so that a wait from this cursor misses no later change.
     pub cursor: i64,
 }
 
@@ -117,7 +117,7 @@ pub struct Deletion {
     pub workspace: Option<WorkspaceId>,
     pub message: String,
     pub operation: Option<OperationId>,
-    /// Where the agent's work is, if it was saved by now.
+    /// The saved work, if the rescue has ended.
     pub rescued: Option<RescuedWork>,
 }
 
@@ -132,15 +132,15 @@ pub struct WaitResult {
 pub struct AgentChange {
     pub agent: Arc<AgentState>,
     pub previous_status: Option<AgentStatus>,
-    /// The number of the change: a reader who has seen it goes on from here and misses nothing.
+    /// The number of the change: a wait from this revision misses nothing.
     pub revision: i64,
 }
 
-/// What is missing before the first look at Coder.
+/// The reason for an unavailable answer before the first poll.
 const NOT_POLLED: &str = "the list of workspaces has not been read yet";
 
 impl Fleet {
-    /// The live agent of that name, if the caller may do this to it.
+    /// The live agent of that name, if the caller may act on it.
     pub(in crate::app) async fn agent_permitted<'a>(
         &self,
         call: &'a AuditedCall<'a>,
@@ -153,7 +153,7 @@ impl Fleet {
         self.permit_agent(call, state).await
     }
 
-    /// Not found, unless we cannot know: then Coder's absence is the news.
+    /// Not found, or unavailable before the first poll.
     pub(in crate::app) fn agent_not_found(&self, name: &str) -> Error {
         match self.board().now().observed_at {
             None => self.health().now().unavailable(NOT_POLLED),

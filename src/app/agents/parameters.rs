@@ -1,4 +1,4 @@
-//! How an agent becomes a workspace: preset and parameters, only those the template version declares.
+//! Builds the create request of a workspace: the preset and the parameters that the template version declares.
 
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
@@ -9,7 +9,7 @@ use crate::domain::agent::Agent;
 use crate::domain::name::name_key;
 use crate::domain::role::Role;
 
-/// Everything a create request is made of.
+/// The inputs of a create request.
 #[derive(Debug)]
 pub(in crate::app) struct Blueprint<'a> {
     pub(in crate::app) agent: &'a Agent,
@@ -19,7 +19,7 @@ pub(in crate::app) struct Blueprint<'a> {
 }
 
 impl Blueprint<'_> {
-    /// The request, or the parameter that nothing fills.
+    /// The request, or an error for a required parameter without a value.
     pub(in crate::app) fn request(&self) -> Result<CreateWorkspace, Error> {
         let preset = self.preset();
         let values =
@@ -38,7 +38,7 @@ impl Blueprint<'_> {
         let presets = &self.info.declared.presets;
         let named = self.info.preset(&self.role.id);
         let is_default_role = name_key(&self.role.id) == name_key(&self.info.project.default_role);
-        // A role of its own never gets another role's preset.
+        // An agent of another role never gets the default role's preset.
         named.or_else(|| presets.iter().find(|preset| preset.default && is_default_role))
     }
 
@@ -53,7 +53,7 @@ impl Blueprint<'_> {
         Some(ParameterValue { name: parameter.name.clone(), value })
     }
 
-    /// What we fill by the meaning of the name.
+    /// Values that the fleet derives from a parameter's name.
     fn derived_value(&self, parameter: &RichParameter, preset: Option<&Preset>) -> Option<String> {
         let agent = self.agent;
         if self.info.prompt_parameter().is_some_and(|prompt| prompt.name == parameter.name) {

@@ -1,4 +1,4 @@
-//! Showing one agent with everything known of it.
+//! Shows one agent in detail.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ impl Fleet {
         let (_, permitted) = self.agent_permitted(&call, name).await?.into_parts();
         self.metadata_refresh(&permitted).await;
         let starts = self.starts_of(&permitted).await;
-        // The state may have changed while Coder took its time to respond.
+        // The state may have changed while Coder was queried.
         let mut state = self.board().now().by_id(permitted.agent.id).cloned().unwrap_or(permitted);
         Arc::make_mut(&mut state).starts = starts;
         Ok(state)
     }
 
-    /// Stops are builds too, so that only a first start is known by its number.
+    /// Builds include stops, so that only the number of a first start is known without counting.
     async fn starts_of(&self, state: &AgentState) -> Option<i64> {
         match (state.agent.workspace_id, state.agent.sighting.generation) {
             (_, generation @ ..=1) => Some(generation),
@@ -37,8 +37,8 @@ impl Fleet {
         }
     }
 
-    /// Reads what an agent shows that is about to go down: what it has used may be gone with it. One that does not
-    /// answer holds up nothing.
+    /// Reads the last metadata of an agent before it stops, since its usage may be lost with it. An error does not
+    /// delay the stop.
     pub(in crate::app) async fn metadata_keep_last(&self, agent: AgentId) {
         let Some(state) = self.board().now().by_id(agent).cloned() else { return };
         if let Some(workspace_agent) = state.live.workspace_agent {
@@ -47,8 +47,8 @@ impl Fleet {
         }
     }
 
-    /// Adds what the workspace agent's own stream shows; a failure there never fails the call.
-    /// What was read is remembered: a value counts from when it was first seen.
+    /// Adds values from the workspace agent's metadata stream; an error there never fails the call. Values that were
+    /// read once stay dated by their first sight.
     pub(super) async fn metadata_refresh(&self, state: &AgentState) {
         let Some(workspace_agent) = state.live.workspace_agent else { return };
         let Some(fresh) = self.0.metadata.read(workspace_agent).await else { return };

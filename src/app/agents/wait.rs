@@ -1,4 +1,4 @@
-//! Waiting for agents to change, with a cursor so that nothing is missed between two calls.
+//! Waits for changes of agents, with a cursor so that no change is missed between two calls.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Fleet {
         self.agents_changed(revision, &HashSet::new()).await
     }
 
-    /// Ids of the named agents; an agent deleted a moment ago still counts.
+    /// Ids of the named agents, including recently deleted ones.
     async fn watched(&self, names: &[String]) -> Result<HashSet<AgentId>, Error> {
         let mut ids = HashSet::new();
         for name in names {
@@ -76,8 +76,8 @@ impl Fleet {
         Ok(rows.map(|agent| self.changed(&snapshot, agent)).collect())
     }
 
-    /// The row of the store leads: the snapshot may lag behind it for one agent while another one's later change
-    /// is already known, and a reader who goes on from that later change would never see the earlier one.
+    /// The store's row takes precedence: the snapshot may lag behind for one agent while a later change of another
+    /// agent is visible, and a reader that continues from that later change would miss the earlier one.
     fn changed(&self, snapshot: &Snapshot, row: Agent) -> AgentChange {
         let (previous_status, revision) = (row.sighting.previous_status, row.sighting.revision);
         let live = snapshot.by_name(row.name.as_str()).filter(|state| state.agent.id == row.id);
@@ -92,7 +92,7 @@ impl Fleet {
         AgentChange { agent, previous_status, revision }
     }
 
-    /// Has the state that was waited for been reached?
+    /// Whether the awaited state is reached.
     fn is_reached(&self, until: Until, changed: &[AgentChange], watched: &HashSet<AgentId>) -> bool {
         match until {
             Until::AnyChange => !changed.is_empty(),
@@ -101,8 +101,7 @@ impl Fleet {
         }
     }
 
-    /// A caller that waits for a state of the agents it names gets a row for each of them, also for those that did not
-    /// change. Changed agents come first.
+    /// A wait for a state returns a row per named agent, changed agents first.
     async fn with_unchanged(
         &self,
         until: Until,
@@ -123,7 +122,7 @@ impl Fleet {
         Ok(changed)
     }
 
-    /// Does it hold for every watched agent? Those that are gone no longer count.
+    /// Whether all watched agents fulfill the condition; deleted agents do not count.
     fn all(&self, watched: &HashSet<AgentId>, holds: impl Fn(&AgentState) -> bool) -> bool {
         let snapshot = self.board().now();
         snapshot
@@ -134,7 +133,7 @@ impl Fleet {
     }
 }
 
-/// Idle, or in a state that will not become idle by itself.
+/// Idle, or in a state that does not become idle by itself.
 fn is_at_rest(state: &AgentState) -> bool {
     let status = state.agent.sighting.status;
     status != AgentStatus::Busy && !status.is_moving()

@@ -1,4 +1,4 @@
-//! Role and project files: those compiled in, overridden by the operator's directories.
+//! Role and project files: the embedded ones, overridden by the operator's directories.
 
 mod project_file;
 mod role_file;
@@ -35,7 +35,7 @@ const ROLES: &[(&str, &str)] = embedded![
 const PROJECTS: &[(&str, &str)] =
     embedded!["projects/dataone.toml", "projects/here.toml", "projects/setup.toml"];
 
-/// Why one file could not be used; the others are.
+/// Why a file is ignored; the other files are still used.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     #[error("read {path}")]
@@ -53,33 +53,33 @@ pub enum CatalogError {
     Twice { path: String, first: String },
 }
 
-/// Where the operator keeps further files; later directories win.
+/// The operator's directories; later directories take precedence.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogDirs {
     pub roles: Vec<PathBuf>,
     pub projects: Vec<PathBuf>,
 }
 
-/// A file and what it says.
+/// The path and content of a file.
 struct SourceFile {
     path: String,
     text: String,
 }
 
-/// Everything the files say.
+/// All roles and projects from the files.
 #[derive(Debug, Default)]
 pub struct Files {
     pub roles: BTreeMap<String, Role>,
     pub projects: BTreeMap<String, Project>,
-    /// Files that could not be used, each with its reason.
+    /// One message per file that is ignored.
     pub role_problems: Vec<String>,
     pub project_problems: Vec<String>,
-    /// What is wrong with the newest file of a role. An older one stays known for its kind, but is no persona: its
-    /// author has replaced it.
+    /// Errors in the newest file of a role. The older version still gives the role's kind, but is not used as a
+    /// persona, since its author has replaced it.
     broken_roles: BTreeMap<String, String>,
 }
 
-/// The files as last read; reading again picks up changes.
+/// The files as last read; `reload` picks up changes.
 #[derive(Debug)]
 pub struct Catalog {
     dirs: CatalogDirs,
@@ -114,7 +114,7 @@ impl Files {
         self.roles.get(&key).or_else(|| self.roles.values().find(|role| name_key(&role.name) == key))
     }
 
-    /// Refuses a role whose newest file cannot be used; that it is unknown is not said here.
+    /// Refuses a role whose newest file is invalid; an unknown role passes.
     pub fn check_role(&self, field: &str, name: &str) -> Result<(), Error> {
         let key = self.role(name).map_or_else(|| name_key(name), |role| name_key(&role.id));
         match self.broken_roles.get(&key) {
@@ -151,7 +151,7 @@ fn embedded(files: &[(&str, &str)]) -> Vec<Result<SourceFile, CatalogError>> {
         .collect()
 }
 
-/// The files of a directory with this extension, by name; a directory that is not there has none.
+/// The files of a directory with this extension, sorted by name; none if the directory does not exist.
 fn read_dir(dir: &Path, extension: &str) -> Vec<Result<SourceFile, CatalogError>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -164,7 +164,7 @@ fn read_dir(dir: &Path, extension: &str) -> Vec<Result<SourceFile, CatalogError>
     paths.into_iter().map(|path| read(&path)).collect()
 }
 
-/// Anything but a plain file might never end.
+/// Reads plain files only: reading a pipe or device might never end.
 fn read(path: &Path) -> Result<SourceFile, CatalogError> {
     let shown = path.display().to_string();
     let failed = |source| CatalogError::Read { path: shown.clone(), source };
@@ -176,7 +176,7 @@ fn read(path: &Path) -> Result<SourceFile, CatalogError> {
 }
 
 impl Files {
-    /// Those of one place, which replace those of the places before.
+    /// Adds the files of one directory, which override those of earlier directories.
     fn add_roles(&mut self, files: Vec<Result<SourceFile, CatalogError>>) {
         let mut names = BTreeMap::new();
         for file in files {
@@ -228,7 +228,7 @@ impl Files {
     }
 }
 
-/// The key of a name, which only one file of a place may have.
+/// The key of a name, which must be unique within a directory.
 fn unique(names: &mut BTreeMap<String, String>, name: &str, path: &str) -> Result<String, CatalogError> {
     let key = name_key(name);
     match names.get(&key) {
@@ -247,7 +247,7 @@ fn describe(error: &CatalogError) -> String {
     }
 }
 
-/// The stem of a path, which names a role or project.
+/// The file stem, which names a role or project.
 fn stem(path: &str) -> String {
     Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -311,7 +311,7 @@ mod tests {
         );
         assert_eq!(refused, expected);
         assert!(files.check_role("roleId", "coder").is_ok());
-        // A later one that can be used makes up for it.
+        // A valid file in a later directory makes the role usable again.
         std::fs::write(second.path().join("reviewer.md"), "You review.").unwrap();
         assert!(read_all(&dirs).check_role("roleId", "reviewer").is_ok());
     }

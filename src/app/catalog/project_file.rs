@@ -30,7 +30,7 @@ struct ProjectFile {
     forge: Option<ForgeTable>,
 }
 
-/// Coder takes strings only; numbers and booleans are written as people write them.
+/// Coder accepts strings only; numbers and booleans become text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Parameter {

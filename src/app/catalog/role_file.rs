@@ -46,7 +46,7 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Role, CatalogError> {
     })
 }
 
-/// The budget, or the key that is no amount.
+/// The budget, or the key with an invalid amount.
 fn budget_of(matter: &FrontMatter) -> Result<Budget, &'static str> {
     let max_cost = matter.max_cost_usd.map(|cost| Usd::parse(cost).ok_or("max_cost_usd")).transpose()?;
     match matter.max_tokens {
@@ -55,7 +55,7 @@ fn budget_of(matter: &FrontMatter) -> Result<Budget, &'static str> {
     }
 }
 
-/// Front matter and body; a file without front matter is all body, one that is never closed is none.
+/// Front matter and body. A file without front matter is all body; front matter without an end is an error.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches('\u{FEFF}');
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else {

@@ -1,4 +1,4 @@
-//! What only the machine that hosts the workspaces can tell; a deployment elsewhere tells nothing.
+//! Checks that need the machine of the workspaces; a deployment provides none.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use crate::domain::hosting::HostFindings;
 
-/// A look takes milliseconds; a machine that cannot even do that has other troubles.
+/// The inspection takes milliseconds; the limit only guards against a hung machine.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Looks at the directories and processes of workspaces. It may block.
+/// Inspects the directories and processes of workspaces. It may block.
 pub trait HostInspection: fmt::Debug + Send + Sync {
     fn inspect(&self) -> Result<HostFindings, String>;
 }
 
-/// What `doctor` may look at beside the store and Coder.
+/// The inputs of `doctor` beside the store and Coder.
 #[derive(Debug, Clone, Default)]
 pub struct Inspection {
-    /// None where workspaces live on other machines.
+    /// None if workspaces run on other machines.
     pub host: Option<Arc<dyn HostInspection>>,
-    /// Where this server's log may be.
+    /// Paths at which this server's log may be.
     pub logs: Vec<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! One check for each invariant, as far as it can be told from inside; each is bounded, and none asks Coder.
+//! One bounded check per invariant, without a request to Coder.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -10,12 +10,12 @@ use crate::domain::invariant::Invariant;
 use crate::domain::operation::{Operation, OperationState};
 use crate::store::Ages;
 
-/// The fleet converges within this time; younger contradictions may be changes under way.
+/// The fleet converges within this time; a younger contradiction may be a change in progress.
 const SETTLING: TimeDelta = TimeDelta::seconds(60);
-/// Findings beyond this many are counted only.
+/// Further findings are only counted.
 const SHOWN: usize = 3;
 
-/// What contradicts an invariant, in sentences.
+/// Contradictions to an invariant, in sentences.
 type Problems = Result<Vec<String>, String>;
 
 impl Fleet {
@@ -50,7 +50,7 @@ impl Fleet {
         Ok(problems)
     }
 
-    /// No step of an operation takes longer than a build and the stop before it.
+    /// The longest step of an operation is a build and the stop before it.
     fn ages(&self, now: DateTime<Utc>) -> Ages {
         let build = TimeDelta::from_std(self.options().build_timeout).unwrap_or(TimeDelta::MAX);
         let settled = now - SETTLING;
@@ -58,7 +58,7 @@ impl Fleet {
         Ages { settled, stale: earlier(settled).and_then(earlier).unwrap_or(settled) }
     }
 
-    /// Those that wait for Coder, for a slot or for an earlier operation stand still by right.
+    /// Operations that wait for Coder, for a slot or for an earlier operation are not overdue.
     async fn stalled_operations(&self, stale: DateTime<Utc>) -> Problems {
         if !self.health().now().is_reachable() {
             return Ok(Vec::new());
@@ -78,7 +78,7 @@ impl Fleet {
         Ok(open.iter().filter(stands_still).map(say).collect())
     }
 
-    /// Workspaces that the last look at Coder showed and whose agent is recorded as deleted.
+    /// Workspaces of the last poll whose agent is recorded as deleted.
     fn workspaces_of_deleted(&self, settled: DateTime<Utc>) -> Vec<String> {
         let snapshot = self.board().now();
         let old = snapshot.orphans.iter().filter(|orphan| orphan.deleted_at < settled);
@@ -92,7 +92,7 @@ impl Fleet {
         snapshot.agents.values().filter_map(say).collect()
     }
 
-    /// A token that no longer opens anything is no secret any more.
+    /// Only valid tokens count as exposed.
     async fn exposed_secrets(&self) -> Problems {
         let (store, coder) = (self.store().clone(), self.coder().clone());
         let logs = self.options().inspection.logs.clone();

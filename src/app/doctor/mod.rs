@@ -1,4 +1,4 @@
-//! Checks of the running server: each says what is wrong and what to do about it.
+//! Checks of the running server, each with a finding and a remedy.
 
 mod host;
 mod invariants;
@@ -19,10 +19,10 @@ use crate::domain::provision::Callback;
 
 pub use host::{HostInspection, Inspection};
 
-/// A git that takes longer to say its version does not run.
+/// If `git --version` takes longer, git counts as not working.
 const GIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// One thing looked at; a remedy means it is not well.
+/// The result of a check; a remedy means that the check failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: &'static str,
@@ -88,7 +88,7 @@ impl Fleet {
         }
     }
 
-    /// Have the agents that run what they need to call us?
+    /// Whether the running agents can call the fleet.
     fn check_identities(&self) -> Check {
         let snapshot = self.board().now();
         let running = snapshot.agents.values().filter(|state| state.agent.sighting.status.is_ready());
@@ -121,7 +121,7 @@ impl Fleet {
     }
 }
 
-/// Workspaces on this machine are made with the git that the server finds, whatever whoever asks would find.
+/// Embedded workspaces are created with the git on the server's PATH, not on the client's.
 async fn git(hosting: &Hosting) -> Option<Check> {
     match hosting {
         Hosting::Deployment => return None,
@@ -143,7 +143,7 @@ async fn git(hosting: &Hosting) -> Option<Check> {
     Some(Check { name: "git", finding, remedy })
 }
 
-/// Agents on this machine run as its user: whoever starts them must know what they can reach.
+/// Embedded agents run as the server's user: the operator must know what they can reach.
 fn isolation(hosting: &Hosting) -> Option<Check> {
     let (finding, remedy) = match hosting {
         Hosting::Deployment => return None,

@@ -1,4 +1,4 @@
-//! Searches files for tokens: ours are known by their form and their hash, Coder's by its text.
+//! Searches files for tokens: fleet tokens by form and hash, the Coder token by its text.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,24 +11,24 @@ use crate::app::tokens::texts_in;
 use crate::coder::Client;
 use crate::store::RawFile;
 
-/// Files are read up to here, so that a check of a large database ends soon.
+/// Limits the read per file, so that the check of a large database ends soon.
 const MOST_BYTES: u64 = 256 << 20;
 const CHUNK: usize = 1 << 20;
-/// More than the longest token: what lies across two chunks is found in the second.
+/// More than the longest token, so that a token across two chunks is found in the second.
 const OVERLAP: usize = 512;
-/// A file full of what looks like tokens is not worth more look-ups.
+/// Limits the lookups for a file full of token-like text.
 const MOST_TOKENS: usize = 1_000;
 
-/// What was found in one file.
+/// Tokens found in one file.
 #[derive(Debug, Default)]
 pub(super) struct FileFinding {
     pub(super) file: PathBuf,
-    /// Texts that have the form of a token of ours.
+    /// Texts in the form of a fleet token.
     pub(super) ours: Vec<SecretString>,
     pub(super) has_coder_token: bool,
 }
 
-/// Reads each file once; logs that are not there hold no secret.
+/// Reads each file once; missing logs are skipped.
 pub(super) fn search(
     database: Vec<(PathBuf, RawFile)>,
     logs: &[PathBuf],

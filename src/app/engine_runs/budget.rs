@@ -1,4 +1,4 @@
-//! What runs may still use of an agent's budget, before they begin and while they go.
+//! The remaining budget of an agent's runs, before a run starts and while it continues.
 
 use crate::app::Fleet;
 use crate::app::snapshot::AgentState;
@@ -9,7 +9,7 @@ use crate::engine::Usage;
 use crate::engine::budget::{Budget, BudgetError};
 
 impl Fleet {
-    /// In words how much more than its budget an agent has spent; none if it is within.
+    /// Describes an exceeded budget; none within the budget.
     pub(in crate::app) fn budget_excess(&self, state: &AgentState) -> Option<String> {
         let Budget { max_cost_usd, max_tokens } = self.budget_of(state);
         let used = used_by(state, Spender::Agent);
@@ -22,14 +22,14 @@ impl Fleet {
         })
     }
 
-    /// What is left for the next run of this spender; refused when that is nothing.
+    /// The budget left for the spender's next run; an error if none is left.
     pub(super) fn budget_left(&self, state: &AgentState, spender: Spender) -> Result<Budget, BudgetError> {
         let (whole, used) = (self.budget_of(state), used_by(state, spender));
         whole.check(&used)?;
         Ok(whole.remaining_after(&used))
     }
 
-    /// Has a run that goes on used up its budget? What it was seen to use is counted before this is asked.
+    /// Whether a running run has used up its budget. Its usage so far is counted before this check.
     pub(super) fn is_over_budget(&self, run: &Run, spender: Spender, seen: &Usage) -> bool {
         let snapshot = self.board().now();
         snapshot.by_id(run.agent_id).is_some_and(|state| {
@@ -45,9 +45,8 @@ impl Fleet {
     }
 }
 
-/// What counts against the budget of a run. An agent's tasks have the agent's budget, and members of squads what the
-/// agent and other members left of it. A workspace for runs lives on and belongs to no agent: there each member has a
-/// whole budget.
+/// The usage that counts against a run's budget. Tasks share the agent's budget; squad members get what the agent and
+/// other members left of it. In a workspace for runs, which belongs to no agent, each member has a whole budget.
 fn used_by(state: &AgentState, spender: Spender) -> Usage {
     let used = match spender {
         Spender::Agent => state.usage.own,

@@ -1,4 +1,4 @@
-//! Reads what an engine prints while it runs: counts what it uses, and stops it once that crosses the budget.
+//! Reads an engine's output while it runs: counts its usage, and stops it once the usage exceeds the budget.
 
 use chrono::Utc;
 
@@ -10,7 +10,7 @@ use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, Ru
 use crate::engine::codex::Sandbox;
 use crate::engine::{EngineEvent, EngineWord, Lines, Reader, Request, Session, Usage};
 
-/// The stored output of one run, as far as it was read. It is read again from its beginning after a restart.
+/// The read position in the stored output of one run. After a restart the output is read again from its beginning.
 pub(in crate::app) struct LiveReading {
     pub(super) reader: Box<dyn Reader>,
     is_free: bool,
@@ -19,22 +19,22 @@ pub(in crate::app) struct LiveReading {
     pub(super) progress: EngineProgress,
 }
 
-/// What an engine has told of itself so far.
+/// Facts that the engine's output has shown so far.
 #[derive(Debug, Default)]
 pub(super) struct EngineProgress {
     pub(super) conversation: Option<String>,
-    /// None as long as it reported no usage.
+    /// None until the engine reports usage.
     pub(super) used: Option<Usage>,
-    /// The conversation that the figures are counted for, as it was known with the first of them.
+    /// The conversation of the usage figures, as known when the first figures were reported.
     counted_for: Option<String>,
 }
 
 impl LiveReading {
-    /// None for a run that is no engine.
+    /// None for a run without an engine.
     pub(super) fn of(fleet: &Fleet, run: &Run) -> Option<Self> {
         let EngineRun { engine, output, model, conversation, .. } = run.engine.as_ref()?;
         let word = EngineWord::parse(engine)?;
-        // How it was called does not matter for reading it.
+        // The reader does not depend on how the engine was called.
         let engine =
             fleet.options().engine.commands.by_word(word, fleet.own_program(), Sandbox::Workspace)?;
         let request = Request {
@@ -47,7 +47,7 @@ impl LiveReading {
         Some(Self { reader: engine.reader(&request), is_free, lines, offset, progress })
     }
 
-    /// Reads on to the end of what is stored.
+    /// Reads to the end of the stored output.
     pub(super) async fn advance(
         &mut self,
         fleet: &Fleet,
@@ -67,7 +67,7 @@ impl LiveReading {
         }
     }
 
-    /// The last line, if it did not end as one. Nothing more is read after this.
+    /// Reads a last line without a line break. Nothing is read after this.
     pub(super) fn finish(&mut self, mut on_text: impl FnMut(String)) {
         let (reader, progress) = (&mut self.reader, &mut self.progress);
         std::mem::take(&mut self.lines).finish(&mut |line| {
@@ -94,12 +94,12 @@ impl EngineProgress {
 }
 
 impl Fleet {
-    /// Begins to read a run's output; none for a run that is no engine.
+    /// Starts to read a run's output; none for a run without an engine.
     pub(in crate::app) fn engine_run_reading(&self, run: &Run) -> Option<LiveReading> {
         LiveReading::of(self, run)
     }
 
-    /// Reads what is new, counts it, and asks for the end of a run that has used up its budget.
+    /// Reads and counts new output, and cancels a run that has exceeded its budget.
     pub(in crate::app) async fn engine_run_read(
         &self,
         run: &Run,
@@ -112,7 +112,7 @@ impl Fleet {
             return Ok(());
         }
         self.usage_of_run(reading.usage(run, engine)).await?;
-        // One that has told its outcome is through with its work.
+        // An engine that has reported its outcome has finished its work.
         if run.cancel.is_none()
             && !reading.reader.is_over()
             && self.is_over_budget(run, engine.spender, &progress)
@@ -127,7 +127,7 @@ impl Fleet {
     /// Counts the usage of a run that is over; idempotent.
     pub(in crate::app) async fn engine_run_count(&self, run: &Run) -> Result<(), Error> {
         let Some(engine) = &run.engine else { return Ok(()) };
-        let unknown = RunUsage { run, spender: engine.spender, conversation: None, told: None };
+        let unknown = RunUsage { run, spender: engine.spender, conversation: None, reported: None };
         let Some(mut reading) = LiveReading::of(self, run) else { return self.usage_of_run(unknown).await };
         reading.advance(self, run, drop).await?;
         reading.finish(drop);

@@ -1,7 +1,7 @@
-//! Engine runs: one message for an engine inside a workspace, from what it needs to what came of it.
+//! Engine runs: one message for an engine inside a workspace, from its preparation to its outcome.
 //!
-//! An owner (a task, a squad member) says what is to be done and gets an outcome. How a CLI is called, read, counted
-//! and stopped is decided here. The process itself is a run of [`super::runs`].
+//! An owner (a task, a squad member) makes a request and gets an outcome. How an engine is called, read, counted and
+//! stopped is decided here. The process itself is a run of [`super::runs`].
 
 mod budget;
 mod live;
@@ -20,49 +20,49 @@ use crate::domain::usage::Spender;
 use crate::engine::template::Values;
 use crate::engine::{EngineWord, InvocationError, Session};
 
-/// What an owner wants an engine to do.
+/// An owner's request to an engine.
 #[derive(Debug)]
 pub(in crate::app) struct EngineRequest<'a> {
-    /// What it is for, for people.
+    /// The purpose, for people.
     pub(in crate::app) purpose: String,
     pub(in crate::app) message: String,
     pub(in crate::app) session: Session,
-    /// The engine of a conversation that is continued; none for the engine of the agent's project.
+    /// The engine of a continued conversation; none for the engine of the agent's project.
     pub(in crate::app) engine: Option<EngineWord>,
     pub(in crate::app) model: Option<String>,
-    /// Inside the agent's own directory, which it is if nothing is named.
+    /// A path inside the agent's directory; none for that directory itself.
     pub(in crate::app) cwd: Option<&'a str>,
     pub(in crate::app) briefing: Briefing,
     pub(in crate::app) output: EngineOutput,
-    /// Whose budget it uses.
+    /// The budget that the run counts against.
     pub(in crate::app) spender: Spender,
-    /// Further variables for templates.
+    /// Further variables of templates.
     pub(in crate::app) variables: Values,
     pub(in crate::app) timeout: Duration,
 }
 
-/// What an engine knows beside its message.
+/// The context that an engine gets beside its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::app) enum Briefing {
-    /// Role, notes of the repository and access to the fleet, as its agent has them.
+    /// Role, repository notes and fleet access, as for a task of the agent.
     Agent,
     Nothing,
 }
 
-/// A run that can be launched, and what its owner records before that.
+/// A run that can be launched, and the facts that its owner records first.
 #[derive(Debug)]
 pub(in crate::app) struct PreparedRun {
     new: NewRun,
     pub(in crate::app) engine: EngineWord,
-    /// Absolute, links resolved.
+    /// Absolute, with links resolved.
     pub(in crate::app) cwd: String,
-    /// Where the repository stands: empty before the first commit; none where there is no repository.
+    /// The repository's HEAD: empty before the first commit; none without a repository.
     pub(in crate::app) head: Option<String>,
-    /// The engine's id for the conversation, where it is known already.
+    /// The engine's id of the conversation, if known in advance.
     pub(in crate::app) conversation: Option<String>,
 }
 
-/// Why a run is not launched, and the directory it would have had as far as that is known.
+/// Why a run cannot be launched, with its directory if that is known.
 #[derive(Debug)]
 pub(in crate::app) struct PrepareFailure {
     pub(in crate::app) cwd: Option<String>,
@@ -71,13 +71,13 @@ pub(in crate::app) struct PrepareFailure {
 
 #[derive(Debug)]
 pub(in crate::app) enum PrepareError {
-    /// The workspace does not answer, or the agent's briefing for this start is not there yet: try again.
+    /// The workspace does not respond, or the agent's files of this start are not delivered yet: retry.
     Later(String),
-    /// The directory cannot be used as it is.
+    /// The directory is unusable.
     Directory(String),
-    /// It never will be, for this reason.
+    /// A retry cannot succeed.
     Impossible(String),
-    /// The workspace's engine or our own state; the owner decides by its code.
+    /// An error of the engine lookup or of the fleet; the owner decides by its code.
     Fleet(Error),
 }
 
@@ -87,7 +87,7 @@ impl From<Error> for PrepareError {
     }
 }
 
-/// A request that the engine cannot be called for, such as a prompt too long for an argument.
+/// The engine cannot be called for this request, such as with a prompt too long for an argument.
 impl From<InvocationError> for PrepareError {
     fn from(unfit: InvocationError) -> Self {
         Self::Impossible(unfit.to_string())

@@ -1,4 +1,4 @@
-//! All that a run needs, found out in the workspace before anything is recorded or begun.
+//! Prepares a run: gathers all facts in the workspace before anything is recorded or started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::engine::budget::Budget;
 use crate::engine::codex::Sandbox;
 use crate::engine::{Engine, EngineWord, Request, Session, commands};
 
-/// A CLI that makes a conversation asks its service.
+/// A CLI that creates a conversation queries its service.
 const OPENING_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_REASON: usize = 300;
 
 impl Fleet {
-    /// Without any effect but a conversation that some engines want made first.
+    /// Has no effect except for engines that create the conversation before the first run.
     pub(in crate::app) async fn engine_run_prepare(
         &self,
         state: &AgentState,
@@ -38,12 +38,12 @@ impl Fleet {
         let with_directory = |reason| PrepareFailure { cwd: Some(facts.cwd.clone()), reason };
         let engine = engine.map_err(with_directory)?;
         let budget = self.budget_left(state, request.spender);
-        let budget =
-            budget.map_err(|error| with_directory(PrepareError::Impossible(format!("not started: {error}"))))?;
+        let budget = budget
+            .map_err(|error| with_directory(PrepareError::Impossible(format!("not started: {error}"))))?;
         self.engine_run_of(state, (&*engine, request), (&facts, budget)).await.map_err(with_directory)
     }
 
-    /// Accepts the run under this id; however often that is asked, the engine begins once.
+    /// Accepts the run under this id; repeated calls start the engine once.
     pub(in crate::app) async fn engine_run_launch(
         &self,
         id: RunId,
@@ -163,7 +163,7 @@ impl Fleet {
         }
     }
 
-    /// The id of a conversation that the engine wants made before its first run.
+    /// The id of the conversation, for engines that create it before the first run.
     async fn conversation_opened(
         &self,
         state: &AgentState,

@@ -1,4 +1,4 @@
-//! What came of a run, for its owner: how it ended, what it said, and the conversation that it leaves.
+//! The report on an ended run for its owner: outcome, text and conversation.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -12,27 +12,27 @@ use crate::engine::{EngineEnd, Exit, FailureKind};
 
 const MAX_STDERR: u64 = 8 * 1024;
 
-/// A run that is over.
+/// The result of an ended run.
 #[derive(Debug)]
 pub(in crate::app) struct EngineReport {
     pub(in crate::app) outcome: EngineOutcome,
-    /// All that it said, a paragraph per line.
+    /// The engine's whole text, a paragraph per line.
     pub(in crate::app) text: String,
-    /// The engine's id for the conversation.
+    /// The engine's id of the conversation.
     pub(in crate::app) conversation: Option<String>,
 }
 
 #[derive(Debug)]
 pub(in crate::app) enum EngineOutcome {
-    /// What the engine tells of its end.
+    /// The end that the engine reported.
     Ended(EngineEnd),
     Canceled,
-    /// It never began, and may be begun again.
+    /// The run never started and may be started again.
     NotStarted,
 }
 
 impl Fleet {
-    /// None while the run goes on. It may be asked again at any time.
+    /// None while the run continues; safe to repeat.
     pub(in crate::app) async fn engine_run_report(&self, run: &Run) -> Result<Option<EngineReport>, Error> {
         let RunState::Ended(end) = &run.state else { return Ok(None) };
         let Some(mut reading) = LiveReading::of(self, run) else {
@@ -71,7 +71,7 @@ impl Fleet {
         let stderr = self.run_output(run.id, RunStream::Stderr, tail, MAX_STDERR).await?;
         let stderr = String::from_utf8_lossy(&stderr.bytes).into_owned();
         Ok(EngineOutcome::Ended(match reading.reader.end(&Exit { status, stderr }) {
-            // What is said last is lost where a run says more than is kept.
+            // The end of the output is lost if the run wrote more than the store keeps.
             EngineEnd::Failed { kind: FailureKind::BadOutput, .. }
                 if status.success() && run.stdout > KEPT_OUTPUT =>
             {

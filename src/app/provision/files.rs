@@ -1,4 +1,4 @@
-//! What is written into an agent's directory, file by file, and how it travels there.
+//! The files that a start of an agent gets, and their encoding for the transfer.
 
 use bytes::Bytes;
 use secrecy::{ExposeSecret, SecretString};
@@ -7,12 +7,12 @@ use serde_json::json;
 use crate::domain::budget::{Budget, Usd};
 use crate::domain::provision::{AGENT_SERVER, MCP_FILE, ROLE_FILE, TOKEN_FILE};
 
-/// The variable from which Codex takes the token; it reads none from its configuration.
+/// The environment variable from which Codex reads the token; its configuration cannot hold one.
 const TOKEN_VARIABLE: &str = "FLEET_TOKEN";
-/// Tools that wait answer within 45 seconds; runs that block may take minutes.
+/// Waiting tools respond within 45 seconds; blocking runs may take minutes.
 const TOOL_SECONDS: i64 = 600;
 
-/// Everything an agent is given at a start.
+/// The contents of an agent's files.
 #[derive(Debug)]
 pub(super) struct AgentFiles<'a> {
     pub(super) token: &'a SecretString,
@@ -22,8 +22,8 @@ pub(super) struct AgentFiles<'a> {
 }
 
 impl AgentFiles<'_> {
-    /// The input of the script that puts the files in place: a head for each with its number of lines, then those
-    /// lines. The last line tells that nothing was cut off on the way.
+    /// The input of the script that writes the files: per file a header with its number of lines, then those lines.
+    /// The last line proves that the input is complete.
     pub(super) fn input(&self) -> Bytes {
         let mut input = String::new();
         for (name, text) in self.files() {
@@ -45,7 +45,7 @@ impl AgentFiles<'_> {
         ]
     }
 
-    /// In the form of Claude Code.
+    /// In the format of Claude Code.
     fn mcp_json(&self) -> String {
         let bearer = format!("Bearer {}", self.token.expose_secret());
         let server =
@@ -59,8 +59,7 @@ impl AgentFiles<'_> {
     }
 }
 
-/// In the form of Codex, to which a tool that asks for approval is a tool that fails, and a server that is
-/// missing goes unnoticed unless it is required.
+/// In the format of Codex. It fails tools that need approval, and ignores a missing server unless it is required.
 pub(super) fn config_toml(url: &str) -> String {
     let mut fleet = toml::Table::new();
     fleet.insert("url".to_owned(), mcp_url(url).into());

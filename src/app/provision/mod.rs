@@ -1,4 +1,4 @@
-//! Gives an agent its identity at each start: token, role, engine configuration, our address and its budget.
+//! Provisions each start of an agent: token, role, engine configuration, server address and budget.
 
 mod files;
 mod write;
@@ -22,17 +22,17 @@ use crate::engine::{FleetAccess, RolePrompt};
 use crate::store::{StoreError, TokenRecord};
 use files::{AgentFiles, config_toml};
 
-/// How an agent reports and asks, whatever its role says.
+/// Instructions for reporting, appended to every role's prompt.
 const REPORTING: &str = include_str!("reporting.md");
 
-/// What an agent has been given, and why it could not be given what it should have.
+/// The files delivered to an agent, and why a delivery failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProvisionState {
     pub delivered: Option<Provision>,
     pub failure: Option<String>,
 }
 
-/// Why an agent could not be given its things, in a sentence for people.
+/// Why an agent could not be provisioned, in a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProvisionError(pub(super) String);
 
@@ -60,14 +60,14 @@ impl From<ExecError> for ProvisionError {
 }
 
 impl AgentState {
-    /// How this start of the agent reaches us, as far as it was tried.
+    /// How this start of the agent reaches the server, as far as it was probed.
     pub fn callback(&self) -> Option<Callback> {
         let delivered = self.provision_state.delivered.as_ref()?;
         let is_current = delivered.generation == self.agent.sighting.generation;
         (is_current && !self.standing().is_stopped()).then_some(delivered.callback)
     }
 
-    /// Why the agent cannot call us or has not what it needs for it, with the one thing to do.
+    /// Why the agent cannot call the server, with the remedy.
     pub fn callback_reason(&self) -> Option<String> {
         if self.standing().is_stopped() {
             return None;
@@ -97,7 +97,7 @@ impl AgentState {
 }
 
 impl AgentState {
-    /// Nothing can be written into a workspace of an agentless project; that is how it is meant to be.
+    /// Whether no file can be written; agentless projects have no workspace agent by design.
     pub(super) fn has_no_workspace_agent(&self) -> bool {
         let is_seen = self.live.poll_began.is_some() && self.agent.sighting.status.is_ready();
         is_seen && self.live.workspace_agent.is_none()
@@ -105,13 +105,13 @@ impl AgentState {
 }
 
 impl AgentState {
-    /// What this start was given to reach us, unless it cannot.
+    /// The files of this start, unless they are known to be unusable.
     fn usable_provision(&self) -> Option<&Provision> {
         let is_of_use = self.callback().is_some_and(|callback| callback != Callback::Unreachable);
         self.provision_state.delivered.as_ref().filter(|_| is_of_use)
     }
 
-    /// How an engine in the workspace reaches us, where the files of this start are in that directory.
+    /// How an engine reaches the server by the files of this start in that directory.
     pub(super) fn fleet_access(&self, directory: &Path) -> Option<FleetAccess> {
         let delivered = self.usable_provision()?;
         Some(FleetAccess {
@@ -123,20 +123,20 @@ impl AgentState {
 }
 
 impl Fleet {
-    /// Is what this start of the agent needs there, or known not to come?
+    /// Whether the files of this start are delivered, or known not to come.
     pub(super) fn is_provisioned(&self, state: &AgentState) -> bool {
         self.options().callback_url.is_none()
             || state.callback().is_some()
             || state.callback_reason().is_some()
     }
 
-    /// Who the agent is, with the file that tells its engine.
+    /// The role's prompt, with its file for engines that take a path.
     pub(super) fn role_prompt(&self, state: &AgentState, directory: &Path) -> Option<RolePrompt> {
         let text = prompt_of(&self.role_for(state).ok()?);
         Some(RolePrompt { text, file: directory.join(ROLE_FILE) })
     }
 
-    /// Writes everything anew and records it. A token that may not have arrived is revoked.
+    /// Writes all files with a new token and records them. The token is revoked if its delivery is not confirmed.
     pub(super) async fn agent_provision(
         &self,
         state: &AgentState,
@@ -183,7 +183,7 @@ impl Fleet {
         self.role_of_project(project, &state.agent.role)
     }
 
-    /// A token for this start alone. It hangs under the newest token of the manager agent that made the agent.
+    /// A token for this start only. Its parent is the newest token of the manager agent that created the agent.
     async fn agent_token(
         &self,
         state: &AgentState,
@@ -199,7 +199,7 @@ impl Fleet {
             role: Some(agent.role.clone()),
             agent: Some(agent.id),
             generation: Some(agent.sighting.generation),
-            // A manager among the agents manages where it lives; people may give it a wider token.
+            // A manager agent manages its own project; people may give it a wider token.
             projects: AllowedProjects::Only(vec![agent.project.clone()]),
             parent,
             expires_at: Some(expires_at),
@@ -211,7 +211,7 @@ impl Fleet {
     }
 }
 
-/// What an engine is told of the agent: its role, and how it reports.
+/// The prompt of an engine: the role and the instructions for reporting.
 pub(super) fn prompt_of(role: &Role) -> String {
     format!("{}\n\n{REPORTING}", role.prompt.trim_end())
 }

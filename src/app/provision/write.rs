@@ -1,4 +1,4 @@
-//! Puts an agent's files in place with one command inside its workspace, which also tries the way back to us.
+//! Writes an agent's files by one command inside its workspace, which also probes the server's address.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::coder::exec::Command;
 use crate::domain::provision::Callback;
 use crate::domain::text::{cut, one_line};
 
-/// Reads the files from its input, so that no secret is ever an argument.
+/// Reads the files from stdin, so that no secret is an argument.
 const SCRIPT: &str = include_str!("write.sh");
-/// Long enough for a slow workspace and the try of our address.
+/// Enough for a slow workspace and the probe of the address.
 const LIMIT: Duration = Duration::from_secs(20);
-/// How long a workspace that does not answer is waited for.
+/// Limits the wait for a workspace that does not respond.
 const WAIT: Duration = Duration::from_secs(30);
 const OUTPUT_LIMIT: usize = 16 * 1024;
 const LONGEST_REASON: usize = 200;
@@ -40,7 +40,7 @@ impl WorkspaceExec<'_> {
     }
 }
 
-/// The script's last word: `done` and how the way back is, or `failed` and why.
+/// Parses the script's last line: `done` with the probe's result, or `failed` with the reason.
 fn read_answer(stdout: &str, stderr: &str) -> Result<Callback, ProvisionError> {
     let last = stdout.lines().last().unwrap_or_default();
     if let Some(callback) = last.strip_prefix("done ").and_then(Callback::parse) {

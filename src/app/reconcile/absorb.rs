@@ -1,4 +1,4 @@
-//! Takes in what one look at Coder showed: known agents, new ones, gone ones, their reports and tasks.
+//! Applies a poll of Coder: known, new and missing agents, their reports and tasks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,24 +28,24 @@ use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
 use crate::store::{Seen, StoreError, TasksStamp, UsageReport};
 
-/// How often an unchanged sighting is written: its time is kept in memory anyway.
+/// Unchanged sightings are written this often; their time is kept in memory meanwhile.
 const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
-/// Missing workspaces looked up one by one in one turn.
+/// Limits the individual lookups of missing workspaces per poll.
 const LOOKUPS_PER_POLL: usize = 20;
 
-/// What this look shows of one agent; applied to whatever its state is by then.
+/// The state of one agent in a poll, to be applied to the agent's newest state.
 pub(super) struct AgentUpdate {
     agent: AgentId,
     name_key: String,
-    /// The sighting it is compared with.
+    /// The sighting to compare with.
     known: Sighting,
     pub(super) seen: Seen,
     live: LiveState,
     workspace_url: String,
-    /// The tasks it was judged with.
+    /// The tasks that the verdict was based on.
     tasks_stamp: TasksStamp,
     reports: Vec<Report>,
-    /// Figures that no look showed before.
+    /// Figures that no earlier poll showed.
     usage: Option<UsageReport>,
 }
 
@@ -86,7 +86,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Takes in one agent's workspace, which was looked at out of turn because an operation changes it.
+    /// Applies an individual read of one agent's workspace, for an operation that changes it.
     pub(super) async fn observe_now(
         &self,
         agent: AgentId,
@@ -109,14 +109,14 @@ impl Fleet {
         found.project(&state.agent.project)
     }
 
-    /// A workspace that is still there though its agent is recorded as deleted.
+    /// A workspace that exists although its agent is recorded as deleted.
     async fn orphan_of(&self, workspace: &Workspace) -> Result<Option<Orphan>, Error> {
         let agent = self.store().agent_by_workspace(WorkspaceId(workspace.id)).await?;
         let deleted_at = agent.and_then(|agent| agent.deleted_at);
         Ok(deleted_at.map(|deleted_at| Orphan { workspace: workspace.name.clone(), deleted_at }))
     }
 
-    /// A workspace renamed outside is the same agent under another name.
+    /// A workspace renamed outside of the fleet keeps its agent, under the new name.
     async fn renamed(
         &self,
         state: &Arc<AgentState>,
@@ -126,7 +126,7 @@ impl Fleet {
         let Some(name) = new_name else { return Ok(Arc::clone(state)) };
         match self.store().agent_rename(state.agent.id, &name).await {
             Ok(()) => Ok(self.board_refresh(state.agent.id).await?.unwrap_or_else(|| Arc::clone(state))),
-            // Two names changed places: the next look finds the other one moved.
+            // Two workspaces swapped names: the next poll resolves it.
             Err(StoreError::NameTaken) => Ok(Arc::clone(state)),
             Err(error) => Err(error.into()),
         }
@@ -168,7 +168,7 @@ impl Fleet {
         })
     }
 
-    /// A failed build's log says more than its status.
+    /// Adds the end of the failed build's log to the reason.
     async fn explain_failure(&self, verdict: &mut Verdict, workspace: &Workspace) {
         let build = &workspace.latest_build;
         if BuildStatus::from_word(&build.status) == BuildStatus::Failed
@@ -183,7 +183,7 @@ impl Fleet {
         format!("{base}/@{}/{}", workspace.owner_name, workspace.name)
     }
 
-    /// Journals new reports, writes what changed, and publishes it all at once.
+    /// Journals new reports, writes changed sightings, and publishes all updates at once.
     async fn record(&self, mut updates: Vec<AgentUpdate>) -> Result<(), Error> {
         let reports: Vec<Report> =
             updates.iter_mut().flat_map(|update| std::mem::take(&mut update.reports)).collect();
@@ -210,14 +210,14 @@ impl Fleet {
             }
         });
         self.board().raise(newest);
-        // A task moved while we looked: what was written may speak of the one before.
+        // A task changed during the poll: its written verdict may be outdated.
         for agent in outdated {
             self.judge_again(agent).await?;
         }
         Ok(())
     }
 
-    /// An agent whose workspace the list no longer shows: only Coder's own word makes it deleted.
+    /// A workspace missing in the list: only an explicit response of Coder marks its agent deleted.
     async fn check_missing(&self, missing: impl Iterator<Item = Arc<AgentState>>) -> Result<(), Error> {
         for state in missing.take(LOOKUPS_PER_POLL) {
             let Some(workspace) = state.agent.workspace_id else { continue };
@@ -225,14 +225,14 @@ impl Fleet {
                 Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) => {
                     self.agent_gone(state.agent.id).await?;
                 }
-                // It is there, or we cannot know: the next look tells.
+                // It exists or Coder is unreachable: the next poll checks again.
                 Ok(_) | Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Records that an agent's workspace is no more.
+    /// Records that an agent's workspace is gone.
     pub(super) async fn agent_gone(&self, agent: AgentId) -> Result<(), Error> {
         self.store().agent_delete(agent, Utc::now()).await?;
         self.board_refresh(agent).await?;
@@ -240,7 +240,7 @@ impl Fleet {
     }
 }
 
-/// Under which project, and when, a workspace is looked at.
+/// The project and time of a workspace's read.
 #[derive(Clone, Copy)]
 pub(super) struct PollContext<'a> {
     pub(super) info: &'a ProjectInfo,
@@ -248,15 +248,15 @@ pub(super) struct PollContext<'a> {
     pub(super) began: Instant,
 }
 
-/// Lays a look over the agent's newest state: others may have changed it since the look began. Gives the agent if
-/// its tasks did.
+/// Applies an update to the agent's newest state, which may have changed since the poll began. Returns the agent if
+/// its tasks changed.
 fn publish(snapshot: &mut Snapshot, update: AgentUpdate, written: Option<Sighting>) -> Option<AgentId> {
     let state = snapshot.agents.get_mut(update.name_key.as_str())?;
     if state.agent.id != update.agent {
         return None;
     }
     let state = Arc::make_mut(state);
-    // Looks may overtake each other; what the older one saw inside is over.
+    // Polls may finish out of order; an older poll must not overwrite the state of a newer one.
     let is_outdated = state.live.poll_began > update.live.poll_began;
     let sighting = &mut state.agent.sighting;
     match written {
@@ -267,7 +267,7 @@ fn publish(snapshot: &mut Snapshot, update: AgentUpdate, written: Option<Sightin
     if is_outdated {
         return None;
     }
-    // What was read besides keeps its date: only some keys are part of a look.
+    // A poll includes only some keys; values of other reads keep their date.
     let mut metadata = std::mem::take(&mut state.live.metadata);
     metadata.extend(update.live.metadata);
     state.live = LiveState { resting_at: state.live.resting_at, metadata, ..update.live };
@@ -290,7 +290,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, poll_began: Instant) -> Li
     let generation = generation_of(workspace, state.agent.sighting.generation);
     let usage_reported = usage::reported(&values, generation).or(state.live.usage_reported);
     let mut dated = state.live.metadata.clone();
-    // While a build runs Coder shows nothing: the last known values stay.
+    // Coder shows no metadata during a build: keep the last values.
     dated.extend(metadata::date(&state.live.metadata, values, Utc::now()));
     let newest = workspace.latest_app_status.as_ref();
     let is_working = newest.filter(|status| AppState::from_word(&status.state) == AppState::Working);

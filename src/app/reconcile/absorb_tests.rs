@@ -1,4 +1,4 @@
-//! Which of two looks at an agent counts.
+//! The order of two polls of an agent.
 
 use std::time::Duration;
 

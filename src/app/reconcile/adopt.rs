@@ -1,4 +1,4 @@
-//! Takes in a workspace that was made outside: as the agent it is, in the state it is in.
+//! Adopts a workspace that was created outside of the fleet as an agent in its current state.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::store::{LatestTasks, StoreError};
 const ROLE: &str = "fleet_mcp_role";
 
 impl Fleet {
-    /// A workspace of a project that we do not know yet; one we are about to make is left to its operation.
+    /// Adopts an unknown workspace of a project, unless an operation of the fleet is creating it.
     pub(super) async fn adopt(
         &self,
         workspace: &Workspace,
@@ -54,8 +54,8 @@ impl Fleet {
         }
     }
 
-    /// The role that the template names, else the preset the workspace was made from. What an agent writes about itself
-    /// does not count, since a role carries rights.
+    /// The role set by the template, else by the workspace's preset. The agent's own metadata does not count, since a
+    /// role carries rights.
     async fn role_of_workspace(&self, workspace: &Workspace) -> Result<Option<String>, CoderError> {
         if let Some(role) = resource_values(workspace).remove(ROLE) {
             return Ok(Some(role));
@@ -67,7 +67,7 @@ impl Fleet {
         }
     }
 
-    /// An agent is listed from its first moment on in the state that was seen.
+    /// The first sighting, so that an agent is never listed without a state.
     async fn first_sighting(
         &self,
         agent: &Agent,
@@ -88,7 +88,7 @@ impl Fleet {
     }
 }
 
-/// A role is given for good: after such an error the next look tries again, after any other the project's default counts.
+/// A role is permanent: after a transient error the next poll retries, after any other the project's default applies.
 fn is_transient(error: &CoderError) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! Operations while Coder cannot be used: they wait, and a new agent says what for.
+//! Pauses operations while Coder is unreachable, and shows the reason on new agents.
 
 use crate::app::Fleet;
 use crate::app::agents::NOT_CREATED;
@@ -9,7 +9,7 @@ use crate::domain::status::Verdict;
 use crate::store::Seen;
 
 impl Fleet {
-    /// Returns once Coder answers.
+    /// Returns once Coder responds.
     pub(super) async fn await_coder(&self, agent: AgentId) -> Result<(), Error> {
         loop {
             let health = self.health().now();
@@ -21,7 +21,7 @@ impl Fleet {
         }
     }
 
-    /// An agent with a workspace keeps the state that Coder showed last.
+    /// An agent with a workspace keeps its last polled state.
     async fn show_awaited(&self, agent: AgentId, reason: &str) -> Result<(), Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! How operations end, and what an end leaves behind.
+//! Ends operations and records the consequences.
 
 use chrono::Utc;
 
@@ -13,7 +13,7 @@ use crate::domain::status::Verdict;
 use crate::store::{OperationEnd, Seen as Sighted};
 
 impl Fleet {
-    /// Records the end; a delete that is done takes the agent with it, a create that failed says why.
+    /// Records the end; a completed delete also deletes the agent, and a failed create shows its reason.
     pub(super) async fn conclude(
         &self,
         active: &mut ActiveOperation,
@@ -44,8 +44,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// An agent without a workspace is seen by no poll: the failure of its create or delete is written here. Others are
-    /// looked at anew, and a change of an agent that has no workspace keeps the reason of its create.
+    /// Polls never show an agent without a workspace, so the failure of its create or delete is recorded here. Other
+    /// agents are polled again.
     async fn note_failure(&self, active: &ActiveOperation, failure: &Failure) -> Result<(), Error> {
         tracing::warn!(
             agent.name = %active.agent.name, operation.kind = %active.operation.kind, failure.message,
@@ -69,7 +69,7 @@ impl Fleet {
     }
 }
 
-/// What no repetition can mend, such as a project that is gone.
+/// Ends the operation with an error that a retry cannot fix, such as a deleted project.
 pub(super) fn failed(error: &Error) -> StepResult {
     let failure = Failure { code: error.code().as_str().to_owned(), message: error.to_string() };
     StepResult::End(OperationEnd::Failed(failure))
@@ -84,7 +84,7 @@ pub(super) fn timed_out(active: &ActiveOperation) -> OperationEnd {
     OperationEnd::Failed(Failure { code: "TIMEOUT".into(), message })
 }
 
-/// What a canceled operation leaves behind, in words for those who ask about it later.
+/// Describes the remains of a canceled operation.
 pub(super) fn cancel_summary(left: CancelOutcome) -> &'static str {
     match left {
         CancelOutcome::Nothing => "it was canceled before any request to Coder",

@@ -1,4 +1,4 @@
-//! Why builds failed: the last error lines of their logs, asked once a build.
+//! Reasons of failed builds: the last error lines of their logs, read once per build.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Failures {
         Self { coder, known: Cache::new(MOST_BUILDS) }
     }
 
-    /// What the end of a failed build's log says beyond the job's own error; none when it cannot be had now.
+    /// The error lines in the failed build's log beyond the job's own error; none if the log cannot be read.
     pub(super) async fn reason(&self, build: &Build) -> Option<Arc<str>> {
         let read = async {
             let logs = self.coder.build_logs(build.id, None).await?;

@@ -1,4 +1,4 @@
-//! Judges an agent anew when one of its tasks moves, without waiting for the next look at Coder.
+//! Judges an agent again when one of its tasks changes, without waiting for the next poll.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::domain::task;
 use crate::store::{LatestTasks, Seen};
 
 impl Fleet {
-    /// Shows the agent's tasks as the store has them now and the status that follows, both at once: no reader sees a
-    /// task that has ended beside the status it gave.
+    /// Publishes the agent's stored tasks together with the resulting status, so that no reader sees an ended task
+    /// beside its old status.
     pub(in crate::app) async fn tasks_publish(&self, agent: AgentId) -> Result<(), Error> {
         let tasks = self.store().tasks_latest_of(agent).await?;
         let judged = self.judge_with(agent, &tasks).await;
@@ -29,7 +29,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// False if newer tasks are shown already.
+    /// Returns false if newer tasks are already published.
     fn tasks_show(&self, agent: AgentId, tasks: LatestTasks, judged: Option<&Sighting>) -> bool {
         let mut is_newest = false;
         self.board().update(|snapshot| {
@@ -44,7 +44,7 @@ impl Fleet {
         is_newest
     }
 
-    /// What was written speaks of tasks that are no longer shown: it is shown only if the newer ones say the same.
+    /// The written sighting is based on outdated tasks: publish it only if the newer tasks confirm it.
     async fn judge_newer_tasks(&self, agent: AgentId, written: Sighting) -> Result<(), Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(()) };
@@ -53,7 +53,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Notes that the agent's app waits for input.
+    /// Records that the agent's app waits for input.
     pub(super) async fn note_rest(&self, agent: AgentId, at: DateTime<Utc>) -> Result<(), Error> {
         self.board().update(|snapshot| {
             if let Some(state) = state_mut(snapshot, agent) {
@@ -63,7 +63,7 @@ impl Fleet {
         self.judge_again(agent).await
     }
 
-    /// Only a workspace that is up is busy or idle; all else is Coder's to say.
+    /// Judges again with the current tasks. Applies only to ready agents: any other state comes from Coder.
     pub(super) async fn judge_again(&self, agent: AgentId) -> Result<(), Error> {
         let Some(tasks) = self.board().now().by_id(agent).map(|state| state.tasks.clone()) else {
             return Ok(());
@@ -74,7 +74,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The sighting that follows from these tasks, written down; none if it is the one there is.
+    /// The stored sighting that follows from these tasks; none if it is unchanged.
     async fn judge_with(&self, agent: AgentId, tasks: &LatestTasks) -> Result<Option<Sighting>, Error> {
         let snapshot = self.board().now();
         let Some(state) = snapshot.by_id(agent) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Looks at the workspace of an operation: what Coder has now, and whether it is ours.
+//! Looks up the workspace of an operation and decides whether the operation created it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -14,11 +14,11 @@ use crate::domain::plan::{BuildState, Seen};
 use crate::domain::status::Fitness;
 use crate::domain::words::{JobStatus, Transition};
 
-/// Clocks of Coder and ours may differ by this much when a workspace is told to be ours by its time.
+/// The tolerated difference between the clocks of Coder and the server.
 const CLOCK_SKEW: TimeDelta = TimeDelta::seconds(120);
 
 impl Fleet {
-    /// A create that was sent and never seen to arrive: its delete has to look for what may still come of it.
+    /// A delete continues from the create's progress, since an unconfirmed create may still produce a workspace.
     pub(super) async fn inherit_create_progress(&self, active: &mut ActiveOperation) -> Result<(), Error> {
         let is_first = active.operation.progress == Progress::Accepted && active.agent.workspace_id.is_none();
         if active.operation.kind != OperationKind::Delete || !is_first {
@@ -31,7 +31,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The workspace as Coder has it now: by id once we know it, by name before.
+    /// The workspace by id if known, else by name.
     pub(super) async fn lookup_workspace(
         &self,
         active: &ActiveOperation,
@@ -67,7 +67,7 @@ impl Fleet {
         Ok(Seen::Build(newest_build(workspace)))
     }
 
-    /// After an unclear answer: template, prompt and time must be what we sent, else it is someone else's.
+    /// After an unclear response the template, prompt and time decide whether the operation created this workspace.
     async fn is_from_this_create(
         &self,
         active: &ActiveOperation,
@@ -77,18 +77,18 @@ impl Fleet {
         let Some(known) = self.discovered()?.project(&active.agent.project).cloned() else {
             return Ok(false);
         };
-        // What was sent was looked up as well, after the last look at all templates.
+        // The create was sent with a renewed project, so compare with a renewed one.
         let Ok(info) = self.project_refreshed(known).await else { return Ok(false) };
         let info = info?;
         if workspace.template_id != info.template_id || workspace.created_at < sent_at - CLOCK_SKEW {
             return Ok(false);
         }
-        // A push may have renamed or dropped the prompt since: what counts is the version that was built.
+        // A template push may have renamed or removed the prompt: use the version that was built.
         let version = workspace.latest_build.template_version_id;
         let Some(prompt) = self.prompt_name(version).await? else { return Ok(true) };
         let parameters = self.coder().build_parameters(workspace.latest_build.id).await?;
         let message = active.agent.first_message();
-        // An earlier version of this server sent the spec without the pull request.
+        // Earlier versions of the server sent the spec without the pull request.
         let is_sent = |value: &str| value == message || value == active.agent.spec;
         Ok(parameters.iter().any(|parameter| parameter.name == prompt && is_sent(&parameter.value)))
     }
@@ -107,7 +107,7 @@ impl Fleet {
     }
 }
 
-/// A workspace without a build is one whose first build failed: it can be started or deleted.
+/// A workspace without a build counts as a failed build: it can be started or deleted.
 fn newest_build(workspace: &Workspace) -> BuildState {
     let build = &workspace.latest_build;
     let (job, error) = match workspace.has_build() {

@@ -1,4 +1,4 @@
-//! The loops that bring the fleet and the record together: each reads, compares, acts, and is safe to run twice.
+//! The reconcilers: loops that read, compare and act, each safe to repeat.
 
 mod absorb;
 mod adopt;
@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use super::Fleet;
 
 impl Fleet {
-    /// Starts the reconcilers; they end when `stop` is called, and `tasks` then drains.
+    /// Starts the reconcilers; they end on `stop`, after which `tasks` drains.
     pub fn start(&self, stop: &CancellationToken, tasks: &TaskTracker) {
         let (fleet, token) = (self.clone(), stop.clone());
         tasks.spawn(async move {

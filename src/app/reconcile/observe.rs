@@ -1,4 +1,4 @@
-//! Reads a workspace as Coder shows it into the terms of the status rule.
+//! Converts Coder's workspace into the inputs of the status rule.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::domain::task;
 use crate::domain::words::{AppState, BuildStatus, Connection, Lifecycle, Transition};
 use crate::store::LatestTasks;
 
-/// What else the rule needs to know of an agent.
+/// Inputs of the status rule that do not come from the workspace.
 pub(super) struct ObservationContext<'a> {
     pub(super) tasks: &'a LatestTasks,
     pub(super) generation: i64,
@@ -53,7 +53,7 @@ pub(super) fn statuses_of(workspace: &Workspace) -> impl Iterator<Item = &AppSta
     agents_of(workspace).flat_map(|agent| &agent.apps).flat_map(|app| &app.statuses)
 }
 
-/// The number of the newest start build, as far as this build tells.
+/// The build number of the newest start, as far as this build shows.
 pub(super) fn generation_of(workspace: &Workspace, last_known: i64) -> i64 {
     match Transition::from_word(&workspace.latest_build.transition) {
         Transition::Start => workspace.latest_build.build_number,
@@ -61,14 +61,14 @@ pub(super) fn generation_of(workspace: &Workspace, last_known: i64) -> i64 {
     }
 }
 
-/// What the template itself says of the workspace; sensitive items are left out.
+/// Metadata from the template's resources, without sensitive items.
 pub(super) fn resource_values(workspace: &Workspace) -> BTreeMap<String, String> {
     let resources = workspace.latest_build.resources.iter().flat_map(|resource| &resource.metadata);
     let open = resources.filter(|item| !item.sensitive && is_value(&item.value));
     open.filter_map(|item| Some((canonical_key(&item.key)?, item.value.trim().to_owned()))).collect()
 }
 
-/// Resource metadata and agent metadata of ours.
+/// Metadata from resources and workspace agents, under the fleet's keys.
 pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String> {
     let mut values = resource_values(workspace);
     for agent in agents_of(workspace) {
@@ -77,7 +77,7 @@ pub(super) fn metadata_values(workspace: &Workspace) -> BTreeMap<String, String>
     values
 }
 
-/// Where the apps of the workspace are found.
+/// The apps of the workspace.
 pub(super) fn apps_of(workspace: &Workspace) -> WorkspaceApps {
     let apps = agents_of(workspace).flat_map(|agent| agent.apps.iter().map(|app| workspace_app(agent, app)));
     WorkspaceApps {
@@ -87,13 +87,13 @@ pub(super) fn apps_of(workspace: &Workspace) -> WorkspaceApps {
     }
 }
 
-/// Nobody looks after an app without a health check.
+/// An app without a health check counts as healthy.
 fn workspace_app(agent: &WorkspaceAgent, app: &App) -> WorkspaceApp {
     let is_healthy = matches!(app.health.as_str(), "healthy" | "disabled" | "");
     WorkspaceApp { agent: agent.name.clone(), slug: app.slug.clone(), is_healthy }
 }
 
-/// When this generation began; none while the newest build is no start.
+/// When this generation started; none if the newest build is no start.
 pub(super) fn started_at(workspace: &Workspace) -> Option<DateTime<Utc>> {
     let build = &workspace.latest_build;
     (Transition::from_word(&build.transition) == Transition::Start).then_some(build.created_at)

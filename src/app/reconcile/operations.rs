@@ -1,4 +1,4 @@
-//! The executor: one operation of an agent at a time, in the order accepted, until each has ended.
+//! The executor: one operation per agent at a time, in order of acceptance.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use crate::app::error::Error;
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{Operation, OperationKind, Progress};
 
-/// One operation under way.
+/// A worker's operation.
 #[derive(Debug)]
 struct RunningOperation {
     id: OperationId,
     token: CancellationToken,
-    /// Was it begun knowing that it is to end?
+    /// Whether the operation was already canceled at the worker's start.
     is_canceled: bool,
 }
 
@@ -33,13 +33,13 @@ impl Fleet {
         }
     }
 
-    /// Starts the first open operation of every agent that has none running; a delete overtakes.
+    /// Starts the first open operation of every agent without a worker; a delete preempts the others.
     async fn operations_begin(&self, pool: &mut OperationPool) -> Vec<Error> {
         let open = match self.store().operations_open().await {
             Ok(open) => open,
             Err(error) => return vec![error.into()],
         };
-        // A row that cannot be written holds up its own agent alone.
+        // A row that cannot be written blocks only its own agent.
         let mut errors = Vec::new();
         let open = self.end_superseded(open, &mut errors).await;
         let open = self.end_canceled(open, pool, &mut errors).await;
@@ -57,8 +57,8 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// The acceptance of a delete ends what was accepted before it, unless the server was killed in between.
-    /// Where that cannot be recorded, none of the agent's operations is begun.
+    /// Completes the acceptance of a delete, which cancels all earlier operations, after a kill in between. If that
+    /// fails, none of the agent's operations is started.
     async fn end_superseded(&self, mut open: Vec<Operation>, errors: &mut Vec<Error>) -> Vec<Operation> {
         let (mut ended, mut blocked) = (HashSet::new(), HashSet::new());
         for (position, delete) in open.iter().enumerate() {
@@ -81,8 +81,8 @@ impl Fleet {
 }
 
 impl Fleet {
-    /// What is to end without its result ends here if Coder was asked for nothing, wherever it is in the line; what is
-    /// under way is begun again, so that its planner knows.
+    /// Ends canceled operations that have sent nothing to Coder, at any position in the queue. Running operations are
+    /// restarted, so that their planner sees the cancel.
     async fn end_canceled(
         &self,
         open: Vec<Operation>,
@@ -109,7 +109,7 @@ impl Fleet {
 }
 
 impl OperationPool {
-    /// Is it under way? One that was begun before its cancel was asked for ends at its next safe point.
+    /// Whether a worker has the operation. A worker that started before the cancel is stopped at its next safe point.
     fn cancel_if_running(&mut self, operation: &Operation) -> bool {
         let running = self.handle(&operation.agent_id()).filter(|running| running.id == operation.id);
         let Some(running) = running else { return false };
@@ -126,7 +126,7 @@ impl OperationPool {
         self.start_with(operation.agent_id(), running, async move { fleet.perform(operation, token).await });
     }
 
-    /// Ends whatever else runs for the agent of a delete, at its next safe point.
+    /// Stops any other operation of the deleted agent at its next safe point.
     fn preempt(&mut self, delete: &Operation) {
         if let Some(running) = self.handle(&delete.agent_id()).filter(|running| running.id != delete.id) {
             running.token.cancel();

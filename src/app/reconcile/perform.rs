@@ -1,4 +1,4 @@
-//! Carries one operation to its end: look, plan, record, act, and again.
+//! Performs one operation: look up, plan, record, act, repeat.
 
 use std::time::Duration;
 
@@ -25,36 +25,36 @@ use crate::domain::rescue::Rescue;
 use crate::domain::status::{Fitness, fitness};
 use crate::store::{OperationEnd, StoreError};
 
-/// How soon to look again: at first at once, for a lost answer, then as seldom as suits a build.
+/// Pauses between lookups: short at first, for a lost response, then doubled up to a build's time scale.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// An operation under way and what it holds.
+/// A running operation and its resources.
 pub(super) struct ActiveOperation {
     pub(super) operation: Operation,
     pub(super) agent: Agent,
-    /// Held to send a request and while the build that it made runs; never while the operation waits for anything else.
+    /// Held while sending a request and during its build, never while the operation waits for anything else.
     pub(super) slot: Option<Slot>,
-    /// Of a delete that keeps work.
+    /// The rescue of a delete that keeps work.
     pub(super) rescue: Option<Rescue>,
-    /// What Coder answered last, if it did not carry the request out.
+    /// Coder's last error, if the request had no effect.
     pub(super) refusal: Option<String>,
-    /// When it began or sent its request, moved on by the time that it waited for Coder and for its turn.
+    /// The start of the operation or its request, moved forward by the time it waited for Coder or a slot.
     began: Instant,
     n_pauses: u32,
 }
 
-/// Whether a request may be sent on what was just seen.
+/// Whether a request may be sent on the current lookup.
 enum Admission {
     Now,
     AfterWaiting,
 }
 
-/// What a step led to.
+/// The result of a step.
 pub(super) enum StepResult {
     Repeat,
     Pause,
-    /// Coder takes no more requests before this time.
+    /// Coder accepts no more requests before this time.
     RateLimited {
         until: Option<DateTime<Utc>>,
     },
@@ -62,7 +62,7 @@ pub(super) enum StepResult {
 }
 
 impl Fleet {
-    /// Runs until the operation has ended or `stop` asks for a safe point; steps that fail are repeated.
+    /// Runs until the operation has ended or `stop` requests a safe point; failed steps are retried.
     pub(super) async fn perform(&self, operation: Operation, stop: CancellationToken) -> Result<Next, Error> {
         let (id, kind) = (operation.id, operation.kind);
         let Some(mut active) = self.active_operation(operation).await? else { return Ok(Next::ReadOpenWork) };
@@ -97,7 +97,7 @@ impl Fleet {
         Ok(Next::ReadOpenWork)
     }
 
-    /// None when the agent was discarded with all that hung on it.
+    /// None if the agent was discarded with all its rows.
     async fn active_operation(&self, operation: Operation) -> Result<Option<ActiveOperation>, Error> {
         let Some(agent) = self.store().agent_by_id(operation.agent_id()).await? else { return Ok(None) };
         let rescue = match operation.kind {
@@ -175,7 +175,7 @@ impl Fleet {
         }
     }
 
-    /// How the workspace agents do, by the look that was just taken.
+    /// The fitness of the workspace agents in the last lookup.
     fn fitness_now(&self, agent: AgentId) -> Fitness {
         let snapshot = self.board().now();
         let observation = snapshot.by_id(agent).and_then(|state| state.live.observation.as_deref());
@@ -203,7 +203,9 @@ impl Fleet {
             OperationStep::Cancel(left) => {
                 Ok(StepResult::End(OperationEnd::Canceled(cancel_summary(left).to_owned())))
             }
-            OperationStep::Fail(cause) => Ok(StepResult::End(OperationEnd::Failed(failure_of(&cause, &active.agent)))),
+            OperationStep::Fail(cause) => {
+                Ok(StepResult::End(OperationEnd::Failed(failure_of(&cause, &active.agent))))
+            }
             OperationStep::Follow { build } => {
                 self.count_build(active);
                 self.progress(active, Progress::Following { build, ended_at: None }).await
@@ -223,19 +225,19 @@ impl Fleet {
         }
     }
 
-    /// A build of ours that runs counts against the builds at once, also after a restart of the server and in the second
-    /// half of a restart; one that is to end makes room for others.
+    /// Takes a slot for a running build of the operation, also after a restart of the server and in the second half
+    /// of a restart. A canceled operation leaves its slot to others.
     fn count_build(&self, active: &mut ActiveOperation) {
         if active.operation.cancel.is_none() {
             active.slot = active.slot.take().or_else(|| self.0.slots.take_now());
         }
     }
 
-    /// Takes a slot; a request that has to be repeated goes to the end of the line. After a wait the workspace is looked
-    /// at again before anything is sent, since it may have changed by then.
+    /// Takes a slot; a request to be repeated goes to the end of the queue. After a wait the workspace is looked up
+    /// again before the request is sent, since it may have changed.
     async fn slot_for(&self, active: &mut ActiveOperation, stop: &CancellationToken) -> Admission {
         if !matches!(active.operation.progress, Progress::Sending { .. }) {
-            // Only the time from the first try on is the request's.
+            // The request's time starts with its first attempt.
             active.began = Instant::now();
         }
         if active.refusal.take().is_some() {
@@ -266,8 +268,8 @@ impl Fleet {
         Ok(StepResult::Repeat)
     }
 
-    /// Not every user may cancel builds: then a delete waits for the build's own end, and an operation that is to end
-    /// leaves its build to itself.
+    /// Not every user may cancel builds: then a delete waits for the end of the build, and a canceled operation
+    /// leaves its build running.
     async fn cancel_build(
         &self,
         active: &ActiveOperation,
@@ -290,7 +292,7 @@ impl Fleet {
         }
     }
 
-    /// Ends an operation that Coder was asked for nothing of.
+    /// Ends an operation that has sent nothing to Coder.
     pub(super) async fn end_unsent(&self, operation: Operation) -> Result<(), Error> {
         let Some(mut active) = self.active_operation(operation).await? else { return Ok(()) };
         self.conclude(&mut active, &OperationEnd::Canceled(cancel_summary(CancelOutcome::Nothing).to_owned()))
@@ -308,8 +310,8 @@ impl ActiveOperation {
         rescue_first(step, self.rescue.as_ref().map(|rescue| &rescue.outcome), clock)
     }
 
-    /// A stop goes on when the disk takes no record of its steps: it was accepted, a repeat of it does no harm, and
-    /// what it ends may be what fills the disk.
+    /// A stop continues if its steps cannot be recorded on a full disk: repeating it is harmless, and the stopped
+    /// agent may be filling the disk.
     fn unless_stop_on_full_disk<T>(&self, recorded: Result<T, Error>) -> Result<(), Error> {
         match recorded {
             Err(Error::DiskFull) if self.operation.kind == OperationKind::Stop => Ok(()),
@@ -317,7 +319,7 @@ impl ActiveOperation {
         }
     }
 
-    /// Lets others build, unless a build of its own runs.
+    /// Returns the slot, unless a build of this operation is running.
     pub(super) fn release_slot(&mut self) {
         if !matches!(self.operation.progress, Progress::Following { ended_at: None, .. }) {
             self.slot = None;
@@ -328,12 +330,12 @@ impl ActiveOperation {
         self.began.elapsed()
     }
 
-    /// Time that passed while it could not go on is not the build's.
+    /// Excludes a wait from the build's time limit.
     fn exclude_time_since(&mut self, since: Instant) {
         self.began += since.elapsed();
     }
 
-    /// Waits before the next look, twice as long each time nothing happens.
+    /// Waits before the next lookup, with a doubled pause each time.
     async fn pause(&mut self, stop: &CancellationToken) {
         let delay = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(LONGEST_PAUSE);
         self.n_pauses = self.n_pauses.saturating_add(1);
@@ -343,7 +345,7 @@ impl ActiveOperation {
         }
     }
 
-    /// Waits for a rate limit to open; without a time that Coder names, as before any other look.
+    /// Waits for the end of a rate limit; without a time from Coder, for the usual pause.
     async fn pause_until(&mut self, until: Option<DateTime<Utc>>, stop: &CancellationToken) {
         let limited_at = Instant::now();
         let named = until.and_then(|at| (at - Utc::now()).to_std().ok());

@@ -1,4 +1,4 @@
-//! The poller: lists the workspaces page by page and hands them on; trouble only makes it slower.
+//! The poller: lists all workspaces page by page and passes them on; errors only slow it down.
 
 use std::time::Duration;
 
@@ -14,37 +14,37 @@ use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
 use crate::domain::metadata::listed_names;
 
 const PAGE_SIZE: u32 = 100;
-/// More workspaces than this that are too large to read mean that Coder's answers cannot be trusted.
+/// More unreadable workspaces than this mean that Coder's responses cannot be trusted.
 const MOST_UNREADABLE: u32 = 10;
-/// Per page of the last listing, also when nudged, so that any fleet stays far below Coder's limit.
+/// Per page of the last listing, also after a nudge, to stay far below Coder's rate limit.
 const GAP_PER_PAGE: Duration = Duration::from_millis(250);
 const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
-/// Coder counts requests by the minute, so that no limit of its lasts longer.
+/// Coder counts requests per minute, so that its rate limits last no longer.
 pub(super) const LONGEST_LIMIT: Duration = Duration::from_secs(60);
-/// A limit that names no time is tried again after this.
+/// The pause after a rate limit without a time.
 const UNNAMED_LIMIT: Duration = Duration::from_secs(2);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 const KEYS_KEPT: TimeDelta = TimeDelta::days(7);
-/// After its end a token is known this long, so that its bearer is told what happened to it.
+/// Ended tokens are kept this long, so that their use gets a specific error.
 const TOKENS_KEPT: TimeDelta = TimeDelta::days(30);
-/// What runs wrote is kept this long after their end; that they ran, and what came of it, for good.
+/// Outputs are kept this long after the end of a run; the run's record is kept forever.
 const OUTPUTS_KEPT: TimeDelta = TimeDelta::days(30);
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// All workspaces of our user, as one look showed them.
+/// All workspaces of the server's user in one poll.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) workspaces: Vec<Workspace>,
-    /// Rows that could not be read: their agents keep the state they had.
+    /// Undecodable rows: their agents keep their state.
     pub(super) unreadable: Vec<Uuid>,
     pub(super) polled_at: DateTime<Utc>,
-    /// Orders looks, whatever the wall clock does.
+    /// Orders polls, independent of the wall clock.
     pub(super) began: Instant,
-    /// Asked for, also those that were too large.
+    /// Requested pages, including those that were too large.
     n_pages: u32,
 }
 
-/// Which part of the list is read next.
+/// The position in the list and the size of the next page.
 #[derive(Debug)]
 struct ListCursor {
     limit: u32,
@@ -78,7 +78,7 @@ impl Fleet {
         }
     }
 
-    /// One whole look: templates now and then, workspaces always. Returns the number of pages.
+    /// One poll: templates at intervals, workspaces always. Returns the number of pages.
     async fn poll_once(&self, schedule: &mut PollSchedule) -> Result<u32, CoderError> {
         if self.health().now().version.is_none() {
             self.health().set_version(self.coder().build_info().await?.version);
@@ -107,7 +107,7 @@ impl Fleet {
         Ok(n_pages)
     }
 
-    /// Request keys are promised for a day and kept for a week; an agent's tokens are many and short-lived.
+    /// Removes old data. Request keys are guaranteed for a day and kept for a week.
     async fn forget_old(&self) {
         let before = Utc::now() - KEYS_KEPT;
         if let Err(error) = self.store().request_keys_prune(before).await {
@@ -130,7 +130,7 @@ impl Fleet {
         loop {
             listing.n_pages += 1;
             let page = match self.coder().workspaces(&schedule.query(&cursor)).await {
-                // An older server does not know the metadata term: do without it from now on.
+                // An older Coder does not know the metadata query: omit it from now on.
                 Err(error) if schedule.with_metadata && error.kind() == ErrorKind::Invalid => {
                     schedule.with_metadata = false;
                     continue;
@@ -144,14 +144,14 @@ impl Fleet {
             listing.unreadable.extend(page.undecodable.iter().filter_map(|row| row.id));
             listing.workspaces.extend(page.workspaces);
             cursor.advance();
-            // Rows may be left out and still be counted, so only the offset tells the end.
+            // Coder counts rows that it leaves out, so that only the offset shows the end.
             if u64::from(cursor.offset) >= page.count {
                 return Ok(listing);
             }
         }
     }
 
-    /// A rate limit is an answer, and counts one path alone: what Coder is asked for elsewhere need not wait for it.
+    /// A rate limit is a response and applies to one path: other requests to Coder continue.
     fn note_health(&self, result: &Result<u32, CoderError>) {
         match result {
             Ok(_) => self.health().set_ok(Utc::now()),
@@ -176,8 +176,9 @@ impl Listing {
 }
 
 impl ListCursor {
-    /// Reads fewer at once, so that a workspace with too much text does not hide the others. One that is too large by
-    /// itself is left out: its agent keeps its state, since only Coder's own word makes an agent deleted.
+    /// Halves the page, so that a workspace with too much text does not hide the others. A workspace that is too
+    /// large by itself is skipped: its agent keeps its state, since only an explicit response of Coder marks it
+    /// deleted.
     fn shrink(&mut self, error: CoderError) -> Result<(), CoderError> {
         if self.limit > 1 {
             self.limit /= 2;
@@ -198,17 +199,17 @@ impl ListCursor {
     }
 }
 
-/// How fast to look, by the size of the fleet and the trouble we have.
+/// The pause between polls, by the size of the fleet and recent errors.
 #[derive(Debug)]
 struct PollSchedule {
     base: Duration,
     n_pages: u32,
     n_failures: u32,
     is_unauthorized: bool,
-    /// Coder takes no list before this has passed since the last one.
+    /// The rate limit after the last poll.
     limited_for: Option<Duration>,
     with_metadata: bool,
-    /// When the templates are looked at next; none: with the next look.
+    /// When the next discovery is due; none: with the next poll.
     discovery_due: Option<Instant>,
 }
 
@@ -245,7 +246,7 @@ impl PollSchedule {
         self.n_failures > 0 || self.limited_for.is_some()
     }
 
-    /// The shortest time to the next look.
+    /// The shortest pause before the next poll.
     fn gap(&self) -> Duration {
         if self.n_pages > 1 { GAP_PER_PAGE * self.n_pages } else { GAP_PER_PAGE.min(self.base) }
     }
@@ -288,7 +289,7 @@ fn is_rate_limit(error: &CoderError) -> bool {
     matches!(error.kind(), ErrorKind::RateLimited { .. })
 }
 
-/// How long a rate limit lasts.
+/// The duration of a rate limit.
 fn limit_of(error: &CoderError) -> Option<Duration> {
     let ErrorKind::RateLimited { retry_at } = error.kind() else { return None };
     let named = retry_at.map(|at| (at - Utc::now()).to_std().unwrap_or(Duration::ZERO));

@@ -14,23 +14,23 @@ use tracing::Instrument;
 
 use crate::app::error::Error;
 
-/// Open work is read so often without a nudge.
+/// The interval at which open work is read without a nudge.
 pub(super) const READ_INTERVAL: Duration = Duration::from_secs(15);
-/// Before a failed read of open work is repeated, and before a key whose worker failed or panicked gets a new worker.
+/// The pause before a failed read is repeated, and before a key whose worker failed gets a new worker.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the pool does once a worker has returned.
+/// The pool's step after a worker has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// There may be more work for the key.
+    /// The key may have more work.
     ReadOpenWork,
-    /// What is still open cannot go on before the next nudge or read.
+    /// The remaining work cannot continue before the next nudge or read.
     AwaitNudge,
 }
 
 type WorkerResult = Result<Next, Error>;
 
-/// The workers of one kind of work. `H` is what the reconciler keeps of each live worker, to wake or end it.
+/// The workers of one kind of work. `H` is the reconciler's handle of each live worker, to wake or stop it.
 ///
 /// A reconciler is a loop: `while pool.turn(nudge).await { read open work; start a worker for each key }`.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Pool<K, H = ()> {
     next_read: Instant,
     workers: JoinMap<K, WorkerResult>,
     handles: HashMap<K, H>,
-    /// Keys whose worker failed or panicked, and when each may have another.
+    /// Keys whose worker failed, with the end of their pause.
     paused: HashMap<K, Instant>,
     stop: CancellationToken,
 }
@@ -61,14 +61,14 @@ where
         }
     }
 
-    /// Returns true when open work is to be read: at first, at each nudge, by the timer, and after a worker that may
-    /// have left some. Returns false at shutdown, once all workers have ended.
+    /// Returns true when open work should be read: at the start, on a nudge, by the timer, and after a worker that
+    /// may have left work. Returns false at shutdown, once all workers have ended.
     pub(super) async fn turn(&mut self, nudge: impl Future) -> bool {
         let mut nudge = std::pin::pin!(nudge);
         loop {
             let due = self.due();
             tokio::select! {
-                // A key is freed before a nudge that may be meant for it is passed on.
+                // Free the key first: a nudge may be meant for it.
                 biased;
                 () = self.stop.cancelled() => {
                     self.drain().await;
@@ -89,13 +89,13 @@ where
         }
     }
 
-    /// Reports that open work, or a part of it, could not be read: the timer repeats the read soon.
+    /// Reports a failed read of open work, which the timer repeats soon.
     pub(super) fn read_failed(&mut self, error: &Error) {
         tracing::error!(%error, worker.kind = self.kind, "open work could not be read; retrying");
         self.next_read = Instant::now() + RETRY_PAUSE;
     }
 
-    /// Starts a worker that ends by itself soon after `stop`, unless the key has a worker or is paused.
+    /// Starts a worker that returns soon after `stop`, unless the key has a worker or is paused.
     pub(super) fn start_with<F>(&mut self, key: K, handle: H, worker: F)
     where
         F: Future<Output = WorkerResult> + Send + 'static,
@@ -159,7 +159,7 @@ impl<K> Pool<K>
 where
     K: Copy + Display + Eq + Hash + Send + 'static,
 {
-    /// Starts a worker that may be cut off at any await: whatever it leaves, the record tells where to go on.
+    /// Starts a worker that may be dropped at any await: the next worker continues from the store.
     pub(super) fn start<F>(&mut self, key: K, worker: F)
     where
         F: Future<Output = WorkerResult> + Send + 'static,
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than any of these tests.
+    /// Longer than any of these tests.
     const NEVER: Duration = Duration::from_secs(3600);
 
     /// A nudge that never comes.

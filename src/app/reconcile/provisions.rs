@@ -1,4 +1,4 @@
-//! Sees to it that every agent that is ready has what its start needs; what fails is tried again, ever more seldom.
+//! Provisions every ready agent; failures are retried with back-off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::app::snapshot::AgentState;
 use crate::domain::id::AgentId;
 use crate::domain::provision::Provision;
 
-/// Workspaces written to at once.
+/// Limit of concurrent writes to workspaces.
 const PARALLEL: usize = 4;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// How often to look without being told of a change: tokens run out.
+/// The interval of checks without a change: tokens expire.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Fleet {
     pub(super) async fn provisions_until(&self, stop: CancellationToken) {
-        // Without an address of ours there is nothing an agent could do with a token.
+        // Without a server address an agent cannot use a token.
         let Some(url) = self.options().callback_url.as_deref() else { return };
         let mut changes = self.board().changes();
         let permits = Arc::new(Semaphore::new(PARALLEL));
@@ -40,8 +40,8 @@ impl Fleet {
         }
     }
 
-    /// Provisions one agent until it has what its start needs or needs nothing any more. A write that is cut off is
-    /// repeated after the next start of the server: nothing was recorded of it.
+    /// Provisions one agent until nothing is missing. An interrupted write is repeated after a restart of the server,
+    /// since only complete ones are recorded.
     async fn provision_work(
         self,
         agent: AgentId,
@@ -67,7 +67,7 @@ impl Fleet {
                     );
                     self.provision_show(agent, |provision_state| provision_state.failure = Some(reason));
                     let restarted = self.restarted_or_gone(agent, state.agent.sighting.generation);
-                    // Another start is provisioned by a worker of its own, at once.
+                    // Another start of the agent gets its own worker at once.
                     if tokio::time::timeout(pause_after(n_failures), restarted).await.is_ok() {
                         break;
                     }
@@ -77,7 +77,7 @@ impl Fleet {
         Ok(Next::ReadOpenWork)
     }
 
-    /// Returns when the agent has started anew or is gone.
+    /// Returns when the agent was restarted or is gone.
     async fn restarted_or_gone(&self, agent: AgentId, generation: i64) {
         let mut changes = self.board().changes();
         let is_same = |state: &Arc<AgentState>| state.agent.sighting.generation == generation;
@@ -96,7 +96,7 @@ impl Fleet {
     }
 }
 
-/// The workspace agent to write to, if this agent is ready and has not what it should have.
+/// The workspace agent to write to, if the agent is ready and its files are missing or outdated.
 fn due(state: &AgentState, url: &str) -> Option<Uuid> {
     let sighting = &state.agent.sighting;
     if !sighting.status.is_ready() || state.standing().is_stopped() {

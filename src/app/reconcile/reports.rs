@@ -1,4 +1,4 @@
-//! Reports as entries of the journal.
+//! Converts app statuses to journal entries.
 
 use crate::coder::wire::AppStatus;
 use crate::domain::history::{HistoryLine, Report};
@@ -6,7 +6,7 @@ use crate::domain::id::AgentId;
 use crate::domain::task::TaskSource;
 use crate::domain::words::AppState;
 
-/// A report as an entry of the journal, which finds out the task it belongs to.
+/// A journal entry; the journal finds its task.
 pub(super) fn report_of(agent: AgentId, status: &AppStatus, generation: i64) -> Report {
     Report {
         id: status.id,

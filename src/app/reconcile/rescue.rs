@@ -1,4 +1,5 @@
-//! The step of a delete that saves the agent's work: bounded in time, repeated after a crash, never in the way.
+//! The step of a delete that saves the agent's work: limited in time, repeated after a crash, and never able to block
+//! the delete.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::domain::words::{AppState, Connection};
 use crate::store::{OperationEnd, StoreError};
 
 impl Fleet {
-    /// Tries until then; whatever comes of it is recorded and the delete goes on.
+    /// Tries to save the work until the deadline; the delete continues with any outcome.
     pub(super) async fn rescue(
         &self,
         active: &mut ActiveOperation,
@@ -30,12 +31,12 @@ impl Fleet {
         let Some(rescue) = active.rescue.clone() else { return Ok(StepResult::Repeat) };
         self.rescue_begin(active, &rescue).await?;
         point("rescue.begun");
-        // A clock that was set back must not make the time longer.
+        // A clock that was set back must not extend the limit.
         let limit = (until - Utc::now()).min(self.limits().rescue).to_std().unwrap_or(Duration::ZERO);
         let saving = tokio::time::timeout(limit, self.rescue_try(&rescue, workspace));
         let outcome = tokio::select! {
             saved = saving => saved.unwrap_or_else(|_| failed("the workspace timed out")),
-            // Another delete may go on in its place; a further try begins anew.
+            // Another delete may take over; its attempt starts anew.
             () = stop.cancelled() => return Ok(StepResult::Repeat),
         };
         point("rescue.tried");
@@ -44,7 +45,7 @@ impl Fleet {
         Ok(StepResult::Repeat)
     }
 
-    /// Closes a rescue that its delete has left behind: the time was over, or the workspace was gone.
+    /// Closes a rescue that ended without an outcome: at its deadline, or because the workspace is gone.
     pub(super) async fn rescue_close(
         &self,
         active: &mut ActiveOperation,
@@ -65,7 +66,7 @@ impl Fleet {
         self.rescue_end(active, left).await
     }
 
-    /// What a try that we did not live to record has brought.
+    /// The outcome of an attempt that the server did not record before it was killed.
     fn rescue_unrecorded(&self, active: &ActiveOperation) -> RescueOutcome {
         let kept = active.rescue.as_ref().and_then(|rescue| self.rescue_directory().existing(rescue));
         kept.map_or_else(|| failed("the rescue timed out"), RescueOutcome::Saved)
@@ -135,7 +136,7 @@ fn failed(reason: &str) -> RescueOutcome {
     RescueOutcome::Failed { reason: reason.to_owned() }
 }
 
-/// One entry of the agent's history, which outlives the agent.
+/// An entry in the agent's history, which outlives the agent.
 fn report_of(rescue: &Rescue, generation: i64) -> Report {
     let state = match rescue.outcome {
         RescueOutcome::Failed { .. } => AppState::Failure,

@@ -1,4 +1,4 @@
-//! Sends what an operation needs: the intent is recorded first, the next look tells what came of it.
+//! Sends an operation's request: the intent is recorded first, and the next lookup shows the result.
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::domain::plan::Request;
 use crate::store::OperationEnd;
 
 impl Fleet {
-    /// Records the intent, then sends; whatever the answer, the next look tells what came of it.
+    /// Records the intent, then sends; with any response, the next lookup shows the result.
     pub(super) async fn send(
         &self,
         active: &mut ActiveOperation,
@@ -37,7 +37,7 @@ impl Fleet {
                 None
             }
         };
-        // The first time counts: what is ours was made after it.
+        // Keep the first time: the created workspace is newer than it.
         let sent_at = match active.operation.progress {
             Progress::Sending { sent_at, .. } => sent_at,
             Progress::Accepted | Progress::Following { .. } => Utc::now(),
@@ -55,7 +55,7 @@ impl Fleet {
                 self.progress(active, Progress::Following { build: build.build_number, ended_at: None }).await
             }
             Err(error) => {
-                // After an unclear answer a build may be running: the next look tells.
+                // After an unclear response a build may be running: the next lookup shows it.
                 if error.outcome() != Outcome::Unclear {
                     active.slot = None;
                 }
@@ -65,7 +65,8 @@ impl Fleet {
         }
     }
 
-    /// The request as the template's active version wants it; the inner error is Coder's at the lookup of that version.
+    /// The create request for the template's active version; the inner error is Coder's when that version is looked
+    /// up.
     async fn create_request(
         &self,
         active: &ActiveOperation,
@@ -109,7 +110,7 @@ impl Fleet {
     }
 }
 
-/// Only a plain refusal ends the operation. A conflict is looked at: it may be our own earlier request.
+/// Only a clear refusal ends the operation. A conflict may be the operation's own earlier request.
 fn after_failed_send(error: &CoderError) -> StepResult {
     match error.kind() {
         ErrorKind::Invalid

@@ -1,4 +1,4 @@
-//! Has the project's engine do a task by a command in the workspace, where nobody is there to be told.
+//! Runs a task as an engine process in the workspace, for agents without an app.
 
 use chrono::Utc;
 
@@ -13,17 +13,17 @@ use crate::domain::task::{Channel, Task, TaskState};
 
 const NO_COMMANDS: &str = "the workspace has no AgentAPI app and cannot run commands";
 
-/// Can a task be run?
+/// Whether a task can be run.
 enum Readiness {
     Now(Box<PreparedRun>),
-    /// The workspace does not answer, or the agent's briefing is still on its way.
+    /// The workspace does not respond, or the agent's files are not delivered yet.
     Later,
     Impossible(String),
 }
 
 impl Fleet {
-    /// Looks where the run will work, records the intent with where the repository stands, and has it begin. Whatever
-    /// cuts this off, the run goes by the task's name and begins once.
+    /// Probes the workspace, records the intent with the repository's HEAD, and starts the run. The run's id derives
+    /// from the task, so that it starts once across interruptions.
     pub(super) async fn task_send_run(
         &self,
         worker: &TaskWorker,
@@ -41,7 +41,7 @@ impl Fleet {
             }
         };
         let moves = [(TaskState::Delivering, "being delivered to the agent")];
-        // One that is begun again has been in this state before.
+        // A repeated start is already in this state.
         let moves: &[_] = if task.state() == TaskState::Queued { &moves } else { &[] };
         task.note_head(prepared.head.clone());
         task.send(Channel::Exec, None, (state.agent.sighting.generation, Utc::now()));
@@ -52,7 +52,7 @@ impl Fleet {
         let result = self.task_begin(&task, *prepared).await;
         point("task.answered");
         match result {
-            // The run itself says more than the answer.
+            // The run's own state is more precise than this result.
             DeliveryResult::Accepted => Ok(TurnResult::ProbeNow),
             result => self.task_apply_delivery(task, result).await,
         }
@@ -80,7 +80,7 @@ impl Fleet {
     async fn task_begin(&self, task: &Task, prepared: PreparedRun) -> DeliveryResult {
         match self.engine_run_launch(task.run(), prepared).await {
             Ok(()) => DeliveryResult::Accepted,
-            // It may have been accepted all the same: the next look tells.
+            // The run may be accepted: the next probe shows it.
             Err(Error::Store(_) | Error::DiskFull) => DeliveryResult::Unclear,
             Err(error) => {
                 tracing::debug!(task.id = %task.id, %error, "a task's run is not accepted yet");

@@ -1,4 +1,4 @@
-//! Sends a task to its agent: the intent is recorded first, the next look tells whether it arrived.
+//! Sends a task to its agent: the intent is recorded first, and the next probe shows whether it arrived.
 
 use chrono::Utc;
 
@@ -13,7 +13,7 @@ use crate::domain::task::{Channel, Delivery, EndState, Escalation, Task, TaskSta
 use crate::domain::task_plan::{Signaling, ending};
 use crate::store::StoreError;
 
-/// Who asks for a stop that a cancel leads to.
+/// The audited requester of a stop that a cancel escalates to.
 const CANCEL: &str = "cancel_agent_task";
 
 impl Fleet {
@@ -23,7 +23,7 @@ impl Fleet {
         state: &AgentState,
         (task, (state_before, delivery_before)): (Task, (TaskState, Delivery)),
     ) -> Result<TurnResult, Error> {
-        // One that is told again has been in this state before.
+        // A repeated delivery is already in this state.
         let moves = [(TaskState::Delivering, "being delivered to the agent")];
         let is_first = state_before == TaskState::Queued;
         if self.task_record(&task, if is_first { &moves } else { &[] }).await? == TurnResult::Pause {
@@ -43,9 +43,9 @@ impl Fleet {
         };
         point("task.answered");
         match result {
-            // Our runner's own state says more than its answer.
+            // Our runner's state is more precise than its response.
             DeliveryResult::Accepted if is_runner => Ok(TurnResult::ProbeNow),
-            // That this one was not taken says nothing of one that was sent before it.
+            // A refusal of this delivery does not disprove an earlier one.
             DeliveryResult::TryLater if delivery_before != Delivery::Unsent => Ok(TurnResult::Pause),
             result => self.task_apply_delivery(task, result).await,
         }
@@ -76,7 +76,7 @@ impl Fleet {
         }
     }
 
-    /// The second rung of a cancel: past the runner, to the processes themselves.
+    /// The second step of a cancel: signals the processes, past the runner.
     pub(super) async fn task_signal(
         &self,
         worker: &mut TaskWorker,
@@ -99,7 +99,7 @@ impl Fleet {
         Ok(TurnResult::ProbeNow)
     }
 
-    /// The last rung of a cancel: an ordinary stop of the workspace, asked for once.
+    /// The last step of a cancel: requests one ordinary stop of the workspace.
     pub(super) async fn task_stop_workspace(&self, state: &AgentState) -> Result<TurnResult, Error> {
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         if newest.iter().all(|operation| operation.state.is_ended()) {

@@ -1,4 +1,4 @@
-//! One turn of an agent's worker: look at the app, decide, record, act.
+//! One turn of an agent's worker: probe the app, plan, record, act.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use crate::domain::task::{Channel, Delivery, Sending, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, TaskStep, interrupt_key, is_over, plan};
 use crate::domain::text::cut;
 
-/// An interruption that was not heard is repeated after this.
+/// The pause before an interrupt is repeated.
 const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
-/// One look leads to so many decisions at most: the end of one task, and the next one on its way.
+/// Limits the steps per probe: the end of one task and the start of the next.
 const DECISIONS: usize = 4;
-/// Why a task moved, in short.
+/// The largest length of a reason in the task's history.
 const MAX_REASON: usize = 200;
-/// Signs of life are written no more often.
+/// The shortest interval between two writes of a sign of life.
 const SIGN_INTERVAL: TimeDelta = TimeDelta::seconds(20);
 
-/// One look at an agent, and what was known of it then.
+/// A probe of an agent and the state it is judged with.
 struct AgentProbe<'a> {
     state: &'a AgentState,
     reach: Reach,
@@ -45,12 +45,12 @@ impl Fleet {
         worker: &mut TaskWorker,
         state: &AgentState,
     ) -> Result<TurnResult, Error> {
-        // Only what Coder has shown since we started counts: before that nothing can be told, not even lateness.
+        // Only state polled since the start of the server counts: before that, not even a timeout is certain.
         if state.live.observation.is_none() {
             return Ok(TurnResult::Pause);
         }
         let reach = reach_of(state);
-        // What the app shows is at least as new as this; a report that comes later counts.
+        // A lower bound for the age of the app's state; later reports take precedence.
         let probed_at = Utc::now();
         let app = self.probe_app(worker, state, reach).await;
         self.log_follow(worker, state, &app).await;
@@ -61,7 +61,7 @@ impl Fleet {
         let unstopped_since = self.unstopped_since(state, reach).await;
         let probe = AgentProbe { state, reach, unstopped_since, app: &app, probed_at };
         for _ in 0..DECISIONS {
-            // Read anew: somebody may have canceled it meanwhile, or the next one's turn has come.
+            // Read again: the task may have been canceled or have ended meanwhile.
             let tasks = self.store().tasks_latest_of(worker.agent).await?;
             worker.wake_inputs = Some(WakeInputs::of(&tasks, state));
             let Some(mut task) = tasks.open else {
@@ -157,7 +157,7 @@ impl Fleet {
         }
     }
 
-    /// What is over by the time we see it is written down once.
+    /// A task that has already ended when first seen is recorded once.
     async fn task_taken(
         &self,
         worker: &TaskWorker,
@@ -229,8 +229,8 @@ impl Fleet {
         turn
     }
 
-    /// The repository after the work: the runner has looked by itself, after a run we do. What the repository shows
-    /// while the work goes on, or showed before it, is no evidence.
+    /// The repository's state after the task: from the runner, or by a probe after a run. Its state before or during
+    /// the work is no evidence.
     async fn evidence(&self, probe: &AgentProbe<'_>, task: &Task) -> Result<Evidence, Error> {
         match (probe.app, task.delivery()) {
             (_, Delivery::Delivered { channel: Channel::Exec, .. }) if probe.reach == Reach::Ready => {
@@ -249,7 +249,7 @@ impl Fleet {
         }
     }
 
-    /// Writes the task down and shows it; a record that has moved on meanwhile stays as it is.
+    /// Saves and publishes the task; a newer record in the store is kept.
     pub(super) async fn task_record(
         &self,
         task: &Task,
@@ -260,7 +260,7 @@ impl Fleet {
         Ok(if is_written { TurnResult::PlanAgain } else { TurnResult::Pause })
     }
 
-    /// The app itself knows whether the agent still works; its reports may be late, or of a process that died.
+    /// The app knows best whether the agent works: reports may be late, or from a process that died.
     async fn note_rest_from(&self, probe: &AgentProbe<'_>) -> Result<(), Error> {
         if probe.app.is_stable() != Some(true) {
             return Ok(());
@@ -268,7 +268,7 @@ impl Fleet {
         self.note_rest(probe.state.agent.id, probe.probed_at).await
     }
 
-    /// Work for a task that has ended for us is ended in the workspace too.
+    /// Interrupts work on tasks that have already ended in the store.
     async fn interrupt_ended_tasks(&self, state: &AgentState, app: &AppSeen) -> Result<(), Error> {
         let AppSeen::Runner(seen) = app else { return Ok(()) };
         for turn in seen.turns.iter().filter(|turn| !turn.is_ended()) {
@@ -291,7 +291,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Silence and signs of life are written when they begin, and now and then.
+    /// Records silence and signs of life when they begin, and at intervals.
     async fn note_signs(
         &self,
         worker: &mut TaskWorker,
@@ -305,7 +305,7 @@ impl Fleet {
         let is_speaking = worker.has_new_output(probe.app, run) && task.state() == TaskState::Working;
         let is_sign_due = task.work.last_sign.is_none_or(|at| clock.since(at) >= SIGN_INTERVAL);
         if is_silent {
-            // A look that waits for its answer in vain is a part of the silence.
+            // The time of an unanswered probe is part of the silence.
             task.work.silent_since = task.work.silent_since.or(Some(probe.probed_at));
         } else {
             task.work.silent_since = None;
@@ -329,7 +329,7 @@ impl TaskWorker {
             task,
             reach: probe.reach,
             generation: probe.state.agent.sighting.generation,
-            unstopped_since: sight.unstopped_since,
+            unstopped_since: probe.unstopped_since,
             app: probe.app,
             run: run.map(|run| &run.state),
             report: probe.state.live.observation.as_deref().and_then(current_report),
@@ -340,8 +340,7 @@ impl TaskWorker {
         })
     }
 
-    /// Counts the time that the agent works on a task. What passes while its workspace is down is none, and neither is
-    /// what passes between two workers.
+    /// Measures the working time of a task. Time with the workspace down, or without a worker, does not count.
     fn note_work(&mut self, task: &mut Task, reach: Reach) {
         let is_at_work = task.state() == TaskState::Working
             && task.work.parked_until.is_none()
@@ -356,13 +355,13 @@ impl TaskWorker {
         self.worked_on = Some((attempt, task.work.worked, now));
     }
 
-    /// Counts the time in which the agent waits and nobody has said anything.
+    /// Measures how long the agent waits without output.
     fn note_quiet(&mut self, app: &AppSeen) {
         let is_answer = app.has_no_agent() || app.is_stable().is_some();
         self.quiet_since = if is_answer { self.quiet_since.or(Some(Utc::now())) } else { None };
     }
 
-    /// Has the agent said more than at the last look?
+    /// Whether the agent has written more since the last probe.
     fn has_new_output(&mut self, app: &AppSeen, run: Option<&RunSeen>) -> bool {
         let n_shown: usize = app.messages().iter().map(|message| message.content.len()).sum();
         let n_read = n_shown as u64 + run.map_or(0, |run| run.n_written);
@@ -372,12 +371,12 @@ impl TaskWorker {
     }
 }
 
-/// The task of an attempt's key.
+/// The task id in an attempt's key.
 fn task_id(key: &str) -> Option<TaskId> {
     key.split('.').next()?.parse().ok().map(TaskId)
 }
 
-/// Was it sent to a runner that does not show it, but may have forgotten it?
+/// Whether the task was sent to a runner that may have forgotten it.
 fn may_be_forgotten(task: &Task, seen: &RunnerSeen) -> bool {
     let key = task.key();
     let is_sent = matches!(
@@ -388,7 +387,7 @@ fn may_be_forgotten(task: &Task, seen: &RunnerSeen) -> bool {
     is_sent && seen.n_forgotten > 0 && !seen.turns.iter().any(|turn| turn.key.as_ref() == Some(&key))
 }
 
-/// What a run does is told by the run alone, whoever else is in the workspace.
+/// The state of a run comes from the run alone, not from an app in the workspace.
 fn is_run_task(state: &AgentState) -> bool {
     state.tasks.open.as_ref().is_some_and(|task| task.channel() == Some(Channel::Exec))
 }

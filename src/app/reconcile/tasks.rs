@@ -1,4 +1,4 @@
-//! Brings tasks to agents: one worker an agent that has something to do, none for the others.
+//! Delivers tasks to agents: one worker per agent with work.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,62 +22,62 @@ use crate::domain::task::{Cancel, Delivery, Task};
 use crate::domain::task_plan::Signaling;
 use crate::store::LatestTasks;
 
-/// Looks and messages under way at once; each has its deadline, so none waits long for a turn.
+/// Limit of concurrent probes and messages; each has a deadline, so that the wait for a permit is short.
 const PARALLEL: usize = 64;
-/// How soon to look again: at first at once, then as seldom as suits the number of agents at work.
+/// Pauses between probes: short at first, then doubled up to a limit that grows with the number of workers.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// All workers together look about so often a second.
+/// The target rate of probes over all workers.
 const PROBES_PER_SECOND: u32 = 50;
-/// What an agent says while it works is copied so often: its workspace may go without a word.
+/// The interval of log copies: a workspace may disappear without notice.
 const LOG_INTERVAL: Duration = Duration::from_secs(20);
 
-/// One agent's worker between two turns.
+/// The state of an agent's worker between two turns.
 pub(super) struct TaskWorker {
     pub(super) agent: AgentId,
-    /// Told when something changed that its decisions depend on.
+    /// Notified of changes to the worker's inputs.
     wake: Arc<Notify>,
     pub(super) permits: Arc<Semaphore>,
-    /// Since when the agent waits for input without anything having been said.
+    /// Since when the agent waits for input without output.
     pub(super) quiet_since: Option<DateTime<Utc>>,
-    /// How much the agent had said at the last look, to see whether it goes on.
+    /// The size of the agent's output at the last probe.
     pub(super) n_read: u64,
-    /// When its log was last kept, and how long it was.
+    /// When the log was last copied, and its size then.
     log_kept: Option<(Instant, usize)>,
     pub(super) interrupted_at: Option<Instant>,
-    /// The attempt that is being interrupted, and since when.
+    /// The interrupted attempt, and since when.
     pub(super) interrupting: Option<(AttemptId, DateTime<Utc>)>,
-    /// The attempt whose processes are being signaled, and what came of it.
+    /// The attempt whose processes are signaled, and the result so far.
     pub(super) signaling: Option<(AttemptId, Signaling)>,
-    /// The attempt that the agent was last seen to work on, for how long by then, and when.
+    /// The attempt of the last probe, its working time, and the time of the probe.
     pub(super) worked_on: Option<(AttemptId, TimeDelta, Instant)>,
-    /// What the last decision was made on.
+    /// The inputs of the last plan.
     pub(super) wake_inputs: Option<WakeInputs>,
     n_pauses: u32,
     n_workers: u32,
 }
 
-/// One attempt of a task.
+/// A task and its attempt number.
 pub(super) type AttemptId = (TaskId, i64);
 
 pub(super) fn attempt_id(task: &Task) -> AttemptId {
     (task.id, task.work.attempt)
 }
 
-/// How a worker is woken, and what it was last woken for.
+/// A worker's wake-up and the inputs it was last woken for.
 type TaskPool = Pool<AgentId, (Arc<Notify>, WakeInputs)>;
 
-/// What a turn led to.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TurnResult {
-    /// Only the record changed: what was seen still holds.
+    /// Only the record changed: the probe is still valid.
     PlanAgain,
-    /// Something was done to the agent: look at once.
+    /// The agent was changed: probe again at once.
     ProbeNow,
     Pause,
 }
 
-/// What wakes a worker before its time: another state of the task, a wish to end it, a new report.
+/// Inputs whose change wakes a worker before its pause ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WakeInputs {
     version: i64,
@@ -119,7 +119,7 @@ impl Fleet {
         Ok(Next::ReadOpenWork)
     }
 
-    /// Keeps a copy of the agent's log now and then; the end of a task keeps its own.
+    /// Copies the agent's log at intervals; the end of a task copies it separately.
     pub(super) async fn log_follow(&self, worker: &mut TaskWorker, state: &AgentState, app: &AppSeen) {
         let n_shown = app.messages().iter().map(|message| message.content.len() + 1).sum();
         let is_over = app.is_stable() == Some(true) && state.tasks.open.is_none();
@@ -129,11 +129,11 @@ impl Fleet {
         }
     }
 
-    /// Waits longer each time nothing happens, and not at all once something does.
+    /// Pauses with back-off, until an input changes.
     async fn task_pause(&self, worker: &mut TaskWorker, stop: &CancellationToken) {
         let until = Instant::now() + worker.delay();
         worker.n_pauses = worker.n_pauses.saturating_add(1);
-        // However much happens, an agent is not asked without a pause.
+        // A minimal pause bounds the rate of probes of one agent.
         tokio::time::sleep(FIRST_PAUSE).await;
         loop {
             tokio::select! {
@@ -152,7 +152,7 @@ impl Fleet {
 }
 
 impl TaskPool {
-    /// Gives an agent a worker if it needs one, or tells the one it has that something changed.
+    /// Starts a worker for an agent that needs one, or wakes its existing worker.
     fn start_or_wake(&mut self, fleet: &Fleet, state: &AgentState, permits: &Arc<Semaphore>) {
         let (agent, wake_inputs) = (state.agent.id, WakeInputs::of(&state.tasks, state));
         if let Some((wake, known)) = self.handle(&agent) {
@@ -191,7 +191,7 @@ impl TaskWorker {
         }
     }
 
-    /// What was said is kept after a while, and at once when nobody goes on.
+    /// Output is copied at intervals, and at once when the agent's work is over.
     fn is_log_due(&self, n_shown: usize, is_over: bool) -> bool {
         let (is_old, n_kept) =
             self.log_kept.map_or((true, 0), |(at, n_kept)| (at.elapsed() >= LOG_INTERVAL, n_kept));
@@ -217,8 +217,8 @@ impl WakeInputs {
     }
 }
 
-/// A task that is begun is followed wherever its agent is; one that waits needs an agent that is up. Work that nobody
-/// gave, as far as we know, is looked at too: the report of it may be of a process that died.
+/// A started task is followed in any state of its agent; a queued task needs a ready agent. A busy agent without a
+/// task is probed too, since its report may be from a process that died.
 fn needs_worker(state: &AgentState) -> bool {
     let status = state.agent.sighting.status;
     match &state.tasks.open {

@@ -1,4 +1,4 @@
-//! Brings an agent's unpushed work out of its workspace as a git bundle, in pieces that fit into memory.
+//! Fetches an agent's unpushed work from its workspace as a git bundle, in pieces that fit into memory.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use crate::domain::rescue::MAX_BYTES;
 use crate::domain::text::{cut, one_line};
 use crate::git::quiet::shell_function;
 
-/// Makes the bundle and prints its first piece; `git_off` comes before it.
+/// Creates the bundle and prints its first piece; preceded by the shell functions of `quiet`.
 const MAKE: &str = include_str!("bundle.sh");
-/// Prints a further piece; behind the last one nothing of it is left in the workspace.
+/// Prints a further piece; after the last piece the bundle is removed from the workspace.
 const NEXT: &str = r#"shelf=${FLEET_AGENT_DIR:-$HOME/.fleet}/rescue
 dd if="$shelf/work.bundle" bs="$1" skip="$2" count=1 2> /dev/null
 [ "$3" = last ] && rm -rf "$shelf"
 exit 0"#;
 const PIECE: usize = 4 * 1024 * 1024;
-/// The whole rescue has its own limit: this one only ends what a lost connection leaves behind.
+/// The rescue has its own limit: this one ends a command whose connection was lost.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 const LONGEST_REASON: usize = 200;
 
-/// What was found in the workspace.
+/// The result of a rescue in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::app) enum BundleResult {
     Bundle(Bundle),
-    /// Everything is on a remote.
+    /// All work is on a remote.
     Nothing,
     Failed(String),
 }
@@ -38,7 +38,7 @@ pub(in crate::app) struct Bundle {
     pub(in crate::app) note: Option<String>,
 }
 
-/// Makes the bundle, brings it out and puts it into the parcel.
+/// Creates the bundle in the workspace and copies it into the draft.
 pub(in crate::app) async fn fetch_bundle(
     workspace_exec: &WorkspaceExec<'_>,
     draft: &mut BundleDraft,
@@ -74,7 +74,7 @@ async fn run<const N: usize>(
     workspace_exec.exec(command).await
 }
 
-/// Keeps a piece; gives how much is still missing.
+/// Writes a piece and returns the number of missing bytes.
 fn add(draft: &mut BundleDraft, piece: &[u8], missing: u64) -> Result<u64, BundleResult> {
     let left = missing.checked_sub(piece.len() as u64).filter(|_| !piece.is_empty());
     let left = left.ok_or_else(|| BundleResult::Failed("the bundle arrived incomplete".to_owned()))?;
@@ -84,7 +84,7 @@ fn add(draft: &mut BundleDraft, piece: &[u8], missing: u64) -> Result<u64, Bundl
     Ok(left)
 }
 
-/// The first line of the output says what was made; the bundle's first piece follows it.
+/// Parses the first line of the output, the result; the first piece follows it.
 fn read_made(output: &Output) -> (BundleResult, Vec<u8>) {
     let mut parts = output.stdout.splitn(2, |byte| *byte == b'\n');
     let head = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
@@ -113,7 +113,7 @@ fn unexpected(head: &str, output: &Output) -> String {
     shortened(&format!("git did not finish ({:?}): {text}", output.exit))
 }
 
-/// Words out of a workspace are anyone's words.
+/// Untrusted text from a workspace, as one short line.
 fn shortened(text: &str) -> String {
     cut(&one_line(text), LONGEST_REASON)
 }

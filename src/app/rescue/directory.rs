@@ -1,4 +1,4 @@
-//! The directory of rescued work: private, and without half-written files under a final name.
+//! The directory of saved work: private, without partial files under a final name.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use crate::domain::bundle::Header;
 use crate::domain::rescue::{Rescue, SavedWork};
 use crate::files::{self, Draft, Durability};
 
-/// The name in a bundle of the commit that holds everything.
+/// The ref in a bundle that holds all work.
 const WORK: &str = "refs/rescue/work";
 
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +17,7 @@ pub(in crate::app) struct RescueDirectory<'a> {
     pub(in crate::app) directory: &'a Path,
 }
 
-/// A bundle on its way in; nothing of it stays unless it is finished.
+/// A bundle in transfer; removed unless it is finished.
 #[derive(Debug)]
 pub(in crate::app) struct BundleDraft(Draft);
 
@@ -36,7 +36,7 @@ impl RescueDirectory<'_> {
         Draft::beside(&self.path(&Self::name_for(rescue))).map(BundleDraft)
     }
 
-    /// A bundle that is whole, though we did not live to record it: it says itself what it holds.
+    /// The complete bundle of a rescue that the server did not record before it was killed.
     pub(in crate::app) fn existing(&self, rescue: &Rescue) -> Option<SavedWork> {
         let file = Self::name_for(rescue);
         let bundle = File::open(self.path(&file)).ok()?;
@@ -45,7 +45,7 @@ impl RescueDirectory<'_> {
         Some(SavedWork { file, bytes, commit, note: None })
     }
 
-    /// Removes what a killed server has left, before any try begins.
+    /// Removes partial bundles of a killed server, before any rescue starts.
     pub(in crate::app) fn sweep(&self) {
         if let Err(error) = files::sweep(self.directory)
             && error.kind() != io::ErrorKind::NotFound
@@ -60,13 +60,13 @@ impl BundleDraft {
         self.0.file().write_all(bytes)
     }
 
-    /// On disk for good before it has its name.
+    /// Syncs the bundle to disk before it gets its name.
     pub(in crate::app) fn finish(mut self) -> io::Result<()> {
         self.0.place(Durability::Synced)
     }
 }
 
-/// Where the agent stood; where it had no commit of its own there, the first of its other branches.
+/// The commit of the work ref, else of the first branch in the bundle.
 fn commit_of(bundle: impl BufRead) -> Option<String> {
     let heads = Header::read(bundle).ok()?.heads;
     let work = heads.iter().find(|(_, name)| name == WORK).or(heads.first());

@@ -1,4 +1,4 @@
-//! Finds a rescue by what people call it: its id, the beginning of that, or the agent's name.
+//! Finds a rescue by its id, a prefix of the id, or the agent's name.
 
 use uuid::Uuid;
 
@@ -9,10 +9,10 @@ use crate::domain::rescue::Rescue;
 use crate::store::Store;
 
 const ID_DIGITS: usize = 32;
-/// So many are named when the beginning of an id fits several.
+/// How many matches of an id prefix an error names.
 const MOST_NAMED: u32 = 10;
 
-/// A name that could also be the beginning of an id is a name.
+/// A valid agent name takes precedence over an id prefix.
 pub(super) async fn find(store: &Store, asked: &str) -> Result<Rescue, Error> {
     if let Ok(id) = asked.parse().map(RescueId) {
         return store.rescue_by_id(id).await?.ok_or_else(|| Error::RescueNotFound(asked.to_owned()));
@@ -33,7 +33,7 @@ pub(super) async fn find(store: &Store, asked: &str) -> Result<Rescue, Error> {
     }
 }
 
-/// The first and the last id that begin so; hyphens do not count.
+/// The smallest and largest id with this prefix; hyphens are ignored.
 fn range(start: &str) -> Option<(RescueId, RescueId)> {
     let digits = start.replace('-', "");
     let is_start = (1..=ID_DIGITS).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());

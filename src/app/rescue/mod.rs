@@ -1,4 +1,4 @@
-//! The work of deleted agents: what was saved, where it lies, and how it is handed out again.
+//! The work of deleted agents: its records and their files.
 
 mod bundle;
 mod directory;
@@ -19,7 +19,7 @@ use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
 pub(super) use bundle::{BundleResult, fetch_bundle};
 pub(super) use directory::RescueDirectory;
 
-/// Saved work and where it is.
+/// Saved work and its path.
 #[derive(Debug, Clone)]
 pub struct RescuedWork {
     pub id: RescueId,
@@ -27,16 +27,16 @@ pub struct RescuedWork {
     pub work: SavedWork,
 }
 
-/// One rescue as people see it.
+/// A rescue and the path of its bundle.
 #[derive(Debug, Clone)]
 pub struct RescueInfo {
     pub rescue: Rescue,
-    /// None when nothing was saved.
+    /// None if nothing was saved.
     pub path: Option<PathBuf>,
 }
 
 impl Fleet {
-    /// What became of the work of agents that were deleted, the newest first.
+    /// All rescues, newest first.
     pub async fn rescue_list(&self, caller: &Caller, page: PageRequest) -> Result<Page<RescueInfo>, Error> {
         let call = AuditedCall { caller, action: Action::RescueList, target: None };
         self.permit(&call, Target::Fleet).await?;
@@ -45,14 +45,14 @@ impl Fleet {
         Ok(Page { items, total_count: found.total_count, request: found.request })
     }
 
-    /// By its id, by the beginning of that, or by the agent's name.
+    /// Finds a rescue by id, id prefix or agent name.
     pub async fn rescue_show(&self, caller: &Caller, id: &str) -> Result<RescueInfo, Error> {
         let call = AuditedCall { caller, action: Action::RescueFetch, target: Some(id.to_owned()) };
         self.permit(&call, Target::Fleet).await?;
         Ok(self.rescue_info(find::find(self.store(), id).await?))
     }
 
-    /// The bundle of one rescue, opened, for whoever restores it.
+    /// Opens the bundle of a rescue.
     pub async fn rescue_fetch(&self, caller: &Caller, id: &str) -> Result<(RescuedWork, File), Error> {
         let RescueInfo { rescue, .. } = self.rescue_show(caller, id).await?;
         let outcome = rescue.outcome.to_string();

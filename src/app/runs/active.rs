@@ -1,4 +1,4 @@
-//! The runs that this process follows: their newest state for those who wait, and what is never stored of them.
+//! The runs that this process follows: their latest state, and their commands, which are never stored.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::coder::exec::Command;
 use crate::domain::id::RunId;
 use crate::domain::run::Run;
 
-/// Shared between those who start and wait, and the reconciler.
+/// Shared by callers and the reconciler.
 #[derive(Debug)]
 pub(in crate::app) struct ActiveRuns {
     runs: Mutex<HashMap<RunId, ActiveRun>>,
@@ -19,7 +19,7 @@ pub(in crate::app) struct ActiveRuns {
 
 #[derive(Debug)]
 struct ActiveRun {
-    /// Until the workspace has confirmed the start; a run from before our own start has none.
+    /// Kept until the workspace confirms the start; none for a run from before a restart.
     command: Option<Command>,
     progress: watch::Sender<Run>,
 }
@@ -31,7 +31,7 @@ impl Default for ActiveRuns {
 }
 
 impl ActiveRuns {
-    /// Begins to follow a run; one that is followed already stays as it is.
+    /// Starts to follow a run; a run that is already followed is unchanged.
     pub(in crate::app) fn put(&self, run: &Run, command: Option<Command>) {
         let fresh = || ActiveRun { command, progress: watch::Sender::new(run.clone()) };
         self.runs().entry(run.id).or_insert_with(fresh);
@@ -41,7 +41,7 @@ impl ActiveRuns {
         self.runs().remove(&id);
     }
 
-    /// What to start, while that is not known to have happened.
+    /// The command, until its start is confirmed.
     pub(in crate::app) fn command(&self, id: RunId) -> Option<Command> {
         self.runs().get(&id)?.command.clone()
     }
@@ -62,7 +62,7 @@ impl ActiveRuns {
         Some(self.runs().get(&id)?.progress.subscribe())
     }
 
-    /// Follows a run that somebody else is going to bring to its end.
+    /// Subscribes to a run that the reconciler follows.
     pub(in crate::app) fn watch(&self, run: &Run) -> watch::Receiver<Run> {
         let fresh = || ActiveRun { command: None, progress: watch::Sender::new(run.clone()) };
         self.runs().entry(run.id).or_insert_with(fresh).progress.subscribe()

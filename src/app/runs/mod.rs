@@ -1,6 +1,6 @@
-//! Runs: processes inside workspaces that outlive our connections and ourselves, and what they wrote.
+//! Runs: processes inside workspaces that outlive connections and the server, and their output.
 //!
-//! These are for other use cases, which have checked the caller's rights; no surface calls them directly.
+//! For use cases that have already checked the caller's rights; no interface calls them directly.
 
 mod active;
 
@@ -22,16 +22,16 @@ use crate::domain::run::{
     CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunOutput, RunState, RunStream,
 };
 
-/// A page of output is never longer.
+/// The largest page of output.
 const LONGEST_PAGE: u64 = 1 << 20;
 
-/// What is to run.
+/// A run to be started.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewRun {
     pub agent: AgentId,
-    /// What it is for, for people.
+    /// The purpose, for people.
     pub purpose: String,
-    /// Visible to all in the workspace and kept in the store: no secrets in here.
+    /// Visible to all processes of the workspace and stored: must not hold secrets.
     pub argv: Vec<String>,
     pub cwd: Option<String>,
     pub inherited: Inherited,
@@ -40,7 +40,7 @@ pub struct NewRun {
     /// Never stored.
     pub stdin: Bytes,
     pub timeout: Duration,
-    /// When it is an engine: how its output is read.
+    /// How the output is read, if the run is an engine.
     pub engine: Option<EngineRun>,
 }
 
@@ -55,13 +55,13 @@ impl fmt::Debug for NewRun {
 }
 
 impl Fleet {
-    /// Accepts a run for an agent whose workspace runs. It is started soon, once, and followed to its end, whatever
-    /// happens to us meanwhile.
+    /// Accepts a run in the running workspace of an agent. The run starts once and is followed to its end, across
+    /// restarts of the server.
     pub async fn start_run(&self, new: NewRun) -> Result<RunId, Error> {
         self.start_run_as(RunId::fresh(), new).await
     }
 
-    /// The same under a name that the caller derives, so that asking again begins nothing new.
+    /// `start_run` with an id that the caller derives, so that a repeated call starts nothing new.
     pub async fn start_run_as(&self, id: RunId, new: NewRun) -> Result<RunId, Error> {
         if self.store().run_by_id(id).await?.is_some() {
             return Ok(id);
@@ -105,12 +105,12 @@ impl Fleet {
         Ok(run.id)
     }
 
-    /// The run once it has ended, or as it is when the time is over.
+    /// The run once it has ended, or its current state at the deadline.
     pub async fn wait_run(&self, id: RunId, limit: Duration) -> Result<Run, Error> {
         let Some(mut progress) = self.run_progress(id) else { return self.run_show(id).await };
         let ended = progress.wait_for(Run::is_ended);
         tokio::select! {
-            // An error means that the run is no longer followed, and so has ended or waits for the next server.
+            // An error means that the run is no longer followed: it has ended, or the server is stopping.
             _ = tokio::time::timeout(limit, ended) => {}
             () = self.0.stopping.cancelled() => {}
         }
@@ -121,7 +121,7 @@ impl Fleet {
         self.store().run_by_id(id).await?.ok_or_else(|| Error::RunNotFound(id.to_string()))
     }
 
-    /// Changes whenever more of the run is stored; none when it is not being followed.
+    /// Notifies of stored changes of the run; none if the run is not followed.
     pub fn run_progress(&self, id: RunId) -> Option<watch::Receiver<Run>> {
         self.0.runs.progress(id)
     }
@@ -138,13 +138,13 @@ impl Fleet {
         Ok(self.store().run_output(known.id, stream, offset, limit.min(LONGEST_PAGE)).await?)
     }
 
-    /// Has the run and all its descendants ended: asked first, then killed. Returns at once; the end is told by
-    /// [`Fleet::wait_run`].
+    /// Terminates the run with all its descendants, by SIGTERM, then SIGKILL. Returns at once; [`Fleet::wait_run`]
+    /// awaits the end.
     pub async fn cancel_run(&self, id: RunId) -> Result<Run, Error> {
         self.run_request_cancel(id, RunCancel { at: Utc::now(), cause: CancelCause::Request }).await
     }
 
-    /// The same for this cause; the first request counts.
+    /// Cancels the run for this cause; the first request counts.
     pub(in crate::app) async fn run_request_cancel(
         &self,
         id: RunId,
@@ -157,7 +157,7 @@ impl Fleet {
         Ok(run)
     }
 
-    /// The same for a run that may not have been accepted yet; whoever begins it looks before.
+    /// Cancels a run that may not be accepted yet: the reconciler checks for a cancel before the start.
     pub(in crate::app) async fn run_cancel_if_accepted(&self, id: RunId) -> Result<(), Error> {
         match self.cancel_run(id).await {
             Ok(_) | Err(Error::RunNotFound(_)) => Ok(()),

@@ -1,5 +1,4 @@
-//! Accepting a squad: every role is known and every right checked before anything is stored; the rest is each
-//! member's own.
+//! Accepts a squad: all roles and rights are checked before anything is stored; further failures are per member.
 
 use chrono::{DateTime, Utc};
 
@@ -18,7 +17,7 @@ use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{RequestKey, SquadAccepted};
 
 impl Fleet {
-    /// Accepts a squad; it goes on by itself, whatever becomes of the caller.
+    /// Accepts a squad, which continues independently of the caller.
     pub async fn squad_start(&self, caller: &Caller, request: StartSquad) -> Result<SquadId, Error> {
         let call = AuditedCall { caller, action: Action::SquadRun, target: None };
         let accepted = self.squad_accept(&call, request).await;
@@ -28,7 +27,7 @@ impl Fleet {
         Ok(id)
     }
 
-    /// Found out, permitted, then made: nothing is touched for a squad that is refused.
+    /// Resolves, permits, then creates: a refused squad has no effect.
     async fn squad_accept(&self, call: &AuditedCall<'_>, request: StartSquad) -> Result<SquadId, Error> {
         self.action_offered(call.caller, call.action, call.target.as_deref()).await?;
         let key = self.squad_key(call, &request);
@@ -60,7 +59,7 @@ impl Fleet {
         }
     }
 
-    /// It must be told before Coder is known, since whoever lost an answer asks again at once.
+    /// Computed without Coder: a client that lost the response retries at once.
     fn squad_key(&self, call: &AuditedCall<'_>, request: &StartSquad) -> Option<RequestKey> {
         let key = call.request_key(request.request.as_ref())?;
         let is_at_home = |member: &NewMember| member.agent.is_none() && member.chat.is_none();
@@ -68,7 +67,7 @@ impl Fleet {
         Some(if is_in_directory { call.caller.key_in_directory(key) } else { key })
     }
 
-    /// All of them, or the first that is unknown with those there are.
+    /// The roles of all members, or an error that names the first unknown role and all known ones.
     fn squad_roles_named(&self, members: &[NewMember]) -> Result<Vec<Role>, Error> {
         self.0.catalog.reload();
         let files = self.0.catalog.files();
@@ -135,7 +134,7 @@ impl Fleet {
         }
     }
 
-    /// A member's line in the history of the agent it works in.
+    /// The member's entry in the history of the agent it works in.
     fn member_task(&self, member: &Member, squad: &Squad, source: TaskSource) -> Option<Task> {
         let agent_id = member.agent?;
         let known = self.board().now().by_id(agent_id).map(|state| state.agent.sighting.generation);

@@ -1,4 +1,4 @@
-//! Squads: members of different roles that each work once in a workspace, started by callers and seen by them.
+//! Squads: members of different roles, each of which works once in a workspace.
 
 mod accept;
 mod output;
@@ -15,25 +15,25 @@ use crate::engine::EngineWord;
 pub use output::{OutputPage, SquadOutput};
 pub use status::SquadOverview;
 
-/// How squads are run.
+/// The settings of squads.
 #[derive(Debug, Clone)]
 pub struct SquadOptions {
     pub state_mode: StateMode,
-    /// None: parallel, unless the engine takes one at a time.
+    /// None: parallel, unless the engine supports only one run at a time.
     pub execution_mode: Option<ExecutionMode>,
     pub delay: Duration,
-    /// For each member.
+    /// Applies to each member.
     pub timeout: Duration,
-    /// Of members, where their engine takes one; otherwise the engine's own choice.
+    /// For engines with a choice of model; none for the engine's default.
     pub model: Option<String>,
-    /// Where members work that nobody gave an agent.
+    /// The project for members without an agent.
     pub runs_project: Option<String>,
-    /// The longest that a caller is kept waiting; none: until the squad is done.
+    /// The limit of a blocking call; none to wait for the end of the squad.
     pub longest_wait: Option<Duration>,
 }
 
 impl SquadOptions {
-    /// Some engines lose track when two of them run at once.
+    /// Some engines mix up concurrent runs.
     fn mode(&self, engine: EngineWord) -> ExecutionMode {
         let usual = match engine {
             EngineWord::CursorAgent => ExecutionMode::Sequential,
@@ -47,7 +47,7 @@ impl SquadOptions {
 #[derive(Debug, Clone)]
 pub struct StartSquad {
     pub members: Vec<NewMember>,
-    /// JSON that comes back with the squad.
+    /// JSON that is returned with the squad.
     pub metadata: Option<String>,
     pub request: Option<RequestToken>,
 }
@@ -57,12 +57,12 @@ pub struct NewMember {
     pub role: String,
     pub task: String,
     pub cwd: Option<String>,
-    /// The conversation to go on with; none begins a new one.
+    /// The conversation to continue; none starts a new one.
     pub chat: Option<String>,
     pub agent: Option<String>,
 }
 
-/// Which part of what a member wrote.
+/// A range of a member's output.
 #[derive(Debug, Clone)]
 pub struct ShowOutput {
     pub squad: String,
@@ -72,10 +72,10 @@ pub struct ShowOutput {
     pub limit: u64,
 }
 
-/// A squad and the beginning of what its members wrote.
+/// A squad and the beginnings of its members' outputs.
 #[derive(Debug, Clone)]
 pub struct SquadShown {
     pub squad: Squad,
-    /// In the order of the members.
+    /// In order of the members.
     pub outputs: Vec<SquadOutput>,
 }

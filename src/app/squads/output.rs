@@ -1,4 +1,4 @@
-//! What members wrote: whole in the store, read by pages.
+//! The output of members: complete in the store, read in pages.
 
 use chrono::{DateTime, Utc};
 
@@ -10,7 +10,7 @@ use crate::domain::id::SquadId;
 use crate::domain::run::RunStream;
 use crate::domain::squad::Member;
 
-/// The beginnings of a member's two streams.
+/// The first pages of a member's two streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SquadOutput {
     pub stdout: OutputPage,
@@ -22,13 +22,13 @@ pub struct SquadOutput {
 pub struct OutputPage {
     pub offset: u64,
     pub bytes: Vec<u8>,
-    /// How much there is to read by now.
+    /// The number of bytes that can be read.
     pub kept: u64,
-    /// How much was written.
+    /// The number of bytes that were written.
     pub written: u64,
-    /// Nothing more will come.
+    /// The stream is complete.
     pub is_final: bool,
-    /// When it was removed because it was old.
+    /// When the output was removed because of its age.
     pub removed_at: Option<DateTime<Utc>>,
 }
 
@@ -42,7 +42,7 @@ impl Fleet {
         self.member_output(member, request.stream, request.offset, request.limit).await
     }
 
-    /// Why a member could not be run stands where its complaints would.
+    /// The reason why a member did not run takes the place of its stderr.
     pub(super) async fn member_output(
         &self,
         member: &Member,

@@ -1,4 +1,4 @@
-//! What callers see of squads: one of their own, all of the last day, and how far one has come.
+//! Squads as callers see them: one squad, those of the last day, and the progress of one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use crate::domain::run::RunStream;
 use crate::domain::squad::{Squad, SquadProgress, SquadSummary, StateMode};
 use crate::domain::task::Task;
 
-/// How far back callers see their squads without naming one.
+/// Squads older than this are not listed.
 const RECENT: TimeDelta = TimeDelta::hours(24);
 const MOST_SQUADS: u32 = 50;
 const MOST_PENDING: u32 = 100;
 
-/// What goes on in the fleet, for whoever leads squads.
+/// The current work of the fleet, for callers that run squads.
 #[derive(Debug, Clone)]
 pub struct SquadOverview {
-    /// Those at work.
+    /// Busy agents.
     pub active: Vec<Arc<AgentState>>,
-    /// Tasks that wait for their agents, with the agents.
+    /// Queued tasks with their agents.
     pub pending: Vec<(Arc<AgentState>, Task)>,
-    /// The caller's own of the last day, newest first.
+    /// The caller's squads of the last day, newest first.
     pub squads: Vec<SquadSummary>,
 }
 
 impl Fleet {
-    /// The roles of files, by their ids, and the files that are no use.
+    /// The roles of all files, sorted by id, and messages about ignored files.
     pub async fn squad_roles(&self, caller: &Caller) -> Result<(Vec<Role>, Vec<String>), Error> {
         let call = AuditedCall { caller, action: Action::SquadRoleList, target: None };
         self.permit(&call, Target::Fleet).await?;
@@ -61,10 +61,10 @@ impl Fleet {
         Ok(SquadOverview { active: active.collect(), pending: pending.collect(), squads })
     }
 
-    /// One squad with the beginning of what its members wrote, up to so many bytes of each stream.
+    /// One squad with up to `limit` bytes of each stream of its members.
     pub async fn squad_show(&self, caller: &Caller, id: SquadId, limit: u64) -> Result<SquadShown, Error> {
         let mut squad = self.squad_of(caller, id).await?;
-        // Where members remember nothing nobody is told of conversations, those of before included.
+        // Stateless members have no conversations; those of an earlier stateful server are hidden.
         if self.squad_state_mode() == StateMode::Stateless {
             squad.members.iter_mut().for_each(|member| member.chat = None);
         }
@@ -78,12 +78,12 @@ impl Fleet {
         Ok(SquadShown { squad, outputs })
     }
 
-    /// The longest that a caller of a blocking run is kept waiting.
+    /// The limit of a blocking call.
     pub fn squad_longest_wait(&self) -> Option<Duration> {
         self.options().squads.longest_wait
     }
 
-    /// Do members remember what was said to them before?
+    /// Whether members keep their conversations.
     pub fn squad_state_mode(&self) -> StateMode {
         self.options().squads.state_mode
     }
@@ -95,7 +95,7 @@ impl Fleet {
         own.map(|(_, progress)| progress).ok_or_else(|| Error::SquadNotFound(id.to_string()))
     }
 
-    /// Waits until more members have ended than were seen, or the time is over.
+    /// Waits until more members have ended than in `seen`, or until the deadline.
     pub async fn squad_await_progress(
         &self,
         caller: &Caller,
@@ -129,7 +129,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until all members have ended, or the time is over.
+    /// Waits until all members have ended, or until the deadline.
     pub async fn squad_await_end(&self, caller: &Caller, id: SquadId, limit: Duration) -> Result<(), Error> {
         let deadline = tokio::time::Instant::now() + limit;
         let mut seen = self.squad_progress(caller, id).await?;
@@ -140,7 +140,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// A squad of the caller's; operators see all. One that is not theirs is none for the others.
+    /// The caller's squad; operators may read all. A squad of another principal is not found.
     pub(super) async fn squad_of(&self, caller: &Caller, id: SquadId) -> Result<Squad, Error> {
         self.squad_permitted(caller, Some(id)).await?;
         let squad = self.store().squad_by_id(id).await?.filter(|squad| is_own(caller, &squad.principal));
@@ -154,7 +154,7 @@ impl Fleet {
     }
 }
 
-/// Is a squad of this principal's the caller's to see?
+/// Whether the caller may read a squad of this principal.
 fn is_own(caller: &Caller, principal: &str) -> bool {
     let own = &caller.principal;
     let is_operator = own.kind == RoleKind::Operator && own.agent.is_none();

@@ -1,4 +1,4 @@
-//! Finds the workspace of a member: a named agent's, the caller's own, or that of the project for runs.
+//! Resolves the workspace of a member: that of a named agent, of the caller, or of the project for runs.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::domain::operation::{Operation, OperationKind};
 use crate::domain::role::Role;
 use crate::store::{Accepted, StoreError};
 
-/// Where a member is to work, as far as that can be said without touching anything.
+/// A member's workspace as far as it can be resolved without an effect.
 #[derive(Debug)]
 pub(super) enum MemberTarget {
     Agent(Arc<AgentState>),
-    /// The workspace for runs, which may have to be made.
+    /// The workspace for runs, which may not exist yet.
     Runs(Box<RunsProject>),
     /// No agent has the name.
     Absent(String),
-    /// The conversation cannot be gone on with.
+    /// The conversation cannot be continued.
     Refused(String),
 }
 
-/// The workspace in which a member works, or why there is none.
+/// The agent in whose workspace a member works, or the reason why there is none.
 pub(super) type MemberWorkspace = Result<AgentId, String>;
 
-/// What the workspace for runs is made of.
+/// The inputs for creating the workspace for runs.
 #[derive(Debug)]
 pub(super) struct RunsProject {
     info: ProjectInfo,
@@ -42,7 +42,7 @@ pub(super) struct RunsProject {
 }
 
 impl MemberTarget {
-    /// What the caller needs a right to; none where nothing is to be done.
+    /// The target that the caller needs a right to; none if nothing is to be done.
     fn target(&self) -> Option<Target<'_>> {
         match self {
             Self::Agent(state) => Some(Target::Agent(target_of(state))),
@@ -71,8 +71,8 @@ impl Fleet {
         Ok(targets)
     }
 
-    /// Refused as a whole when the caller may not work in one of the places; a member that works nowhere needs no
-    /// right but the one to run squads.
+    /// Refuses the whole squad if the caller may not work in one of the workspaces; a member without one needs only
+    /// the right to run squads.
     pub(super) async fn squad_permit<'a>(
         &self,
         call: &'a AuditedCall<'a>,
@@ -81,7 +81,7 @@ impl Fleet {
         self.permit_all(call, targets, MemberTarget::target).await
     }
 
-    /// The workspace for runs may be made here.
+    /// Creates the workspace for runs if it does not exist.
     pub(super) async fn member_workspace(
         &self,
         permit: &Permit<'_, Vec<MemberTarget>>,
@@ -94,7 +94,7 @@ impl Fleet {
         }
     }
 
-    /// Where the caller says, or where the caller's work runs.
+    /// The named agent, else the caller's own, else the workspace for runs.
     async fn target_of_new(&self, caller: &Caller, name: Option<&str>) -> Result<MemberTarget, Error> {
         let snapshot = self.board().now();
         let (state, name) = match (name, caller.principal.agent) {
@@ -106,7 +106,7 @@ impl Fleet {
         Ok(state.map_or_else(absent, |state| MemberTarget::Agent(Arc::clone(state))))
     }
 
-    /// A conversation goes on where it began.
+    /// A conversation continues in the workspace where it began.
     async fn target_of_chat(
         &self,
         caller: &Caller,
@@ -142,7 +142,7 @@ impl Fleet {
         Ok(MemberTarget::Runs(Box::new(RunsProject { info, role })))
     }
 
-    /// The workspace for runs in the caller's directory; it is made when it is needed for the first time.
+    /// The workspace for runs in the caller's directory, created on first use.
     async fn runs_agent(
         &self,
         permit: &Permit<'_, Vec<MemberTarget>>,
@@ -172,7 +172,7 @@ impl Fleet {
                 self.nudge_operations();
                 Ok(agent.id)
             }
-            // Somebody else needed it at the same time.
+            // A concurrent squad has created it.
             Err(StoreError::NameTaken) => self.runs_agent_of_concurrent_create(&agent).await,
             Err(error) => Err(error.into()),
         }
@@ -187,8 +187,8 @@ impl Fleet {
         self.project_named(project).await
     }
 
-    /// One for each directory, known by that and not by its name: the plain name is for the directory of the server,
-    /// which may be another one the next time.
+    /// There is one workspace per directory, found by its directory: the plain name belongs to the server's
+    /// directory, which may differ after a restart.
     fn runs_workspace(&self, info: &ProjectInfo, directory: Option<&str>) -> RunsWorkspace {
         let (snapshot, project) = (self.board().now(), &info.project.name);
         let is_one = |state: &&Arc<AgentState>| {
@@ -218,7 +218,7 @@ impl Fleet {
     }
 }
 
-/// Where runs work.
+/// The workspace for runs: an existing agent, or the name of the agent to create.
 enum RunsWorkspace {
     Existing(AgentId),
     New(AgentName),

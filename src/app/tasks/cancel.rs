@@ -1,4 +1,4 @@
-//! Canceling: the wish is recorded, carried out step by step, and the answer says how far it had to go.
+//! Cancels tasks: records the request, escalates step by step, and reports the step that worked.
 
 use chrono::Utc;
 
@@ -14,13 +14,13 @@ use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Escalation, Task, TaskState};
 use crate::store::{CancelTaken, Which};
 
-/// What a cancel is about.
+/// The work that a cancel ends.
 enum CancelScope {
     Tasks {
         taken: CancelTaken,
         before: AgentStatus,
     },
-    /// The agent does something that is no task of ours.
+    /// The agent is busy without a task of the fleet.
     OtherWork,
 }
 
@@ -67,7 +67,7 @@ impl Fleet {
         Ok((agent, CancelScope::OtherWork))
     }
 
-    /// What an agent does without a task of ours is ended too, and the answer says what was seen to help.
+    /// Ends work without a task, and reports the step that worked.
     async fn end_other_work(&self, agent: AgentId) -> Result<TaskCanceled, Error> {
         let state = self.state_of(agent).await?;
         let any = None;
@@ -91,7 +91,7 @@ impl Fleet {
         Ok(TaskCanceled { name, task: None, status: state.agent.sighting.status, reached, message })
     }
 
-    /// Has the agent come to rest? Its worker looks after it as long as it seems busy.
+    /// Whether the agent becomes idle within the limit; its worker probes it as long as it seems busy.
     async fn becomes_idle(&self, agent: AgentId) -> bool {
         let deadline = tokio::time::Instant::now() + self.limits().rest;
         let mut polls = self.board().polls();
@@ -109,8 +109,8 @@ impl Fleet {
         }
     }
 
-    /// An agent whose work was ended reports its rest a moment later, and the answer tells its status: it waits for
-    /// that, unless nothing was ended or the agent goes on with its next task.
+    /// Waits for the agent to become idle after its work was ended, so that the answer has its final status. Skipped
+    /// if nothing was ended or the agent continues with its next task.
     async fn await_rest(&self, agent: AgentId, task: TaskId) -> Result<(), Error> {
         let reached = self.store().task_by_id(task).await?.map_or(Escalation::None, |task| task.work.reached);
         let has_more = self.board().now().by_id(agent).is_none_or(|state| state.tasks.open.is_some());
@@ -148,7 +148,7 @@ impl Fleet {
             Some(id) => self.store().task_by_id(id).await?,
             None => None,
         };
-        // A workspace that had stopped before was not stopped by the cancel.
+        // A workspace that was already stopped was not stopped by the cancel.
         if let Some(task) = task.as_mut().filter(|_| before == AgentStatus::Stopped) {
             task.work.reached = Escalation::None;
         }
@@ -162,7 +162,7 @@ impl Fleet {
     }
 }
 
-/// Was it given up while the agent may still be at it? One that waited for a usage limit was not worked on.
+/// Whether the agent may still work on the ended task. A task that waited for a usage limit was not worked on.
 fn may_go_on(task: &Task, status: AgentStatus) -> bool {
     let is_given_up = matches!(task.state(), TaskState::Canceled | TaskState::TimedOut);
     let was_worked_on = task.working_since().is_some() && task.work.parked_until.is_none();

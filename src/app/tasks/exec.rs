@@ -1,4 +1,4 @@
-//! Tasks of agents without an app to tell: the project's engine is run once for each, by a command in the workspace.
+//! Tasks of agents without an app: each task is one run of the project's engine in the workspace.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use crate::domain::usage::Spender;
 use crate::engine::template::Values;
 use crate::engine::{EngineEnd, Session};
 
-/// A task without a limit of its own ends with its run after this long.
+/// The limit of a run whose task has no limit.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// A task's own limit is enforced by interrupting it; the run's is for when nobody is there to do that.
+/// A task's limit is enforced by an interrupt; the run's longer limit applies while the server is down.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// What is known of the run that does a task.
+/// The state of a task's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::app) struct RunSeen {
     pub(in crate::app) state: TurnState,
-    /// How much it has said.
+    /// The size of its output in bytes.
     pub(in crate::app) n_written: u64,
 }
 
@@ -52,7 +52,7 @@ impl Fleet {
         self.engine_run_prepare(state, wanted).await
     }
 
-    /// None for tasks that reach their agent otherwise, and before the run was accepted.
+    /// None for tasks of other channels, and before the run is accepted.
     pub(in crate::app) async fn task_run_seen(&self, task: &Task) -> Result<Option<RunSeen>, Error> {
         if task.channel() != Some(Channel::Exec) {
             return Ok(None);
@@ -78,7 +78,7 @@ impl Fleet {
         })
     }
 
-    /// A line each for what was asked and answered; written again it stays the same.
+    /// Logs the message and the answer as one entry each; safe to repeat.
     async fn task_run_log(&self, task: &Task, run: &Run, text: &str) -> Result<(), Error> {
         let (asked_at, answered_at) = (run.created_at, run.ended_at.unwrap_or(run.created_at));
         let line = |kind, content: &str, time, position: i64| LogEntry {

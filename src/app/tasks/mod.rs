@@ -1,4 +1,4 @@
-//! What callers do with tasks: give one, cancel it, and, as an agent, report on one's own.
+//! Use cases of tasks: start one, cancel it, and report on the own task as an agent.
 
 mod cancel;
 mod exec;
@@ -34,30 +34,30 @@ pub struct TaskStarted {
     pub task: Task,
     pub status: AgentStatus,
     pub message: String,
-    /// Taken after the task was accepted, so that a wait from it sees what becomes of the task.
+    /// Read after the task was accepted, so that a wait from this cursor sees all changes of the task.
     pub cursor: i64,
 }
 
 #[derive(Debug, Clone)]
 pub struct CancelTask {
     pub name: String,
-    /// Also those that wait.
+    /// Also cancel queued tasks.
     pub all: bool,
-    /// Stop the workspace if nothing else helps.
+    /// Stop the workspace if the agent does not react.
     pub escalate: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct TaskCanceled {
     pub name: AgentName,
-    /// None when the agent did something that was no task of ours.
+    /// None if the agent's work was no task of the fleet.
     pub task: Option<Task>,
     pub status: AgentStatus,
     pub reached: Escalation,
     pub message: String,
 }
 
-/// What an agent says of itself.
+/// An agent's report about itself.
 #[derive(Debug, Clone)]
 pub struct ReportStatus {
     pub state: ReportedState,
@@ -84,7 +84,7 @@ pub struct StatusReported {
 }
 
 impl ReportedState {
-    /// The same word of an app.
+    /// The corresponding app state.
     fn app_state(self) -> AppState {
         match self {
             Self::Working => AppState::Working,
@@ -94,7 +94,7 @@ impl ReportedState {
         }
     }
 
-    /// What it means for the task in hand; a question ends it, since only an answer leads on.
+    /// The effect on the open task; a question ends it, since only an answer can continue the work.
     fn claim(self, question: Option<&str>) -> Option<ClaimKind> {
         match (self, question) {
             (Self::Failure, _) => Some(ClaimKind::Failure),

@@ -1,4 +1,4 @@
-//! An agent's report about itself: a line of its history, and its word on the task in hand.
+//! An agent's report about itself: an entry of its history, and a claim about its open task.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Fleet {
         self.audited(&call, reported.await, |_| None).await
     }
 
-    /// A caller that is no agent is refused, and an agent that is gone is not found.
+    /// Refuses callers that are no agent, and returns not found for a deleted agent.
     async fn report_permitted<'a>(
         &self,
         call: &'a AuditedCall<'a>,

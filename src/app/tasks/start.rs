@@ -1,4 +1,4 @@
-//! Giving a task: it is accepted before the agent hears of it, and then brought there whatever happens.
+//! Starts a task: stored before the agent gets it, then delivered across failures and restarts.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Fleet {
     ) -> Result<(Arc<AgentState>, TaskAccepted), Error> {
         let (call, state) = permit.into_parts();
         let key = call.request_key(request.request.as_ref());
-        // Before anything is refused: the task itself keeps the agent busy.
+        // Checked first: the retried task itself keeps the agent busy.
         if let Some(earlier) = self.store().task_of_key(key.as_ref()).await? {
             return Ok((state, earlier));
         }
@@ -63,7 +63,7 @@ impl Fleet {
     }
 }
 
-/// Where the task stands. The counts are of the moment in which it was accepted.
+/// The position of the task at the time it was accepted.
 fn message(name: &str, status: AgentStatus, accepted: &TaskAccepted) -> String {
     if accepted.task.state().is_ended() {
         return format!("the task of agent '{name}' is {}", accepted.task.state());
@@ -81,11 +81,11 @@ fn message(name: &str, status: AgentStatus, accepted: &TaskAccepted) -> String {
     }
 }
 
-/// Only an agent that is up, or about to be, takes tasks. The store has the last word on who is first.
+/// Only a running or starting agent takes tasks. The store decides the order.
 fn admission(state: &AgentState, when_busy: WhenBusy, is_being_started: bool) -> Result<Admission, Error> {
     let name = || state.agent.name.to_string();
     match state.agent.sighting.status {
-        // Work that is no task of ours keeps it busy too.
+        // Work without a task of the fleet also counts as busy.
         AgentStatus::Busy if when_busy == WhenBusy::Reject => Err(Error::Busy(name())),
         AgentStatus::Busy | AgentStatus::Idle => Ok(Admission { when_busy, is_starting: false }),
         AgentStatus::Pending | AgentStatus::Starting => Ok(Admission { when_busy, is_starting: true }),

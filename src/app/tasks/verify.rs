@@ -1,4 +1,4 @@
-//! Looks at what the run of a task has left in its repository: the runner's questions, asked by a command from here.
+//! Inspects the repository after a task's run with the runner's commands, run from the server.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use crate::domain::task::Task;
 use crate::git::quiet::shell_function;
 use crate::git::state::{GitState, STATUS, UNPUSHED};
 
-/// A repository that takes longer is not looked at.
+/// The limit of the commands in the workspace.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long a workspace that does not answer is waited for at once.
+/// The limit of one attempt, for a workspace that does not respond.
 const WAIT: Duration = Duration::from_secs(8);
-/// Nobody could look for this long after the end: then nothing is known.
+/// Without a successful attempt this long after the end, the result stays unknown.
 const GIVE_UP_AFTER: TimeDelta = TimeDelta::seconds(60);
-/// Nothing that would point git at another repository or program.
+/// Excludes variables that point git at another repository or program.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "XDG_*", BASE];
-/// Digits alone are the commit that the agent started from.
+/// A base of hexadecimal digits only is the commit that the agent started from.
 const BASE_ONLY: &str = "case $FLEET_BASE in *[!0-9a-f]*) FLEET_BASE= ;; esac";
 
-/// What could be seen of a task's work.
+/// The inspected result of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::app) enum Evidence {
     Seen(GitSeen),
-    /// There is no repository, or nobody will ever know.
+    /// There is no repository, or its state cannot be determined any more.
     Nothing,
-    /// Nobody could look yet.
+    /// Not inspected yet.
     Later,
 }
 
 impl Fleet {
-    /// What the repository shows after a run. It may be asked again: the next task waits until this one has ended.
+    /// The repository's state after a run. Safe to repeat: the next task waits until this one has ended.
     pub(in crate::app) async fn task_evidence(
         &self,
         state: &AgentState,
@@ -70,7 +70,7 @@ impl Fleet {
     }
 }
 
-/// None unless both questions were answered whole; the second has no answer before the first commit.
+/// None unless both commands succeeded; before the first commit the second prints nothing.
 fn git_seen(output: &Output) -> Option<GitSeen> {
     let text = String::from_utf8_lossy(&output.stdout);
     let (status, count) =

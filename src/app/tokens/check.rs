@@ -1,4 +1,4 @@
-//! From a token's text to the principal it stands for, or to the reason why it stands for nobody any more.
+//! Resolves a token's text to its principal, or to the reason for a refusal.
 
 use chrono::Utc;
 use secrecy::SecretString;
@@ -13,7 +13,7 @@ use crate::domain::token::{Holder, Refusal, Standing, TokenLife};
 use crate::store::TokenRecord;
 
 impl Fleet {
-    /// The principal of a token, or why it is refused.
+    /// The principal of a token, or why the token is refused.
     pub async fn token_principal(
         &self,
         text: &SecretString,
@@ -45,7 +45,7 @@ impl Fleet {
 }
 
 impl AgentState {
-    /// What the life of the agent's tokens depends on.
+    /// The state of the agent that the validity of its tokens depends on.
     pub(in crate::app) fn standing(&self) -> Standing {
         Standing {
             status: self.agent.sighting.status,

@@ -1,4 +1,4 @@
-//! Ends a wait when the token of its caller is refused from now on: revoked, expired, or dead with its agent.
+//! Ends a wait when its caller's token becomes invalid: revoked, expired, or its agent stopped.
 
 use std::future::pending;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::domain::access::Principal;
 use crate::domain::id::TokenId;
 use crate::domain::token::Refusal;
 
-/// How a token stands.
+/// The current validity of a token.
 enum TokenStatus {
     Valid { until: Option<DateTime<Utc>> },
     RefusedToken(Refusal),
 }
 
 impl Fleet {
-    /// Carries a wait on for as long as its caller's token is good. It may be dropped at any point, so it must have
-    /// no effect of its own.
+    /// Runs the wait as long as its caller's token is valid. The wait may be dropped at any await, so it must have no
+    /// effects.
     pub(in crate::app) async fn while_admitted<T>(
         &self,
         caller: &Caller,
@@ -34,8 +34,8 @@ impl Fleet {
         }
     }
 
-    /// Returns once the principal's token is refused. Woken by revocations, by what becomes of the token's agent, and
-    /// at its expiry.
+    /// Returns once the principal's token is invalid. Checked after revocations, changes of the token's agent, and at
+    /// its expiry.
     pub async fn token_lapse(&self, principal: &Principal) -> Refusal {
         let Some(id) = principal.token_id else { return pending().await };
         let mut revoked = self.0.tokens.subscribe();
@@ -46,7 +46,7 @@ impl Fleet {
             let until = match self.token_status(id).await {
                 Ok(TokenStatus::RefusedToken(refusal)) => return refusal,
                 Ok(TokenStatus::Valid { until }) => until,
-                // A store that cannot be read refuses every other call; this one is looked at again with the next news.
+                // An unreadable store refuses all other calls; this wait checks again after the next change.
                 Err(_) => None,
             };
             tokio::select! {
@@ -57,7 +57,7 @@ impl Fleet {
         }
     }
 
-    /// Is the principal's token still good?
+    /// Whether the principal's token is valid.
     pub async fn token_is_valid(&self, principal: &Principal) -> bool {
         match principal.token_id {
             Some(id) => matches!(self.token_status(id).await, Ok(TokenStatus::Valid { .. })),

@@ -1,4 +1,4 @@
-//! Tokens: minted once, kept as a hash, looked up at every request.
+//! Tokens: created once, stored as a hash, looked up at every request.
 
 mod check;
 mod lapse;
@@ -27,7 +27,7 @@ pub(super) use secret::{fresh_text, hash_of, texts_in};
 
 #[derive(Debug, Clone)]
 pub struct CreateToken {
-    /// None: the kind of the role given, or of the agent's own.
+    /// None: the kind of the given role, or of the agent.
     pub kind: Option<RoleKind>,
     pub name: Option<String>,
     pub role: Option<String>,
@@ -42,7 +42,7 @@ pub struct TokenInfo {
     pub agent_name: Option<String>,
 }
 
-/// A token whose text is still known.
+/// A created token with its text.
 #[derive(Debug)]
 pub struct MintedToken {
     pub info: TokenInfo,
@@ -50,7 +50,7 @@ pub struct MintedToken {
 }
 
 impl MintedToken {
-    /// The text, for the one answer that may carry it.
+    /// The text, for the only response that contains it.
     pub fn reveal(&self) -> String {
         self.text.expose_secret().to_owned()
     }
@@ -75,7 +75,7 @@ impl Fleet {
         Ok(found)
     }
 
-    /// Revokes the token and all that hang under it; returns how many were still good.
+    /// Revokes the token and all its descendants; returns how many were valid.
     pub async fn token_revoke(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
         let call = AuditedCall { caller, action: Action::TokenManage, target: Some(id.to_owned()) };
         let permit = self.permit(&call, Target::Fleet).await?;
@@ -83,7 +83,7 @@ impl Fleet {
         self.audited(&call, result, |_| None).await
     }
 
-    /// The token that is kept in a file for local clients: the one there if it is good, else a fresh one.
+    /// The token in a file for local clients: the existing one if it is valid, else a new one.
     pub async fn token_in_file(
         &self,
         kind: RoleKind,
@@ -128,8 +128,8 @@ impl Fleet {
         Ok(MintedToken { info: TokenInfo { token, agent_name }, text })
     }
 
-    /// A kind that is asked for is had as it is, and a role beside it agrees. Agents have the kind of their role,
-    /// and what operators may belongs to people.
+    /// A requested kind is used as it is and must match a given role. Agents have the kind of their role; operator
+    /// rights are for people only.
     fn token_kind(&self, request: &CreateToken, agent: Option<&AgentState>) -> Result<RoleKind, Error> {
         let of_role = request.role.as_deref().map(|role| self.role_kind(role)).transpose()?;
         let role = request.role.as_deref().unwrap_or_default();
@@ -152,7 +152,7 @@ impl Fleet {
         }
     }
 
-    /// An agent that a token can be made for: one that is stopped would have a dead one.
+    /// An agent that is not stopped: tokens of stopped agents are invalid.
     fn running_agent(&self, name: &str) -> Result<Arc<AgentState>, Error> {
         let snapshot = self.board().now();
         let state = snapshot.by_name(name).ok_or_else(|| Error::AgentNotFound(name.to_owned()))?;
@@ -176,7 +176,7 @@ impl Fleet {
     }
 }
 
-/// A person's token without bounds; what makes it another is set on top.
+/// A person's token without restrictions, as a base for other tokens.
 pub(super) fn record(kind: RoleKind, name: &str) -> TokenRecord {
     TokenRecord {
         id: TokenId::fresh(),

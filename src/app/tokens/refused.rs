@@ -1,4 +1,4 @@
-//! Calls that are refused: the trail says who tried what, with a bound for each token. Those with a dead token begin here.
+//! Audits refused calls, with a limit per token, including calls with an invalid token.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,22 +13,22 @@ use crate::domain::id::TokenId;
 use crate::domain::token::Refusal;
 use crate::store::{AuditOutcome, AuditRow, StoreError};
 
-/// The contract's code for whoever is not let in.
+/// The contract's code for a refused token.
 pub const UNAUTHENTICATED: &str = "UNAUTHENTICATED";
 
-/// An agent that calls in a loop must not fill the disk: that many rows a minute tell enough.
+/// An agent that calls in a loop must not fill the disk.
 const MOST_ROWS: u32 = 100;
 const WINDOW: Duration = Duration::from_mins(1);
 const NOT_RECORDED: &str = "further refused calls of this token are not recorded in this minute";
 
-/// Why a token is refused, and whose it was. Nobody knows that of a token that is not ours.
+/// Why a token is refused, and its principal; none for an unknown token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedToken {
     pub reason: Refusal,
     pub(super) bearer: Option<Principal>,
 }
 
-/// What was asked for with the token, in words that cannot hold it.
+/// The request of a refused call, in values that cannot contain the token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptedCall {
     pub surface: Surface,
@@ -36,7 +36,7 @@ pub struct AttemptedCall {
     pub target: Option<String>,
 }
 
-/// How many rows of refused calls each token has had in this minute.
+/// The number of audited refusals per token in the current minute.
 #[derive(Debug, Default)]
 pub(in crate::app) struct RefusedCalls(Mutex<Window>);
 
@@ -44,11 +44,11 @@ pub(in crate::app) struct RefusedCalls(Mutex<Window>);
 struct Window {
     began: Option<Instant>,
     rows: HashMap<TokenId, u32>,
-    /// Calls of earlier minutes that have no row, until the next row of their token tells their number.
+    /// Unaudited calls of earlier minutes, until the token's next row reports their number.
     unrecorded: HashMap<TokenId, u32>,
 }
 
-/// What becomes of a refused call in the trail.
+/// Whether a refused call gets a row in the trail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowDecision {
     Row { unrecorded_before: u32 },
@@ -57,14 +57,14 @@ enum RowDecision {
 }
 
 impl RefusedToken {
-    /// Was it ever a token of ours?
+    /// Whether the token exists or existed.
     pub fn is_known(&self) -> bool {
         self.bearer.is_some()
     }
 }
 
 impl Fleet {
-    /// Leaves the row of a refused call. The caller is turned away whether or not it could be written.
+    /// Audits a refused call. The call is refused even if the row cannot be written.
     pub async fn refusal_record(&self, refused: &RefusedToken, attempt: AttemptedCall) {
         let Some(bearer) = &refused.bearer else { return };
         if let Err(error) = self.audit_refused(row(bearer, attempt, refused.reason.to_string())).await {
@@ -75,7 +75,7 @@ impl Fleet {
         }
     }
 
-    /// Adds the row of a refused call, unless its token has had its rows of this minute.
+    /// Adds the row of a refused call within the token's limit per minute.
     pub(in crate::app) async fn audit_refused(&self, mut row: AuditRow) -> Result<(), StoreError> {
         let first = RowDecision::Row { unrecorded_before: 0 };
         let decide = row.token_id.map_or(first, |token| self.0.refused_calls.decide(token, Instant::now()));

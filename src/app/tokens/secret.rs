@@ -1,9 +1,9 @@
-//! The text of a token: how it is made, and what is kept of it.
+//! The text of a token: its creation, form and hash.
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-/// Every token of ours starts so: recognisable in a leak, refused early elsewhere.
+/// The prefix of every fleet token, so that a leaked token is recognisable.
 const PREFIX: &str = "fleet_";
 const RANDOM_BYTES: usize = 32;
 
@@ -17,7 +17,7 @@ pub(in crate::app) fn hash_of(text: &SecretString) -> [u8; 32] {
     Sha256::digest(text.expose_secret().as_bytes()).into()
 }
 
-/// Every text in there that has the form of a token of ours.
+/// All texts in the form of a fleet token.
 pub(in crate::app) fn texts_in(bytes: &[u8]) -> impl Iterator<Item = String> {
     let prefix = PREFIX.as_bytes();
     let starts = bytes.windows(prefix.len()).enumerate().filter(move |(_, window)| *window == prefix);
@@ -28,7 +28,7 @@ pub(in crate::app) fn texts_in(bytes: &[u8]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Could it be one of ours at all?
+/// Whether the text has the prefix of a fleet token.
 pub(super) fn has_token_prefix(text: &SecretString) -> bool {
     text.expose_secret().starts_with(PREFIX)
 }

@@ -1,4 +1,4 @@
-//! Finds out where a process is to work: the directory, its repository, and what the agent was given for this start.
+//! Probes where a process will work: the directory, its repository, and the agent's files of this start.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,19 +17,19 @@ const OUTSIDE: i32 = 4;
 const LIMIT: Duration = Duration::from_secs(20);
 const LONGEST_REASON: usize = 300;
 
-/// What to look at.
+/// The inputs of a probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WorkspaceProbe<'a> {
-    /// Inside the agent's own directory, which it is if nothing is named.
+    /// A path inside the agent's directory; none for that directory itself.
     pub(super) cwd: Option<&'a str>,
     /// The start whose files are wanted.
     pub(super) generation: Option<i64>,
-    /// The file in which the repository tells its agents what to heed.
+    /// The repository's file of instructions for agents.
     pub(super) notes: Option<&'static str>,
     pub(super) codex_settings: CodexSettings,
 }
 
-/// Whether a run has to know the user's own settings of Codex.
+/// Whether the probe reads the user's own settings of Codex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CodexSettings {
     Wanted,
@@ -50,17 +50,17 @@ impl CodexSettings {
     }
 }
 
-/// Where a process works.
+/// The result of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct WorkspaceFacts {
     pub(super) cwd: String,
-    /// The directory of the agent's own files, if they are of the start asked for.
+    /// The directory of the agent's files, if they belong to the requested start.
     pub(super) agent_files: Option<PathBuf>,
     pub(super) notes: Option<String>,
-    /// The user's own settings of Codex; they may hold secrets and are not kept.
+    /// The user's own settings of Codex; not stored, since they may hold secrets.
     pub(super) codex_settings: Option<String>,
     pub(super) repository: Option<Repository>,
-    /// Empty before the first commit; none where there is no repository.
+    /// Empty before the first commit; none without a repository.
     pub(super) head: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub(super) enum ProbeError {
 }
 
 impl ProbeError {
-    /// Which directory was meant, absolute, where that could be found out.
+    /// The absolute path of the requested directory, if known.
     pub(super) fn path(&self) -> Option<&str> {
         match self {
             Self::Missing { path, .. } | Self::Outside { path, .. } => path.as_deref(),

@@ -40,13 +40,13 @@ fn a_failed_start_ends_the_task_of_a_runner_that_no_build_stopped_and_keeps_a_pa
     };
     let died = "the agent's runner ended during the task; it is not run again";
     for generation in 2..6 {
-        let ended = Some((EndState::Failed, died, Reached::None));
+        let ended = Some((EndState::Failed, died, Escalation::None));
         assert_eq!(ends(&broken(generation, 1)), ended, "{generation} starts in a row");
         for since in 2..=generation {
-            assert_eq!(broken(generation, since), Step::Wait, "a stop before start {since}");
+            assert_eq!(broken(generation, since), TaskStep::Wait, "a stop before start {since}");
         }
     }
-    assert_eq!(broken(1, 1), Step::Wait, "the task's own start");
+    assert_eq!(broken(1, 1), TaskStep::Wait, "the task's own start");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Refuses words that STYLE.md bans: pronouns that hide who acts, names of the dialect this project began in.
+//! Refuses banned words: pronouns that hide who acts, and names of the dialect this project began in.
 
 use std::path::Path;
 
@@ -32,16 +32,8 @@ const BANNED_NAMES: &[(&str, &str)] = &[
     ("meant(", "resolve_engine(requested, &installed)"),
 ];
 
-/// Places, by the beginning of their paths, that have such words still. To empty the table delete a line, run the test,
-/// and mend what it names; with the last line delete the table and `is_still_used`.
-const STILL_USED: &[&str] = &["src/app/"];
-
 const PROSE: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 const FOLDERS_OF_PROSE: &[&str] = &["roles", "projects"];
-
-fn is_still_used(place: &str) -> bool {
-    STILL_USED.iter().any(|prefix| place.starts_with(prefix))
-}
 
 /// The words of a name, in lower case: `task_errand`, `GroundError` and `TASK_ERRAND` have two each.
 fn parts(name: &str) -> Vec<String> {
@@ -95,9 +87,7 @@ fn no_banned_word_is_used() {
     let mut problems = Vec::new();
     let mut check = |path: &Path, found: Vec<String>| {
         let place = place(path);
-        if !is_still_used(&place) {
-            problems.extend(found.into_iter().map(|problem| format!("{place}:{problem}")));
-        }
+        problems.extend(found.into_iter().map(|problem| format!("{place}:{problem}")));
     };
     for source in sources_under("src") {
         let mut found = banned_in_text(&source.text);

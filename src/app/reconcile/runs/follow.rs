@@ -1,4 +1,4 @@
-//! One run in a workspace that can be reached: started if that is still to do, followed, canceled when asked.
+//! Follows one run in a reachable workspace: starts, reads and cancels it.
 
 use std::pin::pin;
 
@@ -16,7 +16,7 @@ use crate::coder::exec::{self, ExecError, Exit, Offsets, RunAddress, RunEvent};
 use crate::domain::run::{CancelCause, KEPT_OUTPUT, Run, RunCancel, RunEnd, RunState};
 
 impl Fleet {
-    /// Returns when the run has ended, or when the workspace cannot be reached for now.
+    /// Returns when the run has ended or its workspace is unreachable.
     pub(super) async fn run_follow(
         &self,
         run: &Run,
@@ -38,8 +38,8 @@ impl Fleet {
         }
     }
 
-    /// Starts the run, or finds out whether it was started by the one we were before a restart. Its input and
-    /// variables are gone then, so a start that did not happen is made impossible; so is one nobody wants any more.
+    /// Starts the run, or determines whether it was started before a restart of the server. Its input and variables
+    /// are lost by then, so a start that did not happen is prevented, as is that of a canceled run.
     async fn run_ensure_started(&self, run: &Run, address: &RunAddress) -> Result<(), ExecError> {
         hooks::point("run.accepted");
         let state = match self.0.runs.command(run.id) {
@@ -55,7 +55,7 @@ impl Fleet {
         }
     }
 
-    /// Stores what the run writes until it ends. The outer error is the store's, the inner one the workspace's.
+    /// Stores the output of the run until it ends. The outer error is the store's, the inner one the workspace's.
     async fn run_collect(
         &self,
         run: &Run,
@@ -97,7 +97,7 @@ impl Fleet {
         }
     }
 
-    /// Of a long stream the workspace has kept the beginning, and has counted the rest.
+    /// The workspace keeps the beginning of a long stream and counts the rest.
     async fn run_count(&self, run: &Run, address: &RunAddress) -> Result<Result<(), ExecError>, Error> {
         let known = self.run_show(run.id).await?;
         if known.stdout.max(known.stderr) < KEPT_OUTPUT {
@@ -111,7 +111,7 @@ impl Fleet {
         }
     }
 
-    /// Asks the workspace to end the run; the end itself comes as of any run. When that fails it is asked again.
+    /// Requests the cancel in the workspace, with retries; the end follows as for any run.
     async fn run_cancel_now(&self, run: &Run, address: &RunAddress) -> Option<watch::Receiver<Run>> {
         match self.coder().run_cancel(address).await {
             Ok(_) => None,
@@ -123,7 +123,7 @@ impl Fleet {
         }
     }
 
-    /// What trouble with the workspace means: some of it passes, some is the end.
+    /// Decides by the workspace's error whether the run has ended or is followed later.
     async fn run_failed(&self, run: &Run, error: ExecError) -> Result<(), Error> {
         let is_new = run.state == RunState::Accepted;
         match error {
@@ -150,10 +150,10 @@ impl Fleet {
 }
 
 const FORGOTTEN: &str = "its workspace has no record of it any more";
-/// That is how a workspace stops.
+/// A stop of the workspace ends a run this way.
 const KILLED: &str = "it was terminated from outside, possibly by a stop of its workspace";
 
-/// Returns when somebody wants the run to end; never when that has been seen to.
+/// Returns when a cancel is requested; never once it was sent.
 async fn cancel_requested(progress: &mut Option<watch::Receiver<Run>>) {
     if let Some(progress) = progress
         && progress.wait_for(|run| run.cancel.is_some()).await.is_ok()

@@ -1,4 +1,4 @@
-//! The follower of runs: finds what is open, follows each to its end, and clears it from its workspace.
+//! The reconciler of runs: follows each open run to its end and removes it from its workspace.
 
 mod follow;
 mod record;
@@ -17,7 +17,7 @@ use crate::coder::exec::{ExecError, RunAddress};
 use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunEnd, RunStep, WorkspaceSeen};
 
-/// Between two tries to reach a workspace, and between two looks at where it is.
+/// The pause between attempts to reach a workspace.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Fleet {
@@ -32,8 +32,8 @@ impl Fleet {
         }
     }
 
-    /// Follows one run until it has ended and is cleared, or cannot be cleared now. A panic leaves its command in
-    /// memory, so that the next worker can still start it.
+    /// Follows one run until it has ended and is removed, or cannot be removed now. After a panic its command stays
+    /// in memory, so that the next worker can still start it.
     async fn run_work(self, run: Run) -> Result<Next, Error> {
         self.0.runs.put(&run, None);
         let worked = self.run_until_cleared(run.id).await;
@@ -42,7 +42,7 @@ impl Fleet {
     }
 
     async fn run_until_cleared(&self, id: RunId) -> Result<(), Error> {
-        // Kept while the workspace is out of reach, so that nothing is read twice.
+        // Kept while the workspace is unreachable, so that no output is read twice.
         let mut reading = self.engine_run_reading(&self.run_show(id).await?);
         loop {
             let run = self.run_show(id).await?;
@@ -58,7 +58,7 @@ impl Fleet {
         }
     }
 
-    /// Counts what an engine has used, records the end and tells those who wait.
+    /// Counts the engine's usage, records the end and notifies waiters.
     async fn run_finish(&self, run: &Run, end: RunEnd) -> Result<(), Error> {
         if !end.never_began() {
             self.engine_run_count(run).await?;
@@ -72,8 +72,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// The result is stored, so the workspace may forget. What cannot be reached now is tried again later, and what
-    /// is deleted has forgotten by itself.
+    /// Removes an ended run from its workspace, since its result is stored. An unreachable workspace is retried
+    /// later; a deleted one has nothing to remove.
     async fn run_clear(&self, run: &Run) -> Result<(), Error> {
         match self.whereabouts(run) {
             WorkspaceSeen::Deleted => {}
@@ -86,7 +86,7 @@ impl Fleet {
                 let address = address(run, agent);
                 match self.coder().run_remove(&address).await {
                     Ok(()) => {}
-                    // The row says that it is over, so it has to be.
+                    // The store has the run's end, so the process has to end too.
                     Err(ExecError::Running) => {
                         let canceled = self.coder().run_cancel(&address).await;
                         tracing::warn!(
@@ -108,7 +108,7 @@ impl Fleet {
         Ok(self.store().run_cleared(run.id).await?)
     }
 
-    /// Where the run's workspace is, as the last look showed it.
+    /// The location of the run's workspace in the last poll.
     fn whereabouts(&self, run: &Run) -> WorkspaceSeen {
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() {

@@ -1,4 +1,4 @@
-//! Gathers what a run writes and stores it in handfuls, so that a talkative run does not wear out the disk.
+//! Collects a run's output and stores it in batches, to limit the number of writes.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::coder::exec::OutputStream;
 use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunChunk, RunStream};
 
-/// Stored when so much has come, or so long after the first of it.
+/// A batch is stored at this size, or this long after its first byte.
 const BATCH_BYTES: usize = 256 << 10;
 const DELAY: Duration = Duration::from_millis(200);
 
 pub(super) struct Recorder<'a> {
     fleet: &'a Fleet,
     run: RunId,
-    /// Of an engine, whose output is read as soon as it is stored.
+    /// Reads an engine's output as soon as it is stored.
     reading: &'a mut Option<LiveReading>,
     chunks: Vec<RunChunk>,
     n_bytes: usize,
@@ -26,7 +26,7 @@ pub(super) struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Reads what was stored before this server started.
+    /// Reads the output stored before the server started.
     pub(super) async fn new(
         fleet: &'a Fleet,
         run: &Run,
@@ -38,7 +38,7 @@ impl<'a> Recorder<'a> {
         Ok(Self { fleet, run: run.id, reading, chunks: Vec::new(), n_bytes: 0, due: None })
     }
 
-    /// Adds to the last chunk where that goes on, since output comes in small pieces.
+    /// Extends the last chunk of the same stream, since output comes in small pieces.
     pub(super) async fn push(
         &mut self,
         stream: OutputStream,
@@ -55,7 +55,7 @@ impl<'a> Recorder<'a> {
         if self.n_bytes >= BATCH_BYTES { self.flush().await } else { Ok(()) }
     }
 
-    /// Returns when something has waited long enough.
+    /// Returns when the batch is due.
     pub(super) async fn due(&self) {
         match self.due {
             Some(due) => sleep_until(due).await,

@@ -1,4 +1,4 @@
-//! The beginning of a member: its workspace, its directory, its engine, its conversation, then its process.
+//! Starts a member: its workspace, directory, engine and conversation, then its process.
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -16,13 +16,13 @@ use crate::domain::usage::Spender;
 use crate::engine::{ConversationUsage, EngineWord, Session};
 use crate::store::StoreError;
 
-/// Why a member does not begin.
+/// Why a member did not start.
 pub(super) enum MemberStartError {
-    /// It has ended without.
+    /// The member ended without a start.
     Ended(MemberEnd),
-    /// Its workspace did not answer, and why: a restart passes, so it is asked again for a while.
+    /// The workspace did not respond; retried for a while, since a restart passes.
     Unresponsive(String),
-    /// For a reason of ours; it is tried again.
+    /// An error of the fleet; retried.
     Failed(Error),
 }
 
@@ -31,7 +31,7 @@ impl MemberStartError {
         Self::Ended(MemberEnd::error(note))
     }
 
-    /// What it means that the workspace could not be asked.
+    /// Classifies an error of a request to the workspace.
     fn of_request_error(error: Error) -> Self {
         match error {
             Error::Store(_) => Self::Failed(error),
@@ -66,8 +66,8 @@ impl From<StoreError> for MemberStartError {
 }
 
 impl Fleet {
-    /// Everything is recorded before the process begins. One that was recorded and never begun is begun under another
-    /// id, so that none runs twice.
+    /// Records everything before the process starts. A recorded run that never started is repeated under a new id, so
+    /// that no run starts twice.
     pub(super) async fn member_begin(
         &self,
         squad: &Squad,
@@ -81,7 +81,7 @@ impl Fleet {
         let prepared = match self.member_prepare(squad, member, &state).await {
             Ok(prepared) => prepared,
             Err(failure) => {
-                // Where it would have worked is told all the same.
+                // Record the directory also for a failed start.
                 self.store().member_note_cwd(member.id, failure.cwd.as_deref()).await?;
                 return Err(failure.reason.into());
             }
@@ -127,7 +127,7 @@ impl Fleet {
         self.engine_run_prepare(state, wanted).await
     }
 
-    /// A conversation stays with the engine that keeps it.
+    /// A conversation stays with the engine that stores it.
     async fn chat_engine(&self, member: &Member) -> Result<Option<EngineWord>, Error> {
         let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
         let Some(id) = follow_up.and_then(|chat| chat.id.as_deref()) else { return Ok(None) };
@@ -160,7 +160,7 @@ impl Fleet {
     }
 }
 
-/// A new conversation gets an id from us, which engines that name theirs themselves do not use.
+/// A new conversation gets an id from the fleet, unless its engine assigns one.
 fn session_of(member: &Member) -> Session {
     match &member.chat {
         None => Session::Unnamed,

@@ -1,4 +1,4 @@
-//! One member from its beginning to its end: begun once, followed, written down.
+//! Runs one member: starts it once, follows it, records its end.
 
 use std::time::Duration;
 
@@ -16,11 +16,10 @@ use crate::domain::squad::{Chat, Member, MemberEnd, MemberStatus, Squad};
 use crate::domain::task::{EndState, Task};
 use crate::domain::text::cut;
 
-/// How much of the end of an output says in the history how it went.
+/// How much of the end of the output goes into the history.
 const TAIL: u64 = 2_000;
 
-/// How long a member waits for a workspace that is up and does not answer, and how often it asks. A workspace that is
-/// being restarted does not answer for a moment.
+/// How long and how often a member retries a workspace that is running but does not respond, as during a restart.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 const SILENCE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -52,7 +51,7 @@ impl Fleet {
         self.member_finish(squad, &member, end).await
     }
 
-    /// The member's process, if that was accepted before.
+    /// The member's run, if it was accepted before.
     async fn member_run(&self, member: &Member) -> Result<Option<Run>, Error> {
         match &member.run {
             Some(run) => Ok(self.store().run_by_id(run.id).await?),
@@ -60,14 +59,14 @@ impl Fleet {
         }
     }
 
-    /// How it ended; none when it never began. A wish to end it from before there was a run is carried out here, a
-    /// later one by whoever has it.
+    /// The end of the run; none if it never started. A cancel requested before the run existed is sent here, a later
+    /// one by the cancel itself.
     async fn member_follow(&self, task: TaskId, run: Run) -> Result<Option<MemberEnd>, Error> {
         if self.member_is_canceled(task).await? {
             self.cancel_run(run.id).await?;
         }
         loop {
-            // Before the look, so that no end falls between the two.
+            // Subscribe before the read, so that no end is missed in between.
             let progress = self.0.runs.watch(&run);
             let now = self.run_show(run.id).await?;
             if now.is_ended() {
@@ -78,13 +77,13 @@ impl Fleet {
         }
     }
 
-    /// Did somebody cancel it?
+    /// Whether the member's task was canceled.
     pub(super) async fn member_is_canceled(&self, task: TaskId) -> Result<bool, Error> {
         let task = self.store().task_by_id(task).await?;
         Ok(task.is_none_or(|task| task.work.cancel.is_some() || task.state().is_ended()))
     }
 
-    /// The history first: a member that has ended is not looked at again.
+    /// The history comes first: an ended member is not processed again.
     async fn member_finish(&self, squad: &Squad, member: &Member, end: MemberEnd) -> Result<(), Error> {
         point("member.ending");
         self.member_task_end(member, &end).await?;
@@ -112,7 +111,7 @@ impl Fleet {
         self.tasks_publish(task.entry.agent_id).await
     }
 
-    /// The end of what it said, or why it said nothing.
+    /// The end of the member's output, or why there is none.
     async fn member_outcome(&self, member: &Member, end: &MemberEnd) -> Result<Option<String>, Error> {
         let run = self.member_run(member).await?;
         let output = match run.filter(|run| run.stdout > 0) {
@@ -128,8 +127,8 @@ impl Fleet {
         Ok((!parts.is_empty()).then(|| cut(&parts.join("\n"), TAIL as usize)))
     }
 
-    /// The conversation that the member leaves. Its engine may have kept it from the first moment on, whether it said
-    /// anything or not; only what was never started has left none.
+    /// The member's conversation. Its engine may have stored it from the start, even without output; only a run that
+    /// never started leaves none.
     async fn member_chat(
         &self,
         squad: &Squad,
@@ -148,12 +147,12 @@ impl Fleet {
     }
 }
 
-/// Returns when the run has ended, or is not followed any more for a while.
+/// Returns when the run has ended or is not followed for now.
 async fn ended(mut progress: watch::Receiver<Run>) {
     let _ended = progress.wait_for(Run::is_ended).await;
 }
 
-/// A member that somebody canceled is canceled in the history, whatever its process made of it.
+/// A canceled member is canceled in the history, whatever the result of its process.
 fn state_of(task: &Task, status: MemberStatus) -> EndState {
     match status {
         MemberStatus::Completed => EndState::Done,

@@ -1,4 +1,4 @@
-//! Carries squads to their end: one worker a squad, which goes on from the record after any stop.
+//! The reconciler of squads: one worker per squad, which continues from the store after a restart.
 
 mod begin;
 mod member;
@@ -43,11 +43,11 @@ impl Fleet {
         join_all(work).await.into_iter().collect()
     }
 
-    /// Each begins a while after the one before it has ended, also when that was before our own start.
+    /// Starts each member after a pause from the previous member's end, also across a restart of the server.
     async fn members_sequential(&self, squad: &Squad) -> Result<(), Error> {
         let mut last_end = squad.last_end();
         for member in squad.members.iter().filter(|member| !member.is_ended()) {
-            // One that has begun has waited before.
+            // A member that has started has already paused.
             if member.began_at.is_none() {
                 tokio::time::sleep(squad.pause(last_end, Utc::now())).await;
             }

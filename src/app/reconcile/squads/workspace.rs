@@ -1,4 +1,4 @@
-//! Waits until the workspace of a member can work; one for runs is started when it is down.
+//! Waits until a member's workspace is ready; a stopped workspace for runs is started.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::domain::id::AgentId;
 use crate::domain::operation::{Operation, OperationKind};
 use crate::store::StoreError;
 
-/// Who asks for the start of a workspace that a member needs.
+/// The audited requester of a start for a member.
 const SQUADS: &str = "start_squad_members";
 
-/// What a workspace is good for now.
+/// The readiness of a workspace.
 enum WorkspaceReadiness {
     Ready,
     Starting,
@@ -61,7 +61,7 @@ impl Fleet {
 
     async fn workspace_readiness(&self, state: &AgentState) -> Result<WorkspaceReadiness, Error> {
         let sighting = &state.agent.sighting;
-        // What was known before our own start may be long over.
+        // State from before the start of the server may be outdated.
         if state.live.observation.is_none() && state.agent.workspace_id.is_some() {
             return Ok(WorkspaceReadiness::Starting);
         }
