@@ -1,5 +1,8 @@
-//! Named points for fault tests; without the feature `test-hooks` they are nothing at all.
+//! What tests may ask of a program that they start: to die at a named point, or to use shorter limits. Without the
+//! feature `test-hooks` none of this exists.
 
+#[cfg(feature = "test-hooks")]
+use std::num::NonZeroU8;
 #[cfg(feature = "test-hooks")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +20,33 @@ pub(crate) fn point(name: &str) {
     if is_wanted("FLEET_PANIC_POINT") && !HAS_PANICKED.swap(true, Ordering::SeqCst) {
         panic!("a test asked for a panic at {name}");
     }
+}
+
+/// The variable with which a test divides the limits of a program and of the runners that it starts.
+#[cfg(feature = "test-hooks")]
+const LIMITS_DIVISOR: &str = "FLEET_LIMITS_DIVISOR";
+
+/// All limits of this process are divided by this.
+#[cfg(feature = "test-hooks")]
+pub fn limits_divisor() -> u8 {
+    let wanted = std::env::var(LIMITS_DIVISOR).ok().and_then(|wanted| wanted.parse::<NonZeroU8>().ok());
+    wanted.map_or(1, NonZeroU8::get)
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub fn limits_divisor() -> u8 {
+    1
+}
+
+/// The same variable for the environment of a runner, which inherits none by itself.
+#[cfg(feature = "test-hooks")]
+pub(crate) fn limits_variable() -> Option<(String, String)> {
+    Some((LIMITS_DIVISOR.to_owned(), std::env::var(LIMITS_DIVISOR).ok()?))
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(crate) fn limits_variable() -> Option<(String, String)> {
+    None
 }
 
 #[cfg(not(feature = "test-hooks"))]

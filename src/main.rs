@@ -16,9 +16,9 @@ use fleet_mcp::config::{Environment, Flags, LogFormat, LogSettings, Settings};
 use fleet_mcp::engine::installed::{self, InstalledCli};
 use fleet_mcp::engine::{self, EngineWord, demo, discovery};
 use fleet_mcp::local::enclosure::{self, DirectoryLocation, EncloseRequest, ProcessScope, Terminals};
-use fleet_mcp::runner::{self, Options};
+use fleet_mcp::runner::{self, Options, RunnerLimits};
 use fleet_mcp::telemetry::Secrets;
-use fleet_mcp::{telemetry, web};
+use fleet_mcp::{hooks, telemetry, web};
 use secrecy::SecretString;
 use url::Url;
 
@@ -216,7 +216,8 @@ async fn stdio(globals: &Globals, arguments: &StdioArgs) -> anyhow::Result<()> {
 }
 
 async fn agent(globals: &Globals, arguments: &AgentArgs) -> anyhow::Result<()> {
-    let options = Options::read(arguments.port, |name| std::env::var(name).ok())?;
+    let limits = RunnerLimits::NORMAL.divided_by(hooks::limits_divisor());
+    let options = Options::read(arguments.port, limits, |name| std::env::var(name).ok())?;
     let level = globals.log_level.map(|level| level.word().to_owned());
     let level = level.or_else(|| std::env::var("MCP_LOG_LEVEL").ok()).unwrap_or_else(|| "info".to_owned());
     let secrets = Secrets::new(options.coder.iter().map(|coder| coder.agent_token.clone()).collect());

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use moka::future::Cache;
@@ -22,8 +21,6 @@ use crate::domain::role::{DEFAULT_ROLE, Role, RoleKind};
 
 /// Names of the template parameter that carries the spec to the agent.
 const PROMPT_PARAMETERS: [&str; 2] = ["AI Prompt", "ai_prompt"];
-/// If Coder takes longer than this to name the template's newest version, a create is accepted without it.
-const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
 /// Template versions are immutable, so that their inputs are read once.
 const KNOWN_VERSIONS: u64 = 2_000;
 
@@ -211,7 +208,8 @@ impl Fleet {
         if !self.health().now().is_reachable() {
             return Ok(known);
         }
-        match tokio::time::timeout(LOOKUP_LIMIT, self.project_refreshed(known.clone())).await {
+        match tokio::time::timeout(self.limits().version_lookup, self.project_refreshed(known.clone())).await
+        {
             Ok(renewed) => Ok(renewed?.unwrap_or(known)),
             Err(_) => Ok(known),
         }

@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use moka::future::Cache;
 use uuid::Uuid;
@@ -23,9 +22,6 @@ use crate::engine::{self, EngineWord, discovery, installed};
 
 /// Prints a line `NAME PATH` per installed program.
 const LOOK: &str = r#"for name do path=$(command -v "$name") && echo "$name $path"; done; true"#;
-const LIMIT: Duration = Duration::from_secs(20);
-/// Limits the wait for a workspace that does not respond.
-const WAIT: Duration = Duration::from_secs(30);
 const MOST_AGENTS: u64 = 10_000;
 /// The name of the installed fleet program.
 const OWN_NAME: &str = "fleet-mcp";
@@ -117,7 +113,7 @@ impl Fleet {
             return Ok(known);
         }
         let command = Command {
-            timeout: LIMIT,
+            timeout: self.limits().workspace_command,
             inherited: Inherited::Only(&environment::ALLOWED),
             ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
         };
@@ -150,11 +146,11 @@ impl Fleet {
     async fn programs_in(&self, state: &AgentState, agent: Uuid) -> Result<HashMap<String, PathBuf>, Error> {
         let names = discovery::programs();
         let command = Command {
-            timeout: LIMIT,
+            timeout: self.limits().workspace_command,
             ..Command::new(["sh", "-c", LOOK, "engines"].into_iter().chain(names))
         };
         let workspace_exec = self.workspace_exec(agent, &state.agent.project);
-        let asked = tokio::time::timeout(WAIT, workspace_exec.exec(command)).await;
+        let asked = tokio::time::timeout(self.limits().workspace_answer, workspace_exec.exec(command)).await;
         let output = asked.map_err(|_| silent("no response in time"))?;
         let output = output.map_err(|error| silent(&error.to_string()))?;
         Ok(listed(&String::from_utf8_lossy(&output.stdout)))

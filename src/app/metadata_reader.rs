@@ -10,12 +10,9 @@ use uuid::Uuid;
 
 use crate::coder::wire::AgentMetadata;
 use crate::coder::{Client, CoderError};
+use crate::domain::limits::Limits;
 use crate::domain::metadata::{canonical_key, is_value};
 
-/// Coder itself flushes metadata every five seconds.
-const FRESH_FOR: Duration = Duration::from_secs(2);
-/// Readers do not wait longer for Coder: they get the values of the last poll.
-const READ_LIMIT: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 
 /// Values by full key.
@@ -25,11 +22,14 @@ pub(super) type Values = BTreeMap<String, String>;
 pub(super) struct MetadataReader {
     coder: Client,
     recent: Cache<Uuid, Arc<Values>>,
+    /// Readers do not wait longer for Coder: they get what the last listing showed.
+    answer_limit: Duration,
 }
 
 impl MetadataReader {
-    pub(super) fn new(coder: Client) -> Self {
-        Self { coder, recent: Cache::builder().max_capacity(MOST_AGENTS).time_to_live(FRESH_FOR).build() }
+    pub(super) fn new(coder: Client, limits: &Limits) -> Self {
+        let recent = Cache::builder().max_capacity(MOST_AGENTS).time_to_live(limits.metadata_fresh).build();
+        Self { coder, recent, answer_limit: limits.coder_answer }
     }
 
     /// Drops the cached values, so that the next read queries Coder.
@@ -41,8 +41,9 @@ impl MetadataReader {
     pub(super) async fn read(&self, workspace_agent: Uuid) -> Option<Arc<Values>> {
         let read = async {
             let late = |_| CoderError::Timeout { operation: "agent_metadata" };
-            let items =
-                timeout(READ_LIMIT, self.coder.agent_metadata(workspace_agent)).await.map_err(late)??;
+            let items = timeout(self.answer_limit, self.coder.agent_metadata(workspace_agent))
+                .await
+                .map_err(late)??;
             Ok::<_, CoderError>(Arc::new(values_of(&items)))
         };
         let result = self.recent.try_get_with(workspace_agent, read).await;

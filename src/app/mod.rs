@@ -145,8 +145,8 @@ impl Fleet {
         let fleet = Self(Arc::new(FleetInner {
             slots: Slots::new(options.parallel_builds),
             runs: ActiveRuns::default(),
-            metadata: MetadataReader::new(coder.clone()),
-            starts: StartReader::new(coder.clone()),
+            metadata: MetadataReader::new(coder.clone(), &options.limits),
+            starts: StartReader::new(coder.clone(), &options.limits),
             failures: Failures::new(coder.clone()),
             app_slugs: AppSlugs::default(),
             engines: FoundEngines::default(),

@@ -9,10 +9,9 @@ use tokio::time::timeout;
 use crate::coder::wire::Build;
 use crate::coder::{Client, CoderError, Page};
 use crate::domain::id::WorkspaceId;
+use crate::domain::limits::Limits;
 use crate::domain::words::Transition;
 
-/// Readers do not wait longer for Coder: the starts are then unknown.
-const READ_LIMIT: Duration = Duration::from_secs(3);
 const MOST_AGENTS: u64 = 2_000;
 /// To Coder, no limit means all builds.
 const ALL: Page = Page { limit: 0, offset: 0 };
@@ -30,19 +29,22 @@ pub(super) struct Starts {
 pub(super) struct StartReader {
     coder: Client,
     known: Cache<(WorkspaceId, i64), Starts>,
+    /// Readers do not wait longer for Coder: the starts are then unknown.
+    answer_limit: Duration,
 }
 
 impl StartReader {
-    pub(super) fn new(coder: Client) -> Self {
-        Self { coder, known: Cache::new(MOST_AGENTS) }
+    pub(super) fn new(coder: Client, limits: &Limits) -> Self {
+        Self { coder, known: Cache::new(MOST_AGENTS), answer_limit: limits.coder_answer }
     }
 
     /// None if Coder does not respond.
     pub(super) async fn read(&self, workspace: WorkspaceId, generation: i64) -> Option<Starts> {
         let read = async {
             let late = |_| CoderError::Timeout { operation: "workspace_builds" };
-            let builds =
-                timeout(READ_LIMIT, self.coder.workspace_builds(workspace.0, ALL)).await.map_err(late)??;
+            let builds = timeout(self.answer_limit, self.coder.workspace_builds(workspace.0, ALL))
+                .await
+                .map_err(late)??;
             Ok::<_, CoderError>(starts_among(&builds, generation))
         };
         let result = self.known.try_get_with((workspace, generation), read).await;

@@ -7,6 +7,7 @@ use super::error::Error;
 use crate::coder::Client;
 use crate::coder::exec::{Command, ExecError, Output};
 use crate::domain::hosting::Hosting;
+use crate::domain::limits::Limits;
 use crate::domain::name::name_key;
 
 /// Runs commands of one agent, in the right container.
@@ -15,6 +16,7 @@ pub(in crate::app) struct WorkspaceExec<'a> {
     coder: &'a Client,
     workspace_agent: Uuid,
     container: Option<String>,
+    pub(in crate::app) limits: &'a Limits,
 }
 
 impl WorkspaceExec<'_> {
@@ -27,7 +29,12 @@ impl WorkspaceExec<'_> {
 impl Fleet {
     /// Commands in a workspace of this project.
     pub(in crate::app) fn workspace_exec(&self, workspace_agent: Uuid, project: &str) -> WorkspaceExec<'_> {
-        WorkspaceExec { coder: self.coder(), workspace_agent, container: self.container_of(project) }
+        WorkspaceExec {
+            coder: self.coder(),
+            workspace_agent,
+            container: self.container_of(project),
+            limits: self.limits(),
+        }
     }
 
     /// The project's container; none in embedded workspaces, which have no containers.

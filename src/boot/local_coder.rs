@@ -11,9 +11,10 @@ use crate::app::doctor::HostInspection;
 use crate::config::{CoderSettings, Settings, SquadSettings, TemplateFile, TokenSource};
 use crate::domain::hosting::{HostFindings, Isolation};
 use crate::engine::EngineWord;
+use crate::hooks;
 use crate::local::{
-    AgentFile, Inspector, LocalCoder, LocalOptions, RESPAWN_DELAY, RunnerCommand, SILENCE_LIMIT,
-    TemplateFiles, TemplateSources,
+    AgentFile, Inspector, LocalCoder, LocalLimits, LocalOptions, RunnerCommand, TemplateFiles,
+    TemplateSources,
 };
 use crate::process::StopSignals;
 use crate::telemetry::Secrets;
@@ -67,8 +68,7 @@ pub(super) async fn start(settings: &Settings, options: &EmbeddedOptions) -> Res
         hidden: store_location::hidden_directory(settings)?.into_iter().collect(),
         allows_less_isolation: settings.fleet.allows_less_isolation,
         build_deadline: settings.fleet.build_timeout,
-        silence_limit: SILENCE_LIMIT,
-        respawn_delay: RESPAWN_DELAY,
+        limits: LocalLimits::NORMAL.divided_by(hooks::limits_divisor()),
     });
     let coder = coder.await.map_err(BootError::LocalCoder)?;
     options.secrets.add(coder.token());

@@ -21,6 +21,7 @@ use crate::app::doctor::{HostInspection, Inspection};
 use crate::app::engines::EngineOptions;
 use crate::app::{Fleet, FleetOptions};
 use crate::cli::ServerFile;
+use crate::coder::exec::ExecLimits;
 use crate::coder::{Client, ClientOptions, RetryPolicy, TokenOrigin};
 use crate::config::{CoderSettings, Settings, TokenSource};
 use crate::domain::budget::{Budget, Usd};
@@ -28,6 +29,7 @@ use crate::domain::hosting::Hosting;
 use crate::domain::limits::Limits;
 use crate::domain::role::RoleKind;
 use crate::engine::EngineWord;
+use crate::hooks;
 use crate::mcp::tools::Toolsets;
 use crate::mcp::transport::{self, TransportOptions};
 use crate::process::StopSignals;
@@ -216,6 +218,7 @@ fn coder_client(coder: &CoderSettings) -> Result<Client, BootError> {
         timeout: CODER_TIMEOUT,
         requests_per_minute: coder.requests_per_minute,
         retry: RETRY,
+        exec: ExecLimits::NORMAL.divided_by(hooks::limits_divisor()),
     };
     Client::new(options).map_err(BootError::Coder)
 }
@@ -238,7 +241,7 @@ fn fleet_options(
         poll_interval: settings.fleet.poll_interval,
         parallel_builds: settings.fleet.parallel_builds,
         stuck_after: settings.fleet.stuck_after,
-        limits: Limits::NORMAL,
+        limits: Limits::NORMAL.divided_by(hooks::limits_divisor()),
         build_timeout: settings.fleet.build_timeout,
         callback_url: Some(public_url.clone().unwrap_or_else(|| bound_url.to_owned())),
         public_url,

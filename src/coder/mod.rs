@@ -43,6 +43,7 @@ pub use retry::RetryPolicy;
 pub use socket::WebSocket;
 pub use workspaces::{Deleted, Page, Undecodable, WorkspacePage, WorkspaceQuery};
 
+use exec::ExecLimits;
 use limit::Limit;
 
 /// Time limit for connecting, independent of the timeout of the whole call.
@@ -61,6 +62,7 @@ pub struct ClientOptions {
     /// Per exact path. Coder allows 512, shared by all clients of the same user.
     pub requests_per_minute: NonZeroU32,
     pub retry: RetryPolicy,
+    pub exec: ExecLimits,
 }
 
 /// A client of one Coder deployment; clones share connections, limits and token.
@@ -75,6 +77,7 @@ struct Shared {
     token_origin: TokenOrigin,
     timeout: Duration,
     retry: RetryPolicy,
+    exec: ExecLimits,
     limit: Limit,
     http: reqwest::Client,
     /// WebSockets require HTTP/1.1: an HTTP/2 connection cannot be upgraded.
@@ -93,6 +96,7 @@ impl Client {
             token_origin: options.token_origin,
             timeout: options.timeout,
             retry: options.retry,
+            exec: options.exec,
             limit: Limit::new(options.requests_per_minute),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -112,6 +116,10 @@ impl Client {
         let token = self.token();
         let token = token.expose_secret().as_bytes();
         bytes.windows(token.len()).any(|window| window == token)
+    }
+
+    fn exec_limits(&self) -> ExecLimits {
+        self.shared.exec
     }
 
     fn token(&self) -> SecretString {
@@ -165,7 +173,8 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        Client, ClientOptions, Duration, ErrorKind, NonZeroU32, RetryPolicy, TokenOrigin, Url, is_loopback,
+        Client, ClientOptions, Duration, ErrorKind, ExecLimits, NonZeroU32, RetryPolicy, TokenOrigin, Url,
+        is_loopback,
     };
 
     fn options(url: &str, token: &str) -> ClientOptions {
@@ -180,6 +189,7 @@ mod tests {
                 base_delay: Duration::ZERO,
                 max_delay: Duration::ZERO,
             },
+            exec: ExecLimits::NORMAL,
         }
     }
 

@@ -4,87 +4,129 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-/// Every rule takes its durations from this value, which comes with the clock. Tests of expiry use shorter ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// A create that was sent and shows no effect may still be in flight for this long.
-    pub send: TimeDelta,
-    /// After the stop of a restart Coder queues the start by itself; the fleet waits this long for it.
-    pub restart_grace: TimeDelta,
-    /// The limit for saving an agent's work: a delete never waits longer.
-    pub rescue: TimeDelta,
-    /// A build without a connected workspace agent after this time has failed.
-    pub connect: TimeDelta,
-    /// A shorter disconnection keeps the last status.
-    pub disconnected: TimeDelta,
-    /// An app without a response for this long is unreachable.
-    pub silence: TimeDelta,
-    /// One request to an agent's app.
-    pub app_request: Duration,
-    /// One message to an agent's app, which may have to type it.
-    pub app_message: Duration,
-    /// One request to the app of an agent that is to stop: without a response the next step follows.
-    pub app_interrupt: Duration,
-    /// An agent that starts with a spec shows it within this time; otherwise the spec is sent.
-    pub spec_grace: TimeDelta,
-    /// A text that was sent to an AgentAPI and is not in its conversation after this time is lost.
-    pub read_back: TimeDelta,
-    /// An agent may continue for this long after its claim.
-    pub claim_grace: TimeDelta,
-    /// An interrupted turn ends within this time, including the runner's own signals.
-    pub interrupt: TimeDelta,
-    /// Signals to an engine, until its runner reports the end.
-    pub signal: TimeDelta,
-    /// The command that sends these signals.
-    pub signal_command: Duration,
-    /// How long the response to a cancel waits for the end of the task.
-    pub cancel_answer: Duration,
-    /// An interrupted agent reports that it is idle within this time.
-    pub rest: Duration,
-}
+/// Defines a struct of durations with their normal values, so that each one stands in one place.
+macro_rules! limits {
+    (
+        $(#[$about:meta])*
+        $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty = $normal:expr,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
 
-impl Limits {
-    pub const NORMAL: Self = Self {
-        send: TimeDelta::seconds(35),
-        restart_grace: TimeDelta::seconds(5),
-        rescue: TimeDelta::seconds(10),
-        connect: TimeDelta::seconds(180),
-        disconnected: TimeDelta::seconds(30),
-        silence: TimeDelta::seconds(30),
-        app_request: Duration::from_secs(8),
-        app_message: Duration::from_secs(10),
-        app_interrupt: Duration::from_secs(3),
-        spec_grace: TimeDelta::seconds(5),
-        read_back: TimeDelta::seconds(35),
-        claim_grace: TimeDelta::seconds(30),
-        interrupt: TimeDelta::seconds(10),
-        signal: TimeDelta::seconds(10),
-        signal_command: Duration::from_secs(8),
-        // Long enough for the interruption, the signals and a stop of the workspace.
-        cancel_answer: Duration::from_secs(42),
-        rest: Duration::from_secs(10),
-    };
+        impl $name {
+            pub const NORMAL: Self = Self { $($field: $normal,)* };
 
-    /// Every duration shortened alike, so that their order is kept.
-    pub fn divided_by(self, divisor: u8) -> Self {
-        Self {
-            send: self.send / i32::from(divisor),
-            restart_grace: self.restart_grace / i32::from(divisor),
-            rescue: self.rescue / i32::from(divisor),
-            connect: self.connect / i32::from(divisor),
-            disconnected: self.disconnected / i32::from(divisor),
-            silence: self.silence / i32::from(divisor),
-            app_request: self.app_request / u32::from(divisor),
-            app_message: self.app_message / u32::from(divisor),
-            app_interrupt: self.app_interrupt / u32::from(divisor),
-            spec_grace: self.spec_grace / i32::from(divisor),
-            read_back: self.read_back / i32::from(divisor),
-            claim_grace: self.claim_grace / i32::from(divisor),
-            interrupt: self.interrupt / i32::from(divisor),
-            signal: self.signal / i32::from(divisor),
-            signal_command: self.signal_command / u32::from(divisor),
-            cancel_answer: self.cancel_answer / u32::from(divisor),
-            rest: self.rest / u32::from(divisor),
+            /// Every duration shortened alike, so that their order is kept.
+            pub fn divided_by(self, divisor: u8) -> Self {
+                Self { $($field: self.$field / divisor.into(),)* }
+            }
         }
+    };
+}
+pub(crate) use limits;
+
+limits! {
+    /// Every rule takes its durations from this value, which comes with the clock. Tests of expiry use shorter ones.
+    Limits {
+        /// A create that was sent and shows no effect may still be in flight for this long.
+        send: TimeDelta = TimeDelta::seconds(35),
+        /// After the stop of a restart Coder queues the start by itself; the fleet waits this long for it.
+        restart_grace: TimeDelta = TimeDelta::seconds(5),
+        /// The limit for saving an agent's work: a delete never waits longer.
+        rescue: TimeDelta = TimeDelta::seconds(10),
+        /// A build without a connected workspace agent after this time has failed.
+        connect: TimeDelta = TimeDelta::seconds(180),
+        /// A shorter disconnection keeps the last status.
+        disconnected: TimeDelta = TimeDelta::seconds(30),
+        /// An app without a response for this long is unreachable.
+        silence: TimeDelta = TimeDelta::seconds(30),
+        /// One request to an agent's app.
+        app_request: Duration = Duration::from_secs(8),
+        /// One message to an agent's app, which may have to type it.
+        app_message: Duration = Duration::from_secs(10),
+        /// One request to the app of an agent that is to stop: without a response the next step follows.
+        app_interrupt: Duration = Duration::from_secs(3),
+        /// An agent that starts with a spec shows it within this time; otherwise the spec is sent.
+        spec_grace: TimeDelta = TimeDelta::seconds(5),
+        /// A text that was sent to an AgentAPI and is not in its conversation after this time is lost.
+        read_back: TimeDelta = TimeDelta::seconds(35),
+        /// An agent may continue for this long after its claim.
+        claim_grace: TimeDelta = TimeDelta::seconds(30),
+        /// An interrupted turn ends within this time, including the runner's own signals.
+        interrupt: TimeDelta = TimeDelta::seconds(10),
+        /// An interruption without a response is repeated after this time.
+        interrupt_repeat: Duration = Duration::from_secs(1),
+        /// Signals to an engine, until its runner reports the end.
+        signal: TimeDelta = TimeDelta::seconds(10),
+        /// The command that sends these signals.
+        signal_command: Duration = Duration::from_secs(8),
+        /// How long the response to a cancel waits for the end of the task: long enough for the interruption, the
+        /// signals and a stop of the workspace.
+        cancel_answer: Duration = Duration::from_secs(42),
+        /// An interrupted agent reports that it is idle within this time.
+        rest: Duration = Duration::from_secs(10),
+
+        /// A refusal by Coder within this time is the error of the create itself.
+        early_answer: Duration = Duration::from_secs(2),
+        /// A create is accepted without the template's newest version when Coder takes longer to name it.
+        version_lookup: Duration = Duration::from_secs(2),
+        /// A read for the response to a client.
+        coder_answer: Duration = Duration::from_secs(3),
+        /// Coder itself flushes metadata every five seconds.
+        metadata_fresh: Duration = Duration::from_secs(2),
+
+        /// A short command in a workspace.
+        workspace_command: Duration = Duration::from_secs(20),
+        /// Such a command and the connection to a workspace that may not respond.
+        workspace_answer: Duration = Duration::from_secs(30),
+        /// The command that reads the repository after a run.
+        evidence_command: Duration = Duration::from_secs(5),
+        /// Such a command and the connection to a workspace that may not respond.
+        evidence_answer: Duration = Duration::from_secs(8),
+        /// The repository is not read any more this long after the end of a run.
+        evidence: TimeDelta = TimeDelta::seconds(60),
+        /// A squad member waits this long for a workspace that runs and does not respond, as during a restart.
+        member_silence: Duration = Duration::from_secs(60),
+        member_retry: Duration = Duration::from_secs(1),
+
+        /// Open work is read this often without a notification.
+        work_read: Duration = Duration::from_secs(15),
+        /// The pause before failed work is retried.
+        work_retry: Duration = Duration::from_secs(1),
+        /// Between two looks at an operation: the first pause, which doubles up to the longest.
+        operation_look: Duration = Duration::from_millis(50),
+        operation_look_longest: Duration = Duration::from_secs(1),
+        /// Between two looks at an agent with a task: the first pause, which doubles up to the longest.
+        task_look: Duration = Duration::from_millis(50),
+        task_look_longest: Duration = Duration::from_secs(2),
+        /// Signs of life are written at most this often.
+        sign_interval: TimeDelta = TimeDelta::seconds(20),
+        /// The messages of a working agent are copied this often: its workspace may be lost.
+        log_interval: Duration = Duration::from_secs(20),
+        /// An unchanged sighting is written this often: memory has its time anyway.
+        sighting_interval: TimeDelta = TimeDelta::seconds(60),
+        /// Between two attempts to reach the workspace of a run.
+        run_look: Duration = Duration::from_millis(500),
+        /// Output of a run is stored at the latest after this time.
+        run_write: Duration = Duration::from_millis(200),
+        /// Provisioning is checked this often: tokens expire without a notification.
+        provision_read: Duration = Duration::from_secs(1),
+        /// The pause after a failed provisioning, which doubles up to the longest.
+        provision_retry: Duration = Duration::from_secs(1),
+        provision_retry_longest: Duration = Duration::from_secs(600),
+
+        /// The shortest pause between two polls of Coder, per page of its list.
+        page_gap: Duration = Duration::from_millis(250),
+        /// The pause between polls while Coder refuses the token.
+        unauthorized_interval: Duration = Duration::from_secs(30),
+        /// The longest pause for a rate limit, whatever time Coder names.
+        rate_limit: Duration = Duration::from_secs(60),
+        /// The pause for a rate limit without a time.
+        unnamed_rate_limit: Duration = Duration::from_secs(2),
+        /// The longest pause between polls after failures.
+        poll_backoff: Duration = Duration::from_secs(15),
+        /// Templates are read this often.
+        discovery_interval: Duration = Duration::from_secs(30),
     }
 }

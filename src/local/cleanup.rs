@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Deployment;
-use super::build::{END_LIMITS, MARKER, marker};
+use super::build::{MARKER, end_limits, marker};
 use super::record::Workspace;
 use crate::process::{end_tree, marked};
 
@@ -50,7 +50,7 @@ async fn end_processes(deployment: &Deployment, workspace: Uuid, agent: Option<U
         return;
     }
     let _over = over.drop_guard();
-    if let Err(error) = end_tree(&marker(workspace), END_LIMITS).await {
+    if let Err(error) = end_tree(&marker(workspace), end_limits(deployment)).await {
         tracing::warn!(
             workspace.id = %workspace, %error,
             "processes of an ended agent could not be terminated"

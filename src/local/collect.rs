@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -11,8 +10,6 @@ use super::memory::{Memory, MetadataItem};
 use super::record::Workspace;
 use super::{Deployment, agent_files};
 use crate::coder::wire::Transition;
-
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// One agent's metadata directory and the values read last.
 struct MetadataSource {
@@ -30,7 +27,7 @@ pub(crate) async fn collect(deployment: Arc<Deployment>) {
             deployment.announce(workspace);
         }
         tokio::select! {
-            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            () = tokio::time::sleep(deployment.options.limits.metadata_interval) => {}
             () = deployment.stop.cancelled() => return,
         }
     }

@@ -9,6 +9,7 @@ use super::build::marker;
 use super::deployment_info::{AGENT_NAME, APP_SLUG, DeploymentInfo, USERNAME};
 use super::record::Workspace;
 use crate::domain::environment::{BASE, DIRECTORY_VARIABLE, is_allowed};
+use crate::hooks;
 
 /// Inputs of the environment of an agent's process.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(crate) fn of_agent(agent: &AgentEnvironment<'_>) -> BTreeMap<String, String>
         ("FLEET_GENERATION", agent.generation.to_string()),
     ];
     environment.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    environment.extend(hooks::limits_variable());
     let path = |file: &AgentFile| agent.fleet.join(file.name).display().to_string();
     environment.extend(agent.files.iter().map(|file| (file.variable.to_owned(), path(file))));
     environment

@@ -9,11 +9,9 @@ use uuid::Uuid;
 
 use super::build::{self, BuildRequest};
 use super::record::{Agent, AppHealth, Lifecycle, Reason, Workspace};
-use super::{Deployment, cleanup, probe};
+use super::{Deployment, LocalLimits, cleanup, probe};
 use crate::coder::wire::Transition;
 use crate::process::{ProcessId, exited};
-
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the agent of a succeeded start as connected and ready, in Coder's order of states, and supervises it from
 /// then on. After a crash only the missing states follow.
@@ -40,34 +38,35 @@ pub(crate) fn begin(deployment: &Arc<Deployment>, workspace: Uuid) {
 
 async fn follow(deployment: Arc<Deployment>, workspace: Uuid, agent: Agent) {
     let Some(process) = agent.process else { return };
-    let gone = has_ended(&process);
+    let limits = deployment.options.limits;
+    let gone = has_ended(&process, limits.probe_interval);
     tokio::pin!(gone);
     let mut answered_at = Instant::now();
     loop {
         tokio::select! {
             () = deployment.stop.cancelled() => return,
             () = &mut gone => return on_exit(&deployment, workspace, agent.id).await,
-            is_there = probe_after_pause(&agent) => {
+            is_there = probe_after_pause(&agent, &limits) => {
                 if is_there {
                     answered_at = Instant::now();
                 }
-                update_connection(&deployment, workspace, agent.id, answered_at.elapsed() < deployment.options.silence_limit);
+                update_connection(&deployment, workspace, agent.id, answered_at.elapsed() < limits.silence);
             }
         }
     }
 }
 
 /// A failed look, for want of descriptors for example, tells nothing about the process.
-async fn has_ended(process: &ProcessId) {
+async fn has_ended(process: &ProcessId, pause: Duration) {
     while let Err(error) = exited(process).await {
         tracing::warn!(process.pid = process.pid, %error, "cannot check whether an agent's process runs");
-        tokio::time::sleep(POLL_INTERVAL).await;
+        tokio::time::sleep(pause).await;
     }
 }
 
-async fn probe_after_pause(agent: &Agent) -> bool {
-    tokio::time::sleep(POLL_INTERVAL).await;
-    probe::answers(&agent.socket).await
+async fn probe_after_pause(agent: &Agent, limits: &LocalLimits) -> bool {
+    tokio::time::sleep(limits.probe_interval).await;
+    probe::answers(&agent.socket, limits.probe).await
 }
 
 /// States change only with the connection, so that watchers are not woken needlessly.
@@ -110,7 +109,7 @@ async fn respawn(deployment: Arc<Deployment>, workspace: Uuid, agent: Uuid) {
         memory.workspaces.get(&workspace).map_or(0, |workspace| workspace.n_respawns(Utc::now()))
     });
     let factor = 2u32.saturating_pow(u32::try_from(n_before).unwrap_or(u32::MAX));
-    let delay = deployment.options.respawn_delay.saturating_mul(factor);
+    let delay = deployment.options.limits.respawn_delay.saturating_mul(factor);
     if deployment.stop.run_until_cancelled(tokio::time::sleep(delay)).await.is_some() {
         build::order(&deployment, workspace, |workspace| respawned(workspace, agent)).await;
     }

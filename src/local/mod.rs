@@ -14,6 +14,7 @@ mod follow;
 mod http;
 mod id;
 mod inspect;
+mod limits;
 mod memory;
 mod parameters;
 mod probe;
@@ -49,21 +50,13 @@ use deployment_info::{DeploymentInfo, DeploymentRecord, Layout};
 use enclosure::{Enclosure, Level};
 pub use error::LocalError;
 pub use inspect::Inspector;
+pub use limits::LocalLimits;
 use memory::Memory;
 pub use template_catalog::{TemplateFiles, TemplateSources};
 use writer::Writer;
 
 use crate::domain::hosting::Isolation;
 use crate::serve::{self, ConnectionLimits};
-
-/// How long open requests may take to end once the server stops.
-const CLOSING_LIMIT: Duration = Duration::from_secs(5);
-
-/// About as long as a real server tolerates a silent agent.
-pub const SILENCE_LIMIT: Duration = Duration::from_secs(20);
-
-/// The delay before an exited agent is restarted; it grows with each further restart.
-pub const RESPAWN_DELAY: Duration = Duration::from_secs(1);
 
 /// Options of an embedded Coder.
 #[derive(Debug, Clone)]
@@ -88,10 +81,7 @@ pub struct LocalOptions {
     /// The operator permits starting agents with less isolation than before.
     pub allows_less_isolation: bool,
     pub build_deadline: Duration,
-    /// How long an agent's process may be silent before it counts as disconnected.
-    pub silence_limit: Duration,
-    /// The delay before an exited agent is restarted.
-    pub respawn_delay: Duration,
+    pub limits: LocalLimits,
 }
 
 /// A file that every agent gets as a copy, since its source may be hidden from agents.
@@ -166,7 +156,7 @@ impl LocalCoder {
         deployment.apps.close().await;
         for tracker in [&self.serving, &deployment.tasks] {
             tracker.close();
-            if tokio::time::timeout(CLOSING_LIMIT, tracker.wait()).await.is_err() {
+            if tokio::time::timeout(deployment.options.limits.closing, tracker.wait()).await.is_err() {
                 tracing::warn!("some requests to the embedded Coder did not end in time");
             }
         }

@@ -10,19 +10,17 @@ use hyper_util::rt::TokioIo;
 
 use super::socket;
 
-/// A slower process counts as not answering.
-const RESPONSE_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Probes until the answer is positive; the socket sends no event for this.
-pub(crate) async fn until_ready(socket: &Path) {
-    while !answers(socket).await {
+pub(crate) async fn until_ready(socket: &Path, limit: Duration) {
+    while !answers(socket, limit).await {
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-pub(crate) async fn answers(socket: &Path) -> bool {
-    let answer = tokio::time::timeout(RESPONSE_LIMIT, status(socket)).await;
+pub(crate) async fn answers(socket: &Path, limit: Duration) -> bool {
+    let answer = tokio::time::timeout(limit, status(socket)).await;
     matches!(answer, Ok(Some(StatusCode::OK)))
 }
 

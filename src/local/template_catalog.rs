@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use uuid::Uuid;
@@ -13,8 +12,6 @@ use crate::coder::wire::ParameterValue;
 use crate::domain::project::Project;
 use crate::domain::role::Role;
 
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
-const READ_LIMIT: Duration = Duration::from_secs(2);
 /// How many replaced versions stay usable for clients that have looked them up.
 const EARLIER_KEPT: usize = 100;
 
@@ -94,7 +91,8 @@ impl TemplateCatalog {
 
 /// Reads the files until the server stops, so that workspaces of a changed template are shown as outdated.
 pub(crate) async fn follow(deployment: Arc<Deployment>) {
-    while deployment.stop.run_until_cancelled(tokio::time::sleep(POLL_INTERVAL)).await.is_some() {
+    let interval = deployment.options.limits.template_interval;
+    while deployment.stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
         refresh(&deployment).await;
     }
 }
@@ -112,7 +110,7 @@ pub(crate) async fn refresh(deployment: &Arc<Deployment>) {
         }
     };
     // An unresponsive directory delays no lookup: the current templates serve it.
-    if tokio::time::timeout(READ_LIMIT, refreshed).await.is_err() {
+    if tokio::time::timeout(deployment.options.limits.template_read, refreshed).await.is_err() {
         tracing::warn!("project and role files could not be read in time; the templates stay as they are");
     }
 }

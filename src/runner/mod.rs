@@ -11,6 +11,7 @@ mod forget;
 mod git;
 mod http;
 mod journal;
+mod limits;
 mod listen;
 mod locks;
 mod notes;
@@ -25,7 +26,6 @@ mod worker;
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -35,8 +35,9 @@ use tokio_util::task::TaskTracker;
 use conversation::Conversation;
 use http::Api;
 use journal::{Journal, JournalError};
+pub use limits::RunnerLimits;
 use listen::BoundListener;
-pub use options::{CoderOptions, Listen, Options, OptionsError, TerminationGrace};
+pub use options::{CoderOptions, Listen, Options, OptionsError};
 use provisioning::Start;
 pub use resolved_engine::ResolvedEngine;
 use state::State;
@@ -46,8 +47,6 @@ use crate::process::StopSignals;
 
 /// Requests queued for the worker; further ones wait in their connections.
 const INBOX: usize = 64;
-/// How long open connections may delay a stop.
-const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Why a runner could not start or continue.
 #[derive(Debug, Error)]
@@ -80,7 +79,8 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
         .map_err(|source| RunnerError::Directory { path: options.directory.clone(), source })?;
     let (journal, entries) = Journal::open(&options.directory).await?;
     process::note_idle(&options.directory);
-    let (reporter, reports) = report::start(options.coder.as_ref())?;
+    let limits = options.limits;
+    let (reporter, reports) = report::start(options.coder.as_ref(), limits)?;
     let bound = BoundListener::open(&options.listen)?;
     let (state, watched) = watch::channel(State { conversation: Conversation::replay(entries), git: None });
     let (commands, inbox) = mpsc::channel(INBOX);
@@ -95,7 +95,7 @@ pub async fn run(options: Options) -> Result<(), RunnerError> {
     worker.work(inbox).await;
     closing.cancel();
     tasks.close();
-    let drained = tokio::time::timeout(GOODBYE, tasks.wait()).await;
+    let drained = tokio::time::timeout(limits.closing, tasks.wait()).await;
     reporting.abort();
     if drained.is_err() {
         tracing::debug!("some connections or a report did not end in time");

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 use url::Url;
 
+use super::limits::RunnerLimits;
 use super::resolved_engine::ResolvedEngine;
 use crate::domain::bundle::is_object_id;
 use crate::domain::environment::BASE;
@@ -16,11 +17,6 @@ use crate::engine::{self, UnknownEngine};
 const LISTENER: &str = "FLEET_AGENT_LISTENER";
 const STDIN: &str = "stdin";
 const DEFAULT_SLUG: &str = "ccw";
-/// For an interrupted engine; a stop of the workspace allows less.
-const INTERRUPT_GRACE: Duration = Duration::from_secs(3);
-const TERMINATE_GRACE: Duration = Duration::from_secs(2);
-/// Provisioning takes a second or two after a workspace is ready.
-const PROVISIONING_LIMIT: Duration = Duration::from_secs(10);
 
 /// Options of a runner.
 #[derive(Debug, Clone)]
@@ -39,9 +35,7 @@ pub struct Options {
     /// The commit that the agent started from, if known.
     pub base: Option<String>,
     pub coder: Option<CoderOptions>,
-    pub termination_grace: TerminationGrace,
-    /// How long the first run waits for provisioning.
-    pub provisioning_limit: Duration,
+    pub limits: RunnerLimits,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +53,6 @@ pub struct CoderOptions {
     pub url: Url,
     pub agent_token: SecretString,
     pub app_slug: String,
-}
-
-/// The grace after INT and after TERM. Then the engine is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TerminationGrace {
-    pub interrupt: Duration,
-    pub terminate: Duration,
 }
 
 #[derive(Debug, Error)]
@@ -87,8 +74,12 @@ pub enum OptionsError {
 }
 
 impl Options {
-    /// `variable` reads the environment, so that tests can pass their own.
-    pub fn read(port: Option<u16>, variable: impl Fn(&str) -> Option<String>) -> Result<Self, OptionsError> {
+    /// `variable` reads the environment, so that tests can pass their own. It may set some of the limits.
+    pub fn read(
+        port: Option<u16>,
+        limits: RunnerLimits,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, OptionsError> {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let engine = variable("FLEET_ENGINE").ok_or(OptionsError::NoEngine)?;
         let engine = engine::by_word(&engine).map_err(OptionsError::Engine)?;
@@ -102,11 +93,12 @@ impl Options {
             workspace: variable("CODER_WORKSPACE_NAME"),
             base: variable(BASE).filter(|base| is_object_id(base)),
             coder: coder(&variable)?,
-            termination_grace: TerminationGrace {
-                interrupt: grace("FLEET_INTERRUPT_MS", &variable)?.unwrap_or(INTERRUPT_GRACE),
-                terminate: grace("FLEET_TERMINATE_MS", &variable)?.unwrap_or(TERMINATE_GRACE),
+            limits: RunnerLimits {
+                interrupt: grace("FLEET_INTERRUPT_MS", &variable)?.unwrap_or(limits.interrupt),
+                terminate: grace("FLEET_TERMINATE_MS", &variable)?.unwrap_or(limits.terminate),
+                provisioning: grace("FLEET_BRIEFING_MS", &variable)?.unwrap_or(limits.provisioning),
+                ..limits
             },
-            provisioning_limit: grace("FLEET_BRIEFING_MS", &variable)?.unwrap_or(PROVISIONING_LIMIT),
         })
     }
 }
@@ -176,7 +168,7 @@ mod tests {
 
     fn read(port: Option<u16>, variables: &[(&str, &str)]) -> Result<Options, String> {
         let find = |name: &str| variables.iter().find(|(known, _)| *known == name);
-        Options::read(port, |name| find(name).map(|(_, value)| (*value).to_owned()))
+        Options::read(port, RunnerLimits::NORMAL, |name| find(name).map(|(_, value)| (*value).to_owned()))
             .map_err(|error| error.to_string())
     }
 
@@ -186,9 +178,15 @@ mod tests {
         assert_eq!(options.directory, PathBuf::from("/home/ann/.fleet"));
         assert_eq!(options.listen, Listen::Port(3284));
         assert_eq!((options.generation, options.coder.is_none()), (0, true));
-        let termination_grace =
-            TerminationGrace { interrupt: Duration::from_secs(3), terminate: Duration::from_secs(2) };
-        assert_eq!(options.termination_grace, termination_grace);
+        assert_eq!(options.limits, RunnerLimits::NORMAL);
+    }
+
+    #[test]
+    fn a_limit_of_the_environment_replaces_the_one_handed_in() {
+        let variables = [("FLEET_ENGINE", "demo"), ("HOME", "/home/ann"), ("FLEET_INTERRUPT_MS", "7")];
+        let options = read(Some(3284), &variables).unwrap();
+        let expected = RunnerLimits { interrupt: Duration::from_millis(7), ..RunnerLimits::NORMAL };
+        assert_eq!(options.limits, expected);
     }
 
     #[test]

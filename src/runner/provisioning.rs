@@ -28,7 +28,6 @@ const REVIEWER: &str = "reviewer";
 const START: &str = "start";
 /// How much earlier than the runner the control plane may write: both wait for the same workspace.
 const HEAD_START: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
 struct Provisioned {
@@ -66,14 +65,14 @@ fn since(directory: &Path, token: &SecretString) -> io::Result<SystemTime> {
 }
 
 /// Waits until the files of this start are complete, up to a limit.
-pub(super) async fn wait(directory: &Path, start: Start, provisioning_wait: Duration) {
+pub(super) async fn wait(directory: &Path, start: Start, limit: Duration, poll: Duration) {
     let arrival = async {
         while !is_complete(directory, start) {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(poll).await;
         }
     };
     // Whether they came in time is checked by the next reader.
-    let _late = tokio::time::timeout(provisioning_wait, arrival).await;
+    let _late = tokio::time::timeout(limit, arrival).await;
 }
 
 /// The access to the fleet; none while only files of an earlier start exist, whose token is dead.

@@ -8,7 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::RunnerError;
 use super::entry::{Interruption, Outcome};
+use super::limits::RunnerLimits;
 use super::options::CoderOptions;
+use crate::coder::exec::ExecLimits;
 use crate::coder::wire::AppStatusReport;
 use crate::coder::{self, Client, ClientOptions, CoderError, ErrorKind, RetryPolicy, TokenOrigin};
 use crate::domain::words::AppState;
@@ -16,10 +18,6 @@ use crate::domain::{question, text};
 
 /// Coder refuses longer messages, and counts bytes.
 const MAX_MESSAGE: usize = 160;
-/// All agents of one machine share one limit of 512 per minute.
-const GAP: Duration = Duration::from_millis(500);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The retry is done here, since a newer report may exist by then.
 const ONCE: RetryPolicy =
@@ -42,9 +40,13 @@ pub(super) struct Reporter(watch::Sender<Option<Report>>);
 pub(super) struct Reports {
     news: watch::Receiver<Option<Report>>,
     coder: Option<(Client, CoderOptions)>,
+    limits: RunnerLimits,
 }
 
-pub(super) fn start(coder: Option<&CoderOptions>) -> Result<(Reporter, Reports), RunnerError> {
+pub(super) fn start(
+    coder: Option<&CoderOptions>,
+    limits: RunnerLimits,
+) -> Result<(Reporter, Reports), RunnerError> {
     let (reporter, news) = watch::channel(None);
     let client = |coder: &CoderOptions| {
         let options = ClientOptions {
@@ -54,11 +56,12 @@ pub(super) fn start(coder: Option<&CoderOptions>) -> Result<(Reporter, Reports),
             timeout: TIMEOUT,
             requests_per_minute: REQUESTS_PER_MINUTE,
             retry: ONCE,
+            exec: ExecLimits::NORMAL,
         };
         Client::new(options).map(|client| (client, coder.clone()))
     };
     let coder = coder.map(client).transpose().map_err(RunnerError::Coder)?;
-    Ok((Reporter(reporter), Reports { news, coder }))
+    Ok((Reporter(reporter), Reports { news, coder, limits }))
 }
 
 impl Report {
@@ -107,14 +110,14 @@ impl Reports {
             self.send_newest(&client, &coder).await;
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(GAP) => {}
+                () = tokio::time::sleep(self.limits.report_gap) => {}
             }
         }
     }
 
     /// Retries until the newest report is sent, or until Coder refuses it permanently.
     async fn send_newest(&mut self, client: &Client, coder: &CoderOptions) {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = self.limits.report_retry;
         loop {
             let Some(report) = self.news.borrow_and_update().clone() else { return };
             let body = AppStatusReport {
@@ -134,7 +137,7 @@ impl Reports {
                 newer = self.news.changed() => if newer.is_err() { return },
                 () = tokio::time::sleep(pause) => {}
             }
-            pause = LONGEST_PAUSE.min(pause * 2);
+            pause = self.limits.report_retry_longest.min(pause * 2);
         }
     }
 }

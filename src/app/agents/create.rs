@@ -24,8 +24,6 @@ use crate::domain::role::Role;
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{Accepted, RequestKey, StoreError};
 
-/// A refusal by Coder within this time is returned as the error of the call.
-const EARLY_ANSWER: Duration = Duration::from_secs(2);
 /// The reason shown for a new, pending agent.
 pub(in crate::app) const NOT_CREATED: &str = "waiting for the workspace to be created";
 /// Attempts to find a free generated name.
@@ -142,7 +140,9 @@ impl Fleet {
 
     /// Waits briefly for Coder's first response: a create that Coder refuses leaves no agent, only the error.
     async fn early_failure(&self, call: &AuditedCall<'_>, operation: &Operation) -> Result<(), Error> {
-        let Some(ended) = self.operation_settled(operation.id, EARLY_ANSWER).await? else { return Ok(()) };
+        let Some(ended) = self.operation_settled(operation.id, self.limits().early_answer).await? else {
+            return Ok(());
+        };
         let agent = self.store().agent_by_id(operation.agent_id()).await?;
         let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
         match ended.failure {

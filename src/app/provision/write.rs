@@ -1,7 +1,5 @@
 //! Writes an agent's files by one command inside its workspace, which also probes the server's address.
 
-use std::time::Duration;
-
 use chrono::{SecondsFormat, Utc};
 
 use super::ProvisionError;
@@ -13,10 +11,6 @@ use crate::domain::text::{cut, one_line};
 
 /// Reads the files from stdin, so that no secret is an argument.
 const SCRIPT: &str = include_str!("write.sh");
-/// Enough for a slow workspace and the probe of the address.
-const LIMIT: Duration = Duration::from_secs(20);
-/// Limits the wait for a workspace that does not respond.
-const WAIT: Duration = Duration::from_secs(30);
 const OUTPUT_LIMIT: usize = 16 * 1024;
 const LONGEST_REASON: usize = 200;
 
@@ -30,11 +24,11 @@ impl WorkspaceExec<'_> {
         let argv = ["sh", "-c", SCRIPT, "provision", &generation.to_string(), &at];
         let command = Command {
             stdin: files.input(),
-            timeout: LIMIT,
+            timeout: self.limits.workspace_command,
             output_limit: OUTPUT_LIMIT,
             ..Command::new(argv)
         };
-        let written = tokio::time::timeout(WAIT, self.exec(command)).await;
+        let written = tokio::time::timeout(self.limits.workspace_answer, self.exec(command)).await;
         let output = written.map_err(|_| ProvisionError("the workspace does not respond".to_owned()))??;
         read_answer(&String::from_utf8_lossy(&output.stdout), &String::from_utf8_lossy(&output.stderr))
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tokio::time::Instant;
 
 use super::observe::{
@@ -22,14 +22,13 @@ use crate::coder::{Deleted, ErrorKind};
 use crate::domain::agent::Sighting;
 use crate::domain::history::Report;
 use crate::domain::id::{AgentId, WorkspaceId};
+use crate::domain::limits::Limits;
 use crate::domain::metadata::{self, START_NOTE};
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
 use crate::store::{Seen, StoreError, TasksStamp, UsageReport};
 
-/// Unchanged sightings are written this often; their time is kept in memory meanwhile.
-const REWRITE_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Limits the individual lookups of missing workspaces per poll.
 const LOOKUPS_PER_POLL: usize = 20;
 
@@ -195,7 +194,7 @@ impl Fleet {
         self.usage_absorb(reported).await?;
         let changed: Vec<(AgentId, Seen)> = updates
             .iter()
-            .filter(|update| is_worth_writing(update))
+            .filter(|update| is_worth_writing(update, self.limits()))
             .map(|update| (update.agent, update.seen.clone()))
             .collect();
         let written =
@@ -277,11 +276,11 @@ fn publish(snapshot: &mut Snapshot, update: AgentUpdate, written: Option<Sightin
     (state.tasks.stamp() != update.tasks_stamp).then_some(update.agent)
 }
 
-fn is_worth_writing(update: &AgentUpdate) -> bool {
+fn is_worth_writing(update: &AgentUpdate, limits: &Limits) -> bool {
     let known = &update.known;
     let Verdict { status, reason, attention } = &update.seen.verdict;
     let has_changed = known.status != *status || known.reason != *reason || known.attention != *attention;
-    let is_old = known.observed_at.is_none_or(|at| (Utc::now() - at).abs() > REWRITE_AFTER);
+    let is_old = known.observed_at.is_none_or(|at| (Utc::now() - at).abs() > limits.sighting_interval);
     has_changed || is_old || known.generation != update.seen.generation
 }
 

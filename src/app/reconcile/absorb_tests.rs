@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
+
 use super::*;
 use crate::app::snapshot::tests::agent;
 use crate::domain::agent::AgentStatus;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 
-use super::pool::{Pool, READ_INTERVAL};
+use super::pool::{Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::id::{AgentId, OperationId};
@@ -25,7 +25,7 @@ type OperationPool = Pool<AgentId, RunningOperation>;
 impl Fleet {
     pub(super) async fn operations_until(&self, stop: CancellationToken) {
         let mut accepted = self.0.operations.subscribe();
-        let mut pool = OperationPool::new("operation", READ_INTERVAL, stop);
+        let mut pool = OperationPool::new("operation", Pauses::of(self.limits()), stop);
         while pool.turn(accepted.changed()).await {
             for error in self.operations_begin(&mut pool).await {
                 pool.read_failed(&error);

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::ending::{cancel_summary, failed, failure_of, timed_out};
-use super::poll::LONGEST_LIMIT;
 use super::pool::Next;
 use crate::app::Fleet;
 use crate::app::error::Error;
@@ -18,16 +17,13 @@ use crate::coder::{CoderError, ErrorKind, Outcome};
 use crate::domain::agent::Agent;
 use crate::domain::clock::Clock;
 use crate::domain::id::AgentId;
+use crate::domain::limits::Limits;
 use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
 use crate::domain::plan::{CancelOutcome, OperationStep, Seen, plan, rescue_first};
 use crate::domain::plan_cancel::plan_cancel;
 use crate::domain::rescue::Rescue;
 use crate::domain::status::{Fitness, fitness};
 use crate::store::{OperationEnd, StoreError};
-
-/// Pauses between lookups: short at first, for a lost response, then doubled up to a build's time scale.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A running operation and its resources.
 pub(super) struct ActiveOperation {
@@ -81,8 +77,10 @@ impl Fleet {
             };
             match result {
                 Ok(StepResult::Repeat) => active.n_pauses = 0,
-                Ok(StepResult::Pause) => active.pause(&stop).await,
-                Ok(StepResult::RateLimited { until }) => active.pause_until(until, &stop).await,
+                Ok(StepResult::Pause) => active.pause(self.limits(), &stop).await,
+                Ok(StepResult::RateLimited { until }) => {
+                    active.pause_until(until, self.limits(), &stop).await;
+                }
                 Ok(StepResult::End(_)) | Err(Error::Store(StoreError::Ended)) => break,
                 Err(error) => {
                     tracing::warn!(
@@ -90,7 +88,7 @@ impl Fleet {
                         "a step failed; retrying"
                     );
                     active.release_slot();
-                    active.pause(&stop).await;
+                    active.pause(self.limits(), &stop).await;
                 }
             }
         }
@@ -336,8 +334,9 @@ impl ActiveOperation {
     }
 
     /// Waits before the next lookup, with a doubled pause each time.
-    async fn pause(&mut self, stop: &CancellationToken) {
-        let delay = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(LONGEST_PAUSE);
+    async fn pause(&mut self, limits: &Limits, stop: &CancellationToken) {
+        let doubled = limits.operation_look.saturating_mul(2u32.saturating_pow(self.n_pauses));
+        let delay = doubled.min(limits.operation_look_longest);
         self.n_pauses = self.n_pauses.saturating_add(1);
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
@@ -346,15 +345,15 @@ impl ActiveOperation {
     }
 
     /// Waits for the end of a rate limit; without a time from Coder, for the usual pause.
-    async fn pause_until(&mut self, until: Option<DateTime<Utc>>, stop: &CancellationToken) {
+    async fn pause_until(&mut self, until: Option<DateTime<Utc>>, limits: &Limits, stop: &CancellationToken) {
         let limited_at = Instant::now();
         let named = until.and_then(|at| (at - Utc::now()).to_std().ok());
         match named {
             Some(wait) => tokio::select! {
-                () = tokio::time::sleep(wait.min(LONGEST_LIMIT)) => {}
+                () = tokio::time::sleep(wait.min(limits.rate_limit)) => {}
                 () = stop.cancelled() => {}
             },
-            None => self.pause(stop).await,
+            None => self.pause(limits, stop).await,
         }
         self.exclude_time_since(limited_at);
     }

@@ -11,25 +11,17 @@ use crate::app::Fleet;
 use crate::app::health::TokenRefused;
 use crate::coder::wire::Workspace;
 use crate::coder::{CoderError, ErrorKind, WorkspaceQuery};
+use crate::domain::limits::Limits;
 use crate::domain::metadata::listed_names;
 
 const PAGE_SIZE: u32 = 100;
 /// More unreadable workspaces than this mean that Coder's responses cannot be trusted.
 const MOST_UNREADABLE: u32 = 10;
-/// Per page of the last listing, also after a nudge, to stay far below Coder's rate limit.
-const GAP_PER_PAGE: Duration = Duration::from_millis(250);
-const UNAUTHORIZED_INTERVAL: Duration = Duration::from_secs(30);
-/// Coder counts requests per minute, so that its rate limits last no longer.
-pub(super) const LONGEST_LIMIT: Duration = Duration::from_secs(60);
-/// The pause after a rate limit without a time.
-const UNNAMED_LIMIT: Duration = Duration::from_secs(2);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 const KEYS_KEPT: TimeDelta = TimeDelta::days(7);
 /// Ended tokens are kept this long, so that their use gets a specific error.
 const TOKENS_KEPT: TimeDelta = TimeDelta::days(30);
 /// Outputs are kept this long after the end of a run; the run's record is kept forever.
 const OUTPUTS_KEPT: TimeDelta = TimeDelta::days(30);
-const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// All workspaces of the server's user in one poll.
 #[derive(Debug)]
@@ -54,7 +46,7 @@ struct ListCursor {
 
 impl Fleet {
     pub(super) async fn poll_until(&self, stop: CancellationToken) {
-        let mut schedule = PollSchedule::new(self.options().poll_interval);
+        let mut schedule = PollSchedule::new(self.options().poll_interval, self.limits());
         loop {
             let turn = async {
                 let result = self.poll_once(&mut schedule).await;
@@ -87,11 +79,13 @@ impl Fleet {
             match self.discovery_refresh().await {
                 Err(error) if is_rate_limit(&error) && self.discovered().is_ok() => {
                     tracing::warn!(%error, "the templates are not read until Coder accepts requests again");
-                    schedule.discover_after(limit_of(&error).unwrap_or(UNNAMED_LIMIT).min(LONGEST_LIMIT));
+                    let limits = self.limits();
+                    let pause = limit_of(&error, limits).unwrap_or(limits.unnamed_rate_limit);
+                    schedule.discover_after(pause.min(limits.rate_limit));
                 }
                 other => {
                     other?;
-                    schedule.discover_after(DISCOVERY_INTERVAL);
+                    schedule.discover_after(self.limits().discovery_interval);
                     self.forget_old().await;
                 }
             }
@@ -203,6 +197,7 @@ impl ListCursor {
 #[derive(Debug)]
 struct PollSchedule {
     base: Duration,
+    limits: Limits,
     n_pages: u32,
     n_failures: u32,
     is_unauthorized: bool,
@@ -214,9 +209,10 @@ struct PollSchedule {
 }
 
 impl PollSchedule {
-    fn new(base: Duration) -> Self {
+    fn new(base: Duration, limits: &Limits) -> Self {
         Self {
             base,
+            limits: *limits,
             n_pages: 1,
             n_failures: 0,
             is_unauthorized: false,
@@ -235,7 +231,7 @@ impl PollSchedule {
                 self.limited_for = None;
             }
             Err(error) => {
-                self.limited_for = limit_of(error);
+                self.limited_for = limit_of(error, &self.limits);
                 self.n_failures = self.n_failures.saturating_add(u32::from(self.limited_for.is_none()));
                 self.is_unauthorized = TokenRefused::of_list(error).is_some();
             }
@@ -248,20 +244,21 @@ impl PollSchedule {
 
     /// The shortest pause before the next poll.
     fn gap(&self) -> Duration {
-        if self.n_pages > 1 { GAP_PER_PAGE * self.n_pages } else { GAP_PER_PAGE.min(self.base) }
+        let gap = self.limits.page_gap;
+        if self.n_pages > 1 { gap * self.n_pages } else { gap.min(self.base) }
     }
 
     fn interval(&self) -> Duration {
         if self.is_unauthorized {
-            return UNAUTHORIZED_INTERVAL;
+            return self.limits.unauthorized_interval;
         }
         if let Some(wait) = self.limited_for {
-            return wait.min(LONGEST_LIMIT).max(self.gap());
+            return wait.min(self.limits.rate_limit).max(self.gap());
         }
         let calm = self.base.max(self.gap());
         let doubled = 2u32.saturating_pow(self.n_failures.min(10));
         if self.n_failures > 0 {
-            calm.saturating_mul(doubled).min(LONGEST_BACKOFF.max(self.base))
+            calm.saturating_mul(doubled).min(self.limits.poll_backoff.max(self.base))
         } else {
             calm
         }
@@ -290,10 +287,10 @@ fn is_rate_limit(error: &CoderError) -> bool {
 }
 
 /// The duration of a rate limit.
-fn limit_of(error: &CoderError) -> Option<Duration> {
+fn limit_of(error: &CoderError, limits: &Limits) -> Option<Duration> {
     let ErrorKind::RateLimited { retry_at } = error.kind() else { return None };
     let named = retry_at.map(|at| (at - Utc::now()).to_std().unwrap_or(Duration::ZERO));
-    Some(named.unwrap_or(UNNAMED_LIMIT))
+    Some(named.unwrap_or(limits.unnamed_rate_limit))
 }
 
 #[cfg(test)]
@@ -302,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_pace_follows_the_size_of_the_fleet_and_slows_down_in_trouble() {
-        let mut schedule = PollSchedule::new(Duration::from_secs(1));
+        let mut schedule = PollSchedule::new(Duration::from_secs(1), &Limits::NORMAL);
         assert_eq!(schedule.interval(), Duration::from_secs(1));
         schedule.note(Ok(&10));
         assert_eq!(schedule.interval(), Duration::from_millis(2_500));
@@ -312,16 +309,16 @@ mod tests {
         for _ in 0..40 {
             schedule.note(Err(&refused));
         }
-        assert_eq!(schedule.interval(), LONGEST_BACKOFF);
+        assert_eq!(schedule.interval(), Limits::NORMAL.poll_backoff);
         schedule.note(Ok(&1));
         assert_eq!(schedule.interval(), Duration::from_secs(1));
     }
 
     #[test]
     fn the_templates_are_not_looked_at_before_a_limit_opens() {
-        let mut schedule = PollSchedule::new(Duration::from_secs(1));
+        let mut schedule = PollSchedule::new(Duration::from_secs(1), &Limits::NORMAL);
         assert!(schedule.is_discovery_due());
-        schedule.discover_after(LONGEST_LIMIT);
+        schedule.discover_after(Limits::NORMAL.rate_limit);
         assert!(!schedule.is_discovery_due());
         schedule.discover_after(Duration::ZERO);
         assert!(schedule.is_discovery_due());

@@ -13,11 +13,22 @@ use tokio_util::task::JoinMap;
 use tracing::Instrument;
 
 use crate::app::error::Error;
+use crate::domain::limits::Limits;
 
-/// The interval at which open work is read without a nudge.
-pub(super) const READ_INTERVAL: Duration = Duration::from_secs(15);
-/// The pause before a failed read is repeated, and before a key whose worker failed gets a new worker.
-const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// When a pool acts without a nudge.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pauses {
+    /// The interval at which open work is read.
+    pub(super) read: Duration,
+    /// The pause before a failed read is repeated, and before a key whose worker failed gets a new worker.
+    pub(super) retry: Duration,
+}
+
+impl Pauses {
+    pub(super) fn of(limits: &Limits) -> Self {
+        Self { read: limits.work_read, retry: limits.work_retry }
+    }
+}
 
 /// The pool's step after a worker has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +47,7 @@ type WorkerResult = Result<Next, Error>;
 #[derive(Debug)]
 pub(super) struct Pool<K, H = ()> {
     kind: &'static str,
-    read_interval: Duration,
+    pauses: Pauses,
     next_read: Instant,
     workers: JoinMap<K, WorkerResult>,
     handles: HashMap<K, H>,
@@ -49,10 +60,10 @@ impl<K, H> Pool<K, H>
 where
     K: Copy + Display + Eq + Hash + Send + 'static,
 {
-    pub(super) fn new(kind: &'static str, read_interval: Duration, stop: CancellationToken) -> Self {
+    pub(super) fn new(kind: &'static str, pauses: Pauses, stop: CancellationToken) -> Self {
         Self {
             kind,
-            read_interval,
+            pauses,
             next_read: Instant::now(),
             workers: JoinMap::new(),
             handles: HashMap::new(),
@@ -84,7 +95,7 @@ where
             }
             let now = Instant::now();
             self.paused.retain(|_, until| *until > now);
-            self.next_read = now + self.read_interval;
+            self.next_read = now + self.pauses.read;
             return true;
         }
     }
@@ -92,7 +103,7 @@ where
     /// Reports a failed read of open work, which the timer repeats soon.
     pub(super) fn read_failed(&mut self, error: &Error) {
         tracing::error!(%error, worker.kind = self.kind, "open work could not be read; retrying");
-        self.next_read = Instant::now() + RETRY_PAUSE;
+        self.next_read = Instant::now() + self.pauses.retry;
     }
 
     /// Starts a worker that returns soon after `stop`, unless the key has a worker or is paused.
@@ -144,7 +155,7 @@ where
                 );
             }
         }
-        self.paused.insert(key, Instant::now() + RETRY_PAUSE);
+        self.paused.insert(key, Instant::now() + self.pauses.retry);
         Next::AwaitNudge
     }
 
@@ -180,7 +191,8 @@ mod tests {
     use super::*;
 
     /// Longer than any of these tests.
-    const NEVER: Duration = Duration::from_secs(3600);
+    const RETRY: Duration = Duration::from_millis(100);
+    const PAUSES: Pauses = Pauses { read: Duration::from_secs(3600), retry: RETRY };
 
     /// A nudge that never comes.
     fn no_nudge() -> impl Future<Output = ()> {
@@ -190,7 +202,7 @@ mod tests {
     #[tokio::test]
     async fn a_worker_that_panics_runs_again_and_leaves_the_others_alone() {
         let (stop, starts) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
-        let mut pool: Pool<&str> = Pool::new("test", NEVER, stop.clone());
+        let mut pool: Pool<&str> = Pool::new("test", PAUSES, stop.clone());
         let (began, mut beginnings) = mpsc::unbounded_channel();
         let begun_at = Instant::now();
         let running = async {
@@ -218,13 +230,13 @@ mod tests {
         assert_eq!(seen.pop(), Some("broken"), "only the key that panicked has a second worker");
         seen.sort_unstable();
         assert_eq!(seen, ["broken", "steady"]);
-        assert!(begun_at.elapsed() >= RETRY_PAUSE, "it ran again without a pause");
+        assert!(begun_at.elapsed() >= RETRY, "it ran again without a pause");
     }
 
     #[tokio::test]
     async fn a_nudge_does_not_shorten_the_pause_of_a_key_that_failed() {
         let stop = CancellationToken::new();
-        let mut pool: Pool<&str> = Pool::new("test", NEVER, stop);
+        let mut pool: Pool<&str> = Pool::new("test", PAUSES, stop);
         assert!(pool.turn(no_nudge()).await);
         pool.start("failing", async { Err(Error::invalid("x", "it fails")) });
         assert!(pool.turn(no_nudge()).await, "the end of its pause is a reason to read");
@@ -238,17 +250,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_failed_read_is_repeated_by_the_timer() {
-        let mut pool: Pool<&str> = Pool::new("test", NEVER, CancellationToken::new());
+        let mut pool: Pool<&str> = Pool::new("test", PAUSES, CancellationToken::new());
         assert!(pool.turn(no_nudge()).await);
         pool.read_failed(&Error::invalid("x", "the disk is away"));
-        let repeated = tokio::time::timeout(RETRY_PAUSE * 10, pool.turn(no_nudge())).await;
+        let repeated = tokio::time::timeout(RETRY * 100, pool.turn(no_nudge())).await;
         assert_eq!(repeated.ok(), Some(true));
     }
 
     #[tokio::test]
     async fn shutdown_waits_for_a_worker_that_is_on_its_way_to_a_safe_point() {
         let stop = CancellationToken::new();
-        let mut pool: Pool<&str, ()> = Pool::new("test", NEVER, stop.clone());
+        let mut pool: Pool<&str, ()> = Pool::new("test", PAUSES, stop.clone());
         assert!(pool.turn(no_nudge()).await);
         let (released, ended) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
         let (release, at_end) = (Arc::clone(&released), Arc::clone(&ended));

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::pool::{Next, Pool};
+use super::pool::{Next, Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::provision::{ProvisionError, ProvisionState};
@@ -18,10 +18,6 @@ use crate::domain::provision::Provision;
 
 /// Limit of concurrent writes to workspaces.
 const PARALLEL: usize = 4;
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// The interval of checks without a change: tokens expire.
-const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Fleet {
     pub(super) async fn provisions_until(&self, stop: CancellationToken) {
@@ -29,7 +25,9 @@ impl Fleet {
         let Some(url) = self.options().callback_url.as_deref() else { return };
         let mut changes = self.board().changes();
         let permits = Arc::new(Semaphore::new(PARALLEL));
-        let mut pool = Pool::new("provision", READ_INTERVAL, stop);
+        // Tokens expire without a notification.
+        let pauses = Pauses { read: self.limits().provision_read, ..Pauses::of(self.limits()) };
+        let mut pool = Pool::new("provision", pauses, stop);
         while pool.turn(changes.changed()).await {
             let snapshot = self.board().now();
             for state in snapshot.agents.values().filter(|state| due(state, url).is_some()) {
@@ -68,7 +66,7 @@ impl Fleet {
                     self.provision_show(agent, |provision_state| provision_state.failure = Some(reason));
                     let restarted = self.restarted_or_gone(agent, state.agent.sighting.generation);
                     // Another start of the agent gets its own worker at once.
-                    if tokio::time::timeout(pause_after(n_failures), restarted).await.is_ok() {
+                    if tokio::time::timeout(self.provision_pause(n_failures), restarted).await.is_ok() {
                         break;
                     }
                 }
@@ -84,6 +82,13 @@ impl Fleet {
         while self.board().now().by_id(agent).is_some_and(is_same) {
             let _changed = changes.changed().await;
         }
+    }
+
+    /// Doubles with each failure.
+    fn provision_pause(&self, n_failures: u32) -> Duration {
+        let limits = self.limits();
+        let doubled = 2u32.saturating_pow(n_failures.saturating_sub(1));
+        limits.provision_retry.saturating_mul(doubled).min(limits.provision_retry_longest)
     }
 
     fn provision_show(&self, agent: AgentId, change: impl FnOnce(&mut ProvisionState)) {
@@ -107,9 +112,4 @@ fn due(state: &AgentState, url: &str) -> Option<Uuid> {
         return None;
     }
     state.live.workspace_agent
-}
-
-/// Doubles with each failure.
-fn pause_after(n_failures: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2u32.saturating_pow(n_failures - 1)).min(LONGEST_PAUSE)
 }

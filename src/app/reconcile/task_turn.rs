@@ -1,7 +1,5 @@
 //! One turn of an agent's worker: probe the app, plan, record, act.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::Instant;
 
@@ -20,14 +18,10 @@ use crate::domain::task::{Channel, Delivery, Sending, Task, TaskState};
 use crate::domain::task_plan::{Ending, Facts, Reach, TaskStep, interrupt_key, is_over, plan};
 use crate::domain::text::cut;
 
-/// The pause before an interrupt is repeated.
-const INTERRUPT_PAUSE: Duration = Duration::from_secs(1);
 /// Limits the steps per probe: the end of one task and the start of the next.
 const DECISIONS: usize = 4;
 /// The largest length of a reason in the task's history.
 const MAX_REASON: usize = 200;
-/// The shortest interval between two writes of a sign of life.
-const SIGN_INTERVAL: TimeDelta = TimeDelta::seconds(20);
 
 /// A probe of an agent and the state it is judged with.
 struct AgentProbe<'a> {
@@ -74,7 +68,8 @@ impl Fleet {
             let run = self.task_run_seen(&task).await?;
             let worked = task.work.worked;
             worker.note_work(&mut task, reach);
-            let is_timed = task.work.timeout.is_some() && task.work.worked - worked >= SIGN_INTERVAL;
+            let is_timed =
+                task.work.timeout.is_some() && task.work.worked - worked >= self.limits().sign_interval;
             self.note_signs(worker, &mut task, (&probe, run.as_ref(), is_timed)).await?;
             let step = worker.plan(&self.clock(), &task, &probe, run.as_ref());
             match self.task_step(worker, &probe, task, step).await? {
@@ -182,7 +177,7 @@ impl Fleet {
         probe: &AgentProbe<'_>,
         task: &Task,
     ) -> Result<TurnResult, Error> {
-        if worker.interrupted_at.is_some_and(|at| at.elapsed() < INTERRUPT_PAUSE) {
+        if worker.interrupted_at.is_some_and(|at| at.elapsed() < self.limits().interrupt_repeat) {
             return Ok(TurnResult::Pause);
         }
         worker.interrupted_at = Some(Instant::now());
@@ -303,7 +298,7 @@ impl Fleet {
         let was_silent = task.work.silent_since.is_some();
         let is_silent = matches!(probe.app, AppSeen::Silent { .. });
         let is_speaking = worker.has_new_output(probe.app, run) && task.state() == TaskState::Working;
-        let is_sign_due = task.work.last_sign.is_none_or(|at| clock.since(at) >= SIGN_INTERVAL);
+        let is_sign_due = task.work.last_sign.is_none_or(|at| clock.since(at) >= self.limits().sign_interval);
         if is_silent {
             // The time of an unanswered probe is part of the silence.
             task.work.silent_since = task.work.silent_since.or(Some(probe.probed_at));

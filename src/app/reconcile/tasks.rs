@@ -10,13 +10,14 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::pool::{Next, Pool, READ_INTERVAL};
+use super::pool::{Next, Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::agent::AgentStatus;
 use crate::domain::app::AppSeen;
 use crate::domain::id::{AgentId, TaskId};
+use crate::domain::limits::Limits;
 use crate::domain::status::current_report;
 use crate::domain::task::{Cancel, Delivery, Task};
 use crate::domain::task_plan::Signaling;
@@ -24,13 +25,8 @@ use crate::store::LatestTasks;
 
 /// Limit of concurrent probes and messages; each has a deadline, so that the wait for a permit is short.
 const PARALLEL: usize = 64;
-/// Pauses between probes: short at first, then doubled up to a limit that grows with the number of workers.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The target rate of probes over all workers.
 const PROBES_PER_SECOND: u32 = 50;
-/// The interval of log copies: a workspace may disappear without notice.
-const LOG_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The state of an agent's worker between two turns.
 pub(super) struct TaskWorker {
@@ -55,6 +51,7 @@ pub(super) struct TaskWorker {
     pub(super) wake_inputs: Option<WakeInputs>,
     n_pauses: u32,
     n_workers: u32,
+    limits: Limits,
 }
 
 /// A task and its attempt number.
@@ -88,7 +85,7 @@ pub(super) struct WakeInputs {
 
 impl Fleet {
     pub(super) async fn tasks_until(&self, stop: CancellationToken) {
-        let mut pool = TaskPool::new("task", READ_INTERVAL, stop);
+        let mut pool = TaskPool::new("task", Pauses::of(self.limits()), stop);
         let permits = Arc::new(Semaphore::new(PARALLEL));
         let (mut changes, mut tasks) = (self.board().changes(), self.0.tasks.subscribe());
         while pool.turn(select(pin!(changes.changed()), pin!(tasks.changed()))).await {
@@ -134,7 +131,7 @@ impl Fleet {
         let until = Instant::now() + worker.delay();
         worker.n_pauses = worker.n_pauses.saturating_add(1);
         // A minimal pause bounds the rate of probes of one agent.
-        tokio::time::sleep(FIRST_PAUSE).await;
+        tokio::time::sleep(worker.limits.task_look).await;
         loop {
             tokio::select! {
                 () = worker.wake.notified() => {}
@@ -165,7 +162,8 @@ impl TaskPool {
         if needs_worker(state) {
             let wake = Arc::new(Notify::new());
             let n_workers = u32::try_from(self.n_workers() + 1).unwrap_or(u32::MAX);
-            let worker = TaskWorker::new(agent, Arc::clone(&wake), (Arc::clone(permits), n_workers));
+            let worker =
+                TaskWorker::new(agent, Arc::clone(&wake), (Arc::clone(permits), n_workers), fleet.limits());
             let working = fleet.clone().task_work(worker, self.stop().clone());
             self.start_with(agent, (wake, wake_inputs), working);
         }
@@ -173,7 +171,12 @@ impl TaskPool {
 }
 
 impl TaskWorker {
-    fn new(agent: AgentId, wake: Arc<Notify>, (permits, n_workers): (Arc<Semaphore>, u32)) -> Self {
+    fn new(
+        agent: AgentId,
+        wake: Arc<Notify>,
+        (permits, n_workers): (Arc<Semaphore>, u32),
+        limits: &Limits,
+    ) -> Self {
         Self {
             agent,
             wake,
@@ -188,19 +191,22 @@ impl TaskWorker {
             wake_inputs: None,
             n_pauses: 0,
             n_workers,
+            limits: *limits,
         }
     }
 
     /// Output is copied at intervals, and at once when the agent's work is over.
     fn is_log_due(&self, n_shown: usize, is_over: bool) -> bool {
-        let (is_old, n_kept) =
-            self.log_kept.map_or((true, 0), |(at, n_kept)| (at.elapsed() >= LOG_INTERVAL, n_kept));
+        let (is_old, n_kept) = self
+            .log_kept
+            .map_or((true, 0), |(at, n_kept)| (at.elapsed() >= self.limits.log_interval, n_kept));
         n_shown != n_kept && (is_old || is_over)
     }
 
     fn delay(&self) -> Duration {
-        let longest = LONGEST_PAUSE.max(Duration::from_secs(1) * self.n_workers / PROBES_PER_SECOND);
-        FIRST_PAUSE.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(longest)
+        let longest =
+            self.limits.task_look_longest.max(Duration::from_secs(1) * self.n_workers / PROBES_PER_SECOND);
+        self.limits.task_look.saturating_mul(2u32.saturating_pow(self.n_pauses)).min(longest)
     }
 }
 
@@ -234,12 +240,12 @@ mod tests {
     #[test]
     fn a_log_is_kept_when_it_has_grown_for_a_while_or_is_over() {
         let (wake, permits) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
-        let mut worker = TaskWorker::new(AgentId::fresh(), wake, (permits, 1));
+        let mut worker = TaskWorker::new(AgentId::fresh(), wake, (permits, 1), &Limits::NORMAL);
         assert!(worker.is_log_due(5, false), "no copy was made before");
         worker.log_kept = Some((Instant::now(), 5));
         assert!(!worker.is_log_due(9, false));
         assert!(worker.is_log_due(9, true));
-        worker.log_kept = Instant::now().checked_sub(LOG_INTERVAL).map(|at| (at, 5));
+        worker.log_kept = Instant::now().checked_sub(Limits::NORMAL.log_interval).map(|at| (at, 5));
         assert_eq!((worker.is_log_due(5, true), worker.is_log_due(9, false)), (false, true));
     }
 }

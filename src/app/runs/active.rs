@@ -52,9 +52,13 @@ impl ActiveRuns {
         }
     }
 
+    /// A row that was read before a cancel was recorded takes no cancel back.
     pub(in crate::app) fn publish(&self, run: &Run) {
         if let Some(active) = self.runs().get(&run.id) {
-            active.progress.send_replace(run.clone());
+            active.progress.send_modify(|shown| {
+                let cancel = run.cancel.or(shown.cancel);
+                *shown = Run { cancel, ..run.clone() };
+            });
         }
     }
 

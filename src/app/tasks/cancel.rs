@@ -1,5 +1,7 @@
 //! Cancels tasks: records the request, escalates step by step, and reports the step that worked.
 
+use std::time::Duration;
+
 use chrono::Utc;
 
 use super::{CancelTask, TaskCanceled};
@@ -72,9 +74,10 @@ impl Fleet {
         let state = self.state_of(agent).await?;
         let any = None;
         self.app_interrupt(&state, any).await;
-        let reached = if self.becomes_idle(agent).await {
+        let (interrupt, rest) = (self.limits().interrupt.to_std().unwrap_or_default(), self.limits().rest);
+        let reached = if self.becomes_idle(interrupt, agent).await {
             Escalation::Interrupt
-        } else if self.engine_terminate(&state).await && self.becomes_idle(agent).await {
+        } else if self.engine_terminate(&state).await && self.becomes_idle(rest, agent).await {
             Escalation::Signals
         } else {
             Escalation::None
@@ -92,8 +95,8 @@ impl Fleet {
     }
 
     /// Whether the agent becomes idle within the limit; its worker probes it as long as it seems busy.
-    async fn becomes_idle(&self, agent: AgentId) -> bool {
-        let deadline = tokio::time::Instant::now() + self.limits().rest;
+    async fn becomes_idle(&self, limit: Duration, agent: AgentId) -> bool {
+        let deadline = tokio::time::Instant::now() + limit;
         let mut polls = self.board().polls();
         loop {
             polls.mark_unchanged();
@@ -115,7 +118,7 @@ impl Fleet {
         let reached = self.store().task_by_id(task).await?.map_or(Escalation::None, |task| task.work.reached);
         let has_more = self.board().now().by_id(agent).is_none_or(|state| state.tasks.open.is_some());
         if matches!(reached, Escalation::Interrupt | Escalation::Signals) && !has_more {
-            self.becomes_idle(agent).await;
+            self.becomes_idle(self.limits().rest, agent).await;
         }
         Ok(())
     }

@@ -1,8 +1,6 @@
 //! Inspects the repository after a task's run with the runner's commands, run from the server.
 
-use std::time::Duration;
-
-use chrono::{TimeDelta, Utc};
+use chrono::Utc;
 
 use crate::app::Fleet;
 use crate::app::error::Error;
@@ -14,12 +12,6 @@ use crate::domain::task::Task;
 use crate::git::quiet::shell_function;
 use crate::git::state::{GitState, STATUS, UNPUSHED};
 
-/// The limit of the commands in the workspace.
-const LIMIT: Duration = Duration::from_secs(5);
-/// The limit of one attempt, for a workspace that does not respond.
-const WAIT: Duration = Duration::from_secs(8);
-/// Without a successful attempt this long after the end, the result stays unknown.
-const GIVE_UP_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// Excludes variables that point git at another repository or program.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "USER", "XDG_*", BASE];
 /// A base of hexadecimal digits only is the commit that the agent started from.
@@ -42,7 +34,8 @@ impl Fleet {
         state: &AgentState,
         task: &Task,
     ) -> Result<Evidence, Error> {
-        let inspected = tokio::time::timeout(WAIT, self.repository_inspect(state)).await;
+        let inspected =
+            tokio::time::timeout(self.limits().evidence_answer, self.repository_inspect(state)).await;
         let reason = match inspected {
             Ok(Ok(git_seen)) => return Ok(git_seen.map_or(Evidence::Nothing, Evidence::Seen)),
             Ok(Err(error)) => error.to_string(),
@@ -51,7 +44,7 @@ impl Fleet {
         tracing::debug!(agent.name = %state.agent.name, reason, "the work of a task could not be verified");
         let run = self.store().run_by_id(task.run()).await?;
         let ended_at = run.and_then(|run| run.ended_at);
-        let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < GIVE_UP_AFTER);
+        let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < self.limits().evidence);
         Ok(if is_early { Evidence::Later } else { Evidence::Nothing })
     }
 
@@ -64,8 +57,8 @@ impl Fleet {
             UNPUSHED.join("' '")
         );
         let argv = ["sh", "-c", script.as_str(), "look"];
-        let command =
-            Command { inherited: Inherited::Only(&INHERITED), timeout: LIMIT, ..Command::new(argv) };
+        let timeout = self.limits().evidence_command;
+        let command = Command { inherited: Inherited::Only(&INHERITED), timeout, ..Command::new(argv) };
         Ok(git_seen(&self.workspace_exec(agent, &state.agent.project).exec(command).await?))
     }
 }

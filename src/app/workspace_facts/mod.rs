@@ -1,7 +1,6 @@
 //! Probes where a process will work: the directory, its repository, and the agent's files of this start.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use thiserror::Error;
 
@@ -14,7 +13,6 @@ use crate::git::quiet::shell_function;
 const SCRIPT: &str = include_str!("probe.sh");
 const MISSING: i32 = 3;
 const OUTSIDE: i32 = 4;
-const LIMIT: Duration = Duration::from_secs(20);
 const LONGEST_REASON: usize = 300;
 
 /// The inputs of a probe.
@@ -95,7 +93,7 @@ impl WorkspaceExec<'_> {
         let script = format!("{}{SCRIPT}", shell_function());
         let (notes, codex) = (wanted.notes.unwrap_or_default(), wanted.codex_settings.argument());
         let command = Command {
-            timeout: LIMIT,
+            timeout: self.limits.workspace_command,
             ..Command::new(["sh", "-c", &script, "probe", cwd, &generation, notes, codex])
         };
         match self.exec(command).await {

@@ -34,7 +34,7 @@ async fn watch(globals: &Globals, args: &ListArgs, screen: &Screen) -> Result<()
             (Format::Json, StreamEvent::Changes(changes)) => print_changes(&changes, args, screen)?,
             (Format::Json, StreamEvent::Reopened) => {}
             (Format::People, StreamEvent::Changes(_) | StreamEvent::Reopened) => {
-                redraw(globals, args, screen).await?
+                redraw(globals, args, screen).await?;
             }
         }
     }

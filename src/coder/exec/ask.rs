@@ -17,7 +17,7 @@ impl Client {
         address: &RunAddress,
         question: impl Fn(Script) -> Script,
     ) -> Result<Vec<u8>, ExecError> {
-        let mut outage = Outage::none();
+        let mut outage = Outage::none(self.exec_limits());
         loop {
             match self.ask_once(address, &question).await {
                 Ok(answer) => return Ok(answer),

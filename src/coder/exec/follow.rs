@@ -82,7 +82,8 @@ pub(super) struct Follow {
 
 impl Follow {
     pub(super) fn new(client: Client, address: RunAddress, offsets: Offsets) -> Self {
-        Self { client, address, offsets, start: None, connection: None, outage: Outage::none() }
+        let outage = Outage::none(client.exec_limits());
+        Self { client, address, offsets, start: None, connection: None, outage }
     }
 
     pub(super) fn starting(self, start: Start) -> Self {
@@ -93,7 +94,7 @@ impl Follow {
         loop {
             match self.step().await {
                 Ok(event) => {
-                    self.outage = Outage::none();
+                    self.outage = Outage::none(self.client.exec_limits());
                     return Ok(event);
                 }
                 Err(error) => {

@@ -17,10 +17,6 @@ const READY: &[u8] = b"\x1eready\x1e";
 /// Disables echo and newline translation, prints `READY`, and runs the input as a script. It is short, since
 /// servers silently drop long commands, and quoted so that any login shell accepts it.
 const BOOT: &str = r#"exec sh -c 'stty -echo -opost&&printf "\036ready\036"&&eval "$(cat)"'"#;
-/// The first connection to a workspace's agent may have to be established.
-const READY_LIMIT: Duration = Duration::from_secs(30);
-/// A server that sends nothing for this long, not even a heartbeat, is considered gone.
-const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 /// Below every server's limit on messages.
 const INPUT_BYTES: usize = 16 * 1024;
 /// How much of a shell's error message is kept.
@@ -31,6 +27,7 @@ const END_OF_INPUT: &str = "\u{4}";
 #[derive(Debug)]
 pub(super) struct Terminal {
     socket: WebSocket,
+    silence_limit: Duration,
 }
 
 impl Terminal {
@@ -46,9 +43,11 @@ impl Terminal {
             command: BOOT.to_owned(),
             container: container.map(str::to_owned),
         };
-        let mut terminal = Self { socket: client.pty_connect(agent, &options).await? };
+        let limits = client.exec_limits();
+        let socket = client.pty_connect(agent, &options).await?;
+        let mut terminal = Self { socket, silence_limit: limits.silence };
         let late = Err(ExecError::cut("the workspace's terminal did not become ready"));
-        timeout(READY_LIMIT, terminal.until_ready()).await.unwrap_or(late)?;
+        timeout(limits.ready, terminal.until_ready()).await.unwrap_or(late)?;
         Ok(terminal)
     }
 
@@ -64,14 +63,14 @@ impl Terminal {
     /// Sends input to a running script. In a binary frame: Coder closes the connection on text frames.
     pub(super) async fn send(&mut self, data: &str) -> Result<(), ExecError> {
         let frame = Message::binary(json!({ "data": data }).to_string().into_bytes());
-        let sent = timeout(SILENCE_LIMIT, self.socket.send(frame)).await;
+        let sent = timeout(self.silence_limit, self.socket.send(frame)).await;
         sent.map_err(|_| silence())?.map_err(|error| ExecError::cut(error.to_string()))
     }
 
     /// The next output; none once the script has ended.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ExecError> {
         loop {
-            let message = timeout(SILENCE_LIMIT, self.socket.next()).await.map_err(|_| silence())?;
+            let message = timeout(self.silence_limit, self.socket.next()).await.map_err(|_| silence())?;
             match message.transpose().map_err(|error| ExecError::cut(error.to_string()))? {
                 Some(Message::Binary(bytes)) => return Ok(Some(bytes)),
                 Some(Message::Close(_)) | None => return Ok(None),
@@ -82,7 +81,7 @@ impl Terminal {
 
     /// Closes properly, so that the last message is read; the response is ignored.
     pub(super) async fn close(mut self) {
-        let _gone = timeout(SILENCE_LIMIT, self.socket.close(None)).await;
+        let _gone = timeout(self.silence_limit, self.socket.close(None)).await;
     }
 
     async fn until_ready(&mut self) -> Result<(), ExecError> {

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 pub(crate) use branch::Branch;
 pub(crate) use git::{Git, finished, not_run};
-pub(crate) use work::END_LIMITS;
+pub(crate) use work::end_limits;
 pub(crate) use workspace_dirs::{MOVING, ORPHAN, WorkspaceDirs, adopt, sweep};
 
 use super::memory::Memory;

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::Utc;
 use uuid::Uuid;
@@ -37,7 +38,9 @@ const MOST_RESPAWNS: usize = 3;
 pub(super) async fn start(work: &Work) -> Result<(), LocalError> {
     check_respawns(work)?;
     if let Some((process, socket)) = survivor(work)
-        && work.step("Waiting for the agent", answers(&process, &socket)).await?
+        && work
+            .step("Waiting for the agent", answers(&process, &socket, work.deployment.options.limits.probe))
+            .await?
     {
         return show_metadata(work).await;
     }
@@ -237,7 +240,8 @@ fn record_process(work: &Work, process: &ProcessId) {
 
 /// Waits until the agent answers; an exit before that is reported with the end of its log.
 async fn answer_of(work: &Work, process: &mut Spawned) -> Result<(), LocalError> {
-    if answers(&process.id, &work.dirs.socket()).await? {
+    let limit = work.deployment.options.limits.probe;
+    if answers(&process.id, &work.dirs.socket(), limit).await? {
         return Ok(());
     }
     let ended = process.wait().await.ok();
@@ -249,11 +253,11 @@ async fn answer_of(work: &Work, process: &mut Spawned) -> Result<(), LocalError>
 }
 
 /// Waits until the process answers; false if it exits first.
-async fn answers(process: &ProcessId, socket: &Path) -> Result<bool, LocalError> {
+async fn answers(process: &ProcessId, socket: &Path, limit: Duration) -> Result<bool, LocalError> {
     tokio::select! {
         biased;
         ended = exited(process) => ended.map(|()| false).map_err(LocalError::Unending),
-        () = probe::until_ready(socket) => Ok(true),
+        () = probe::until_ready(socket, limit) => Ok(true),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs one build from its slot to its end: cancelable steps, the outcome, and the clean-up.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -15,10 +16,8 @@ use crate::local::writer::PendingWrite;
 use crate::local::{Deployment, LocalError, cleanup, follow, prune};
 use crate::process::{EndLimits, end_tree};
 
-/// TERM, then KILL, well within the ten seconds for a stop. A runner needs half of the first to end a resisting
-/// engine and to record that.
-pub(crate) const END_LIMITS: EndLimits =
-    EndLimits { term: std::time::Duration::from_secs(6), kill: std::time::Duration::from_secs(2) };
+/// A killed process that is still there after this time is stuck in the kernel.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
 
 /// A running build, with the workspace as it was when the build began.
 pub(super) struct Work {
@@ -30,6 +29,11 @@ pub(super) struct Work {
     deadline: Instant,
     /// Locked by sections that neither a cancel nor the deadline may interrupt.
     section: Mutex<()>,
+}
+
+/// TERM, then KILL.
+pub(crate) fn end_limits(deployment: &Deployment) -> EndLimits {
+    EndLimits { term: deployment.options.limits.terminate, kill: KILL_LIMIT }
 }
 
 pub(super) async fn run(deployment: Arc<Deployment>, workspace: Uuid, build: Uuid) {
@@ -162,7 +166,9 @@ impl Work {
         if let Some(over) = clearing {
             over.cancelled().await;
         }
-        let ended = end_tree(&marker(self.workspace.id), END_LIMITS).await.map_err(LocalError::Unending)?;
+        let ended = end_tree(&marker(self.workspace.id), end_limits(&self.deployment))
+            .await
+            .map_err(LocalError::Unending)?;
         if ended > 0 {
             self.log("info", "Ending processes", &format!("{ended} ended"));
         }

@@ -24,15 +24,6 @@ use super::{Deployment, LocalError};
 use crate::coder::wire::Transition;
 use crate::files::beneath::State;
 
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Time limit per branch; a larger one is retried.
-const LIMIT: Duration = Duration::from_secs(60);
-/// A stop has ten seconds in total; a branch that takes longer is transferred after it.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// A delete is the last chance for a transfer.
-const DELETE_LIMIT: Duration = Duration::from_secs(30);
-/// The delay after a first failure, and while the branch is not ours to move; each further failure doubles it.
-const RETRY_AFTER: Duration = Duration::from_secs(30);
 const MOST_DOUBLINGS: u32 = 7;
 /// How many branches are transferred at once.
 const N_AT_ONCE: usize = 4;
@@ -61,8 +52,8 @@ struct BranchState {
 
 impl BranchState {
     /// Grows with each failure.
-    fn pause(&self) -> Duration {
-        RETRY_AFTER * 2_u32.pow(self.n_failures.saturating_sub(1).min(MOST_DOUBLINGS))
+    fn pause(&self, first: Duration) -> Duration {
+        first * 2_u32.pow(self.n_failures.saturating_sub(1).min(MOST_DOUBLINGS))
     }
 }
 
@@ -96,7 +87,7 @@ impl Publisher {
 /// Publishes the branches of all agents until the server stops.
 pub(crate) async fn follow(deployment: Arc<Deployment>) {
     let mut changes = deployment.changes();
-    let mut every = tokio::time::interval(POLL_INTERVAL);
+    let mut every = tokio::time::interval(deployment.options.limits.publish_interval);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let only = tokio::select! {
@@ -122,25 +113,26 @@ async fn publish_in_turn(deployment: Arc<Deployment>, workspace: Uuid) {
     let still = deployment
         .read(|memory| memory.workspaces.get(&workspace).filter(|known| is_followed(known)).cloned());
     if let Some(workspace) = still {
-        publish(&deployment, &workspace, LIMIT).await;
+        publish(&deployment, &workspace, deployment.options.limits.publish).await;
     }
 }
 
 /// Transfers the branch before its clone is deleted. Retries, since the caller's repository may be locked or full
 /// for a moment.
 pub(crate) async fn publish_last(deployment: &Arc<Deployment>, workspace: &Workspace) {
-    let deadline = Instant::now() + DELETE_LIMIT;
+    let limits = &deployment.options.limits;
+    let deadline = Instant::now() + limits.publish_last;
     while publish(deployment, workspace, deadline - Instant::now()).await == Retry::Worthwhile
-        && Instant::now() + POLL_INTERVAL < deadline
+        && Instant::now() + limits.publish_interval < deadline
     {
-        tokio::time::sleep(POLL_INTERVAL).await;
+        tokio::time::sleep(limits.publish_interval).await;
     }
 }
 
 /// Transfers the branch of a workspace that stops.
 pub(crate) async fn publish_stopped(deployment: &Arc<Deployment>, workspace: &Workspace) {
     // A failed transfer is retried while the workspace is stopped.
-    let _retry = publish(deployment, workspace, STOP_LIMIT).await;
+    let _retry = publish(deployment, workspace, deployment.options.limits.publish_stopped).await;
 }
 
 /// Transfers the branch if it has moved. Problems are logged in the newest build.
@@ -165,7 +157,8 @@ async fn publish(deployment: &Arc<Deployment>, workspace: &Workspace, limit: Dur
     };
     known.signature = signature;
     known.n_failures = if retry == Retry::Worthwhile { known.n_failures + 1 } else { 0 };
-    known.retry_at = problem.is_some().then(|| Instant::now() + known.pause());
+    known.retry_at =
+        problem.is_some().then(|| Instant::now() + known.pause(deployment.options.limits.publish_retry));
     if let Some(problem) =
         problem.as_ref().filter(|problem| known.last_problem.as_ref() != Some(&problem.kind))
     {

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::options::TerminationGrace;
+use super::limits::RunnerLimits;
 use crate::domain::id::RunId;
 use crate::engine::budget::Budget;
 use crate::engine::{
@@ -37,11 +37,6 @@ pub(crate) use session_log::recall;
 const PRIVATE: [&str; 4] =
     ["CODER_SESSION_TOKEN", "FLEET_AGENT_LISTENER", "FLEET_AGENT_SOCKET", "FLEET_TOKEN"];
 const MAX_STDERR: usize = 8 * 1024;
-/// The longest time per step while the workspace is being stopped: we are killed soon after, and the end of the run
-/// must be recorded before.
-const STOP_STEP_LIMIT: Duration = Duration::from_secs(1);
-/// Once all processes are gone their pipes are closed; a process that escaped does not hold up the rest.
-const DRAIN: Duration = Duration::from_secs(1);
 
 /// A run to start.
 #[derive(Debug)]
@@ -51,7 +46,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) request: Request,
     pub(crate) run: RunId,
-    pub(crate) termination_grace: TerminationGrace,
+    pub(crate) limits: RunnerLimits,
     /// Canceled when the workspace is being stopped, which leaves little time.
     pub(crate) stop: &'a CancellationToken,
     /// The budget of this run.
@@ -61,13 +56,13 @@ pub(crate) struct Launch<'a> {
 impl Launch<'_> {
     /// The time limit of one step of the termination.
     fn step_limit(&self, usual: Duration) -> Duration {
-        if self.stop.is_cancelled() { usual.min(STOP_STEP_LIMIT) } else { usual }
+        if self.stop.is_cancelled() { usual.min(self.limits.stop_step) } else { usual }
     }
 
     /// Returns when a step has used the time that a stop of the workspace allows.
     async fn stop_step_over(&self) {
         self.stop.cancelled().await;
-        tokio::time::sleep(STOP_STEP_LIMIT).await;
+        tokio::time::sleep(self.limits.stop_step).await;
     }
 }
 
@@ -175,7 +170,8 @@ async fn converse(
                 tail(errors, &mut stderr)
             )
         };
-        with_conversation(ended(&mut process, launch, interrupt, &over), conversation).await
+        with_conversation(ended(&mut process, launch, interrupt, &over), conversation, launch.limits.drain)
+            .await
     };
     let spent = output_reader.spent;
     let finish = match stopped {
@@ -201,13 +197,17 @@ enum Stopped {
 }
 
 /// Waits for the process while reading its output, and then only briefly for the rest.
-async fn with_conversation(ended: impl Future<Output = Stopped>, conversation: impl Future) -> Stopped {
+async fn with_conversation(
+    ended: impl Future<Output = Stopped>,
+    conversation: impl Future,
+    drain: Duration,
+) -> Stopped {
     tokio::pin!(ended, conversation);
     tokio::select! {
         _ = &mut conversation => ended.await,
         stopped = &mut ended => {
             // A timeout here only means that a process outside of the run holds the pipe.
-            let _drained = tokio::time::timeout(DRAIN, conversation).await;
+            let _drained = tokio::time::timeout(drain, conversation).await;
             stopped
         }
     }
@@ -255,7 +255,7 @@ async fn ended(
     if !matches!(stopped, Stopped::Ended(_)) {
         terminate(process, launch).await;
     }
-    descendants::end(launch.run, process.id, launch.step_limit(launch.termination_grace.terminate)).await;
+    descendants::end(launch.run, process.id, launch.step_limit(launch.limits.terminate)).await;
     stopped
 }
 
@@ -268,10 +268,10 @@ async fn terminate(process: &mut EngineProcess, launch: &Launch<'_>) {
     }
     tokio::select! {
         _ = child.wait() => return,
-        () = tokio::time::sleep(launch.termination_grace.interrupt) => {}
+        () = tokio::time::sleep(launch.limits.interrupt) => {}
         () = launch.stop_step_over() => {}
     }
-    descendants::end(launch.run, *id, launch.step_limit(launch.termination_grace.terminate)).await;
+    descendants::end(launch.run, *id, launch.step_limit(launch.limits.terminate)).await;
     // Even a hidden process is still our child.
     if let Err(error) = child.kill().await {
         tracing::warn!(%error, run.id = %launch.run, "the engine cannot be killed");

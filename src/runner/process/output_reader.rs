@@ -12,8 +12,6 @@ use crate::engine::budget::Budget;
 use crate::engine::{EngineEvent, Lines, Reader, RunUsage, Usage};
 
 const CHUNK: usize = 64 * 1024;
-/// The poll interval of the engine's session log.
-const SESSION_LOG_POLL: Duration = Duration::from_millis(500);
 
 /// An event of an engine process.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +31,7 @@ pub(super) struct OutputReader<H> {
     pub(super) over: CancellationToken,
     budget: Budget,
     log: SessionLogReader,
+    session_log_poll: Duration,
     on_event: H,
 }
 
@@ -44,6 +43,7 @@ impl<H: FnMut(ProcessEvent)> OutputReader<H> {
             over: CancellationToken::new(),
             budget: launch.budget,
             log: SessionLogReader::default(),
+            session_log_poll: launch.limits.session_log_poll,
             on_event,
         }
     }
@@ -56,7 +56,7 @@ impl<H: FnMut(ProcessEvent)> OutputReader<H> {
         let Some(mut stdout) = stdout else { return };
         let mut lines = Lines::default();
         let mut chunk = vec![0; CHUNK];
-        let mut log_polls = tokio::time::interval(SESSION_LOG_POLL);
+        let mut log_polls = tokio::time::interval(self.session_log_poll);
         log_polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

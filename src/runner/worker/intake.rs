@@ -1,7 +1,5 @@
 //! Handles commands to the worker: messages to accept, runs to end.
 
-use std::time::Duration;
-
 use chrono::Utc;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -16,14 +14,11 @@ use crate::runner::budget;
 use crate::runner::conversation::{Progress, TaskLookup};
 use crate::runner::entry::{Entry, Interruption, Outcome, Source, TaskKey};
 use crate::runner::journal::JournalError;
+use crate::runner::limits::RunnerLimits;
 
 /// Limits on the queue; clients with further messages retry later.
 const MAX_WAITING: usize = 256;
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
-/// An engine that has not confirmed its message by then is interrupted anyway.
-const LONGEST_HOLD: Duration = Duration::from_secs(8);
-/// An engine that cannot confirm has its message after this time.
-const OPENING: Duration = Duration::from_secs(2);
 
 /// A command of the HTTP side.
 #[derive(Debug)]
@@ -63,17 +58,19 @@ pub(super) struct Running {
     /// The deadline of an interruption that waits for the confirmation.
     pub(super) held_until: Option<Instant>,
     pub(super) published: Published,
+    limits: RunnerLimits,
 }
 
 impl Running {
-    pub(super) fn of(turn: usize) -> Self {
+    pub(super) fn of(turn: usize, limits: RunnerLimits) -> Self {
         Self {
             turn,
             interrupt: CancellationToken::new(),
             has_message: false,
             started: None,
             held_until: None,
-            published: Published::default(),
+            published: Published::every(limits.usage_interval),
+            limits,
         }
     }
 
@@ -82,7 +79,8 @@ impl Running {
         if self.has_message {
             self.interrupt.cancel();
         } else {
-            let until = self.started.map_or_else(|| Instant::now() + LONGEST_HOLD, |at| at + OPENING);
+            let limits = &self.limits;
+            let until = self.started.map_or_else(|| Instant::now() + limits.hold, |at| at + limits.opening);
             self.held_until.get_or_insert(until);
         }
     }
@@ -91,7 +89,7 @@ impl Running {
     pub(super) fn started(&mut self) {
         let now = Instant::now();
         self.started = Some(now);
-        self.held_until = self.held_until.map(|until| until.min(now + OPENING));
+        self.held_until = self.held_until.map(|until| until.min(now + self.limits.opening));
     }
 
     pub(super) fn delivered(&mut self) {

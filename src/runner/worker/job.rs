@@ -94,7 +94,8 @@ impl Job {
         }
         let (directory, start) = (&self.options.directory, self.start);
         if engine.word().calls_tools() {
-            provisioning::wait(directory, start, self.provisioning_wait).await;
+            let poll = self.options.limits.provisioning_poll;
+            provisioning::wait(directory, start, self.provisioning_wait, poll).await;
         }
         let request = Request {
             message: self.message.clone(),
@@ -130,7 +131,7 @@ impl Job {
             engine,
             request,
             run: self.run,
-            termination_grace: self.options.termination_grace,
+            limits: self.options.limits,
             stop: &self.stop,
             budget: self.budget,
         }

@@ -29,11 +29,6 @@ use intake::Running;
 pub(crate) use intake::{Command, Refusal, Submitted};
 use job::{Done, Job};
 
-/// How much later than the engine we may learn that the workspace is being stopped.
-const STOP_NEWS: Duration = Duration::from_millis(500);
-/// The pause before a retry on a full disk.
-const PAUSE: Duration = Duration::from_secs(1);
-
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) options: Options,
@@ -52,7 +47,7 @@ impl Worker {
     pub(super) async fn settle(&mut self) {
         if let Some((turn, run, spent)) = self.cut_short() {
             let unknown_engine = None;
-            descendants::end(run, unknown_engine, self.options.termination_grace.terminate).await;
+            descendants::end(run, unknown_engine, self.options.limits.terminate).await;
             let spent = self.recalled(turn, spent).await;
             let finished = Finished::of(self.options.engine.word(), Finish::Interrupted, spent);
             self.conclude(turn, Done { finished, note: None, is_begun: true }, Interruption::Crash).await;
@@ -94,13 +89,13 @@ impl Worker {
         let run = RunId::fresh();
         let Ok(message) = self.begin(turn, run).await else { return };
         let job = self.job(turn, message, (run, budget));
-        let mut under_way = Running::of(turn);
+        let mut under_way = Running::of(turn, self.options.limits);
         let (interrupt, state) = (under_way.interrupt.clone(), self.state.clone());
         let (sender, mut events) = mpsc::unbounded_channel();
         // Text is shown at once; facts to be recorded go to the loop below.
         let emit = |event: ProcessEvent| match event {
             ProcessEvent::Text(text) => {
-                state.send_modify(|state| state.conversation.append_answer(turn, &text))
+                state.send_modify(|state| state.conversation.append_answer(turn, &text));
             }
             other => sender.send(other).unwrap_or_default(),
         };
@@ -147,7 +142,9 @@ impl Worker {
             done.finished.finish,
             Finish::Reported(EngineEnd::Failed { kind: FailureKind::Crashed, .. })
         );
-        if !is_crash || tokio::time::timeout(STOP_NEWS, self.stop.cancelled()).await.is_err() {
+        if !is_crash
+            || tokio::time::timeout(self.options.limits.stop_news, self.stop.cancelled()).await.is_err()
+        {
             return done;
         }
         Done { finished: Finished { finish: Finish::Interrupted, ..done.finished }, ..done }
@@ -155,7 +152,7 @@ impl Worker {
 
     fn job(&mut self, turn: usize, message: String, (run, budget): (RunId, Budget)) -> Job {
         let provisioning_wait =
-            if self.has_waited { Duration::ZERO } else { self.options.provisioning_limit };
+            if self.has_waited { Duration::ZERO } else { self.options.limits.provisioning };
         let (session, is_continued) = {
             let conversation = &self.state.borrow().conversation;
             (conversation.session.clone(), conversation.turn(turn).is_some_and(|turn| turn.is_continued))
@@ -199,7 +196,7 @@ impl Worker {
         let turn = running.turn;
         match event {
             ProcessEvent::Text(text) => {
-                self.state.send_modify(|state| state.conversation.append_answer(turn, &text))
+                self.state.send_modify(|state| state.conversation.append_answer(turn, &text));
             }
             ProcessEvent::Started if self.options.engine.word().names_session() => {}
             ProcessEvent::Started => running.started(),
@@ -377,7 +374,7 @@ impl Worker {
             tracing::error!(%error, "the journal cannot be written; retrying");
             tokio::select! {
                 () = self.stop.cancelled() => return Err(error),
-                () = tokio::time::sleep(PAUSE) => {}
+                () = tokio::time::sleep(self.options.limits.write_retry) => {}
             }
         }
     }

@@ -4,25 +4,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// An engine may report its usage thousands of times per turn, and the embedded Coder reads the file twice per
-/// second.
-const PERIOD: Duration = Duration::from_millis(500);
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Published {
+    interval: Duration,
     last: Option<Instant>,
     due_at: Option<Instant>,
 }
 
 impl Published {
+    pub(super) fn every(interval: Duration) -> Self {
+        Self { interval, last: None, due_at: None }
+    }
+
     /// Records that there are unpublished figures.
     pub(super) fn outdated(&mut self, now: Instant) {
-        let next = self.last.map_or(now, |last| now.max(last + PERIOD));
+        let next = self.last.map_or(now, |last| now.max(last + self.interval));
         self.due_at.get_or_insert(next);
     }
 
     pub(super) fn renewed(&mut self, now: Instant) {
-        *self = Self { last: Some(now), due_at: None };
+        *self = Self { last: Some(now), due_at: None, ..*self };
     }
 
     /// Returns when something must be published.
@@ -38,9 +39,11 @@ impl Published {
 mod tests {
     use super::*;
 
+    const INTERVAL: Duration = Duration::from_millis(500);
+
     #[test]
     fn the_first_figures_are_published_at_once_and_later_ones_once_a_period() {
-        let (mut published, now) = (Published::default(), Instant::now());
+        let (mut published, now) = (Published::every(INTERVAL), Instant::now());
         published.outdated(now);
         assert_eq!(published.due_at, Some(now));
         published.renewed(now);
@@ -48,9 +51,9 @@ mod tests {
         for n_millis in 1..400 {
             published.outdated(now + Duration::from_millis(n_millis));
         }
-        assert_eq!(published.due_at, Some(now + PERIOD));
-        published.renewed(now + PERIOD);
-        published.outdated(now + 9 * PERIOD);
-        assert_eq!(published.due_at, Some(now + 9 * PERIOD));
+        assert_eq!(published.due_at, Some(now + INTERVAL));
+        published.renewed(now + INTERVAL);
+        published.outdated(now + 9 * INTERVAL);
+        assert_eq!(published.due_at, Some(now + 9 * INTERVAL));
     }
 }

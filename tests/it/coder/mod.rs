@@ -12,6 +12,7 @@ mod streams;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use fleet_mcp::coder::exec::ExecLimits;
 use fleet_mcp::coder::{AppAddress, Client, ClientOptions, RetryPolicy, TokenOrigin};
 use serde_json::Value;
 use url::Url;
@@ -43,6 +44,7 @@ fn options(url: &str, attempts: u32) -> ClientOptions {
             base_delay: Duration::from_millis(1),
             max_delay: Duration::from_millis(2),
         },
+        exec: ExecLimits::NORMAL,
     }
 }
 

@@ -1,7 +1,9 @@
 //! A fleet on an embedded Coder: agents that really work, in directories and processes of their own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::error::Error;
 use fleet_mcp::app::tasks::{CancelTask, StartTask, TaskCanceled, TaskStarted};
 use fleet_mcp::coder::{AppAddress, AppReply, AppRequest};
@@ -13,7 +15,10 @@ use fleet_mcp::domain::spec::Spec;
 use fleet_mcp::domain::task::{Task, TaskState, WhenBusy};
 use serde_json::Value;
 
-use super::{LocalSite, RunningFleet, RunningLocal, create_command, eventually, operator, project};
+use super::{
+    LocalSite, RunningFleet, RunningLocal, client, create_command, eventually, fleet_options, operator,
+    project,
+};
 
 /// A fleet with its embedded Coder. Fields are dropped in this order: whoever asks goes before who answers.
 pub(crate) struct Crew {
@@ -28,15 +33,26 @@ impl Crew {
     }
 
     pub(crate) async fn on(site: LocalSite) -> Self {
+        Self::on_with(site, fleet_options()).await
+    }
+
+    async fn on_with(site: LocalSite, options: FleetOptions) -> Self {
         let site = site.project(project("setup", None));
         let local = site.start().await;
-        let running = RunningFleet::start(&local.url, &local.token).await.seen().await;
+        let (directory, coder) = (Arc::new(tempfile::tempdir().unwrap()), client(&local.url, &local.token));
+        let running = RunningFleet::start_with(directory, coder, options).await.seen().await;
         Self { running, local, site }
     }
 
     /// An agent that has done its spec and waits.
     pub(crate) async fn with(name: &str) -> Self {
         let crew = Self::new().await;
+        crew.agent(name).await;
+        crew
+    }
+
+    pub(crate) async fn with_options(name: &str, options: FleetOptions) -> Self {
+        let crew = Self::on_with(LocalSite::new(), options).await;
         crew.agent(name).await;
         crew
     }

@@ -15,6 +15,7 @@ use fleet_mcp::app::error::Error;
 use fleet_mcp::app::snapshot::AgentState;
 use fleet_mcp::app::squads::SquadOptions;
 use fleet_mcp::app::{Fleet, FleetOptions};
+use fleet_mcp::coder::exec::ExecLimits;
 use fleet_mcp::coder::{Client, ClientOptions, RetryPolicy, TokenOrigin};
 use fleet_mcp::domain::access::{AllowedProjects, Principal};
 use fleet_mcp::domain::agent::AgentStatus;
@@ -224,6 +225,7 @@ pub(crate) fn client(url: &str, token: &str) -> Client {
             base_delay: Duration::from_millis(10),
             max_delay: Duration::from_millis(50),
         },
+        exec: ExecLimits::NORMAL,
     })
     .unwrap()
 }
@@ -251,9 +253,43 @@ pub(crate) fn fleet_options() -> FleetOptions {
     }
 }
 
-/// For tests of what happens when a duration is over: all of them are a tenth as long.
+/// For tests of what happens when a duration is over: they are a tenth as long.
 pub(crate) fn hurried_options() -> FleetOptions {
-    FleetOptions { limits: Limits::NORMAL.divided_by(10), ..fleet_options() }
+    let limits = Limits {
+        // Commands in a workspace take as long as the machine needs.
+        workspace_command: Limits::NORMAL.workspace_command,
+        workspace_answer: Limits::NORMAL.workspace_answer,
+        evidence_command: Limits::NORMAL.evidence_command,
+        evidence_answer: Limits::NORMAL.evidence_answer,
+        evidence: Limits::NORMAL.evidence,
+        ..Limits::NORMAL.divided_by(10)
+    };
+    FleetOptions { limits, ..fleet_options() }
+}
+
+/// For tests of the steps that end a task: no loaded machine needs as long for any of them.
+pub(crate) fn patient_options() -> FleetOptions {
+    let limits = Limits {
+        silence: TimeDelta::minutes(10),
+        interrupt: TimeDelta::minutes(2),
+        signal: TimeDelta::minutes(2),
+        signal_command: Duration::from_secs(60),
+        cancel_answer: Duration::from_secs(300),
+        rest: Duration::from_secs(60),
+        evidence_command: Duration::from_secs(60),
+        evidence_answer: Duration::from_secs(60),
+        ..Limits::NORMAL
+    };
+    FleetOptions { limits, ..fleet_options() }
+}
+
+/// The same for a runner that is frozen: the signals follow soon, since no interruption can reach it.
+pub(crate) fn frozen_runner_options() -> FleetOptions {
+    let mut options = patient_options();
+    options.limits.interrupt = TimeDelta::seconds(1);
+    options.limits.app_interrupt = Duration::from_secs(1);
+    options.limits.app_request = Duration::from_secs(1);
+    options
 }
 
 /// One at a time is up to a test; nothing is configured.

@@ -12,8 +12,7 @@ use fleet_mcp::domain::budget::Budget;
 use fleet_mcp::domain::project::Project;
 use fleet_mcp::domain::role::{Role, RoleKind};
 use fleet_mcp::local::{
-    LocalCoder, LocalError, LocalOptions, RESPAWN_DELAY, RunnerCommand, SILENCE_LIMIT, TemplateFiles,
-    TemplateSources,
+    LocalCoder, LocalError, LocalLimits, LocalOptions, RunnerCommand, TemplateFiles, TemplateSources,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use secrecy::ExposeSecret;
@@ -93,8 +92,7 @@ impl LocalSite {
             hidden: Vec::new(),
             allows_less_isolation: false,
             build_deadline: Duration::from_secs(60),
-            silence_limit: SILENCE_LIMIT,
-            respawn_delay: RESPAWN_DELAY,
+            limits: LocalLimits::NORMAL,
         };
         Self { directory, files, options }
     }

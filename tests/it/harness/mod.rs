@@ -39,8 +39,8 @@ pub(crate) use eventually::{eventually, eventually_within};
 pub(crate) use fault_proxy::{FalseAnswer, FaultProxy, ProxyCounts, ProxyFault};
 pub(crate) use fixtures::fixture;
 pub(crate) use fleet::{
-    RunningFleet, Scene, caller, change_command, client, create_command, fleet_options, hurried_options,
-    list_all, operator, stub, template,
+    RunningFleet, Scene, caller, change_command, client, create_command, fleet_options,
+    frozen_runner_options, hurried_options, list_all, operator, patient_options, stub, template,
 };
 pub(crate) use live::{Live, live};
 pub(crate) use local::{
@@ -51,7 +51,7 @@ pub(crate) use long::{moments, rounds};
 pub(crate) use model::{ModelEndpoint, Turn, json_in};
 #[cfg(feature = "test-hooks")]
 pub(crate) use process::ServerProcess;
-pub(crate) use process::{Program, exit_code, send, server_file};
+pub(crate) use process::{Program, TENTH, exit_code, send, server_file, tenth};
 pub(crate) use rule::{Matches, Rule, When, scatter};
 pub(crate) use script::script;
 pub(crate) use skipped::skipped;

@@ -13,6 +13,14 @@ use tokio::process::Child;
 
 use super::{CoderStub, User, eventually};
 
+/// The variable with which a program, built for tests, divides its limits by ten.
+pub(crate) const TENTH: (&str, &str) = ("FLEET_LIMITS_DIVISOR", "10");
+
+/// The divisor that such a program uses: only a build for tests has one.
+pub(crate) fn tenth() -> u8 {
+    if cfg!(feature = "test-hooks") { 10 } else { 1 }
+}
+
 /// A server process; dropping it kills that process and no other.
 pub(crate) struct ServerProcess {
     pub(crate) directory: Arc<TempDir>,

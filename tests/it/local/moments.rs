@@ -26,7 +26,7 @@ async fn agent(local: &crate::harness::RunningLocal) -> Value {
 async fn a_frozen_agent_is_disconnected_and_comes_back_as_the_same() {
     let mut site = LocalSite::new();
     // Longer than a loaded machine keeps a healthy agent from answering.
-    site.options.silence_limit = std::time::Duration::from_secs(1);
+    site.options.limits.silence = std::time::Duration::from_secs(1);
     let local = site.start().await;
     let id = json!(local.create_ready("agent").await.id);
     let before = agent(&local).await;

@@ -55,7 +55,7 @@ async fn the_deployment_its_user_and_its_templates_look_like_the_recordings() {
 async fn a_workspace_and_its_builds_look_like_the_recordings() {
     let mut site = LocalSite::new();
     // A killed agent is looked at before it is started again.
-    site.options.respawn_delay = std::time::Duration::from_secs(3_600);
+    site.options.limits.respawn_delay = std::time::Duration::from_secs(3_600);
     let local = site.start().await;
     let api = local.api();
     let template = template(&api).await;

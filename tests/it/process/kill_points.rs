@@ -4,15 +4,28 @@
 #[test]
 fn only_a_build_with_test_hooks_has_kill_points() {
     let binary = std::fs::read(env!("CARGO_BIN_EXE_fleet-mcp")).unwrap();
-    let marker = b"FLEET_KILL_POINT";
-    let has_points = binary.windows(marker.len()).any(|window| window == marker);
-    assert_eq!(has_points, cfg!(feature = "test-hooks"));
+    for marker in ["FLEET_KILL_POINT", "FLEET_LIMITS_DIVISOR"] {
+        let is_there = binary.windows(marker.len()).any(|window| window == marker.as_bytes());
+        assert_eq!(is_there, cfg!(feature = "test-hooks"), "{marker}");
+    }
 }
 
 #[cfg(feature = "test-hooks")]
 mod with_hooks {
-    use crate::harness::{CoderStub, Pace, Program, ServerProcess, eventually, stub};
+    use crate::harness::{
+        CoderStub, Pace, Program, ServerProcess, TENTH, Up, eventually, runners_under, stub,
+    };
     use crate::process::{creation, creation_awaited};
+
+    #[tokio::test]
+    async fn the_runners_of_a_server_divide_their_limits_as_it_does() {
+        let up = Up::start(&Program::without_coder().variable(TENTH.0, TENTH.1)).await;
+        up.agent("one").await;
+        let runner = runners_under(up.program.directory.path())[0];
+        let environment = std::fs::read(format!("/proc/{runner}/environ")).unwrap();
+        let expected = format!("{}={}", TENTH.0, TENTH.1);
+        assert!(environment.split(|byte| *byte == 0).any(|variable| variable == expected.as_bytes()));
+    }
 
     const POINTS_OF_CREATE: [&str; 7] = [
         "create.accepted",
@@ -118,7 +131,7 @@ mod with_hooks {
 
     async fn with_agent() -> (CoderStub, Program) {
         let coder = stub(Pace::PerRead).await;
-        let program = Program::on(&coder);
+        let program = Program::on(&coder).variable(TENTH.0, TENTH.1);
         let server = program.serve().await;
         program.json(&creation_awaited("x", "one")).await;
         settled(&program).await;
@@ -130,7 +143,7 @@ mod with_hooks {
     async fn create_converges_from_every_point() {
         for point in POINTS_OF_CREATE {
             let coder = stub(Pace::PerRead).await;
-            let program = Program::on(&coder);
+            let program = Program::on(&coder).variable(TENTH.0, TENTH.1);
             killed_at(point, &program, &creation("x", "one")).await;
             assert_eq!(listed(&program).await, row("one", "idle"), "{point}");
             let workspaces = coder.workspaces();
@@ -191,7 +204,7 @@ mod with_hooks {
     async fn the_cancel_of_a_create_leaves_nothing_from_every_point() {
         for point in POINTS_OF_TAKING_BACK {
             let coder = stub(Pace::Held).await;
-            let program = Program::on(&coder);
+            let program = Program::on(&coder).variable(TENTH.0, TENTH.1);
             let server = program.serve().await;
             program.json(&creation("x", "one")).await;
             eventually("Coder has the workspace", async || coder.workspaces().len() == 1).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::workspace::Workspace;
-use crate::harness::{eventually, script};
+use crate::harness::{TENTH, eventually, script};
 
 fn interrupted() -> serde_json::Value {
     json!({ "outcome": "interrupted", "by": "request" })
@@ -95,6 +95,7 @@ async fn a_stop_hurries_an_engine_that_resists() {
     let workspace = Workspace::new();
     let workspace =
         workspace.variable("FLEET_INTERRUPT_MS", "600000").variable("FLEET_TERMINATE_MS", "600000");
+    let workspace = workspace.variable(TENTH.0, TENTH.1);
     let runner = workspace.start().await;
     runner.say("fork\nhang").await;
     eventually("it runs", async || workspace.processes_of_runs().len() == 2).await;

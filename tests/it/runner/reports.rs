@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use fleet_mcp::runner::RunnerLimits;
 use serde_json::{Value, json};
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use super::workspace::Workspace;
-use crate::harness::eventually;
+use crate::harness::{TENTH, eventually, tenth};
 
 const TOKEN: &str = "agent-token-of-ann";
 
@@ -115,7 +116,7 @@ async fn summaries_fit_into_160_bytes() {
 #[tokio::test]
 async fn many_short_runs_are_reported_no_faster_than_coder_likes() {
     let coder = Coder::start(200).await;
-    let workspace = coder.workspace();
+    let workspace = coder.workspace().variable(TENTH.0, TENTH.1);
     let runner = workspace.start().await;
     for number in 0..30 {
         runner.task(&format!("task {number}"), &format!("say {number}")).await;
@@ -127,7 +128,7 @@ async fn many_short_runs_are_reported_no_faster_than_coder_likes() {
     .await;
     let times = coder.times.lock().unwrap().clone();
     let gaps: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(gaps.iter().all(|gap| *gap >= Duration::from_millis(500)), "{gaps:?}");
+    assert!(gaps.iter().all(|gap| *gap >= RunnerLimits::NORMAL.divided_by(tenth()).report_gap), "{gaps:?}");
 }
 
 #[tokio::test]

@@ -11,7 +11,10 @@ use fleet_mcp::domain::task::{Escalation, TaskState, WhenBusy};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, hurried_options, operator};
+use crate::harness::{
+    Crew, Matches, ProxyFault, Rule, When, eventually, frozen_runner_options, hurried_options, operator,
+    patient_options,
+};
 
 use super::faults::behind_a_proxy_with;
 
@@ -91,7 +94,7 @@ async fn the_queue_goes_on_unless_all_are_canceled() {
 
 #[tokio::test]
 async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
-    let crew = Crew::with("one").await;
+    let crew = Crew::with_options("one", frozen_runner_options()).await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;
     signal_runner(&crew, Signal::STOP);
@@ -110,12 +113,19 @@ async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
 
 #[tokio::test]
 async fn work_that_is_no_task_is_ended_too_and_the_answer_says_what_helped() {
-    let crew = Crew::with("one").await;
+    let crew = Crew::with_options("one", patient_options()).await;
     tell_past_the_fleet(&crew, "sleep 600").await;
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (None, AgentStatus::Idle, Escalation::Interrupt));
     assert_eq!(canceled.message, "agent 'one' was interrupted");
-    tell_past_the_fleet(&crew, "sleep 601").await;
+    crew.only_the_runner_is_left().await;
+    reports_an_interruption(&crew).await;
+}
+
+#[tokio::test]
+async fn work_that_is_no_task_is_ended_by_signals_past_a_frozen_runner() {
+    let crew = Crew::with_options("one", frozen_runner_options()).await;
+    tell_past_the_fleet(&crew, "sleep 600").await;
     signal_runner(&crew, Signal::STOP);
     let canceled = crew.cancel("one").await.unwrap();
     assert_eq!(told(&canceled), (None, AgentStatus::Idle, Escalation::Signals));

@@ -16,7 +16,7 @@ use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::Meaning;
 use secrecy::SecretString;
 
-use crate::harness::{Crew, Pace, RunningFleet, Scene, eventually, operator};
+use crate::harness::{Crew, Pace, RunningFleet, Scene, eventually, operator, patient_options};
 
 /// The agent itself, by a token of its own.
 async fn agent(running: &RunningFleet, name: &str) -> Caller {
@@ -123,7 +123,7 @@ async fn a_question_without_a_task_asks_for_input_until_the_next_task() {
 
 #[tokio::test]
 async fn an_agent_that_goes_on_long_after_its_claim_is_interrupted_and_then_verified() {
-    let crew = Crew::with("one").await;
+    let crew = Crew::with_options("one", patient_options()).await;
     let task = crew.give("one", "commit Real work\nhang").await;
     let log = crew.site.workspace("one").join("repo/.git/logs/HEAD");
     let has_committed = async || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("Real work"));

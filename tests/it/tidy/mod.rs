@@ -37,6 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "domain",
             "engine",
             "files",
+            "hooks",
             "local",
             "mcp",
             "process",

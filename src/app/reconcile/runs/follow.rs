@@ -6,8 +6,8 @@ use futures_util::StreamExt;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::address;
 use super::record::Recorder;
-use super::{PAUSE, address};
 use crate::app::Fleet;
 use crate::app::engine_runs::LiveReading;
 use crate::app::error::Error;
@@ -117,7 +117,7 @@ impl Fleet {
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(run.id = %run.id, %error, "a run could not be canceled yet; retrying");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(self.limits().run_look).await;
                 self.run_progress(run.id)
             }
         }

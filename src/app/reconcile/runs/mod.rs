@@ -3,13 +3,11 @@
 mod follow;
 mod record;
 
-use std::time::Duration;
-
 use chrono::Utc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::pool::{Next, Pool, READ_INTERVAL};
+use super::pool::{Next, Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks;
@@ -17,13 +15,10 @@ use crate::coder::exec::{ExecError, RunAddress};
 use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunEnd, RunStep, WorkspaceSeen};
 
-/// The pause between attempts to reach a workspace.
-const PAUSE: Duration = Duration::from_millis(500);
-
 impl Fleet {
     pub(super) async fn runs_until(&self, stop: CancellationToken) {
         let mut nudges = self.0.runs.nudges();
-        let mut pool = Pool::new("run", READ_INTERVAL, stop);
+        let mut pool = Pool::new("run", Pauses::of(self.limits()), stop);
         while pool.turn(nudges.changed()).await {
             match self.store().runs_open().await {
                 Ok(open) => open.into_iter().for_each(|run| pool.start(run.id, self.clone().run_work(run))),
@@ -54,7 +49,7 @@ impl Fleet {
                 RunStep::Wait => {}
                 RunStep::End(end) => self.run_finish(&run, end).await?,
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(self.limits().run_look).await;
         }
     }
 

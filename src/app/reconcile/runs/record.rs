@@ -1,7 +1,5 @@
 //! Collects a run's output and stores it in batches, to limit the number of writes.
 
-use std::time::Duration;
-
 use tokio::time::{Instant, sleep_until};
 
 use crate::app::Fleet;
@@ -11,9 +9,8 @@ use crate::coder::exec::OutputStream;
 use crate::domain::id::RunId;
 use crate::domain::run::{Run, RunChunk, RunStream};
 
-/// A batch is stored at this size, or this long after its first byte.
+/// A batch is stored at this size, or after a delay.
 const BATCH_BYTES: usize = 256 << 10;
-const DELAY: Duration = Duration::from_millis(200);
 
 pub(super) struct Recorder<'a> {
     fleet: &'a Fleet,
@@ -51,7 +48,7 @@ impl<'a> Recorder<'a> {
             None => self.chunks.push(RunChunk { stream, offset, bytes: bytes.to_vec() }),
         }
         self.n_bytes += bytes.len();
-        self.due.get_or_insert_with(|| Instant::now() + DELAY);
+        self.due.get_or_insert_with(|| Instant::now() + self.fleet.limits().run_write);
         if self.n_bytes >= BATCH_BYTES { self.flush().await } else { Ok(()) }
     }
 

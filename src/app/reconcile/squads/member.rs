@@ -1,7 +1,5 @@
 //! Runs one member: starts it once, follows it, records its end.
 
-use std::time::Duration;
-
 use chrono::Utc;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -18,10 +16,6 @@ use crate::domain::text::cut;
 
 /// How much of the end of the output goes into the history.
 const TAIL: u64 = 2_000;
-
-/// How long and how often a member retries a workspace that is running but does not respond, as during a restart.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
-const SILENCE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Fleet {
     pub(super) async fn member_work(&self, squad: &Squad, mut member: Member) -> Result<(), Error> {
@@ -40,10 +34,10 @@ impl Fleet {
                 Err(MemberStartError::Ended(end)) => break end,
                 Err(MemberStartError::Unresponsive(reason)) => {
                     let since = *silent_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= SILENCE_LIMIT {
+                    if since.elapsed() >= self.limits().member_silence {
                         break MemberEnd::error(reason);
                     }
-                    tokio::time::sleep(SILENCE_PAUSE).await;
+                    tokio::time::sleep(self.limits().member_retry).await;
                 }
                 Err(MemberStartError::Failed(error)) => return Err(error),
             }

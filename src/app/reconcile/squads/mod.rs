@@ -8,7 +8,7 @@ use chrono::Utc;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::pool::{Next, Pool, READ_INTERVAL};
+use super::pool::{Next, Pauses, Pool};
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::id::SquadId;
@@ -17,7 +17,7 @@ use crate::domain::squad::{ExecutionMode, Squad};
 impl Fleet {
     pub(super) async fn squads_until(&self, stop: CancellationToken) {
         let mut accepted = self.0.squads.subscribe();
-        let mut pool = Pool::new("squad", READ_INTERVAL, stop);
+        let mut pool = Pool::new("squad", Pauses::of(self.limits()), stop);
         while pool.turn(accepted.changed()).await {
             match self.store().squads_open().await {
                 Ok(open) => open.into_iter().for_each(|id| pool.start(id, self.clone().squad_work(id))),
