@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use crate::engine::Usage;
 use crate::engine::budget::{Budget, BudgetError};
 use crate::files::regular;
 
@@ -16,6 +17,13 @@ pub(super) fn read(directory: &Path) -> Result<Budget, BudgetError> {
         Err(error) => return Err(BudgetError::Unreadable(error.to_string())),
     };
     serde_json::from_str(&text).map_err(|error| BudgetError::Unreadable(error.to_string()))
+}
+
+/// What is left of it; an error if that is nothing.
+pub(super) fn left(directory: &Path, used: &Usage) -> Result<Budget, BudgetError> {
+    let budget = read(directory)?;
+    budget.check(used)?;
+    Ok(budget.remaining_after(used))
 }
 
 #[cfg(test)]

@@ -105,16 +105,16 @@ impl Fleet {
         run: &Run,
         reading: &mut LiveReading,
     ) -> Result<(), Error> {
-        let before = reading.progress.used;
+        let (before, was_over) = (reading.progress.used, reading.reader.is_over());
         reading.advance(self, run, drop).await?;
         let (Some(engine), Some(progress)) = (&run.engine, reading.progress.used) else { return Ok(()) };
         if before == Some(progress) {
             return Ok(());
         }
         self.usage_of_run(reading.usage(run, engine)).await?;
-        // An engine that has reported its outcome has finished its work.
+        // The figures of a reported outcome are its last ones; with further ones the engine goes on all the same.
         if run.cancel.is_none()
-            && !reading.reader.is_over()
+            && (was_over || !reading.reader.is_over())
             && self.is_over_budget(run, engine.spender, &progress)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");

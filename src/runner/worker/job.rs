@@ -8,15 +8,15 @@ use uuid::Uuid;
 
 use crate::domain::id::RunId;
 use crate::domain::run::EngineOutput;
-use crate::engine::budget::Budget;
+use crate::engine::budget::{Budget, BudgetError};
 use crate::engine::template::Values;
-use crate::engine::{self, Engine, EngineEnd, EngineWord, FailureKind, Request};
+use crate::engine::{self, Engine, EngineEnd, EngineWord, FailureKind, Request, Usage};
 use crate::files::regular;
 use crate::runner::entry::Session;
 use crate::runner::options::Options;
 use crate::runner::process::{self, Finish, Finished, Launch, ProcessEvent};
 use crate::runner::provisioning::Start;
-use crate::runner::{git, notes, provisioning};
+use crate::runner::{budget, git, notes, provisioning};
 
 const WITHOUT_FLEET: &str = "[without the fleet's tools: this agent has no address for them]";
 const NEW_SESSION: &str = "[the engine has lost the conversation; it starts a new one]";
@@ -30,8 +30,8 @@ pub(super) struct Job {
     pub(super) is_continued: bool,
     pub(super) run: RunId,
     pub(super) session: Option<Session>,
-    /// The remaining budget.
-    pub(super) budget: Budget,
+    /// The usage before this run.
+    pub(super) used: Usage,
     /// The start whose provisioning applies, and how long to wait for it.
     pub(super) start: Start,
     pub(super) provisioning_wait: Duration,
@@ -59,7 +59,7 @@ impl Job {
             () = interrupt.cancelled() => Err(Finish::Interrupted),
             prepared = self.prepare() => prepared,
         };
-        let (engine, mut request) = match prepared {
+        let (engine, mut request, budget) = match prepared {
             Ok(prepared) => prepared,
             Err(finish) => return Done { finished: self.unspent(finish), note: None, is_begun: false },
         };
@@ -69,7 +69,7 @@ impl Job {
         loop {
             let is_resumed = matches!(request.session, engine::Session::Resume { .. });
             let finished =
-                process::run(self.launch(&*engine, request.clone()), interrupt, &mut on_event).await;
+                process::run(self.launch(&*engine, request.clone(), budget), interrupt, &mut on_event).await;
             // A lost session means that the engine did nothing, so nothing is done or paid twice.
             if finished.finish != Finish::Reported(EngineEnd::SessionLost) || !is_resumed {
                 return Done { finished, note, is_begun: true };
@@ -82,7 +82,7 @@ impl Job {
         }
     }
 
-    async fn prepare(&self) -> Result<(Arc<dyn Engine>, Request), Finish> {
+    async fn prepare(&self) -> Result<(Arc<dyn Engine>, Request, Budget), Finish> {
         let missing = |error: engine::installed::Unavailable| {
             let (kind, text) = (FailureKind::EngineMissing, error.to_string());
             Finish::Reported(EngineEnd::Failed { kind, text })
@@ -97,6 +97,8 @@ impl Job {
             let poll = self.options.limits.provisioning_poll;
             provisioning::wait(directory, start, self.provisioning_wait, poll).await;
         }
+        // The budget of a first run comes with its provisioning.
+        let budget = budget::left(directory, &self.used).map_err(|error| not_started(&error))?;
         let request = Request {
             message: self.message.clone(),
             session,
@@ -107,12 +109,12 @@ impl Job {
             directory: self.options.work_directory.clone(),
             repository: git::repository(&self.options.work_directory).await,
             fleet: provisioning::fleet(directory, start),
-            max_cost_usd: self.budget.max_cost_usd,
+            max_cost_usd: budget.max_cost_usd,
             is_review: provisioning::is_review(directory),
             output: EngineOutput::Parts,
             variables: Values::new(),
         };
-        Ok((engine, request))
+        Ok((engine, request, budget))
     }
 
     /// Another engine than in the last run does not have the session.
@@ -125,7 +127,7 @@ impl Job {
         }
     }
 
-    fn launch<'a>(&'a self, engine: &'a dyn Engine, request: Request) -> Launch<'a> {
+    fn launch<'a>(&'a self, engine: &'a dyn Engine, request: Request, budget: Budget) -> Launch<'a> {
         Launch {
             directory: &self.options.directory,
             engine,
@@ -133,7 +135,7 @@ impl Job {
             run: self.run,
             limits: self.options.limits,
             stop: &self.stop,
-            budget: self.budget,
+            budget,
         }
     }
 
@@ -141,6 +143,11 @@ impl Job {
         let session = self.session.as_ref().map(|session| session.spent).unwrap_or_default();
         Finished::unspent(finish, session)
     }
+}
+
+/// The end of a turn that was accepted before the budget was used up.
+pub(super) fn not_started(error: &BudgetError) -> Finish {
+    Finish::Reported(EngineEnd::Failed { kind: FailureKind::Budget, text: format!("not started: {error}") })
 }
 
 /// An interrupted task does not start over, since part of it is done and paid for.

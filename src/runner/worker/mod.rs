@@ -20,14 +20,14 @@ use super::process::{self, Finish, Finished, ProcessEvent, descendants};
 use super::provisioning::Start;
 use super::report::{Report, Reporter};
 use super::state::State;
-use super::{files, git, locks};
+use super::{budget, files, git, locks};
 use crate::domain::id::RunId;
-use crate::engine::budget::{Budget, BudgetError, STOPPED};
-use crate::engine::{ConversationUsage, EngineEnd, FailureKind, RunUsage};
+use crate::engine::budget::{BudgetError, STOPPED};
+use crate::engine::{ConversationUsage, EngineEnd, FailureKind, RunUsage, Usage};
 use crate::git::state::GitState;
 use intake::Running;
 pub(crate) use intake::{Command, Refusal, Submitted};
-use job::{Done, Job};
+use job::{Done, Job, not_started};
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -82,13 +82,13 @@ impl Worker {
     }
 
     async fn run(&mut self, turn: usize, inbox: &mut mpsc::Receiver<Command>) {
-        let budget = match self.budget_left() {
-            Ok(budget) => budget,
-            Err(error) => return self.refuse(turn, &error).await,
-        };
+        let used = self.state.borrow().conversation.usage();
+        if let Err(error) = budget::left(&self.options.directory, &used) {
+            return self.refuse(turn, &error).await;
+        }
         let run = RunId::fresh();
         let Ok(message) = self.begin(turn, run).await else { return };
-        let job = self.job(turn, message, (run, budget));
+        let job = self.job(turn, message, (run, used));
         let mut under_way = Running::of(turn, self.options.limits);
         let (interrupt, state) = (under_way.interrupt.clone(), self.state.clone());
         let (sender, mut events) = mpsc::unbounded_channel();
@@ -150,7 +150,7 @@ impl Worker {
         Done { finished: Finished { finish: Finish::Interrupted, ..done.finished }, ..done }
     }
 
-    fn job(&mut self, turn: usize, message: String, (run, budget): (RunId, Budget)) -> Job {
+    fn job(&mut self, turn: usize, message: String, (run, used): (RunId, Usage)) -> Job {
         let provisioning_wait =
             if self.has_waited { Duration::ZERO } else { self.options.limits.provisioning };
         let (session, is_continued) = {
@@ -158,22 +158,13 @@ impl Worker {
             (conversation.session.clone(), conversation.turn(turn).is_some_and(|turn| turn.is_continued))
         };
         let (options, start, stop) = (self.options.clone(), self.start, self.stop.clone());
-        Job { options, message, is_continued, run, session, budget, start, provisioning_wait, stop }
-    }
-
-    fn budget_left(&self) -> Result<Budget, BudgetError> {
-        let (budget, used) =
-            (super::budget::read(&self.options.directory)?, self.state.borrow().conversation.usage());
-        budget.check(&used)?;
-        Ok(budget.remaining_after(&used))
+        Job { options, message, is_continued, run, session, used, start, provisioning_wait, stop }
     }
 
     /// Ends a turn that was accepted before the budget was used up.
     async fn refuse(&mut self, turn: usize, error: &BudgetError) {
         let session = self.state.borrow().conversation.session.as_ref().map(|session| session.spent);
-        let text = format!("not started: {error}");
-        let finish = Finish::Reported(EngineEnd::Failed { kind: FailureKind::Budget, text });
-        let finished = Finished::unspent(finish, session.unwrap_or_default());
+        let finished = Finished::unspent(not_started(error), session.unwrap_or_default());
         let done = Done { finished, note: None, is_begun: false };
         self.conclude(turn, done, Interruption::Request).await;
     }

@@ -94,6 +94,20 @@ async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
 }
 
 #[tokio::test]
+async fn the_first_run_has_the_budget_that_arrives_with_its_provisioning() {
+    let workspace = Workspace::new().script("echo done\n", "").variable("FLEET_BRIEFING_MS", "600000");
+    let runner = workspace.start().await;
+    runner.say("One.").await;
+    eventually("it is under way", async || runner.state().await["turns"][0]["state"] == "working").await;
+    workspace.leave("budget.json", r#"{"max_cost_usd":null,"max_tokens":0}"#);
+    provision(&workspace);
+    runner.stable().await;
+    let text = "not started: this agent's budget is used up (0 of 0 tokens used); raise it to continue";
+    let refused = json!({ "outcome": "failed", "kind": "budget", "text": text });
+    assert_eq!(runner.outcomes().await.pop().unwrap().1, refused);
+}
+
+#[tokio::test]
 async fn a_spec_that_is_interrupted_during_the_start_is_delivered_first_and_its_conversation_goes_on() {
     let script = "printf '%s\\n' \"$*\"\nread -r line\n[ \"$line\" = next ] || exec sleep 600\n";
     let workspace = Workspace::new()

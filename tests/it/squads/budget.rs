@@ -59,3 +59,18 @@ async fn claude_code_is_given_the_cost_that_is_left() {
     let said = done["rawStdout"].as_str().unwrap();
     assert!(said.ends_with(" --max-budget-usd 1.500000\n"), "{done}");
 }
+
+/// A forged outcome would switch the budget off otherwise.
+#[tokio::test]
+async fn a_member_that_goes_on_after_its_outcome_is_stopped_all_the_same() {
+    let codex = r#"case $1 in sandbox) exit ;; esac
+turn() { echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":$1,\"output_tokens\":5}}"; }
+echo '{"type":"thread.started","thread_id":"th-1"}'
+turn 100; sleep 1; turn 100000; exec sleep 600"#;
+    let program = super::engines::with_cli("codex", codex);
+    std::fs::create_dir_all(program.data_dir()).unwrap();
+    std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 500\n").unwrap();
+    let squads = Squads::on(program).await;
+    let stopped = squads.run_one(member("coder", "hello")).await;
+    assert_eq!((&stopped["status"], &stopped["reason"]), (&json!("error"), &json!(STOPPED)), "{stopped}");
+}
