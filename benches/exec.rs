@@ -1,15 +1,4 @@
 //! Compares commands in a workspace with a raw terminal's round trip in the same run, as ratios.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a benchmark that fails should stop at once"
-)]
-#![expect(clippy::print_stdout, reason = "the figures are its result")]
-#![expect(dead_code, unused_imports, reason = "the harness has more than a benchmark needs")]
-
-#[path = "../tests/it/harness/mod.rs"]
-mod harness;
 
 use std::time::{Duration, Instant};
 
@@ -17,29 +6,30 @@ use fleet_mcp::coder::exec::{Command, Exit, Offsets, RunAddress, RunEvent};
 use fleet_mcp::coder::{Client, PtyOptions};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use harness::LocalSite;
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
+use crate::harness::LocalSite;
+use crate::measure::{Extent, measure, median, ratio, worst};
+
 const ROUNDS: usize = 40;
 const MEGABYTE: usize = 1 << 20;
+/// Keeps to Coder's limit of requests per minute.
+const PAUSE: Duration = Duration::from_millis(50);
 
-#[tokio::main]
-async fn main() {
-    // `cargo test --benches` passes a flag of its own: then one quick round shows that it still runs.
-    let is_whole = std::env::args().any(|argument| argument == "--bench");
-    let (n_rounds, megabytes) = if is_whole { (ROUNDS, 100) } else { (1, 3) };
+pub(crate) async fn run(extent: Extent) {
+    let (n_rounds, megabytes) = extent.of((ROUNDS, 100), (1, 3));
     let site = LocalSite::new();
     let local = site.start().await;
     let client = local.client();
     let workspace = local.create_ready("bench").await;
     let agent = workspace.latest_build.resources[0].agents[0].id;
 
-    let raw = measure(n_rounds, async || raw_round_trip(&client, agent).await).await;
-    let ours = measure(n_rounds, async || round_trip(&client, agent).await).await;
+    let raw = measure(n_rounds, PAUSE, async || raw_round_trip(&client, agent).await).await;
+    let ours = measure(n_rounds, PAUSE, async || round_trip(&client, agent).await).await;
     report("a round trip", &raw, &ours);
-    let at_once = measure(n_rounds.min(3), async || many(&client, agent, 50).await).await;
-    println!("50 at once: median {:?}", at_once[at_once.len() / 2]);
+    let at_once = measure(n_rounds.min(3), PAUSE, async || many(&client, agent, 50).await).await;
+    println!("50 at once: median {:?}", median(&at_once));
     for megabytes in [3, megabytes] {
         let before = resident();
         let start = Instant::now();
@@ -106,23 +96,9 @@ fn resident() -> usize {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Times of each round, in order of length. The pause keeps to Coder's limit of requests a minute.
-async fn measure(n_rounds: usize, mut round: impl AsyncFnMut()) -> Vec<Duration> {
-    let mut times = Vec::with_capacity(n_rounds);
-    for _ in 0..n_rounds {
-        let start = Instant::now();
-        round().await;
-        times.push(start.elapsed());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    times.sort();
-    times
-}
-
 fn report(what: &str, raw: &[Duration], ours: &[Duration]) {
-    let (raw_median, our_median) = (raw[raw.len() / 2], ours[ours.len() / 2]);
-    let our_worst = ours[ours.len() - 1];
-    let ratio = our_median.as_secs_f64() / raw_median.as_secs_f64().max(f64::EPSILON);
+    let (raw_median, our_median, our_worst) = (median(raw), median(ours), worst(ours));
+    let ratio = ratio(raw, ours);
     println!(
         "{what}: raw terminal {raw_median:?}, exec {our_median:?} (worst {our_worst:?}): {ratio:.1} times"
     );

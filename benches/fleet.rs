@@ -1,15 +1,4 @@
 //! Compares our reads with raw REST reads of the same Coder in the same run, as ratios.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a benchmark that fails should stop at once"
-)]
-#![expect(clippy::print_stdout, reason = "the figures are its result")]
-#![expect(dead_code, unused_imports, reason = "the harness has more than a benchmark needs")]
-
-#[path = "../tests/it/harness/mod.rs"]
-mod harness;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,29 +9,33 @@ use fleet_mcp::coder::{Client, Deleted, WorkspaceQuery};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::view::agent::{AgentDetail, AgentList};
-use harness::{
+
+use crate::harness::{
     CoderStub, Pace, Program, RunningFleet, client, eventually, fleet_options, list_all, operator, stub,
 };
+use crate::measure::{Extent, measure, median, ratio, worst};
 
 const AGENTS: usize = 1_000;
 const ROUNDS: usize = 40;
 
-#[tokio::main]
-async fn main() {
-    // `cargo test --benches` passes a flag of its own: then one quick round shows that it still runs.
-    let n_rounds = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
+pub(crate) async fn run(extent: Extent) {
+    let n_rounds = extent.of(ROUNDS, 1);
     let coder = stub(Pace::Held).await;
     coder.seed("agent", AGENTS);
     let running = RunningFleet::start(coder.url(), &coder.token()).await.seen().await;
     let raw = client(coder.url(), &coder.token());
     let id = running.show("agent-500").await.unwrap().agent.workspace_id.unwrap().0;
 
-    let raw_list = measure(n_rounds, async || list_raw(&raw).await).await;
-    let our_list = measure(n_rounds, async || list_ours(&running).await).await;
+    let raw_list = measure(n_rounds, Duration::ZERO, async || list_raw(&raw).await).await;
+    let our_list = measure(n_rounds, Duration::ZERO, async || list_ours(&running).await).await;
     report("list of all 1,000 agents", &raw_list, &our_list);
-    let raw_show = measure(n_rounds, async || drop(raw.workspace(id, Deleted::Exclude).await.unwrap())).await;
-    let our_show =
-        measure(n_rounds, async || drop(AgentDetail::from(&*running.show("agent-500").await.unwrap()))).await;
+    let raw_show =
+        measure(n_rounds, Duration::ZERO, async || drop(raw.workspace(id, Deleted::Exclude).await.unwrap()))
+            .await;
+    let our_show = measure(n_rounds, Duration::ZERO, async || {
+        drop(AgentDetail::from(&*running.show("agent-500").await.unwrap()));
+    })
+    .await;
     report("one agent", &raw_show, &our_show);
     drop(running);
 
@@ -62,17 +55,13 @@ async fn measure_lag(n_agents: usize, n_rounds: usize) {
         RunningFleet::start_with(directory, client(coder.url(), &coder.token()), options).await.seen().await;
     let states = [("working", AgentStatus::Busy), ("complete", AgentStatus::Idle)];
     let mut turns = states.iter().cycle();
-    let times = measure(n_rounds, async || {
+    let times = measure(n_rounds, Duration::ZERO, async || {
         let (state, status) = turns.next().unwrap();
         coder.post_app_status("agent-5", state, "so it is");
         running.becomes("agent-5", *status).await;
     })
     .await;
-    println!(
-        "a change seen at {n_agents} agents: median {:?}, worst {:?}",
-        times[times.len() / 2],
-        times[times.len() - 1]
-    );
+    println!("a change seen at {n_agents} agents: median {:?}, worst {:?}", median(&times), worst(&times));
 }
 
 /// The real program on a thousand agents: start to serving, and its resident memory once it has seen them.
@@ -109,22 +98,9 @@ async fn list_ours(running: &RunningFleet) {
     }
 }
 
-/// Times of each round, in order of length.
-async fn measure(n_rounds: usize, mut round: impl AsyncFnMut()) -> Vec<Duration> {
-    let mut times = Vec::with_capacity(n_rounds);
-    for _ in 0..n_rounds {
-        let start = Instant::now();
-        round().await;
-        times.push(start.elapsed());
-    }
-    times.sort();
-    times
-}
-
 fn report(what: &str, raw: &[Duration], ours: &[Duration]) {
-    let (raw_median, our_median) = (raw[raw.len() / 2], ours[ours.len() / 2]);
-    let our_worst = ours[ours.len() - 1];
-    let ratio = raw_median.as_secs_f64() / our_median.as_secs_f64().max(f64::EPSILON);
+    let (raw_median, our_median, our_worst) = (median(raw), median(ours), worst(ours));
+    let ratio = ratio(ours, raw);
     println!(
         "{what}: raw REST {raw_median:?}, ours {our_median:?} (worst {our_worst:?}): {ratio:.1} times as fast"
     );

@@ -1,10 +1,9 @@
 //! Shows that a page of history costs about the same out of a thousand entries as out of a million.
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop at once")]
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use fleet_mcp::domain::history::{HistoryLine, Report};
 use fleet_mcp::domain::id::AgentId;
@@ -13,34 +12,35 @@ use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::TaskSource;
 use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{Store, StoreOptions};
-use tokio::runtime::Runtime;
 use uuid::Uuid;
+
+use crate::measure::{Extent, measure, median, worst};
 
 const SIZES: [i64; 2] = [1_000, 1_000_000];
 const PAGE: i64 = 20;
 const CHUNK: i64 = 10_000;
+const ROUNDS: usize = 200;
 
-fn history(criterion: &mut Criterion) {
-    let runtime = Runtime::new().unwrap();
+pub(crate) async fn run(extent: Extent) {
     let dir = tempfile::tempdir().unwrap();
     let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
-    let store = runtime.block_on(Store::open(&options)).unwrap();
-    let mut group = criterion.benchmark_group("history page of 20");
-    for size in SIZES {
-        let agent = runtime.block_on(agent_with_history(&store, size));
+    let store = Store::open(&options).await.unwrap();
+    let (sizes, n_rounds): (&[i64], usize) = extent.of((&SIZES, ROUNDS), (&SIZES[..1], 1));
+    for size in sizes {
+        let agent = agent_with_history(&store, *size).await;
         let pages = size / PAGE;
         for (place, number) in [("first", 1), ("quarter", pages / 4), ("middle", pages / 2), ("last", pages)]
         {
             let request = PageRequest::parse(number, PAGE).unwrap();
-            group.bench_function(BenchmarkId::new(place, size), |bencher| {
-                bencher.to_async(&runtime).iter(|| async {
-                    black_box(store.journal_page(agent, None, request).await.unwrap());
-                });
-            });
+            let times = measure(n_rounds, Duration::ZERO, async || {
+                black_box(store.journal_page(agent, None, request).await.unwrap());
+            })
+            .await;
+            let (median, worst) = (median(&times), worst(&times));
+            println!("history, {place} page of {PAGE} out of {size}: median {median:?}, worst {worst:?}");
         }
     }
-    group.finish();
-    runtime.block_on(store.close());
+    store.close().await;
 }
 
 async fn agent_with_history(store: &Store, size: i64) -> AgentId {
@@ -100,6 +100,3 @@ fn report(agent_id: AgentId, second: i64) -> Report {
 fn start() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000)
 }
-
-criterion_group!(benches, history);
-criterion_main!(benches);

@@ -1,18 +1,7 @@
 //! Compares squads with plain commands in the same workspace and the same run: what a member costs beyond its command.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a benchmark that fails should stop at once"
-)]
-#![expect(clippy::print_stdout, reason = "the figures are its result")]
-#![expect(dead_code, unused_imports, reason = "the harness has more than a benchmark needs")]
-
-#[path = "../tests/it/harness/mod.rs"]
-mod harness;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::squads::{NewMember, StartSquad};
@@ -24,16 +13,15 @@ use fleet_mcp::engine::EngineWord;
 use fleet_mcp::engine::commands::{CommandEngines, Templates};
 use fleet_mcp::engine::template::Values;
 use futures_util::future::join_all;
-use harness::{LocalSite, RunningFleet, client, fleet_options, operator, project};
 use uuid::Uuid;
+
+use crate::harness::{LocalSite, RunningFleet, client, fleet_options, operator, project};
+use crate::measure::{Extent, measure, median, ratio};
 
 const LONG: Duration = Duration::from_secs(120);
 
-#[tokio::main]
-async fn main() {
-    // `cargo test --benches` passes a flag of its own: then one quick round shows that it still runs.
-    let is_whole = std::env::args().any(|argument| argument == "--bench");
-    let (sizes, n_rounds): (&[usize], usize) = if is_whole { (&[1, 10, 50], 5) } else { (&[1], 1) };
+pub(crate) async fn run(extent: Extent) {
+    let (sizes, n_rounds): (&[usize], usize) = extent.of((&[1, 10, 50], 5), (&[1], 1));
     let site = LocalSite::new().project(project("setup", None));
     let local = site.start().await;
     let directory = Arc::new(tempfile::tempdir().unwrap());
@@ -46,12 +34,9 @@ async fn main() {
     plain(&coder, agent, 1).await;
     squad(&running, 1).await;
     for n_members in sizes {
-        let (mut raw, mut ours) = (Vec::new(), Vec::new());
-        for _ in 0..n_rounds {
-            raw.push(plain(&coder, agent, *n_members).await);
-            ours.push(squad(&running, *n_members).await);
-        }
-        report(*n_members, raw, ours);
+        let raw = measure(n_rounds, Duration::ZERO, async || plain(&coder, agent, *n_members).await).await;
+        let ours = measure(n_rounds, Duration::ZERO, async || squad(&running, *n_members).await).await;
+        report(*n_members, &raw, &ours);
     }
     running.stop().await;
     local.coder.stop().await;
@@ -65,15 +50,13 @@ fn options() -> FleetOptions {
     options
 }
 
-async fn plain(coder: &Client, agent: Uuid, n_commands: usize) -> Duration {
-    let start = Instant::now();
+async fn plain(coder: &Client, agent: Uuid, n_commands: usize) {
     let command = Command::new(["echo", "hi"]);
     let outputs = join_all((0..n_commands).map(|_| coder.exec(agent, &command))).await;
     assert!(outputs.into_iter().all(|output| output.unwrap().exit == Exit::Code(0)));
-    start.elapsed()
 }
 
-async fn squad(running: &RunningFleet, n_members: usize) -> Duration {
+async fn squad(running: &RunningFleet, n_members: usize) {
     let member = NewMember {
         role: "coder".to_owned(),
         task: "say hi".to_owned(),
@@ -82,22 +65,16 @@ async fn squad(running: &RunningFleet, n_members: usize) -> Duration {
         agent: Some("one".to_owned()),
     };
     let request = StartSquad { members: vec![member; n_members], metadata: None, request: None };
-    let start = Instant::now();
     let id = running.fleet.squad_start(&operator(), request).await.unwrap();
     running.fleet.squad_await_end(&operator(), id, LONG).await.unwrap();
-    let elapsed = start.elapsed();
     let shown = running.fleet.squad_show(&operator(), id, 10).await.unwrap();
     assert!(shown.squad.members.iter().all(|member| member.status() == MemberStatus::Completed), "{shown:?}");
-    elapsed
 }
 
-fn report(n_members: usize, mut raw: Vec<Duration>, mut ours: Vec<Duration>) {
-    raw.sort();
-    ours.sort();
-    let (raw, ours) = (raw[raw.len() / 2], ours[ours.len() / 2]);
-    let ratio = ours.as_secs_f64() / raw.as_secs_f64().max(f64::EPSILON);
-    let each = ours.saturating_sub(raw) / u32::try_from(n_members).unwrap();
+fn report(n_members: usize, raw: &[Duration], ours: &[Duration]) {
+    let (raw_median, our_median, ratio) = (median(raw), median(ours), ratio(raw, ours));
+    let each = our_median.saturating_sub(raw_median) / u32::try_from(n_members).unwrap();
     println!(
-        "{n_members} members: plain exec {raw:?}, squad {ours:?}: {ratio:.1} times, {each:?} more for each"
+        "{n_members} members: plain exec {raw_median:?}, squad {our_median:?}: {ratio:.1} times, {each:?} more for each"
     );
 }
