@@ -23,11 +23,11 @@ use secrecy::SecretString;
 use url::Url;
 
 fn main() -> ExitCode {
-    let Cli { globals, command } = Cli::parse();
     // Before the runtime, because its threads could not follow.
-    if let Command::Enclose(arguments) = command {
-        return enclose(arguments);
+    if std::env::args_os().nth(1).is_some_and(|word| word == enclosure::COMMAND) {
+        return enclose(EncloseArgs::of_words(std::env::args_os().skip(1)));
     }
+    let Cli { globals, command } = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(&anyhow::Error::new(error).context("cannot start the runtime")),
@@ -41,7 +41,6 @@ fn main() -> ExitCode {
             Command::Agent(arguments) => finish(agent(&globals, &arguments).await),
             Command::DemoEngine(arguments) if arguments.linger => demo::linger().await,
             Command::DemoEngine(_) => demo::play().await,
-            Command::Enclose(arguments) => enclose(arguments),
             Command::Client(command) => cli::run(globals, command, Extras { openapi }).await,
         }
     })

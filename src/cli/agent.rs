@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Parser};
 
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
@@ -19,7 +19,15 @@ pub struct DemoEngineArgs {
     pub linger: bool,
 }
 
-#[derive(Debug, Clone, Args)]
+// No command of `Cli`: it starts with every command in a workspace, and parsing that whole command line would take most
+// of the time.
+/// Execute a command that can see only the listed parts of the fleet's data
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "fleet-mcp enclose",
+    bin_name = "fleet-mcp enclose",
+    after_help = "Example:\n  fleet-mcp enclose --hide 2049:2:/data --keep /data/a -- ls /data"
+)]
 pub struct EncloseArgs {
     /// Hide this directory
     #[arg(long, value_name = "DEVICE:INODE:DIR")]
@@ -60,4 +68,11 @@ pub struct EncloseArgs {
     /// The command to execute; without one, only test the enclosure
     #[arg(last = true)]
     pub command: Vec<OsString>,
+}
+
+impl EncloseArgs {
+    /// Parses a command line from its word `enclose` on; ends the process with a message on a usage error.
+    pub fn of_words(words: impl Iterator<Item = OsString>) -> Self {
+        <Self as Parser>::parse_from(words)
+    }
 }

@@ -1,7 +1,7 @@
 //! The command line: one file per command group, a REST client of the running server.
 //!
 //! Commands that serve, bridge or run inside a workspace are only parsed here; `main` carries them out. Every other
-//! command is a [`ClientCommand`] and goes to [`run`].
+//! command is a [`ClientCommand`] and goes to [`run`]. `enclose` is parsed by itself, see [`EncloseArgs`].
 
 mod age;
 mod agent;
@@ -99,12 +99,6 @@ pub enum Command {
         after_help = "Example:\n  FLEET_ENGINE=demo fleet-mcp agent --port 3284"
     )]
     Agent(AgentArgs),
-    /// Execute a command that can see only the listed parts of the fleet's data
-    #[command(
-        hide = true,
-        after_help = "Example:\n  fleet-mcp enclose --hide /data --keep /data/a -- ls /data"
-    )]
-    Enclose(EncloseArgs),
     /// Run the demo engine: obey the message on standard input
     #[command(hide = true, after_help = "Example:\n  echo 'say hello' | fleet-mcp demo-engine")]
     DemoEngine(DemoEngineArgs),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use clap::{CommandFactory, Parser};
 
-use super::Cli;
+use super::{Cli, EncloseArgs};
 
 /// Splits arguments as a shell does, with `'…'` as one argument.
 fn parse(line: &str) -> Result<Cli, clap::Error> {
@@ -18,6 +18,7 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
 #[test]
 fn the_commands_are_put_together_well() {
     Cli::command().debug_assert();
+    EncloseArgs::command().debug_assert();
 }
 
 /// The contract's command lines.
@@ -127,8 +128,8 @@ fn mistakes_are_refused_with_a_reason() {
 fn every_command_says_what_it_does_and_gives_an_example() {
     fn walk(command: &mut clap::Command, path: &str, reference: &mut String) {
         let help = command.render_help().to_string();
-        let (own, shared) = help.split_once("Global options:").unwrap_or((&help, ""));
-        let example = shared.split_once("Example:").unwrap_or_else(|| panic!("{path} has no example")).1;
+        let (own, example) = help.split_once("Example:").unwrap_or_else(|| panic!("{path} has no example"));
+        let own = own.split("Global options:").next().unwrap_or(own);
         writeln!(reference, "=== {path}\n{own}Example:{example}").unwrap();
         for sub in command.get_subcommands_mut() {
             let path = format!("{path} {}", sub.get_name());
@@ -140,5 +141,6 @@ fn every_command_says_what_it_does_and_gives_an_example() {
     command.build();
     writeln!(reference, "{}", command.render_long_help()).unwrap();
     walk(&mut command, "fleet-mcp", &mut reference);
+    walk(&mut EncloseArgs::command().term_width(100), "fleet-mcp enclose", &mut reference);
     insta::assert_snapshot!(reference);
 }

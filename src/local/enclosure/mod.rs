@@ -51,7 +51,7 @@ use crate::domain::hosting::Isolation;
 use crate::process::ProcessId;
 
 /// The hidden command of our program.
-const COMMAND: &str = "enclose";
+pub const COMMAND: &str = "enclose";
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// How often a probe is repeated if the machine lacks a resource.
 const PROBES: u32 = 3;
