@@ -1,7 +1,6 @@
 //! Reads a workspace agent's metadata on demand; concurrent readers share one read.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -21,7 +20,8 @@ pub(super) type Values = BTreeMap<String, String>;
 #[derive(Debug)]
 pub(super) struct MetadataReader {
     coder: Client,
-    recent: Cache<Uuid, Arc<Values>>,
+    /// The workspace agents read a moment ago. Their values are not kept: by now a listing may have shown newer ones.
+    recent: Cache<Uuid, ()>,
     /// Readers do not wait longer for Coder: they get what the last listing showed.
     answer_limit: Duration,
 }
@@ -32,22 +32,28 @@ impl MetadataReader {
         Self { coder, recent, answer_limit: limits.coder_answer }
     }
 
-    /// Drops the cached values, so that the next read queries Coder.
+    /// The next refresh queries Coder, however recent the last one is.
     pub(super) async fn forget(&self, workspace_agent: Uuid) {
         self.recent.invalidate(&workspace_agent).await;
     }
 
-    /// None if Coder does not respond or streams no event: metadata never fails a call.
-    pub(super) async fn read(&self, workspace_agent: Uuid) -> Option<Arc<Values>> {
-        let read = async {
-            let late = |_| CoderError::Timeout { operation: "agent_metadata" };
-            let items = timeout(self.answer_limit, self.coder.agent_metadata(workspace_agent))
-                .await
-                .map_err(late)??;
-            Ok::<_, CoderError>(Arc::new(values_of(&items)))
-        };
-        let result = self.recent.try_get_with(workspace_agent, read).await;
-        result.inspect_err(|error| tracing::debug!(%error, "metadata could not be read")).ok()
+    /// Runs `refresh` unless one has succeeded a moment ago, and waits for one that is in progress.
+    pub(super) async fn refresh(
+        &self,
+        workspace_agent: Uuid,
+        refresh: impl Future<Output = Result<(), CoderError>>,
+    ) {
+        if let Err(error) = self.recent.try_get_with(workspace_agent, refresh).await {
+            tracing::debug!(%error, "metadata could not be read");
+        }
+    }
+
+    /// An error if Coder does not respond or streams no event: metadata never fails a call.
+    pub(super) async fn read(&self, workspace_agent: Uuid) -> Result<Values, CoderError> {
+        let late = |_| CoderError::Timeout { operation: "agent_metadata" };
+        let items =
+            timeout(self.answer_limit, self.coder.agent_metadata(workspace_agent)).await.map_err(late)??;
+        Ok(values_of(&items))
     }
 }
 

@@ -47,6 +47,9 @@ pub struct AgentState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveState {
     pub(super) metadata: Metadata,
+    /// The start of the read that showed this metadata, a poll or a read of this agent alone: values of an older one
+    /// never overwrite those of a newer one.
+    pub(super) metadata_began: Option<Instant>,
     /// The workspace's own note about its start; values from the agent do not count.
     pub(super) start_note: Option<String>,
     /// The newest report of the current build, if its state is `working`.
@@ -108,8 +111,14 @@ impl LiveState {
         !agents.is_empty() && agents.iter().all(|agent| agent.connection == Connection::Connected)
     }
 
-    /// Bounds the remembered metadata of an agent that keeps changing its keys.
-    pub(super) fn bound_metadata(&mut self) {
+    /// Adds the values of a read, unless a later read has shown others, and bounds what an agent that keeps changing
+    /// its keys can make us remember.
+    pub(super) fn add_metadata(&mut self, shown: Metadata, began: Option<Instant>) {
+        if self.metadata_began > began {
+            return;
+        }
+        self.metadata_began = began;
+        self.metadata.extend(shown);
         self.metadata = metadata::bounded(std::mem::take(&mut self.metadata), |_| false);
     }
 }

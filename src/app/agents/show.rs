@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use chrono::Utc;
+use tokio::time::Instant;
 
 use super::audited_call;
 use crate::app::Fleet;
 use crate::app::caller::Caller;
 use crate::app::error::Error;
+use crate::app::metadata_reader::Values;
 use crate::app::snapshot::AgentState;
 use crate::app::usage;
 use crate::domain::access::Action;
@@ -47,28 +49,35 @@ impl Fleet {
         }
     }
 
-    /// Adds values from the workspace agent's metadata stream; an error there never fails the call. Values that were
-    /// read once stay dated by their first sight.
+    /// Adds values from the workspace agent's metadata stream; an error there never fails the call.
     pub(super) async fn metadata_refresh(&self, state: &AgentState) {
         let Some(workspace_agent) = state.live.workspace_agent else { return };
-        let Some(fresh) = self.0.metadata.read(workspace_agent).await else { return };
+        let refresh = async {
+            let began = Instant::now();
+            let values = self.0.metadata.read(workspace_agent).await?;
+            self.metadata_absorb(state, values, began).await;
+            Ok(())
+        };
+        self.0.metadata.refresh(workspace_agent, refresh).await;
+    }
+
+    /// Values that are known already keep the date of their first sight.
+    async fn metadata_absorb(&self, state: &AgentState, shown: Values, began: Instant) {
         let known = &state.live.metadata;
-        if fresh.iter().all(|(key, value)| known.get(key).is_some_and(|dated| dated.value == *value)) {
+        if shown.iter().all(|(key, value)| known.get(key).is_some_and(|dated| dated.value == *value)) {
             return;
         }
-        let (id, now) = (state.agent.id, Utc::now());
-        let reported = usage::reported(&fresh, state.agent.sighting.generation);
+        let reported = usage::reported(&shown, state.agent.sighting.generation);
         let new_figures = usage::new_figures(state, reported);
         if let Err(error) = self.usage_absorb(new_figures.into_iter().collect()).await {
             tracing::debug!(%error, "the usage of an agent could not be counted");
         }
         self.board().update(|snapshot| {
-            let shown = snapshot.agents.values_mut().find(|shown| shown.agent.id == id);
-            if let Some(shown) = shown.map(Arc::make_mut) {
-                let dated = metadata::date(&shown.live.metadata, (*fresh).clone(), now);
-                shown.live.metadata.extend(dated);
-                shown.live.bound_metadata();
-                shown.merge_metadata();
+            let known = snapshot.agents.values_mut().find(|known| known.agent.id == state.agent.id);
+            if let Some(known) = known.map(Arc::make_mut) {
+                let dated = metadata::date(&known.live.metadata, shown, Utc::now());
+                known.live.add_metadata(dated, Some(began));
+                known.merge_metadata();
             }
         });
     }

@@ -266,11 +266,9 @@ fn publish(snapshot: &mut Snapshot, update: AgentUpdate, written: Option<Sightin
     if is_outdated {
         return None;
     }
-    // A poll includes only some keys; values of other reads keep their date.
-    let mut metadata = std::mem::take(&mut state.live.metadata);
-    metadata.extend(update.live.metadata);
-    state.live = LiveState { resting_at: state.live.resting_at, metadata, ..update.live };
-    state.live.bound_metadata();
+    let LiveState { resting_at, metadata, metadata_began, .. } = std::mem::take(&mut state.live);
+    state.live = LiveState { resting_at, metadata, metadata_began, ..update.live };
+    state.live.add_metadata(update.live.metadata, update.live.metadata_began);
     state.workspace_url = Some(update.workspace_url);
     state.merge_metadata();
     (state.tasks.stamp() != update.tasks_stamp).then_some(update.agent)
@@ -296,6 +294,7 @@ fn live_of(state: &AgentState, workspace: &Workspace, poll_began: Instant) -> Li
     let journaled: HashSet<_> = statuses_of(workspace).map(|status| status.id).collect();
     LiveState {
         metadata: dated,
+        metadata_began: Some(poll_began),
         start_note: resource_values(workspace).remove(START_NOTE).or_else(|| state.live.start_note.clone()),
         working_on: is_working.map(reported_work).filter(|work| !work.text.is_empty()),
         workspace_agent: first_agent(workspace),

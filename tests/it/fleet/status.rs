@@ -171,6 +171,22 @@ async fn metadata_is_shown_whatever_its_source_and_never_when_sensitive() {
 }
 
 #[tokio::test]
+async fn a_value_that_a_poll_has_replaced_is_not_shown_again() {
+    let scene = ready().await;
+    let status = "fleet_mcp_pull_request_status";
+    let shown = async || scene.running.show("one").await.unwrap().metadata_value(status);
+    scene.coder.set_metadata("one", status, "draft");
+    eventually("the first value is shown", async || shown().await.as_deref() == Some("draft")).await;
+    scene.coder.set_metadata("one", status, "open");
+    eventually("a poll has the second value", async || {
+        let snapshot = scene.running.fleet.board().now();
+        snapshot.by_name("one").unwrap().metadata_value(status).as_deref() == Some("open")
+    })
+    .await;
+    assert_eq!(shown().await.as_deref(), Some("open"));
+}
+
+#[tokio::test]
 async fn a_list_shows_what_a_template_numbers_and_an_address_nobody_looked_at_says_so() {
     let scene = ready().await;
     let address = "https://no-such-forge.invalid/pr/7";
