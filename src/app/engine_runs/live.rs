@@ -31,7 +31,7 @@ pub(super) struct EngineProgress {
 
 impl LiveReading {
     /// None for a run without an engine.
-    pub(super) fn of(fleet: &Fleet, run: &Run) -> Option<Self> {
+    pub(in crate::app) fn of(fleet: &Fleet, run: &Run) -> Option<Self> {
         let EngineRun { engine, output, model, conversation, .. } = run.engine.as_ref()?;
         let word = EngineWord::parse(engine)?;
         // The reader does not depend on how the engine was called.
@@ -94,11 +94,6 @@ impl EngineProgress {
 }
 
 impl Fleet {
-    /// Starts to read a run's output; none for a run without an engine.
-    pub(in crate::app) fn engine_run_reading(&self, run: &Run) -> Option<LiveReading> {
-        LiveReading::of(self, run)
-    }
-
     /// Reads and counts new output, and cancels a run that has exceeded its budget.
     pub(in crate::app) async fn engine_run_read(
         &self,
@@ -124,11 +119,15 @@ impl Fleet {
         Ok(())
     }
 
-    /// Counts the usage of a run that is over; idempotent.
-    pub(in crate::app) async fn engine_run_count(&self, run: &Run) -> Result<(), Error> {
+    /// Counts the usage of a run that is over, from where the reading stands; idempotent.
+    pub(in crate::app) async fn engine_run_count(
+        &self,
+        run: &Run,
+        reading: &mut Option<LiveReading>,
+    ) -> Result<(), Error> {
         let Some(engine) = &run.engine else { return Ok(()) };
         let unknown = RunUsage { run, spender: engine.spender, conversation: None, reported: None };
-        let Some(mut reading) = LiveReading::of(self, run) else { return self.usage_of_run(unknown).await };
+        let Some(reading) = reading else { return self.usage_of_run(unknown).await };
         reading.advance(self, run, drop).await?;
         reading.finish(drop);
         if reading.progress.used.is_none() && reading.is_free {

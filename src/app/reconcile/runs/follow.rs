@@ -27,14 +27,14 @@ impl Fleet {
         if run.state == RunState::Accepted {
             match self.run_ensure_started(run, &address).await {
                 Ok(()) => self.store().run_started(run.id).await?,
-                Err(error) => return self.run_failed(run, error).await,
+                Err(error) => return self.run_failed(run, error, reading).await,
             }
             self.0.runs.forget_command(run.id);
             hooks::point("run.started");
         }
         match self.run_collect(run, &address, reading).await? {
-            Ok(end) => self.run_finish(run, end).await,
-            Err(error) => self.run_failed(run, error).await,
+            Ok(end) => self.run_finish(run, end, reading).await,
+            Err(error) => self.run_failed(run, error, reading).await,
         }
     }
 
@@ -124,26 +124,33 @@ impl Fleet {
     }
 
     /// Decides by the workspace's error whether the run has ended or is followed later.
-    async fn run_failed(&self, run: &Run, error: ExecError) -> Result<(), Error> {
+    async fn run_failed(
+        &self,
+        run: &Run,
+        error: ExecError,
+        reading: &mut Option<LiveReading>,
+    ) -> Result<(), Error> {
+        match self.end_by(run, &error) {
+            Some(end) => self.run_finish(run, end, reading).await,
+            None => Ok(()),
+        }
+    }
+
+    /// None if the workspace may respond later.
+    fn end_by(&self, run: &Run, error: &ExecError) -> Option<RunEnd> {
         let is_new = run.state == RunState::Accepted;
         match error {
             ExecError::Refused { .. } | ExecError::Command { .. } => {
-                self.run_finish(run, RunEnd::Failed { reason: error.to_string() }).await
+                Some(RunEnd::Failed { reason: error.to_string() })
             }
-            ExecError::Unknown if is_new && run.cancel.is_some() => {
-                self.run_finish(run, RunEnd::Canceled).await
-            }
-            ExecError::Unknown if is_new => self.run_finish(run, RunEnd::Unstarted).await,
-            ExecError::Unknown | ExecError::Lost => {
-                self.run_finish(run, RunEnd::Lost { reason: FORGOTTEN.to_owned() }).await
-            }
+            ExecError::Unknown if is_new && run.cancel.is_some() => Some(RunEnd::Canceled),
+            ExecError::Unknown if is_new => Some(RunEnd::Unstarted),
+            ExecError::Unknown | ExecError::Lost => Some(RunEnd::Lost { reason: FORGOTTEN.to_owned() }),
             ExecError::Coder(_) | ExecError::Cut { .. } | ExecError::Terminal { .. } | ExecError::Running => {
                 tracing::debug!(run.id = %run.id, %error, "the workspace of a run is unreachable");
-                if run.is_overdue(&self.clock()) {
-                    let reason = format!("its workspace stayed unreachable: {error}");
-                    self.run_finish(run, RunEnd::Lost { reason }).await?;
-                }
-                Ok(())
+                let is_overdue = run.is_overdue(&self.clock());
+                is_overdue
+                    .then(|| RunEnd::Lost { reason: format!("its workspace stayed unreachable: {error}") })
             }
         }
     }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::pool::{Next, Pauses, Pool};
 use crate::app::Fleet;
+use crate::app::engine_runs::LiveReading;
 use crate::app::error::Error;
 use crate::app::hooks;
 use crate::coder::exec::{ExecError, RunAddress};
@@ -38,7 +39,7 @@ impl Fleet {
 
     async fn run_until_cleared(&self, id: RunId) -> Result<(), Error> {
         // Kept while the workspace is unreachable, so that no output is read twice.
-        let mut reading = self.engine_run_reading(&self.run_show(id).await?);
+        let mut reading = LiveReading::of(self, &self.run_show(id).await?);
         loop {
             let run = self.run_show(id).await?;
             if run.is_ended() {
@@ -47,16 +48,21 @@ impl Fleet {
             match run.judge(self.whereabouts(&run), &self.clock()) {
                 RunStep::Ask(agent) => self.run_follow(&run, agent, &mut reading).await?,
                 RunStep::Wait => {}
-                RunStep::End(end) => self.run_finish(&run, end).await?,
+                RunStep::End(end) => self.run_finish(&run, end, &mut reading).await?,
             }
             tokio::time::sleep(self.limits().run_look).await;
         }
     }
 
     /// Counts the engine's usage, records the end and notifies waiters.
-    async fn run_finish(&self, run: &Run, end: RunEnd) -> Result<(), Error> {
+    async fn run_finish(
+        &self,
+        run: &Run,
+        end: RunEnd,
+        reading: &mut Option<LiveReading>,
+    ) -> Result<(), Error> {
         if !end.never_began() {
-            self.engine_run_count(run).await?;
+            self.engine_run_count(run, reading).await?;
             hooks::point("run.counted");
         }
         self.store().run_end(run.id, &end, Utc::now()).await?;
