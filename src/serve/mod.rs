@@ -1,6 +1,5 @@
 //! Serves connections within bounds: their number, the time for requests and responses, and the allowed Host and
 //! Origin.
-//! to take its answer, and which Host and Origin it may carry.
 
 mod body;
 mod open;
