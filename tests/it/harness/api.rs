@@ -1,5 +1,7 @@
 //! Raw HTTP calls for tests that look at a Coder server without our typed client.
 
+use std::time::Duration;
+
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
 use serde_json::{Value, json};
 
@@ -21,7 +23,10 @@ pub(crate) struct Reply {
 
 impl Api {
     pub(crate) fn new(base: &str, token: &str) -> Self {
-        let http = Client::builder().no_proxy().tls_certs_only([]).redirect(Policy::none()).build();
+        // Well before our servers close an idle connection: a request could cross with the close.
+        let idle = Duration::from_secs(5);
+        let builder = Client::builder().no_proxy().tls_certs_only([]).pool_idle_timeout(idle);
+        let http = builder.redirect(Policy::none()).build();
         Self {
             http: http.expect("an HTTP client can be built"),
             base: base.to_owned(),

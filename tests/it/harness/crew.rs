@@ -97,9 +97,18 @@ impl Crew {
         self.running.fleet.task_start(&operator(), request).await
     }
 
-    /// Gives a task to an agent that is free.
+    /// Gives a task to an agent that is free. Its report of work may reach Coder after its task has ended, and
+    /// shows it busy until the next report.
     pub(crate) async fn give(&self, name: &str, task: &str) -> TaskId {
-        self.start(name, task, WhenBusy::Reject).await.unwrap().task.id
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            match self.start(name, task, WhenBusy::Reject).await {
+                Err(Error::Busy(_)) if tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                started => return started.unwrap().task.id,
+            }
+        }
     }
 
     pub(crate) async fn cancel(&self, name: &str) -> Result<TaskCanceled, Error> {
@@ -188,10 +197,19 @@ impl Crew {
     }
 }
 
-/// The texts of a runner's journal that it took for good.
+/// The messages of a runner's journal. One that a stop of the workspace kept from its engine is not taken: it is
+/// delivered again.
 pub(crate) fn taken_in(journal: &std::path::Path) -> Vec<String> {
     let lines = std::fs::read_to_string(journal).unwrap_or_default();
-    let entries = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let accepted = entries.filter(|entry| entry["entry"] == "accepted");
-    accepted.map(|entry| entry["content"].as_str().unwrap_or_default().to_owned()).collect()
+    let mut turns = Vec::new();
+    for entry in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        match entry["entry"].as_str() {
+            Some("accepted") => turns.push(Some(entry["content"].as_str().unwrap_or_default().to_owned())),
+            Some("ended") if entry["outcome"]["by"] == "unbegun" => {
+                turns[usize::try_from(entry["turn"].as_u64().unwrap()).unwrap()] = None;
+            }
+            Some(_) | None => {}
+        }
+    }
+    turns.into_iter().flatten().collect()
 }

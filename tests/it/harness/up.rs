@@ -68,7 +68,8 @@ impl Up {
     pub(crate) async fn call_as(&self, token: &str, method: Method, path: &str, body: &Value) -> Reply {
         let request = self.api.bare(method.clone(), path).bearer_auth(token);
         let request = if body.is_null() { request } else { request.json(body) };
-        read(request).await.unwrap()
+        let reply = read(request).await;
+        reply.unwrap_or_else(|error| panic!("{method} {path}: {error:?}; the server: {}", self.program.log()))
     }
 
     pub(crate) async fn get_as(&self, token: &str, path: &str) -> Reply {

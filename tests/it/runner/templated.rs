@@ -84,7 +84,7 @@ async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
     runner.stable().await;
     let interrupted = json!({ "outcome": "interrupted", "by": "request" });
     assert_eq!(runner.outcomes().await.pop().unwrap().1, interrupted);
-    drop(runner);
+    runner.kill().await;
     let runner = workspace.start().await;
     runner.say("Two.").await;
     is_under_way(&runner, 1).await;
