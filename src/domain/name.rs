@@ -12,7 +12,7 @@ pub const MAX_GIVEN: usize = 32;
 /// The longest generated name, so that tables stay narrow.
 pub const MAX_GENERATED: usize = 20;
 
-/// The prefix of workspaces for squads and spawns.
+/// The prefix of workspaces for squads.
 const RUNS_PREFIX: &str = "runs-";
 const RESERVED: [&str; 2] = ["new", "create"];
 const PLAIN_TRIES: usize = 64;

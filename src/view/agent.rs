@@ -30,7 +30,7 @@ pub struct AgentRow {
     pub status: String,
     /// Reason for the status.
     pub reason: String,
-    /// none, stuck, needs_input, failed_task, unreachable, parked or over_budget
+    /// none, stuck, needs_input, failed_task, unreachable or parked; over_budget is not used in this version
     pub attention: String,
     pub role: String,
     pub project: String,
@@ -61,7 +61,7 @@ pub struct AgentRow {
     pub observed_at: Option<String>,
 }
 
-/// State of the agent's review.
+/// State of the agent's review; always absent in this version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, ToSchema)]
 pub struct ReviewState {
     /// NONE, WAITING_REVIEW, FEEDBACK, APPROVED or ABANDONED

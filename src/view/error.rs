@@ -15,7 +15,7 @@ pub struct ErrorBody {
     pub retryable: bool,
     /// The next action for the caller.
     pub next_action: String,
-    /// The agent or review the call was about.
+    /// The agent that the call is about.
     pub instance_id: Option<String>,
     pub tool_name: Option<String>,
     pub details: serde_json::Value,

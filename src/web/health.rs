@@ -12,16 +12,16 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default().routes(routes!(healthz)).routes(routes!(readyz))
 }
 
-/// Does the process answer?
+/// Liveness: whether the process responds.
 #[utoipa::path(get, path = "/healthz", tag = "server", security(()),
-    responses((status = 200, body = String, content_type = "text/plain", description = "It does: `ok`.")))]
+    responses((status = 200, body = String, content_type = "text/plain", description = "`ok`: the process responds.")))]
 async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Can the fleet be worked with?
+/// Readiness: whether the store and Coder respond.
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()), responses(
-    (status = 200, body = String, content_type = "text/plain", description = "It can: `ok`."),
+    (status = 200, body = String, content_type = "text/plain", description = "`ok`: the fleet is ready."),
     (status = 503, body = String, content_type = "text/plain", description = "The failing part: `store` or `coder`."),
 ))]
 async fn readyz(State(fleet): State<Fleet>) -> (StatusCode, &'static str) {

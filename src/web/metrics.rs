@@ -65,7 +65,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default().routes(routes!(metrics))
 }
 
-/// The fleet and its HTTP traffic in numbers.
+/// Shows metrics of the fleet and its HTTP traffic.
 #[utoipa::path(get, path = "/metrics", tag = "server",
     responses((status = 200, body = String, content_type = "text/plain", description = "Prometheus text.")))]
 async fn metrics(

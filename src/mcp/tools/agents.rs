@@ -73,8 +73,8 @@ fn moving() -> Vec<Entry> {
     let start = About {
         action: Action::AgentStart,
         title: "Start an agent",
-        description: "Starts the workspace of a stopped or failed agent and resumes its task and queue. No \
-            effect on a running agent.",
+        description: "Starts the workspace of a stopped agent, or repairs a failed or unreachable agent by a \
+            stop and a start, then resumes its task and queue. No effect on a running, reachable agent.",
         effect: Effect::Sets,
     };
     let stop = About {

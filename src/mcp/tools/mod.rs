@@ -55,7 +55,9 @@ pub enum Toolset {
 pub struct Toolsets(Vec<Toolset>);
 
 #[derive(Debug, Clone, PartialEq, Eq, ThisError)]
-#[error("'{0}' is not a toolset; there are: fleet, squads, spawner, reviews, router")]
+#[error(
+    "'{0}' is not a toolset; there are: fleet, squads; spawner, reviews and router are accepted and have no tools yet"
+)]
 pub struct UnknownToolset(String);
 
 /// The enabled tools of the fleet's own.

@@ -60,7 +60,7 @@ pub struct ListAgentsInput {
     /// 1 to 100, default 50.
     #[serde(default = "list_size")]
     pub page_size: i64,
-    /// Also show the workspaces used by squads and spawns.
+    /// Also show the workspaces used by squads.
     #[serde(default)]
     pub include_runs: bool,
 }

@@ -29,11 +29,7 @@ pub(super) fn filled(field: &str, text: &str) -> Result<String, Error> {
 pub(super) fn agent_name(text: &str) -> Result<AgentName, Error> {
     let name = AgentName::parse(text).map_err(|error| Error::invalid("name", error.to_string()))?;
     if name.is_of_runs() {
-        return Err(Error::invalid(
-            "name",
-            "names that begin with 'runs-' are reserved for squads and \
-            spawns",
-        ));
+        return Err(Error::invalid("name", "names that begin with 'runs-' are reserved for squads"));
     }
     Ok(name)
 }

@@ -17,7 +17,7 @@ use crate::domain::page::PageRequest;
 #[into_params(parameter_in = Query)]
 pub struct HistoryInput {
     pub agent_name: String,
-    /// Which entries; all if left out.
+    /// Which entries; all if omitted.
     #[serde(default = "all_kinds")]
     #[param(inline)]
     pub kind: HistoryFilterWord,

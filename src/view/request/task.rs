@@ -22,7 +22,7 @@ pub struct StartTaskInput {
     pub agent_name: String,
     /// The task, self-contained.
     pub task_description: String,
-    /// What to do if the agent has a task: reject, queue (after its queued tasks) or interrupt (its current task)
+    /// What to do if the agent has a task: reject, queue (after its queued tasks) or interrupt (ends all earlier tasks, then runs)
     #[serde(default = "reject")]
     pub when_busy: WhenBusyWord,
     /// Seconds of work after which the task is ended, 1 to 604800; no limit if omitted.

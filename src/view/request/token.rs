@@ -15,7 +15,7 @@ use crate::domain::token::LONGEST_NAME;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTokenInput {
-    /// Whose token it is; one of an agent has the kind of its role.
+    /// Kind of caller; an agent's token has the kind of its role.
     pub kind: TokenKindWord,
     /// Name of the holder in the audit trail, at most 40 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

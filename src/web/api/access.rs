@@ -27,7 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .routes(routes!(list_audit))
 }
 
-/// The token that a path names.
+/// The token in the path.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Path)]
@@ -36,7 +36,7 @@ struct TokenPath {
     id: String,
 }
 
-/// The tokens there are, without their texts.
+/// Lists all tokens, without their texts.
 #[utoipa::path(get, path = "/tokens", tag = "access",
     responses((status = 200, body = TokenList, description = "All tokens, including revoked ones.")))]
 async fn list_tokens(
@@ -48,7 +48,7 @@ async fn list_tokens(
     Ok(Json(TokenList::from(&found)))
 }
 
-/// Makes a token; its text is in this answer and nowhere else.
+/// Creates a token. Only this response contains its text.
 #[utoipa::path(post, path = "/tokens", tag = "access",
     request_body(content = CreateTokenInput, example = json!({ "kind": "manager", "expires_in_seconds": 3600 })),
     responses((status = 201, body = TokenCreated, description = "The token.")))]
@@ -61,7 +61,7 @@ async fn create_token(
     Ok((StatusCode::CREATED, [(CACHE_CONTROL, "no-store")], Json(TokenCreated::from(&minted))))
 }
 
-/// Revokes a token and those that hang under it.
+/// Revokes a token and the tokens created with it.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "access", params(TokenPath),
     responses((status = 200, body = TokenRevoked, description = "The number of revoked tokens.")))]
 async fn revoke_token(
@@ -73,7 +73,7 @@ async fn revoke_token(
     Ok(Json(TokenRevoked::of(id, revoked)))
 }
 
-/// Who asked for what and how it was answered, newest first.
+/// Lists the audit trail, newest first: caller, action, target and outcome of each call.
 #[utoipa::path(get, path = "/audit", tag = "access", params(PageInput),
     responses((status = 200, body = AuditList, description = "A page of the audit trail.")))]
 async fn list_audit(

@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .routes(routes!(wait_for_agents))
 }
 
-/// The agents of the fleet, page by page.
+/// Lists the agents, in pages.
 #[utoipa::path(get, path = "/agents", tag = "agents", params(ListAgentsInput),
     responses((status = 200, body = AgentList,
         description = "A page of agents, and the counts of the whole fleet.")))]
@@ -41,7 +41,7 @@ async fn list_agents(
     Ok(Json(AgentList::from(&page)))
 }
 
-/// Makes an agent: a workspace of the project, with the spec as its first task.
+/// Creates an agent: a workspace of the project, with the spec as its first task.
 #[utoipa::path(post, path = "/agents", tag = "agents", params(IdempotencyKey, CallersDirectory),
     request_body(content = CreateAgentInput, example = json!({
         "project": "setup",
@@ -60,7 +60,7 @@ async fn create_agent(
     Ok((StatusCode::CREATED, Json(AgentChanged::from(&mutation))))
 }
 
-/// Everything known of one agent.
+/// Shows all details of one agent.
 #[utoipa::path(get, path = "/agents/{name}", tag = "agents", params(AgentPath),
     responses((status = 200, body = AgentShown, description = "The agent.")))]
 async fn show_agent(
@@ -72,7 +72,7 @@ async fn show_agent(
     Ok(Json(AgentShown { agent: (&*state).into() }))
 }
 
-/// Deletes an agent and its workspace, also while it is busy.
+/// Deletes an agent and its workspace, even while the agent works.
 #[utoipa::path(delete, path = "/agents/{name}", tag = "agents",
     params(AgentPath, DeleteAgentInput, IdempotencyKey),
     responses((status = 200, body = AgentDeleted,
@@ -86,7 +86,7 @@ async fn delete_agent(
     Ok(Json(AgentDeleted::from(&deletion)))
 }
 
-/// The agent's tasks and reports, newest first, also after its deletion.
+/// Lists the agent's tasks and reports, newest first. Also for deleted agents.
 #[utoipa::path(get, path = "/agents/{name}/history", tag = "agents", params(AgentPath, HistoryInput),
     responses((status = 200, body = TaskHistory, description = "A page of the history.")))]
 async fn show_agent_task_history(
@@ -111,7 +111,9 @@ async fn set_agent_metadata(
     Ok(Json(MetadataSet::from(&*state)))
 }
 
-/// Waits until agents change, rest or are done; the cursor leads on to the next call.
+/// Waits until an agent changes, or until all agents are idle or have ended their tasks.
+///
+/// Pass the returned cursor to the next call.
 #[utoipa::path(post, path = "/wait", tag = "agents",
     request_body(content = WaitInput, example = json!({ "agent_names": ["brave-otter"], "until": "idle" })),
     responses((status = 200, body = AgentsWaited, description = "The changed agents, or timed_out.")))]

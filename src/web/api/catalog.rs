@@ -17,7 +17,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default().routes(routes!(list_agent_roles)).routes(routes!(list_agent_projects))
 }
 
-/// The roles an agent can have.
+/// Lists the roles an agent can have.
 #[utoipa::path(get, path = "/roles", tag = "catalog", params(RolesInput),
     responses((status = 200, body = AgentRoles, description = "Role files, and a project's presets.")))]
 async fn list_agent_roles(
@@ -29,7 +29,7 @@ async fn list_agent_roles(
     Ok(Json(AgentRoles::from(&found)))
 }
 
-/// The projects an agent can work in.
+/// Lists the projects that agents can work in.
 #[utoipa::path(get, path = "/projects", tag = "catalog",
     responses((status = 200, body = AgentProjects, description = "Projects whose template exists.")))]
 async fn list_agent_projects(

@@ -36,11 +36,11 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct EventsInput {
-    /// The id of the last event seen: everything changed since comes first. Left out, the stream starts now.
+    /// Id of the last event received: all later changes are sent first. If omitted, the stream starts now.
     after: Option<i64>,
 }
 
-/// Agents as they change: each event carries the agent's newest row.
+/// Streams changes of agents; each event has the agent's newest row.
 #[utoipa::path(get, path = "/events", tag = "agents",
     params(
         EventsInput,

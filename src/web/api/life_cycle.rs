@@ -20,7 +20,9 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .routes(routes!(restart_agent))
 }
 
-/// Starts an agent's workspace; one that runs is left alone.
+/// Starts the workspace of a stopped agent, or repairs a failed or unreachable agent by a stop and a start.
+///
+/// No effect on a running, reachable agent.
 #[utoipa::path(post, path = "/agents/{name}/start", tag = "agents", params(AgentPath, IdempotencyKey),
     request_body = Option<ChangeAgentInput>,
     responses((status = 200, body = AgentChanged, description = "Accepted, or nothing had to be changed.")))]
@@ -33,7 +35,7 @@ async fn start_agent(
     Ok(Json(AgentChanged::from(&mutation)))
 }
 
-/// Stops an agent's workspace; one that is stopped is left alone.
+/// Stops an agent's workspace. No effect on a stopped agent.
 #[utoipa::path(post, path = "/agents/{name}/stop", tag = "agents", params(AgentPath, IdempotencyKey),
     request_body = Option<ChangeAgentInput>,
     responses((status = 200, body = AgentChanged, description = "Accepted, or nothing had to be changed.")))]

@@ -34,32 +34,32 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .merge(server::routes())
 }
 
-/// The agent that a path names.
+/// The agent in the path.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "it only documents; the arguments are gathered as one input")]
 struct AgentPath {
-    /// The agent's name, in any case.
+    /// Name of the agent; case is ignored.
     #[param(example = "brave-otter")]
     name: String,
 }
 
-/// The header by which our own programs say where they are called.
+/// The header with the client's working directory.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only documents; the caller is identified before the arguments are read")]
 struct CallersDirectory {
-    /// What the project 'here' means to this caller, as a path or a file URL; left out: where the server was started.
+    /// Directory of the project 'here', as a path or a file URL; if omitted, the server's start directory.
     #[param(rename = "fleet-directory")]
     directory: Option<String>,
 }
 
-/// The header that stands for request_key.
+/// The header with the idempotency key.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only documents; the arguments are gathered as one input")]
 struct IdempotencyKey {
-    /// The same as request_key: makes a repeated call the same call.
+    /// Idempotency key, the same as request_key: a repeated call with the same key returns the first result.
     #[param(rename = "Idempotency-Key")]
     key: Option<String>,
 }

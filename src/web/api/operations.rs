@@ -18,7 +18,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default().routes(routes!(list_operations)).routes(routes!(cancel_operation))
 }
 
-/// The operation that a path names.
+/// The operation in the path.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "it only documents; the arguments are gathered as one input")]
@@ -27,7 +27,7 @@ struct OperationPath {
     operation_id: String,
 }
 
-/// Changes of agents that are under way, newest first.
+/// Lists the running creates, starts, stops, restarts and deletes of agents, newest first.
 #[utoipa::path(get, path = "/operations", tag = "agents", params(ListOperationsInput),
     responses((status = 200, body = OperationList, description = "A page of operations.")))]
 async fn list_operations(
@@ -39,7 +39,7 @@ async fn list_operations(
     Ok(Json(OperationList::from(&page)))
 }
 
-/// Ends a change of an agent that is under way; what a create has made is removed.
+/// Cancels a running operation; the workspace of a canceled create is deleted.
 #[utoipa::path(post, path = "/operations/{operation_id}/cancel", tag = "agents", params(OperationPath),
     request_body = Option<CancelOperationInput>,
     responses((status = 200, body = OperationCanceled, description = "Canceled, or being canceled.")))]

@@ -27,16 +27,16 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .routes(routes!(fetch_rescue))
 }
 
-/// The rescue that a path names.
+/// The rescue in the path.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Path)]
 struct RescuePath {
-    /// The rescue's id, the beginning of it, or the name of the agent, whose newest saved work it means.
+    /// Id of the rescue, a prefix of that id, or the name of an agent, which selects its newest saved work.
     id: String,
 }
 
-/// What became of the work of agents that were deleted, newest first.
+/// Lists the rescues of deleted agents' work, newest first.
 #[utoipa::path(get, path = "/rescues", tag = "agents", params(PageInput),
     responses((status = 200, body = RescueList, description = "A page of rescues, including failed ones.")))]
 async fn list_rescues(
@@ -48,7 +48,7 @@ async fn list_rescues(
     Ok(Json(RescueList::from(&page)))
 }
 
-/// What became of one deleted agent's work.
+/// Shows the rescue of one deleted agent's work.
 #[utoipa::path(get, path = "/rescues/{id}", tag = "agents", params(RescuePath),
     responses((status = 200, body = RescueRow, description = "The rescue.")))]
 async fn show_rescue(
@@ -60,7 +60,7 @@ async fn show_rescue(
     Ok(Json(RescueRow::from(&info)))
 }
 
-/// The git bundle of one deleted agent's work.
+/// Downloads the git bundle of a rescue.
 #[utoipa::path(get, path = "/rescues/{id}/bundle", tag = "agents", params(RescuePath),
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream",
         description = "A bundle that git can fetch from.")))]

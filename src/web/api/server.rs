@@ -26,7 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .routes(routes!(show_openapi))
 }
 
-/// The whole fleet in one look.
+/// Shows the state of the whole fleet.
 #[utoipa::path(get, path = "/status", tag = "server",
     responses((status = 200, body = FleetStatus,
         description = "Counts, capacity and agents that need attention.")))]
@@ -51,7 +51,7 @@ async fn doctor(
     Ok(Json(DoctorReport::from(&checks)))
 }
 
-/// Stops the server; agents of an embedded Coder stop with it, all others go on.
+/// Stops the server; agents of an embedded Coder stop too, all others keep running.
 #[utoipa::path(post, path = "/shutdown", tag = "server",
     responses((status = 202, body = ShuttingDown,
         description = "The server stops when running work has ended or is parked.")))]

@@ -30,7 +30,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
     OpenApiRouter::default().routes(routes!(start_squad_members, squad_status)).routes(routes!(list_roles))
 }
 
-/// The roles that squad members can play.
+/// Lists the roles of squad members.
 #[utoipa::path(get, path = "/squads/roles", tag = "squads",
     responses((status = 200, body = SquadRoles, description = "The roles, sorted by id.")))]
 async fn list_roles(
@@ -42,7 +42,7 @@ async fn list_roles(
     Ok(Json(SquadRoles::of(&roles, problems)))
 }
 
-/// Runs members of different roles and answers when all are through, or at once if asked so.
+/// Runs members with different roles, and responds when all have ended, or at once with async.
 #[utoipa::path(post, path = "/squads", tag = "squads", params(IdempotencyKey, CallersDirectory),
     request_body(content = StartSquadInput, example = json!({
         "members": [
@@ -66,7 +66,7 @@ async fn start_squad_members(
     Ok((StatusCode::CREATED, Json(bounded(&SquadResult::from(&shown)))))
 }
 
-/// One squad, a page of what a member wrote, or all that goes on.
+/// Shows one squad, a page of a member's output, or all running work.
 #[utoipa::path(get, path = "/squads", tag = "squads", params(SquadStatusInput),
     responses((status = 200, body = SquadStatus, description = "The overview, the squad or the output.")))]
 async fn squad_status(
@@ -88,7 +88,7 @@ async fn squad_status(
     Ok(Json(bounded(&status)))
 }
 
-/// The answer, with less of what members wrote where it would be too long.
+/// The answer, with the members' outputs shortened if it would be too long.
 fn bounded(answer: &impl Serialize) -> Value {
     // Answers have text keys only, so this cannot fail.
     let mut answer = serde_json::to_value(answer).unwrap_or_default();

@@ -23,7 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<WebState> {
         .routes(routes!(report_status))
 }
 
-/// Gives an agent a task; it is brought there whatever happens.
+/// Assigns a task to an agent; delivery is retried across failures and restarts.
 #[utoipa::path(post, path = "/agents/{name}/tasks", tag = "agents", params(AgentPath, IdempotencyKey),
     request_body(content = StartTaskInput, example = json!({
         "task_description": "Add a test for the login form",
@@ -40,7 +40,7 @@ async fn start_agent_task(
     Ok((StatusCode::CREATED, Json(StartedTask::from(&started))))
 }
 
-/// Ends what an agent is working on; the agent stays up unless it has to be stopped.
+/// Cancels the task an agent is working on; the agent keeps running unless escalate stops its workspace.
 #[utoipa::path(delete, path = "/agents/{name}/tasks", tag = "agents", params(AgentPath, CancelTaskInput),
     responses((status = 200, body = CanceledTask, description = "The task, and the step that ended it.")))]
 async fn cancel_agent_task(
@@ -52,7 +52,7 @@ async fn cancel_agent_task(
     Ok(Json(CanceledTask::from(&canceled)))
 }
 
-/// The conversation with an agent, newest first, also after its deletion.
+/// Lists the messages to and from an agent, newest first. Also for deleted agents.
 #[utoipa::path(get, path = "/agents/{name}/log", tag = "agents", params(AgentPath, LogInput),
     responses((status = 200, body = LogPage, description = "A page of the log.")))]
 async fn show_agent_log(
@@ -64,10 +64,10 @@ async fn show_agent_log(
     Ok(Json(LogPage::from(&log)))
 }
 
-/// An agent's report about itself.
+/// Records an agent's report about itself.
 #[utoipa::path(post, path = "/report", tag = "agents",
     request_body(content = ReportInput, example = json!({ "state": "complete", "summary": "The form is fixed" })),
-    responses((status = 200, body = ReportedStatus, description = "Noted.")))]
+    responses((status = 200, body = ReportedStatus, description = "Recorded.")))]
 async fn report_status(
     State(fleet): State<Fleet>,
     caller: Caller,
