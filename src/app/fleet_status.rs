@@ -101,7 +101,11 @@ fn notice_of(state: &AgentState) -> Option<Notice> {
             format!("Wait 30 seconds; if '{name}' stays unreachable, call restart_agent.")
         }
         (Attention::Parked, _) => format!("Nothing to do: '{name}' continues when its usage limit resets."),
-        (Attention::OverBudget, _) => format!("Raise the budget of '{name}', or call delete_agent."),
+        (Attention::OverBudget, _) => {
+            format!(
+                "Raise max_cost_usd or max_tokens for '{name}' and restart the server, or call delete_agent."
+            )
+        }
     };
     Some(Notice {
         agent: name.clone(),

@@ -7,6 +7,10 @@ pub struct Budget {
     pub max_tokens: Option<u64>,
 }
 
+/// The advice where a budget is used up.
+pub const RAISE_BUDGET: &str = "raise max_cost_usd or max_tokens ([agents] in fleet.toml, or the role file), then \
+                                restart the server and the agent";
+
 /// An amount of money in millionths of a dollar, so that amounts compare exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Usd(u64);

@@ -75,7 +75,10 @@ impl Invariant {
                 "Stop the server, restore the newest backup and report the old file as a defect."
             }
             Self::Audited => "Restart the server to write the missing rows.",
-            Self::WithinBudget => "Stop the agent, or raise its budget.",
+            Self::WithinBudget => {
+                "Stop the agent, or raise max_cost_usd or max_tokens ([agents] in fleet.toml, or its role file) and \
+                restart the server."
+            }
             Self::NoSecrets => {
                 "Revoke that token ('fleet-mcp token revoke'); restart an agent to give it a new one."
             }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::agent::AgentStatus;
+use super::budget::RAISE_BUDGET;
 use super::clock::Clock;
 use super::id::{AgentId, RunId};
 use super::usage::Spender;
@@ -239,9 +240,7 @@ impl fmt::Display for RunEnd {
             Self::Signaled { signal } => write!(f, "ended by signal {signal}"),
             Self::TimedOut => f.write_str("ran out of time"),
             Self::Canceled => f.write_str("was canceled"),
-            Self::OverBudget => {
-                f.write_str("was stopped: this agent's budget is used up; raise it to continue")
-            }
+            Self::OverBudget => write!(f, "was stopped: the budget is used up; {RAISE_BUDGET}"),
             Self::Failed { reason } => write!(f, "did not start: {reason}"),
             Self::Unstarted => f.write_str("did not start: the server stopped first"),
             Self::Lost { reason } => write!(f, "was lost: {reason}"),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Usage;
+use crate::domain::budget::RAISE_BUDGET;
 
 /// An unset bound is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -14,12 +15,14 @@ pub(crate) struct Budget {
 }
 
 /// The outcome of a run that exceeded its budget.
-pub(crate) const STOPPED: &str = "stopped: this agent's budget is used up; raise it to continue";
+pub(crate) fn stopped() -> String {
+    format!("stopped: the budget is used up; {RAISE_BUDGET}")
+}
 
 /// Why no further run starts.
 #[derive(Debug, Error)]
 pub(crate) enum BudgetError {
-    #[error("this agent's budget is used up ({0}); raise it to continue")]
+    #[error("the budget is used up ({0}); {RAISE_BUDGET}")]
     UsedUp(String),
     #[error("this agent's budget cannot be read ({0}); restart the agent to write it again")]
     Unreadable(String),
@@ -64,10 +67,9 @@ mod tests {
         let checked = |used: Usage| budget.check(&used).map_err(|error| error.to_string());
         assert_eq!(checked(used(99, Some(0.5))), Ok(()));
         assert_eq!(checked(used(99, None)), Ok(()));
-        let spent = "this agent's budget is used up ($1.0000 of $1.0000 spent); raise it to continue";
-        assert_eq!(checked(used(0, Some(1.0))), Err(spent.to_owned()));
-        let tokens = "this agent's budget is used up (100 of 100 tokens used); raise it to continue";
-        assert_eq!(checked(used(100, None)), Err(tokens.to_owned()));
+        let used_up = |used: &str| Err(format!("the budget is used up ({used}); {RAISE_BUDGET}"));
+        assert_eq!(checked(used(0, Some(1.0))), used_up("$1.0000 of $1.0000 spent"));
+        assert_eq!(checked(used(100, None)), used_up("100 of 100 tokens used"));
         assert!(Budget::default().check(&used(u64::MAX, Some(1e9))).is_ok());
         let left = Budget { max_cost_usd: Some(0.75), max_tokens: Some(0) };
         assert_eq!(budget.remaining_after(&used(200, Some(0.25))), left);

@@ -7,7 +7,7 @@ use super::LiveReading;
 use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
-use crate::engine::budget::STOPPED;
+use crate::engine::budget::stopped;
 use crate::engine::{EngineEnd, Exit, FailureKind};
 
 const MAX_STDERR: u64 = 8 * 1024;
@@ -62,7 +62,7 @@ impl Fleet {
             RunEnd::Unstarted => return Ok(EngineOutcome::NotStarted),
             // It told its outcome before the stop reached it.
             RunEnd::OverBudget if reading.reader.is_over() => ExitStatus::from_raw(0),
-            RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, STOPPED.to_owned())),
+            RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, stopped())),
             RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {
                 return Ok(failed(FailureKind::Crashed, format!("its run {end}")));
             }

@@ -22,7 +22,7 @@ use super::report::{Report, Reporter};
 use super::state::State;
 use super::{budget, files, git, locks};
 use crate::domain::id::RunId;
-use crate::engine::budget::{BudgetError, STOPPED};
+use crate::engine::budget::{BudgetError, stopped};
 use crate::engine::{ConversationUsage, EngineEnd, FailureKind, RunUsage, Usage};
 use crate::git::state::GitState;
 use intake::Running;
@@ -391,6 +391,6 @@ fn outcome(finish: Finish, by: Interruption) -> Outcome {
     match finish {
         Finish::Reported(end) => Outcome::from(end),
         Finish::Interrupted => Outcome::Interrupted { by },
-        Finish::OverBudget => Outcome::Failed { kind: FailureKind::Budget, text: STOPPED.to_owned() },
+        Finish::OverBudget => Outcome::Failed { kind: FailureKind::Budget, text: stopped() },
     }
 }

@@ -1,5 +1,6 @@
 //! A budget ends a run in the middle, and nothing more is run until it is raised.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use serde_json::json;
 
 use super::workspace::Workspace;
@@ -17,7 +18,8 @@ async fn a_run_that_crosses_the_budget_is_stopped_while_it_goes() {
     workspace.leave("budget.json", &tokens(20));
     let runner = workspace.start().await;
     let (outcome, said) = runner.ask(&format!("fork\n{SPENDING}")).await;
-    let text = "stopped: this agent's budget is used up; raise it to continue";
+    let text = "stopped: the budget is used up; raise max_cost_usd or max_tokens ([agents] in fleet.toml, or the role \
+                file), then restart the server and the agent";
     assert_eq!(outcome, json!({ "outcome": "failed", "kind": "budget", "text": text }));
     assert_eq!(said, format!("one two three four five six seven\n{text}"));
     assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
@@ -35,7 +37,7 @@ async fn nothing_more_is_taken_or_run_until_the_budget_is_raised() {
     let state = runner.state().await;
     let used =
         state["usage"]["input_tokens"].as_u64().unwrap() + state["usage"]["output_tokens"].as_u64().unwrap();
-    let problem = format!("this agent's budget is used up ({used} of 20 tokens used); raise it to continue");
+    let problem = format!("the budget is used up ({used} of 20 tokens used); {RAISE_BUDGET}");
     let not_run = json!({ "outcome": "failed", "kind": "budget", "text": format!("not started: {problem}") });
     assert_eq!(runner.outcomes().await.pop().unwrap(), (json!("second"), not_run));
     assert_eq!(state["budget"], json!({ "max_cost_usd": null, "max_tokens": 20, "is_used_up": true }));

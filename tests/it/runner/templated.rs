@@ -1,5 +1,6 @@
 //! Engines known by a template: what they get, how their conversation goes on, and what they wait for.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use serde_json::{Value, json};
 
 use super::workspace::{Runner, Workspace};
@@ -102,7 +103,7 @@ async fn the_first_run_has_the_budget_that_arrives_with_its_provisioning() {
     workspace.leave("budget.json", r#"{"max_cost_usd":null,"max_tokens":0}"#);
     provision(&workspace);
     runner.stable().await;
-    let text = "not started: this agent's budget is used up (0 of 0 tokens used); raise it to continue";
+    let text = format!("not started: the budget is used up (0 of 0 tokens used); {RAISE_BUDGET}");
     let refused = json!({ "outcome": "failed", "kind": "budget", "text": text });
     assert_eq!(runner.outcomes().await.pop().unwrap().1, refused);
 }

@@ -1,5 +1,6 @@
 //! Budgets of members: one that crosses what its workspace may use is stopped while it goes.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use serde_json::{Value, json};
 
 use super::{Squads, member};
@@ -7,7 +8,10 @@ use crate::harness::{Program, eventually};
 
 /// About 2,000 tokens, then a wait that only a stop ends.
 const SPENDING: &str = "print 8KB\nsleep 600\ncommit never";
-const STOPPED: &str = "was stopped: this agent's budget is used up; raise it to continue";
+
+fn was_stopped() -> String {
+    format!("was stopped: the budget is used up; {RAISE_BUDGET}")
+}
 
 async fn squads() -> Squads {
     let program = Program::without_coder();
@@ -25,7 +29,11 @@ fn in_agent(task: &str) -> Value {
 async fn a_member_that_crosses_the_budget_is_stopped_with_what_it_printed_and_the_next_one_works() {
     let squads = squads().await;
     let stopped = squads.run_one(member("coder", SPENDING)).await;
-    assert_eq!((&stopped["status"], &stopped["reason"]), (&json!("error"), &json!(STOPPED)), "{stopped}");
+    assert_eq!(
+        (&stopped["status"], &stopped["reason"]),
+        (&json!("error"), &json!(was_stopped())),
+        "{stopped}"
+    );
     assert_eq!(stopped["stdout_bytes"], 8_000);
     let next = squads.run_one(member("coder", "say fine")).await;
     assert_eq!((&next["status"], &next["rawStdout"]), (&json!("completed"), &json!("fine\n")));
@@ -39,12 +47,10 @@ async fn members_in_an_agents_workspace_share_what_the_agent_has_left() {
     let tokens = async || squads.up.show("one").await["usage"]["tokens"].as_u64().unwrap_or_default();
     eventually("the runner's count is seen", async || tokens().await > 0).await;
     let stopped = squads.run_one(in_agent(SPENDING)).await;
-    assert_eq!(stopped["reason"], STOPPED, "{stopped}");
+    assert_eq!(stopped["reason"], was_stopped(), "{stopped}");
     let used = tokens().await;
     let refused = squads.run_one(in_agent("say fine")).await;
-    let reason = format!(
-        "not started: this agent's budget is used up ({used} of 500 tokens used); raise it to continue"
-    );
+    let reason = format!("not started: the budget is used up ({used} of 500 tokens used); {RAISE_BUDGET}");
     assert_eq!((&refused["status"], &refused["reason"]), (&json!("error"), &json!(reason)));
 }
 
@@ -72,5 +78,9 @@ turn 100; sleep 1; turn 100000; exec sleep 600"#;
     std::fs::write(program.data_dir().join("fleet.toml"), "[agents]\nmax_tokens = 500\n").unwrap();
     let squads = Squads::on(program).await;
     let stopped = squads.run_one(member("coder", "hello")).await;
-    assert_eq!((&stopped["status"], &stopped["reason"]), (&json!("error"), &json!(STOPPED)), "{stopped}");
+    assert_eq!(
+        (&stopped["status"], &stopped["reason"]),
+        (&json!("error"), &json!(was_stopped())),
+        "{stopped}"
+    );
 }

@@ -1,14 +1,18 @@
 //! Budgets of tasks by exec: what a run uses is known while it goes, and the run that crosses its budget is stopped.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{Program, Up, eventually, script};
 
-const STOPPED: &str = "stopped: this agent's budget is used up; raise it to continue";
 /// About 2,000 tokens, then a wait that only a stop ends.
 const SPENDING: &str = "print 8KB\nsleep 600\ncommit never";
 const TOKENS: u64 = 2_000;
+
+fn stopped() -> String {
+    format!("stopped: the budget is used up; {RAISE_BUDGET}")
+}
 
 /// A program whose agents may use so many tokens each and whose tasks run by exec.
 fn program(engine: &str, max_tokens: Option<u64>) -> Program {
@@ -68,14 +72,12 @@ async fn a_run_that_crosses_the_budget_is_stopped_while_it_goes() {
     let up = Up::start(&program("demo", Some(500))).await;
     with_agent(&up).await;
     give(&up, SPENDING).await;
-    assert_failed(&ended(&up, SPENDING).await, STOPPED);
+    assert_failed(&ended(&up, SPENDING).await, &stopped());
     assert!(tokens(&up).await >= TOKENS);
     assert!(!subjects(&up).contains("never"));
     let used = tokens(&up).await;
     give(&up, "commit nothing more").await;
-    let outcome = format!(
-        "not started: this agent's budget is used up ({used} of 500 tokens used); raise it to continue"
-    );
+    let outcome = format!("not started: the budget is used up ({used} of 500 tokens used); {RAISE_BUDGET}");
     assert_failed(&ended(&up, "commit nothing more").await, &outcome);
 }
 
@@ -114,7 +116,7 @@ echo '{"type":"result","result":"Ready.","session_id":"s","total_cost_usd":0.1,"
     let up = Up::start(&program.variable("PATH", &path)).await;
     assert_eq!(with_agent(&up).await, 15);
     give(&up, "Overspend.").await;
-    assert_failed(&ended(&up, "Overspend.").await, STOPPED);
+    assert_failed(&ended(&up, "Overspend.").await, &stopped());
     assert_eq!(tokens(&up).await, 916);
 }
 
@@ -130,7 +132,7 @@ async fn a_kill_at_any_step_of_a_stop_leaves_one_run_that_is_counted_once() {
         let task = json!({ "task_description": SPENDING });
         doomed.call_or_nothing(&doomed.operator_token(), "/api/v1/agents/one/tasks", &task).await;
         let up = Up::start(&doomed.died().await.variable("FLEET_KILL_POINT", "")).await;
-        assert_failed(&ended(&up, SPENDING).await, STOPPED);
+        assert_failed(&ended(&up, SPENDING).await, &stopped());
         let (printed, asked) = (8_000u64.div_ceil(4), (SPENDING.len() as u64).div_ceil(4));
         assert_eq!(tokens(&up).await - before, printed + asked, "{point}");
     }

@@ -1,5 +1,6 @@
 //! The real Claude Code and Codex doing tasks by exec: as their role, with the fleet's tools, verified and counted.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -224,7 +225,7 @@ async fn what_runs_have_used_counts_against_the_budget_and_no_agent_can_say_othe
     assert_eq!(error_of(&refused)["code"], "INVALID_INPUT", "{refused}");
     give(&up, "third").await;
     let task = ended(&up, "third").await["last_task"].clone();
-    let outcome = "not started: this agent's budget is used up (45 of 45 tokens used); raise it to continue";
+    let outcome = format!("not started: the budget is used up (45 of 45 tokens used); {RAISE_BUDGET}");
     assert_eq!((&task["state"], &task["outcome"]), (&json!("failed"), &json!(outcome)));
     assert_eq!(model.n_played(), 3);
 }

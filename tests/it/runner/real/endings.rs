@@ -1,5 +1,6 @@
 //! Ends of the real CLIs that are not their own: an interrupt, a budget, a key that is refused.
 
+use fleet_mcp::domain::budget::RAISE_BUDGET;
 use serde_json::json;
 
 use super::Scene;
@@ -44,7 +45,7 @@ async fn assert_stopped_by_budget(engine: &'static str) {
     scene.workspace.leave("budget.json", r#"{"max_cost_usd":null,"max_tokens":12}"#);
     let runner = scene.workspace.start().await;
     let (outcome, _) = runner.ask("Do it.").await;
-    let text = "stopped: this agent's budget is used up; raise it to continue";
+    let text = format!("stopped: the budget is used up; {RAISE_BUDGET}");
     assert_eq!(outcome, json!({ "outcome": "failed", "kind": "budget", "text": text }));
     assert_eq!(scene.workspace.processes_of_runs(), Vec::<u32>::new());
     assert_eq!(scene.model.n_played(), 1);
