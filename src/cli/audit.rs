@@ -17,9 +17,9 @@ use crate::view::token::{AuditList, AuditRow};
 
 const COLUMNS: &[Column] = &[
     column("WHEN"),
-    column("WHO"),
+    column("CALLER"),
     column_from(80, "KIND"),
-    column_from(70, "DOOR"),
+    column_from(70, "SURFACE"),
     column("ACTION"),
     column_from(50, "TARGET"),
     column("OUTCOME"),

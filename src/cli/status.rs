@@ -51,7 +51,7 @@ fn overview(fleet: &FleetStatus) -> Vec<Field> {
         ),
         toned("coder", Some(Tone::of_check(fleet.coder.reachable)), coder(&fleet.coder)),
         field("spent today", usage::spend(&fleet.spend_today)),
-        optional("looked", fleet.observed_at.as_deref().map(|at| relative(at, now)).as_deref()),
+        optional("polled", fleet.observed_at.as_deref().map(|at| relative(at, now)).as_deref()),
     ]
 }
 

@@ -22,8 +22,8 @@ const COLUMNS: &[Column] = &[
     column("NAME"),
     column("KIND"),
     column_from(100, "ROLE"),
-    column_from(80, "FOR"),
-    column_from(60, "MADE"),
+    column_from(80, "SCOPE"),
+    column_from(60, "CREATED"),
     column_from(60, "STATE"),
 ];
 

@@ -46,9 +46,10 @@ const ARGUMENTS: [(&str, &str); 14] = [
 ];
 
 /// Arguments with everyday names, which are meant only where one is to be corrected.
-const FIELDS: [(&str, &str); 13] = [
+const FIELDS: [(&str, &str); 14] = [
     ("agent", "--agent"),
     ("agent_name", "the agent's name"),
+    ("agent_names", "the names of the agents"),
     ("cwd", "--cwd"),
     ("kind", "--kind"),
     ("limit", "--limit"),
@@ -117,6 +118,7 @@ mod tests {
                 "Run 'fleet-mcp agents show' for 'x', then 'fleet-mcp agents restart' or 'fleet-mcp agents delete'.",
             ),
             ("Correct 'spec' and call again.", "Correct the spec and try again."),
+            ("Correct 'agent_names' and call again.", "Correct the names of the agents and try again."),
             ("made; call wait_for_agents to wait", "made; run 'fleet-mcp agents list --watch' to wait"),
             ("Call start_agent_task again", "Run 'fleet-mcp tasks start' again"),
             ("report_status is for agents", "report_status is for agents"),

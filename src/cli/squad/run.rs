@@ -99,8 +99,9 @@ fn input(args: &RunArgs) -> Result<Value, CliError> {
 }
 
 fn member(text: &str, args: &RunArgs) -> Result<Value, CliError> {
-    let Some((role, task)) = text.split_once('=') else {
-        let message = format!("'{text}' names no role");
+    let is_filled = |(role, task): &(&str, &str)| !role.trim().is_empty() && !task.trim().is_empty();
+    let Some((role, task)) = text.split_once('=').filter(is_filled) else {
+        let message = format!("'{text}' does not name a role and a task");
         return Err(CliError::usage(message, "Write each member as ROLE=TASK."));
     };
     let mut member = json!({ "roleId": role, "task": task });

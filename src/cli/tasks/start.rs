@@ -90,11 +90,11 @@ async fn finished(
             screen.line(&description(task))?;
             if agent.attention == Attention::NeedsInput.word() {
                 screen.hint(&format!("'{name}' needs input: {}", agent.reason));
-                screen.hint(&format!("fleet-mcp tasks start {name} ANSWER goes on with it"));
+                screen.hint(&format!("fleet-mcp tasks start {name} ANSWER answers the question"));
             }
         }
         (Format::People, None) => {
-            screen.line(&format!("agent '{name}' is still working on it ({})", agent.status))?;
+            screen.line(&format!("agent '{name}' is still working on the task ({})", agent.status))?;
         }
     }
     Ok(match ended.map(|task| task.state.as_str()) {

@@ -48,7 +48,7 @@ fn print_result(agents: &[AgentRow], is_over: bool, screen: &Screen) -> Result<(
         screen.line("timed out: some agents are still working")?;
     }
     if agents.iter().any(|agent| agent.attention != Attention::None.word()) {
-        screen.hint("fleet-mcp status says what to do");
+        screen.hint("fleet-mcp status shows what to do");
     }
     Ok(())
 }

@@ -25,6 +25,12 @@ async fn with_json_the_error_is_the_servers_body() {
 }
 
 #[tokio::test]
+async fn member_without_a_task_is_refused_before_any_call() {
+    let rig = Rig::start().await;
+    assert_snapshot!(rig.run("squad run coder="));
+}
+
+#[tokio::test]
 async fn exit_codes_follow_the_error_code() {
     let cases = [
         (400, "INVALID_INPUT", 2),
