@@ -81,7 +81,7 @@ pub struct AgentTarget<'a> {
 /// Why a call was refused, in words for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    #[error("a principal of kind '{0}' may not do this")]
+    #[error("a token of kind '{0}' may not do this")]
     Kind(RoleKind),
     #[error("this token may not act on project '{0}'")]
     Project(String),

@@ -37,7 +37,10 @@ pub enum LocalError {
     Git(#[source] io::Error),
     #[error("git could not {doing}: {output}")]
     GitRefused { doing: String, output: String },
-    #[error("'{0}' is no repository address or branch that git may be given")]
+    #[error(
+        "'{0}' cannot be used as a repository address or branch: git could take it for an option or a command; \
+        correct repo or branch in the project file"
+    )]
     BadReference(String),
     #[error("{path} is not a git repository: run 'git init' and make a first commit there")]
     NotARepository { path: PathBuf },
@@ -65,7 +68,10 @@ pub enum LocalError {
     Unending(#[source] io::Error),
     #[error("the build was canceled")]
     Canceled,
-    #[error("the build took longer than {seconds} s")]
+    #[error(
+        "the build took longer than {seconds} s and was stopped; read its log for the blocked step, then repeat the \
+        operation"
+    )]
     TooLong { seconds: u64 },
     #[error(
         "the agent's process ended {n_ends} times within {minutes} minutes, so it is not restarted \

@@ -52,9 +52,13 @@ impl Inspector {
         Ok(HostFindings {
             leftovers: leftovers.map(|name| format!("directory '{name}' belongs to no workspace")).collect(),
             strays: strays
-                .map(|name| format!("a process runs in workspace '{name}', which does not"))
+                .map(|name| format!("a process runs in workspace '{name}', which is not running"))
                 .collect(),
-            lost: lost.map(|known| format!("workspace '{}' runs without its process", known.name)).collect(),
+            lost: lost
+                .map(|known| {
+                    format!("workspace '{}' is recorded as running, but its process has ended", known.name)
+                })
+                .collect(),
         })
     }
 

@@ -135,7 +135,8 @@ impl Fleet {
 /// The state of an accepted change at the end of the wait.
 fn outcome_of(operation: &Operation) -> String {
     let word = match operation.state {
-        OperationState::Pending | OperationState::Running | OperationState::Done => "accepted",
+        OperationState::Pending | OperationState::Running => "accepted",
+        OperationState::Done => "completed",
         OperationState::Failed => "failed",
         OperationState::Canceled => "canceled",
     };

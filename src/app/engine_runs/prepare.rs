@@ -192,4 +192,4 @@ impl Fleet {
     }
 }
 
-const NOT_PROVISIONED: &str = "what this start of the agent is given is still on its way";
+const NOT_PROVISIONED: &str = "the provisioning of this start has not completed yet; the run waits for it";

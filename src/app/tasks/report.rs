@@ -65,9 +65,7 @@ impl Fleet {
         self.tasks_publish(state.agent.id).await?;
         let task = task.filter(|task| added.task_id == Some(task.id));
         let message = match meaning {
-            Meaning::Claim(..) if task.is_some() => {
-                "recorded; it ends the task you are working on".to_owned()
-            }
+            Meaning::Claim(..) if task.is_some() => "recorded; this report ends your current task".to_owned(),
             Meaning::Claim(..) | Meaning::GoesOn(_) | Meaning::Unassigned | Meaning::Nothing => {
                 "noted".to_owned()
             }

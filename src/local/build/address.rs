@@ -118,7 +118,8 @@ mod tests {
         let refused = RemoteAddress::parse("https://ghp_token@example.com/a\nb").err().unwrap();
         assert_eq!(
             refused.to_string(),
-            "'https://example.com/a\nb' is no repository address or branch that git may be given"
+            "'https://example.com/a\nb' cannot be used as a repository address or branch: git could take it for an \
+             option or a command; correct repo or branch in the project file"
         );
     }
 

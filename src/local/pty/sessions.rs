@@ -72,7 +72,7 @@ impl PtySessions {
             return Err(io::Error::other("the terminals of this agent are closed"));
         }
         let terminal = Terminal::new();
-        let ended = || io::Error::other("a terminal ended before it began");
+        let ended = || io::Error::other("the terminal closed before its command was started");
         let attachment = terminal.shared.attach().ok_or_else(ended)?;
         sessions.insert(reconnect, Arc::clone(&terminal.shared));
         Ok((attachment, Some(terminal)))

@@ -49,7 +49,7 @@ async fn directories_and_processes_of_no_workspace_are_found_and_those_of_agents
             "directory 'ghost' belongs to no workspace".to_owned(),
             format!("directory 'coder/agents/{LEFT}' belongs to no workspace"),
         ],
-        strays: vec!["a process runs in workspace 'ghost', which does not".to_owned()],
+        strays: vec!["a process runs in workspace 'ghost', which is not running".to_owned()],
         lost: Vec::new(),
     };
     assert_eq!(found, expected);

@@ -76,7 +76,9 @@ async fn a_repository_that_does_not_clone_fails_the_build_with_gits_reason() {
 async fn an_address_that_git_could_take_for_a_command_is_refused() {
     let site = LocalSite::new().project(project("evil", Some("ext::sh -c touch% /tmp/x")));
     let error = failure(&site, "evil").await;
-    assert_eq!(error, "'ext::sh -c touch% /tmp/x' is no repository address or branch that git may be given");
+    let expected = "'ext::sh -c touch% /tmp/x' cannot be used as a repository address or branch: git could take it \
+                    for an option or a command; correct repo or branch in the project file";
+    assert_eq!(error, expected);
 }
 
 #[tokio::test]
@@ -99,7 +101,9 @@ async fn an_agent_that_never_answers_fails_the_build_at_its_deadline() {
     site.options.runner.program = "/bin/sh".into();
     site.options.runner.arguments = vec!["-c".into(), "sleep 600".into()];
     site.options.build_deadline = std::time::Duration::from_secs(1);
-    assert_eq!(failure(&site, TEMPLATE).await, "the build took longer than 1 s");
+    let expected = "the build took longer than 1 s and was stopped; read its log for the blocked step, then repeat the \
+                    operation";
+    assert_eq!(failure(&site, TEMPLATE).await, expected);
     assert_eq!(site.processes(), Vec::<u32>::new());
 }
 

@@ -69,7 +69,7 @@ async fn a_claim_ends_the_task_and_stands_in_its_history() {
     let working = report(&crew, &caller, ReportedState::Working, None).await;
     assert_eq!((working.message.as_str(), working.task.map(|task| task.id)), ("noted", Some(task)));
     let complete = report(&crew, &caller, ReportedState::Complete, None).await;
-    assert_eq!(complete.message, "recorded; it ends the task you are working on");
+    assert_eq!(complete.message, "recorded; this report ends your current task");
     let ended = crew.ended(task).await;
     assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("in one sentence")));
     assert!(ended.stage.verified().is_some(), "its run had ended too");
