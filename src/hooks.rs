@@ -1,5 +1,5 @@
-//! What tests may ask of a program that they start: to die at a named point, or to use shorter limits. Without the
-//! feature `test-hooks` none of this exists.
+//! Hooks for tests: named points at which the process kills itself or panics once, and shorter time limits. Without the
+//! feature `test-hooks` they do nothing.
 
 #[cfg(feature = "test-hooks")]
 use std::num::NonZeroU8;

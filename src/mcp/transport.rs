@@ -1,4 +1,4 @@
-//! The MCP endpoint over streamable HTTP, for both protocol eras.
+//! The MCP endpoint over streamable HTTP, for both protocol versions.
 //!
 //! Both are served without sessions: each request stands alone, so its own token alone identifies the caller, a
 //! restart breaks no client, and no state is kept for clients that went away.

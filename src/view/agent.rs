@@ -150,7 +150,7 @@ pub struct AgentChanged {
     pub operation_id: Option<String>,
     /// Pass it to wait_for_agents to see the progress of the change.
     pub cursor: String,
-    /// Warnings, such as missing sections of a spec.
+    /// Warnings, such as missing headings of a spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -261,7 +261,7 @@ fn warnings_of(request: &CreateAgent) -> Vec<String> {
     if missing.is_empty() {
         Vec::new()
     } else {
-        vec![format!("the spec has no section {}", missing.join(", "))]
+        vec![format!("the spec has no heading {}", missing.join(", "))]
     }
 }
 

@@ -61,7 +61,7 @@ pub enum AgentsCommand {
     /// Show the tasks and reports of an agent, newest first
     #[command(after_help = "Example:\n  fleet-mcp agents history fix-login --kind task")]
     History(history::HistoryArgs),
-    /// Show the conversation with an agent
+    /// Show the messages to and from an agent
     #[command(after_help = "Example:\n  fleet-mcp agents logs fix-login --page-size 20")]
     Logs(logs::LogsArgs),
 }

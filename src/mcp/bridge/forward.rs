@@ -156,7 +156,7 @@ impl Endpoint {
         id.map(refusal::lost)
     }
 
-    /// The older era negotiates its version once, in the response to `initialize`.
+    /// The older version is negotiated once, in the response to `initialize`.
     fn note_version(&self, message: &Value) {
         if let Some(version) = message["result"]["protocolVersion"].as_str() {
             let mut negotiated = self.negotiated.write().unwrap_or_else(PoisonError::into_inner);

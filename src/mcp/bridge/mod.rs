@@ -1,7 +1,7 @@
 //! The stdio bridge: forwards a client's JSON-RPC lines to the HTTP endpoint and relays the responses.
 //!
 //! It knows nothing of tools. Each input line becomes a POST, each message of the response an output line; the
-//! bridge adds the credential, the client's directory, the headers of the protocol era, and an error if the server
+//! bridge adds the credential, the client's directory, the headers of the protocol version, and an error if the server
 //! is unreachable.
 
 mod forward;
@@ -134,7 +134,7 @@ impl Session {
         }
     }
 
-    /// Closing the connection cancels a call: the server detects it in every era, and no response follows.
+    /// Closing the connection cancels a call: the server detects it in every version, and no response follows.
     fn cancel_if_asked(&mut self, message: &Value) {
         if message["method"] != CANCELLED {
             return;

@@ -34,8 +34,8 @@ pub(super) fn tools() -> Vec<Entry> {
     let log = About {
         action: Action::AgentLog,
         title: "Show an agent's log",
-        description: "Shows the conversation with an agent, newest first: messages to it (input) and its \
-            answers (output). Also of stopped and deleted agents, from the stored copy. For tasks and their \
+        description: "Shows the messages of an agent, newest first: those to it (input) and its answers \
+            (output). Also of stopped and deleted agents, from the stored copy. For tasks and their \
             outcomes use show_agent_task_history.",
         effect: Effect::Reads,
     };

@@ -179,5 +179,5 @@ async fn waiting_at_creation_returns_a_ready_agent() {
     let created = scene.running.fleet.agent_create(&operator(), request).await.unwrap();
     assert!(created.agent.agent.sighting.status.is_ready());
     assert_eq!(created.message, "agent 'one' is ready");
-    assert_eq!(created.warnings, ["the spec has no section Context, Constraints, Deliverables"]);
+    assert_eq!(created.warnings, ["the spec has no heading Context, Constraints, Deliverables"]);
 }
