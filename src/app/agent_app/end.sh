@@ -1,11 +1,11 @@
-# Comes behind the functions of `coder/exec/script/end.sh`. Ends the engine of a runner that does not respond, and wakes the
-# runner if it was stopped. What the engine has put into sessions of its own is ended by the runner, which knows it by its
-# environment. The runner is left word, so that it does not take the end for a failure. Prints `gone` or `left`.
+# Runs after the functions of `coder/exec/script/end.sh`. Terminates the engine of a runner that does not respond, and
+# resumes a stopped runner. The runner itself ends processes that the engine started in other sessions. A note tells
+# the runner that this is no failure of the engine. Prints `gone` or `left`.
 exec 2>/dev/null
 note=${FLEET_AGENT_DIR:-$HOME/.fleet}/engine.pid
 read -r engine since runner woke <"$note" || exit 1
 
-# Whether this very process still runs; its number alone could belong to another one by now.
+# Whether exactly this process still runs: its pid may have been reused.
 lives() { began "$1" && [ "$began" = "$2" ]; }
 
 # Signals the engine, its group, and all that these started.

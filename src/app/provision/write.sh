@@ -1,4 +1,4 @@
-# Puts the agent's files in place, all together, and tries the way back to the fleet.
+# Writes the agent's files together, and tests the connection to the fleet.
 # Input: for each file a line "file NAME LINES" and that many lines; at the end a line "end".
 # Arguments: the generation of the agent and the time.
 # Output: a last line "done CALLBACK" or "failed REASON".
@@ -65,7 +65,7 @@ esac
 for name in $names; do
     mv -f "$dir/.$name.fresh" "$dir/$name" || fail "cannot replace $dir/$name"
 done
-# Last: who sees it with the generation that runs knows that all the rest is there.
+# Written last: its generation shows that all other files are complete.
 printf '{"generation":%s,"at":"%s","callback":"%s"}\n' "$1" "$2" "$callback" > "$dir/.provisioned.json.fresh" \
     && mv -f "$dir/.provisioned.json.fresh" "$dir/provisioned.json" || fail "cannot write $dir/provisioned.json"
 printf 'done %s\n' "$callback"

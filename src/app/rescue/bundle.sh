@@ -1,7 +1,7 @@
 # Makes a git bundle of all work here that no remote has, and prints it.
-# Neither the working tree, nor the index, nor any ref or object of the repository is touched: everything is made in
-# a repository of our own that borrows the objects. `git_off`, which comes before this, keeps programs off. That one has no configuration either, not even the user's, so no
-# filter or hook runs, and a file is saved as it is.
+# Changes neither the working tree, nor the index, nor any ref or object of the repository: everything is made in a
+# repository of our own that borrows the objects. 'git_off', which runs first, keeps git from starting programs. Our
+# repository has no configuration, not even the user's, so no filter or hook runs and files are saved unchanged.
 # Arguments: the most bytes a bundle may have, the bytes to print at once.
 # Output: "saved COMMIT BYTES [NOTE]", "nothing" or "failed REASON" on the first line; then the bundle's first bytes.
 set -u
@@ -39,7 +39,7 @@ absolute() {
     (cd "$1" 2> /dev/null && pwd -P)
 }
 
-# What people are told of work that is not saved as it was.
+# Adds a note for people about work that is not saved in its original form.
 note() {
     printf '%s, ' "$*" >> "$shelf/notes"
 }
@@ -139,7 +139,7 @@ take_working_tree() {
     fi
 }
 
-# Does this clone borrow from a repository that outlives the workspace? What that has is safe.
+# Whether this clone borrows from a repository that outlives the workspace. The commits there are safe.
 has_host() {
     common=$(theirs config --get remote.fleet-here.url) && [ -d "$common" ]
 }
@@ -152,7 +152,7 @@ is_guest() {
     case $common in "$home"/*) return 1 ;; esac
 }
 
-# Does the working tree outlive the workspace too? Runs work in their people's own directory.
+# Whether the working tree outlives the workspace too: runs work in the caller's own directory.
 stays() {
     case $(pwd -P) in "$home"/*) return 1 ;; esac
 }
@@ -163,7 +163,7 @@ nothing() {
     exit 0
 }
 
-# All other branches stay where they are, so they are no work of the agent's, and what it does builds on them.
+# All other branches stay in the host repository: they are not the agent's work, and its commits build on them.
 leave_to_host() {
     theirs --git-dir="$common" for-each-ref --format='create refs/remotes/host/%(refname) %(objectname)' refs/heads \
         | ours update-ref --stdin

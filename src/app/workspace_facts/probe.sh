@@ -1,8 +1,8 @@
-# Comes behind `git_off`. Tells where a process is about to work, each part followed by a zero byte: the directory without links, the directory
-# of the agent's files if they are of this start, the repository's notes, the user's settings of Codex, the repository's
-# two git directories, its commit.
-# Arguments: the directory, from the agent's own on and inside of it; the generation, the name of the notes and `codex`,
-# each empty if it is not wanted. Complains with 3 or 4 about the directory, and tells the agent's own or where it is.
+# Runs after `git_off`. Prints facts about a working directory, each followed by a zero byte: the directory without
+# links, the directory of the agent's files if they belong to this start, the repository's notes, the user's Codex
+# settings, the repository's two git directories, its commit.
+# Arguments: the directory, inside the agent's own; the generation, the name of the notes and `codex`, each empty if
+# not requested. Exits with 3 (not a directory) or 4 (outside) after printing the agent's own or the resolved directory.
 unset CDPATH
 fleet=${FLEET_AGENT_DIR:-$HOME/.fleet} given=
 root=$(pwd -P && echo .) && root=${root%?.} || exit 5

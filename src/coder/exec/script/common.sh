@@ -1,4 +1,4 @@
-# Where runs live and what became of one. Needs: id, mark. Sets: runs, run.
+# The directory of runs and the state of one run. Needs: id, mark. Sets: runs, run.
 exec 2>/dev/null
 umask 077
 base=$PWD
@@ -7,10 +7,10 @@ runs=${FLEET_AGENT_DIR%/fleet}/runs
 run=$runs/$id
 
 say() { printf '%s%s' "$1" "$mark"; }
-# Not every sleep knows fractions.
+# Some implementations of sleep accept whole seconds only.
 nap() { sleep "$1" || sleep 1; }
 
-# Whether this very process still runs; its number alone could belong to another one by now.
+# Whether exactly this process still runs: its pid may have been reused.
 lives() {
   began=$2
   read -r line <"/proc/$1/stat" || return 1
@@ -23,7 +23,7 @@ supervised() {
   read -r pid start booted <"$run/supervisor" && [ "$booted" = "$boot" ] && lives "$pid" "$start"
 }
 
-# Sets state. The supervisor is looked at before its result: one that ends in between has written it by then.
+# Sets state. Checks the supervisor before its result: a supervisor that ends in between has written the result.
 look() {
   state=unknown
   [ -e "$run/claim" ] || return

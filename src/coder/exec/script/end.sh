@@ -1,6 +1,6 @@
-# Ends every process of a run: asks once, waits for the grace, then kills until none is left. Arguments: id, seconds
-# of grace, why. Processes are known by a variable in their environment, so those in sessions of their own are too;
-# who cleared his environment is known by his parent, and once he was seen by his number and time.
+# Ends every process of a run: TERM once, a wait for the grace period, then KILL until none is left. Arguments: id,
+# seconds of grace, why. A process is found by a variable in its environment, also in a session of its own; a process
+# that cleared its environment is found by its parent, and after the first look by its pid and start time.
 end() {
   seek "FLEET_EXEC=$1"
   case $3 in
@@ -8,10 +8,10 @@ end() {
   output) sign=FLEET_OUTPUT=$1 ;;
   esac
   [ "$3" = lost ] || [ "$3" = output ] || read -r main start rest <main
-  # Some programs take a second request for an order to drop everything.
+  # Some programs take a second TERM as an order to exit without cleaning up.
   polite=yes
   [ "$3" = leftovers ] && [ -s why ] && polite=
-  # Who is known without a search is told first: a search can take seconds.
+  # Processes that are known without a search get TERM first: a search can take seconds.
   if [ -n "$polite" ] && [ -n "$main" ] && began "$main" && [ "$began" = "$start" ]; then
     known=$main:$start
     relatives
@@ -27,7 +27,7 @@ end() {
     nap 0.05
     clock
   done
-  # Who is still there after so many kills is stuck in the kernel.
+  # A process that survives this many KILLs is stuck in the kernel.
   until=$((now + 5))
   while [ "$now" -lt "$until" ] && { relatives || members; }; do
     tell KILL
@@ -40,7 +40,7 @@ end() {
 # Begins a search for the processes that carry this sign.
 seek() { sign=$1 known= asked= main=; }
 
-# Sets found, and known for the next look: who was known and still runs, and their children.
+# Sets found, and known for the next look: known processes that still run, and their children.
 relatives() {
   found=
   for each in $known; do
@@ -49,7 +49,7 @@ relatives() {
   complete
 }
 
-# The same with all that carry the sign.
+# The same, with all processes that carry the sign.
 members() {
   relatives
   search
@@ -65,7 +65,7 @@ complete() {
   [ -n "$found" ]
 }
 
-# Adds the children of the fresh ones, which are the fresh ones then.
+# Adds the children of the fresh processes; they are the fresh processes of the next round.
 children() {
   older=$fresh fresh=
   for pid in $older; do
@@ -77,7 +77,7 @@ children() {
   done
 }
 
-# Who has ended and only waits to be collected is not there any more.
+# Adds a process unless it is a zombie or already listed.
 join() {
   case "$found " in *" $1 "*) return 1 ;; esac
   began "$1" && found="$found $1"
@@ -90,7 +90,7 @@ began() {
   [ "$1" != Z ]
 }
 
-# Tells all that were found and not asked before. A stopped process hears nothing until it goes on.
+# Signals all processes that were found and not signaled before. A stopped process handles a signal only after CONT.
 tell() {
   for pid in $found; do
     [ -z "$asked" ] || is_new "$pid" || continue
@@ -100,7 +100,7 @@ tell() {
   [ -n "$asked" ] || [ -z "$main" ] || kill -s "$1" -- "-$main"
 }
 
-# The whole group of the main process was asked with it.
+# The group of the main process gets its signal as a group.
 is_new() {
   case "$asked " in *" $1 "*) return 1 ;; esac
   began "$1" && [ "$group" != "$main" ]
@@ -111,5 +111,5 @@ clock() {
   now=${now%.*}
 }
 
-# Not every sleep knows fractions.
+# Some implementations of sleep accept whole seconds only.
 nap() { sleep "$1" || sleep 1; }

@@ -1,10 +1,10 @@
-# Finds the processes whose environment holds a sign. Any of them can keep its readers waiting for ever, by locking its
-# own memory, so others read, and who gets stuck is left behind. Needs: sign, began. Sets marked.
+# Finds the processes whose environment contains a sign. A process that locks its own memory blocks its readers forever,
+# so child processes read, and a blocked reader is abandoned. Needs: sign, began. Sets marked.
 
-# The processes whose readers got stuck, by number and time.
+# The processes whose readers were blocked, by pid and start time.
 stuck=
 
-# One reader for all is quick. If it gets stuck, each process has a reader of its own.
+# One reader for all is fast. If it blocks, each process gets a reader of its own.
 search() {
   marked=
   choose
@@ -18,7 +18,7 @@ search() {
   done
 }
 
-# Sets files: those of all processes that are not stuck.
+# Sets files: those of all processes whose readers were not blocked.
 choose() {
   files='/proc/[0-9]*/environ'
   [ -n "$stuck" ] || return
@@ -33,7 +33,7 @@ is_stuck() {
 }
 
 # Prints the files that readers find within so many seconds; then kills the readers that have not ended and names them.
-# The shell waits for none of them: where the kernel does not let a reader go, that one holds only its pipe.
+# The shell waits for none of them: a reader that the kernel does not release holds only its pipe.
 race() {
   seconds=$1
   shift

@@ -1,6 +1,6 @@
-# Starts the run unless it is known, and waits until its supervisor has claimed it: a terminal that closes sooner
-# takes with it who is not yet in a session of its own. Needs: id, attempt, limit, grace, once, most, and
-# functions that print the files.
+# Starts the run unless it exists, and waits until its supervisor has claimed it: a terminal that closes earlier ends
+# processes that are not yet in a session of their own. Needs: id, attempt, limit, grace, once, most, and functions
+# that print the files.
 start() {
   look
   [ "$state" = unknown ] || return
@@ -9,7 +9,7 @@ start() {
     give_input >"$attempt/in" ||
     { state='refused cannot write the files of the run'; return; }
   [ -z "$once" ] || true >once
-  # The supervisor says a word when it has the run, and lets go of the pipe when the run has ended.
+  # The supervisor prints a line after the claim, and closes the pipe when the run has ended.
   { launch setsid -f; } | { read -r word && [ -n "$once" ] && read -r word; }
   [ -e claim ] || launch_job
   look
@@ -19,8 +19,8 @@ launch() {
   "$@" sh "$attempt/supervise" "$id" "$attempt" "$limit" "$grace" "$base" "$most" 5>&1 </dev/null >/dev/null
 }
 
-# Without setsid the job keeps our session: it gets a group of its own by job control, which also leaves its signals
-# alone, and does not hear the hang-up.
+# Without setsid the job keeps this session: job control gives it a group of its own and leaves its signals unchanged,
+# and it ignores the hangup.
 launch_job() {
   set -m
   (trap '' HUP; launch exec >/dev/null) &

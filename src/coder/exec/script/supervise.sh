@@ -1,6 +1,6 @@
-# Runs one command to its end, also after its terminal has closed. Arguments: id, attempt, seconds to live, seconds of grace, the
-# directory to start in, the bytes of each stream to keep at least or nothing for all. The working directory is the
-# run's; descriptor 5 leads to the waiting starter.
+# Runs one command to its end, also after its terminal has closed. Arguments: id, attempt, seconds to live, seconds of
+# grace, the directory to start in, the bytes of each stream to keep at least or nothing for all. The working directory
+# is the run's; descriptor 5 leads to the waiting starter.
 id=$1 attempt=$2 limit=$3 grace=$4 base=$5 most=$6
 exec 2>/dev/null
 umask 077
@@ -22,8 +22,8 @@ trap : PIPE
 echo claimed >&5
 trap - PIPE
 
-# Ends the run when its time is over or when it is told to. A descendant that holds the output
-# of an ended command open is ended too; one that hides from us loses the output instead.
+# Ends the run at its time limit or on a cancel. A descendant that holds the output of an ended command open is
+# terminated; one that cannot be found loses the output.
 watch() {
   trap 'kill "$pause"; exit' TERM
   trap 'told=cancel' USR1
@@ -37,7 +37,7 @@ watch() {
     [ -n "$told" ] || wait "$pause"
     [ -z "$told" ] || heed
     left=$((left - step))
-    # A command that runs has what it was given.
+    # A running command has read its files.
     [ ! -s main ] || rm -f "$attempt/command" "$attempt/in"
     [ -z "$over" ] || end "$id" 0 output
     [ -s "$attempt/code" ] && end "$id" "$grace" leftovers && over=yes
