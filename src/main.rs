@@ -23,7 +23,7 @@ use secrecy::SecretString;
 use url::Url;
 
 fn main() -> ExitCode {
-    // Before the runtime, because its threads could not follow.
+    // Before the runtime starts threads: only a single-threaded process can create a user namespace.
     if std::env::args_os().nth(1).is_some_and(|word| word == enclosure::COMMAND) {
         return enclose(EncloseArgs::of_words(std::env::args_os().skip(1)));
     }
@@ -123,7 +123,7 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
     Ok(boot::local_coder(&settings, &options).await?)
 }
 
-/// The project `here` is the directory this was started in, for callers without one of their own.
+/// The project `here` is the directory of this process, for callers that send none.
 fn embedded(port: u16, asked: EngineWord, secrets: Secrets) -> EmbeddedOptions {
     EmbeddedOptions {
         port,
@@ -138,7 +138,7 @@ fn secrets(settings: &Settings) -> Secrets {
     Secrets::new(settings.coder.iter().map(|coder| coder.token.clone()).collect())
 }
 
-/// The engine that is asked for; demo agents cost nothing unless an engine is named.
+/// The requested engine; demo agents use the free demo engine unless --engine is given.
 fn asked(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
     let named = arguments.engine.as_deref().filter(|word| !word.is_empty());
     match (named, demo) {
@@ -148,7 +148,7 @@ fn asked(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
     }
 }
 
-/// What that is for agents on this machine.
+/// The engine that the requested one stands for on this machine.
 fn resolve_engine(asked: EngineWord) -> EngineWord {
     discovery::resolve_engine(asked, &discovery::find_clis(find_program))
 }

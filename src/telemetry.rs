@@ -14,7 +14,7 @@ const OWN_TOKEN: &str = "fleet_";
 const OWN_TOKEN_HEX: usize = 64;
 const REDACTED: &str = "[redacted]";
 
-/// What never passes into the log; more may be added while the process runs.
+/// Secrets that are removed from the log; more may be added while the process runs.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets(Arc<RwLock<Vec<SecretString>>>);
 

@@ -45,7 +45,7 @@ const ARGUMENTS: [(&str, &str); 14] = [
     ("when_busy", "--when-busy"),
 ];
 
-/// Arguments with everyday names, which are meant only where one is to be corrected.
+/// Arguments with common names, translated only after "Correct".
 const FIELDS: [(&str, &str); 14] = [
     ("agent", "--agent"),
     ("agent_name", "the agent's name"),

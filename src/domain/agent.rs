@@ -1,4 +1,4 @@
-//! The agent: a coding agent living in one Coder workspace, and the eleven words of its status.
+//! The agent: a coding agent in one Coder workspace, and its eleven statuses.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ pub struct Agent {
     pub role: String,
     pub spec: String,
     pub pull_request_url: Option<String>,
-    /// Whose repository it works on, where its project is that of the directory it was asked for in.
+    /// For the project 'here': the directory whose repository the agent works on.
     pub directory: Option<String>,
-    /// Signature of the principal that asked for it; none for a workspace that was there before us.
+    /// Signature of the requesting principal; none for a workspace that was created outside of the fleet.
     pub created_by: Option<String>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -30,13 +30,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// What the agent is told first: its spec, and the pull request that it is to work on.
+    /// The first message to the agent: its spec, and the pull request to work on.
     pub fn first_message(&self) -> String {
         first_message(&self.spec, self.pull_request_url.as_deref())
     }
 }
 
-/// The same before there is an agent.
+/// The first message to an agent with this spec and pull request.
 pub fn first_message(spec: &str, pull_request_url: Option<&str>) -> String {
     match pull_request_url {
         Some(url) => format!("{spec}\n\nThe pull request to work on: {url}"),
@@ -44,7 +44,7 @@ pub fn first_message(spec: &str, pull_request_url: Option<&str>) -> String {
     }
 }
 
-/// The last thing seen of an agent, and where that change stands among all changes.
+/// The last observation of an agent, with the revision of its last visible change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     pub status: AgentStatus,

@@ -12,7 +12,7 @@ use crate::app::squads::{OutputPage, SquadOutput, SquadOverview, SquadShown};
 use crate::domain::role::Role;
 use crate::domain::squad::{self, Member, Squad};
 
-/// What members wrote, in the answers about one squad: it may be long, and squad_status has the rest by pages.
+/// The paged outputs of members in answers about one squad; squad_status returns the rest.
 pub(crate) const OUTPUTS: [Path; 2] = ["members.*.rawStdout", "members.*.rawStderr"];
 
 /// Answer of list_roles.

@@ -107,7 +107,7 @@ impl Fleet {
             return Ok(());
         }
         self.usage_of_run(reading.usage(run, engine)).await?;
-        // The figures of a reported outcome are its last ones; with further ones the engine goes on all the same.
+        // A reported outcome has the last figures. Further figures mean that the engine still runs.
         if run.cancel.is_none()
             && (was_over || !reading.reader.is_over())
             && self.is_over_budget(run, engine.spender, &progress)

@@ -60,7 +60,7 @@ impl Fleet {
             RunEnd::Signaled { signal } => ExitStatus::from_raw(*signal),
             RunEnd::Canceled => return Ok(EngineOutcome::Canceled),
             RunEnd::Unstarted => return Ok(EngineOutcome::NotStarted),
-            // It told its outcome before the stop reached it.
+            // The engine reported its outcome before the stop reached it.
             RunEnd::OverBudget if reading.reader.is_over() => ExitStatus::from_raw(0),
             RunEnd::OverBudget => return Ok(failed(FailureKind::Budget, stopped())),
             RunEnd::TimedOut | RunEnd::Failed { .. } | RunEnd::Lost { .. } => {

@@ -84,7 +84,7 @@ async fn task_of(client: &Client, name: &str, task_id: &str) -> Result<Option<Hi
     Ok(None)
 }
 
-/// Those that are at work or need attention: what they wait for may never come by itself.
+/// Prints agents that work or need attention: the wait for them may never end by itself.
 fn tell_unsettled(agents: &[ChangedAgent], screen: &Screen) {
     let unsettled = agents.iter().filter(|changed| !is_settled(&changed.agent));
     unsettled.for_each(|changed| screen.hint(&condition(&changed.agent)));

@@ -84,7 +84,7 @@ pub struct SquadStatusInput {
     pub wait_seconds: i64,
 }
 
-/// What is asked about squads.
+/// A parsed request of squad_status.
 #[derive(Debug, Clone)]
 pub enum SquadQuery {
     Overview,
