@@ -1,4 +1,4 @@
-//! The one integration-test target: a harness and one file a resource.
+//! The one integration-test target: a harness and one file per resource.
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chaos;

@@ -44,7 +44,7 @@ impl Client {
             let pause = self.rng.random_range(0..120);
             let mut is_answered = self.call(world, surface, &call, &mark).await;
             for _ in 0..n_repeats {
-                // The same request key: whatever came of the first call, there is one of it.
+                // The same request key: there is one effect, with or without a response to the first call.
                 if !is_answered {
                     is_answered = self.call(world, surface, &call, &mark).await;
                 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::ledger::AuditKey;
 use super::world::World;
 
-/// Whatever the checks need of the store, read in one go.
+/// All rows of the store that the checks need, read at once.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) operations: BTreeMap<String, Record>,

@@ -142,7 +142,7 @@ async fn fault_phase(
     tokio::join!(faults, clients).0
 }
 
-/// A start repairs every agent, whatever has become of it, and each task that waited comes to its end.
+/// A start repairs every agent in any state, and each waiting task comes to its end.
 async fn start_all(world: &World, up: &Up) -> Vec<Violation> {
     for name in names(up).await {
         let path = format!("/api/v1/agents/{name}/start");

@@ -1,4 +1,4 @@
-//! The wait after the last fault, until nothing is under way any more; whatever still is after 60 s is stuck.
+//! The wait after the last fault, until all work has ended; work that is open after 60 s is stuck.
 
 use std::time::Duration;
 

@@ -86,7 +86,7 @@ async fn create_answers_programs_with_the_servers_body() {
 }
 
 #[tokio::test]
-async fn delete_needs_a_yes_where_nobody_can_be_asked() {
+async fn delete_needs_a_yes_without_a_terminal() {
     let rig = Rig::start().await;
     assert_snapshot!(rig.run("agents delete fix-login"));
     assert_eq!(rig.requests().await, Vec::<String>::new());

@@ -137,7 +137,7 @@ async fn waiting_tells_how_the_tasks_ended_and_when_the_time_is_over() {
 }
 
 #[tokio::test]
-async fn waiting_tells_who_asks_and_who_is_still_at_work() {
+async fn waiting_names_agents_with_questions_and_agents_still_at_work() {
     let rig = Rig::start().await;
     let asking = AgentRow {
         attention: "needs_input".into(),

@@ -1,4 +1,4 @@
-//! The Coder client against recorded responds, a mock server and small real servers.
+//! The Coder client against recorded responses, a mock server and small real servers.
 
 mod calls;
 mod faults;

@@ -135,7 +135,7 @@ async fn a_directory_that_goes_away_is_told_and_keeps_no_agent_from_its_end() {
     up.delete("two", "").await;
     up.delete(&runs_in(&red), "").await;
     assert_eq!(up.get("/api/v1/agents?include_runs=true").await["total_count"], 0);
-    assert!(red.is_dir(), "the directory of runs is nobody's to delete");
+    assert!(red.is_dir(), "the directory of runs is never deleted");
 }
 
 #[tokio::test]

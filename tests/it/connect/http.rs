@@ -1,4 +1,4 @@
-//! `connect --http`: one manager's token a client, kept while it is good, readable by its owner alone.
+//! `connect --http`: one manager token per client, kept while it is good, readable by its owner alone.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -16,7 +16,7 @@ use tokio::process::Child;
 
 use crate::harness::{Program, eventually, kill, processes_under, server_file};
 
-/// Whatever a failed test leaves running is ended: agents by their mark, servers in the background by their file.
+/// Ends processes that a failed test leaves running: agents by their mark, servers in the background by their file.
 struct Left<'a>(&'a Program);
 
 impl Drop for Left<'_> {

@@ -103,7 +103,7 @@ pub(super) fn variables(model: &ModelEndpoint) -> impl Iterator<Item = (&str, &s
     variables_of_claude(model).into_iter().chain([("OPENAI_MODEL_KEY", "none")])
 }
 
-/// An environment in which Claude Code needs no account and calls nobody but the model.
+/// An environment in which Claude Code needs no account and calls no server but the model.
 pub(crate) fn variables_of_claude(model: &ModelEndpoint) -> [(&str, &str); 4] {
     [
         ("ANTHROPIC_BASE_URL", model.url.as_str()),

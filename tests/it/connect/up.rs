@@ -67,7 +67,7 @@ async fn demo_agents_get_ready_outside_any_repository_and_none_is_left_after_ctr
 }
 
 #[tokio::test]
-async fn an_engine_nobody_knows_is_refused_before_anything_starts() {
+async fn an_unknown_engine_is_refused_before_anything_starts() {
     let program = Program::without_coder();
     let refused = program.run(&["up", "--port", "0", "--engine", "nope"]).await;
     assert!(told(&program, &refused).starts_with("exit 2\nerror: there is no engine 'nope'; there are: "));

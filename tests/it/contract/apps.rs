@@ -7,7 +7,7 @@ use super::{Subject, on_every_coder};
 use crate::harness::read;
 
 #[tokio::test]
-async fn an_agents_app_is_reached_by_cookie_and_by_nobody_without_a_token() {
+async fn an_agents_app_is_reached_by_cookie_and_not_without_a_token() {
     on_every_coder(async |subject: &Subject| {
         let workspace = subject.create_ready().await;
         let app = AppAddress {

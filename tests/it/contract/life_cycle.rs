@@ -99,7 +99,7 @@ async fn a_canceled_build_ends_as_canceled_and_the_workspace_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn a_deleted_workspace_is_gone_for_all_but_those_who_ask_for_it() {
+async fn a_deleted_workspace_is_shown_only_on_request() {
     on_every_coder(async |subject: &Subject| {
         let made = subject.create_ready().await;
         subject.build(made.id, &CreateBuild::delete()).await;

@@ -44,11 +44,11 @@ async fn one_build_at_a_time() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token_and_nothing_is_found_that_is_not_there() {
+async fn invalid_token_gets_401_and_unknown_ids_get_404() {
     on_every_coder(async |subject: &Subject| {
         let absent = "8b75af5c-0000-4000-8000-000000000000";
-        let nobody = Api::new(&subject.url, "0123456789-0123456789012345678901");
-        assert_eq!(nobody.get("/api/v2/users/me").await.status, 401);
+        let stranger = Api::new(&subject.url, "0123456789-0123456789012345678901");
+        assert_eq!(stranger.get("/api/v2/users/me").await.status, 401);
         for (path, status) in [
             (format!("/api/v2/workspaces/{absent}"), 404),
             (format!("/api/v2/workspacebuilds/{absent}/parameters"), 404),

@@ -43,7 +43,7 @@ async fn read_until(socket: &mut WebSocket, wanted: &str) -> (String, Option<Clo
 }
 
 #[tokio::test]
-async fn a_command_prints_and_closes_with_1000_whatever_it_returns() {
+async fn a_command_prints_and_closes_with_1000_for_any_exit_code() {
     on_every_coder(async |subject: &Subject| {
         let agent = agent_id(&subject.create_ready().await);
         let mut socket = subject.client.pty_connect(agent, &options("echo hi; exit 3")).await.unwrap();

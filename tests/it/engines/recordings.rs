@@ -222,7 +222,7 @@ fn share_after_a_kill(n_steps: usize, killed: Spending) -> [Vec<(u64, u64, Optio
     let mut in_time: Vec<EngineEvent> =
         record.iter().flat_map(|line| prompt.session_log_line(line)).collect();
     in_time.extend(prompt.line(end));
-    // A short run has told its end before anybody looked into the record.
+    // A short run has reported its end before its record is read.
     let mut afterwards = late.line(end);
     afterwards.extend(record.iter().flat_map(|line| late.session_log_line(line)));
     [steps(in_time.into_iter()), steps(afterwards.into_iter()).split_off(1)]
@@ -244,7 +244,7 @@ fn the_run_after_a_killed_one_of_codex_counts_neither_more_nor_less_than_its_own
     assert_eq!(share_after_a_kill(0, codex_steps(1)), own_four, "none of it was");
 }
 
-/// Whoever listened was killed first: what the run used after that is only in its record.
+/// The reader of the output was killed first: usage after that is only in the record of the run.
 #[test]
 fn what_a_run_of_codex_used_unheard_is_read_from_its_record() {
     let share = |since: &str| {

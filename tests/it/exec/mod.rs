@@ -38,7 +38,7 @@ fn every_byte(length: usize) -> Bytes {
     (0..length).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
 }
 
-/// Those of the processes that run; who has ended and only waits to be collected does not.
+/// Those of the processes that run; a zombie does not.
 async fn alive(client: &Client, agent: Uuid, pids: &[&str]) -> String {
     let script = r#"for pid in "$@"; do read -r stat <"/proc/$pid/stat" || continue
         case $stat in *") Z "*) ;; *) echo "$stat" ;; esac; done 2>/dev/null; :"#;

@@ -26,7 +26,7 @@ async fn exit_codes_signals_and_both_streams_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn arguments_variables_and_directories_arrive_whatever_is_in_them() {
+async fn arguments_variables_and_directories_arrive_with_any_characters() {
     on_every_coder(async |subject: &Subject| {
         let agent = agent_id(&subject.create_ready().await);
         let awkward = "a'b \"c\" $HOME `id` $(id) \\n \\ * ? ~ ; & | < > # ! { } [ ] = % \t \n\n ü 語 \u{7f} \u{1b}[0m -n ";

@@ -127,7 +127,7 @@ async fn connections_cut_anywhere_lose_nothing_and_run_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_canceled_run_leaves_no_process_whatever_that_ignores() {
+async fn a_canceled_run_leaves_no_process_even_if_it_ignores_signals() {
     on_every_coder(async |subject: &Subject| {
         let (client, agent) = (&subject.client, agent_id(&subject.create_ready().await));
         let at = address(agent);

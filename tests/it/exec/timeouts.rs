@@ -1,4 +1,4 @@
-//! Time is over: whatever a command has become by then is dead within five seconds.
+//! Time limits: all processes of a command are terminated within five seconds of its limit.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 const ALL_DEAD: Duration = Duration::from_secs(5);
 
 /// Each of them ignores TERM and prints its number: a child, one that is stopped, one in a session of its own, a
-/// daemon that nobody waits for and that holds no output open, one whose environment was cleared, one of that kind in
+/// daemon without a parent that holds no output open, one whose environment was cleared, one of that kind in
 /// a session of its own, and the command itself, which goes on forking.
 const RESISTANT: &str = r#"trap '' TERM HUP INT
     sleep 301 & echo $!
@@ -51,7 +51,7 @@ async fn what_ignores_forks_and_runs_away_is_dead_within_five_seconds() {
 }
 
 #[tokio::test]
-async fn who_hides_from_us_and_holds_the_output_open_does_not_hold_up_the_end() {
+async fn hidden_process_holding_the_output_does_not_delay_the_end() {
     on_every_coder(async |subject: &Subject| {
         let (client, agent) = (&subject.client, agent_id(&subject.create_ready().await));
         // No marker, no parent and no session of the run: nothing tells that it belongs to it.

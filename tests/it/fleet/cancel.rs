@@ -250,7 +250,7 @@ async fn a_canceled_start_leaves_the_build_of_another_alone() {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_what_is_canceled_are_told_so() {
+async fn clients_that_wait_for_a_canceled_operation_are_told_so() {
     let scene = ready().await;
     scene.coder.set_pace(Pace::Held);
     let fleet = &scene.running.fleet;

@@ -1,4 +1,4 @@
-//! Deletes and whatever else is asked of the same agent: all of it ends, and none of it holds up the others.
+//! Deletes and other calls for the same agent: all of them end, and none delays the others.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -47,7 +47,7 @@ async fn an_agent_that_stays_disconnected_is_failed_with_attention_and_a_remedy(
 }
 
 #[tokio::test]
-async fn a_start_repairs_whatever_keeps_a_built_agent_from_working() {
+async fn a_start_repairs_every_fault_that_keeps_a_built_agent_from_working() {
     let scene = ready().await;
     let words = [("disconnected", "ready"), ("timeout", "created"), ("connected", "start_error")];
     for (round, (status, lifecycle)) in words.into_iter().enumerate() {

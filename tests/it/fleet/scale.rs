@@ -1,4 +1,4 @@
-//! A fleet of a thousand: few calls a refresh, changes seen, pages complete.
+//! A fleet of a thousand: few calls per refresh, changes seen, pages complete.
 
 use fleet_mcp::app::agents::ListAgents;
 use fleet_mcp::domain::agent::AgentStatus;

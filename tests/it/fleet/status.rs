@@ -109,7 +109,7 @@ async fn silence_while_busy_is_stuck() {
     assert_eq!(scene.running.status("one"), Some(AgentStatus::Busy));
 }
 
-/// The same pace as that of a server nobody has configured.
+/// At the pace of a server with default settings.
 #[tokio::test]
 async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoils_nothing() {
     let coder = stub(Pace::Instant).await;
@@ -141,12 +141,12 @@ async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoil
     assert_eq!(agent.metadata["fleet_mcp_pull_request_url"], "no address at all");
     assert_eq!(
         agent.metadata["fleet_mcp_agent_spec"], agent.spec,
-        "what was asked for, whatever is echoed of it"
+        "the spec of the call, not the echo of Coder"
     );
 }
 
 #[tokio::test]
-async fn metadata_is_shown_whatever_its_source_and_never_when_sensitive() {
+async fn metadata_is_shown_from_every_source_and_never_when_sensitive() {
     let scene = ready().await;
     scene.coder.set_metadata("one", "8_pull_request_url", "https://forge.example/pr/7");
     scene.coder.set_metadata("one", "fleet_mcp_pull_request_status", "open");
@@ -187,7 +187,7 @@ async fn a_value_that_a_poll_has_replaced_is_not_shown_again() {
 }
 
 #[tokio::test]
-async fn a_list_shows_what_a_template_numbers_and_an_address_nobody_looked_at_says_so() {
+async fn a_list_shows_what_a_template_numbers_and_an_unchecked_address_says_so() {
     let scene = ready().await;
     let address = "https://no-such-forge.invalid/pr/7";
     scene.coder.set_metadata("one", "8_pull_request_url", address);

@@ -20,7 +20,7 @@ use super::{
     project,
 };
 
-/// A fleet with its embedded Coder. Fields are dropped in this order: whoever asks goes before who answers.
+/// A fleet with its embedded Coder. Fields are dropped in this order: the client before its server.
 pub(crate) struct Crew {
     pub(crate) running: RunningFleet,
     pub(crate) local: RunningLocal,

@@ -24,7 +24,7 @@ use super::{Api, Reply, client};
 /// The template that most tests use: an empty repository.
 pub(crate) const TEMPLATE: &str = "fleet";
 
-/// Where an embedded Coder lives; whatever a failed test leaves running there dies with it.
+/// The directory of an embedded Coder; processes that a failed test leaves running there are killed with it.
 pub(crate) struct LocalSite {
     pub(crate) directory: Arc<TempDir>,
     pub(crate) files: Arc<FixedFiles>,
@@ -59,7 +59,7 @@ pub(crate) struct RunningLocal {
     pub(crate) token: String,
 }
 
-/// A running embedded Coder that is going to die as by `kill -9`: between two steps of whatever it is doing.
+/// A running embedded Coder that is going to die as by `kill -9`: between two steps of its work.
 pub(crate) struct DoomedLocal {
     pub(crate) local: RunningLocal,
     runtime: tokio::runtime::Runtime,

@@ -103,7 +103,7 @@ impl Up {
         read(request).await.ok().map(|reply| reply.body)
     }
 
-    /// One tool called over MCP by whoever holds the token.
+    /// One tool called over MCP by the holder of the token.
     pub(crate) async fn tool_as(&self, token: &str, tool: &str, arguments: &Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         self.mcp_as(token, ("tools/call", tool), params).await
@@ -121,7 +121,7 @@ impl Up {
         listed["tools"].as_array().unwrap().clone()
     }
 
-    /// The first word of progress of a tool call that nobody waits for any longer.
+    /// The first word of progress of a tool call, whose client then leaves.
     pub(crate) async fn first_progress(&self, token: &str, tool: &str, arguments: &Value) -> String {
         let params = json!({ "name": tool, "arguments": arguments });
         let request = self.mcp_request(token, ("tools/call", tool), params);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::{Program, skipped};
 
-/// `nobody`, which every system has and no test server runs as.
+/// The unprivileged user of every system, which no test server runs as.
 const PLAIN_ID: u32 = 65_534;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -105,7 +105,7 @@ async fn two_agents() -> Up {
     let up = Up::start(&Program::without_coder()).await;
     up.agent("heron").await;
     up.agent("otter").await;
-    // The agent calls the fleet, and the fleet calls into the workspace, so that whatever leaks has leaked.
+    // The agent calls the fleet, and the fleet calls into the workspace, so that all leaks are visible.
     let note = json!({ "key": "fleet_mcp_note", "value": "x" });
     up.tool_as(&up.token_of("otter"), "set_agent_metadata", &note).await;
     up
@@ -128,7 +128,7 @@ async fn a_program_in_a_workspace_sees_no_token_but_its_own() {
     assert!(dump.contains(&up.token_of("otter")) && dump.contains(r#""name":"otter""#), "{dump}");
     assert_eq!(Canaries::of(&up).found_in(&dump), Vec::<&str>::new());
 
-    // Nobody's memory is open to it but its own.
+    // It can open no memory but its own.
     let has_maps = |pid: &u32| dump.contains(&format!("\n/proc/{pid}/maps\n"));
     let own = dump.lines().find_map(|line| line.strip_prefix("== myself ")).unwrap().parse().unwrap();
     let others = runners(&up, "heron").into_iter().chain(up.child.id());

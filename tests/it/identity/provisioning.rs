@@ -68,7 +68,7 @@ async fn an_agent_finds_its_token_role_address_configuration_and_budget() {
 
 #[tokio::test]
 async fn an_address_that_cannot_be_reached_from_inside_is_said_with_the_remedy() {
-    // The port of a listener that is closed again: nobody answers there.
+    // The port of a closed listener: connections are refused there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let program = Program::without_coder().variable("FLEET_PUBLIC_URL", &format!("http://{free}"));
     let up = Up::start(&program).await;

@@ -29,7 +29,7 @@ async fn minted(up: &Up, body: Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn an_agent_acts_on_itself_by_its_token_alone_and_on_nobody_else() {
+async fn an_agent_acts_on_itself_by_its_token_alone_and_on_no_other_agent() {
     let up = up().await;
     up.agent("otter").await;
     up.agent("heron").await;

@@ -117,7 +117,7 @@ async fn status_of(connection: &mut TcpStream) -> u16 {
 }
 
 #[tokio::test]
-async fn an_agent_with_sixteen_open_requests_is_refused_more_and_keeps_nobody_out() {
+async fn an_agent_with_sixteen_open_requests_is_refused_more_and_blocks_no_other_client() {
     let up = Up::start(&Program::without_coder().with_descriptors(160)).await;
     up.agent("mallory").await;
     let (token, address) = (up.token_of("mallory"), up.url.trim_start_matches("http://").to_owned());
@@ -150,7 +150,7 @@ async fn an_agent_with_sixteen_open_requests_is_refused_more_and_keeps_nobody_ou
 }
 
 #[tokio::test]
-async fn an_agent_that_sends_its_reports_slowly_keeps_nobody_out_of_the_embedded_coder() {
+async fn an_agent_that_sends_its_reports_slowly_blocks_no_other_client_of_the_embedded_coder() {
     let up = Up::start(&Program::without_coder().with_descriptors(160)).await;
     up.agent("mallory").await;
     let runner = runners_under(up.program.directory.path())[0];

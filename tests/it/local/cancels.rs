@@ -52,7 +52,7 @@ async fn a_first_start_that_clones_leaves_nothing_in_the_callers_repository() {
     local.coder.stop().await;
 }
 
-/// An agent that is deaf to pleas, so that whatever ends its processes takes a while.
+/// An agent whose engine ignores signals, so that every build that ends its processes takes a while.
 async fn deaf(site: &LocalSite, local: &RunningLocal) -> Value {
     let made = local.create(TEMPLATE, "deaf", "hang").await.body;
     local.until(&made["id"], is_ready).await;
@@ -61,7 +61,7 @@ async fn deaf(site: &LocalSite, local: &RunningLocal) -> Value {
 }
 
 #[tokio::test]
-async fn a_build_that_ends_processes_leaves_none_whatever_it_was_for_and_the_files_stay() {
+async fn every_build_that_ends_processes_leaves_none_and_keeps_the_files() {
     for transition in ["start", "stop", "delete"] {
         let site = LocalSite::new();
         let local = site.start().await;

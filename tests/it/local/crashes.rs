@@ -187,7 +187,7 @@ fn told(site: &LocalSite, variable: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn agents_keep_the_home_of_whoever_started_the_server() {
+async fn agents_keep_the_home_of_the_user_who_started_the_server() {
     let site = LocalSite::new();
     let server = Server::start(&site, &[]).await;
     let id = server.create("setup", "at-home").await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Program, Up, eventually};
 
-/// Says which engine it is, whatever it was asked.
+/// Names its engine in answer to every message.
 const CUSTOM: &str = "echo\nmade by custom\n";
 
 fn program() -> Program {

@@ -108,7 +108,7 @@ async fn an_agent_that_never_answers_fails_the_build_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_nobodys_is_not_taken() {
+async fn create_refuses_an_existing_directory_without_a_workspace() {
     let site = LocalSite::new();
     site.start().await.coder.stop().await;
     std::fs::create_dir(site.workspace("agent")).unwrap();

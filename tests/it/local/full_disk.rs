@@ -226,7 +226,7 @@ async fn on_a_full_disk_tasks_are_canceled_and_agents_stopped_and_deleted_while_
 }
 
 #[tokio::test]
-async fn an_agent_is_stopped_though_somebody_takes_the_space_kept_back_and_the_record_follows() {
+async fn an_agent_is_stopped_though_a_process_takes_the_reserve_and_the_record_follows() {
     if is_skipped() {
         return;
     }

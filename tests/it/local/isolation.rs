@@ -142,7 +142,7 @@ async fn a_command_in_a_terminal_sees_its_own_workspace_and_nothing_of_the_fleet
 
 /// The same dump without the enclosure finds everything: otherwise the test would prove nothing.
 #[tokio::test]
-async fn without_walls_everything_is_seen_and_the_server_says_so() {
+async fn without_isolation_agents_see_everything_and_the_server_reports_it() {
     let mut site = LocalSite::new();
     site.options.encloser =
         encloser(&site, "*' --no-walls '*) ;; *) echo 'error: not here' >&2; exit 125 ;;");
@@ -326,7 +326,7 @@ async fn terminals_of_others_cannot_be_opened_by_name() {
 }
 
 #[tokio::test]
-async fn files_of_the_data_directory_cannot_be_made_behind_the_walls() {
+async fn enclosed_process_cannot_create_files_in_the_data_directory() {
     let site = LocalSite::new();
     let local = site.start().await;
     if is_skipped(local.coder.isolation()) {

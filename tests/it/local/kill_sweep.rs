@@ -150,11 +150,11 @@ async fn sweep(project: &str) {
 }
 
 #[tokio::test]
-async fn whatever_is_under_way_when_the_server_is_killed_comes_to_its_end() {
+async fn work_in_progress_at_a_server_kill_comes_to_its_end() {
     sweep("setup").await;
 }
 
 #[tokio::test]
-async fn whatever_is_under_way_in_somebodys_repository_when_the_server_is_killed_leaves_it_clean() {
+async fn server_kill_during_any_build_leaves_the_callers_repository_clean() {
     sweep("here").await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{LocalSite, TEMPLATE, is_over, is_ready};
 
 const COUNT: usize = 20;
-/// What a clean stop may take, whatever there is to stop.
+/// What a clean stop may take, with any number of agents.
 const CLEAN_STOP: Duration = Duration::from_secs(25);
 
 #[tokio::test]

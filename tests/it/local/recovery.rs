@@ -41,7 +41,7 @@ async fn a_first_start_that_a_crash_cut_short_and_that_fails_then_leaves_nothing
 }
 
 #[tokio::test]
-async fn nor_does_one_whose_project_is_gone_since() {
+async fn failed_first_start_leaves_nothing_after_its_project_was_removed() {
     let caller = repository();
     let site = LocalSite::new().here(caller.path()).with_silent_agents();
     let id = cut_short(&site, caller.path()).await;

@@ -265,12 +265,15 @@ async fn app_requests_without_an_app_answer_as_recorded() {
         (bare.status, &bare.headers["location"]),
         (307, &"/@fleet/agent-one.main/apps/ccw/".parse().unwrap())
     );
-    let nobody = get("/@fleet/agent-one.main/apps/ccw/status", None).await;
+    let without_token = get("/@fleet/agent-one.main/apps/ccw/status", None).await;
     let recorded = fixture("396");
     let expected = text(&recorded.raw["headers"]["Location"])
         .replace("http://127.0.0.1:7080", &local.url)
         .replace("fleetadmin", "fleet");
-    assert_eq!((nobody.status, nobody.headers["location"].to_str().unwrap()), (303, expected.as_str()));
+    assert_eq!(
+        (without_token.status, without_token.headers["location"].to_str().unwrap()),
+        (303, expected.as_str())
+    );
     let status = get("/@fleet/agent-one/apps/ccw/status", Some(&cookie)).await;
     assert_eq!((status.status, &status.body["status"]), (200, &json!("stable")));
     local.coder.stop().await;

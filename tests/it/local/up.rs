@@ -7,7 +7,7 @@ use tokio::process::Child;
 
 use crate::harness::{Program, eventually, kill, processes_under, server_file, skipped};
 
-/// Whatever a failed test leaves running is ended.
+/// Ends processes that a failed test leaves running.
 struct Left<'a>(&'a Program);
 
 impl Drop for Left<'_> {

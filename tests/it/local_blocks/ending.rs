@@ -88,7 +88,7 @@ async fn a_process_that_keeps_moving_is_caught() {
 }
 
 #[tokio::test]
-async fn nobody_elses_processes_are_touched() {
+async fn processes_without_the_marker_are_not_signaled() {
     let (workspace, other) = (Workspace::new(), Workspace::new());
     let neighbour = other.spawn("sleep 1000 & wait").id;
     let mut unmarked = other.spec("exec sleep 1000");
@@ -114,7 +114,7 @@ async fn a_marked_process_in_our_own_session_is_ended_without_us() {
 }
 
 #[tokio::test]
-async fn a_marker_that_nobody_carries_finds_nobody() {
+async fn marker_prefix_matches_no_process() {
     let workspace = Workspace::new();
     let shorter = Marker { value: workspace.marker.value[..8].to_owned(), ..workspace.marker.clone() };
     workspace.spawn("exec sleep 1000");

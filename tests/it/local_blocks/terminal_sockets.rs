@@ -57,7 +57,7 @@ fn text(output: Vec<u8>) -> String {
 }
 
 #[tokio::test]
-async fn the_socket_closes_normally_whatever_the_command_returned() {
+async fn the_socket_closes_normally_for_any_exit_code() {
     let workspace = Workspace::new();
     let address = serve(&workspace, "printf out; exit 7").await;
     let answer = rest(&mut connect(address, Uuid::new_v4()).await).await;

@@ -54,7 +54,7 @@ async fn type_in(attachment: &Attachment, text: &str) {
 }
 
 #[test]
-fn a_terminal_to_which_nobody_is_connected_is_kept_for_five_minutes() {
+fn a_terminal_without_a_client_is_kept_for_five_minutes() {
     assert_eq!(IDLE_LIMIT, Duration::from_secs(300));
 }
 
@@ -99,7 +99,7 @@ async fn three_megabytes_go_into_a_raw_terminal_intact() {
 }
 
 #[tokio::test]
-async fn who_comes_back_gets_the_newest_64_kib_and_then_the_rest() {
+async fn reattached_client_gets_the_newest_64_kib_then_live_output() {
     let scene = Scene::new(IDLE_LIMIT);
     let reconnect = Uuid::new_v4();
     let script = "stty raw -echo -opost; seq 1 20000; printf ready; read -r line; printf after";
@@ -154,7 +154,7 @@ async fn the_command_sees_its_size_and_every_change_of_it() {
 }
 
 #[tokio::test]
-async fn a_command_that_nobody_watches_is_ended_after_the_idle_limit() {
+async fn a_command_without_a_client_is_ended_after_the_idle_limit() {
     let scene = Scene::new(Duration::from_millis(50));
     let mut attachment = scene.run("printf ready; trap '' HUP; sleep 1000; :");
     until(&mut attachment, "ready").await;
@@ -166,7 +166,7 @@ async fn a_command_that_nobody_watches_is_ended_after_the_idle_limit() {
 }
 
 #[tokio::test]
-async fn a_command_outlives_the_idle_limit_while_somebody_watches() {
+async fn a_command_outlives_the_idle_limit_while_a_client_is_connected() {
     let scene = Scene::new(Duration::from_millis(1));
     let reconnect = Uuid::new_v4();
     let script = "printf ready; until [ -e second ]; do sleep 0.01; done; sleep 0.3; printf done";
@@ -189,7 +189,7 @@ async fn what_the_command_left_in_its_session_is_hung_up_with_it() {
 
 /// As under a real agent, which ends its command alone.
 #[tokio::test]
-async fn what_is_deaf_to_the_hang_up_outlives_the_command() {
+async fn process_that_ignores_sighup_outlives_the_command() {
     let scene = Scene::new(IDLE_LIMIT);
     let script = "(trap '' HUP; : > deaf; exec sleep 1000) < /dev/null > /dev/null 2>&1 &
         until [ -e deaf ]; do :; done; printf ready";

@@ -116,7 +116,7 @@ async fn a_server_that_goes_down_in_the_middle_of_a_call_leaves_no_call_unanswer
 #[tokio::test]
 async fn a_call_made_while_the_server_is_restarted_waits_and_goes_where_the_server_then_is() {
     let server = McpServer::start(Pace::Instant).await;
-    // A port that was somebody's a moment ago.
+    // A port that was in use a moment ago.
     let old = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let old = format!("http://{old}/mcp");
     let moved = ServerLocation::At(server.url.parse().unwrap());

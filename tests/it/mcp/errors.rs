@@ -123,7 +123,7 @@ async fn a_fleet_that_never_saw_coder_says_so_instead_of_showing_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_our_trouble_and_shows_nothing_of_itself() {
+async fn store_failure_is_internal_and_reveals_no_details() {
     let server = McpServer::start(Pace::Instant).await;
     server.scene.running.create("one").await.unwrap();
     server.scene.running.store.close().await;

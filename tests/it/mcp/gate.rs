@@ -24,7 +24,7 @@ async fn without_a_principal_nothing_is_listed_or_called() {
 }
 
 #[tokio::test]
-async fn only_a_tool_that_nobody_has_is_a_protocol_error() {
+async fn only_an_unknown_tool_is_a_protocol_error() {
     let server = McpServer::start(Pace::Instant).await;
     for era in ERAS {
         let client = Http::new(&server.url, "operator", era);

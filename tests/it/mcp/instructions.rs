@@ -49,7 +49,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }
 
-/// The tools of anybody that are named to a caller who has not got them.
+/// The tools that the instructions name to a caller without them.
 async fn foreign(server: &McpServer, everything: &[String], caller: &str) -> Vec<String> {
     let (own, told) = (tools(server, caller).await, instructions(server, caller, Era::Stateless).await);
     let named = words(&told).filter(|word| everything.iter().any(|tool| tool == word));
@@ -76,7 +76,7 @@ async fn each_kind_of_caller_is_told_only_of_tools_it_has() {
 }
 
 #[tokio::test]
-async fn every_kind_of_caller_is_introduced_whatever_tools_are_offered() {
+async fn every_kind_of_caller_is_introduced_with_any_set_of_tools() {
     let fleet = "This server runs a fleet of coding agents.";
     let introductions = [
         ("operator", fleet),
@@ -98,7 +98,7 @@ async fn every_kind_of_caller_is_introduced_whatever_tools_are_offered() {
 }
 
 #[tokio::test]
-async fn only_those_who_lead_are_told_to_and_every_agent_how_to_ask() {
+async fn only_leading_callers_are_told_to_lead_and_every_agent_how_to_ask() {
     let server = server(Toolsets::all()).await;
     let mut told = Vec::new();
     for caller in CALLERS {

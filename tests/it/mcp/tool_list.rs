@@ -35,7 +35,7 @@ async fn others_see_only_what_they_may_call() {
 }
 
 #[tokio::test]
-async fn the_list_may_be_kept_by_nobody_else() {
+async fn tool_list_is_marked_private_and_not_cacheable() {
     let server = McpServer::start(Pace::Instant).await;
     let answer = Http::new(&server.url, "manager", Era::Stateless).ask("tools/list", json!({})).await;
     assert_eq!((&answer["result"]["cacheScope"], &answer["result"]["ttlMs"]), (&json!("private"), &json!(0)));

@@ -59,7 +59,7 @@ async fn an_agent_is_made_though_the_client_that_asked_hung_up() {
 }
 
 #[tokio::test]
-async fn a_wait_given_up_disturbs_nobody() {
+async fn aborted_wait_does_not_affect_other_waits() {
     let server = McpServer::start(Pace::Instant).await;
     let client = Http::new(&server.url, "manager", Era::Stateless);
     let leaving = client.clone();

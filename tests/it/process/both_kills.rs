@@ -65,7 +65,7 @@ fn commits(up: &Up) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn kills_of_server_runner_and_both_lose_no_task_run_none_twice_and_leave_nobody() {
+async fn kills_of_server_and_runner_lose_no_task_repeat_none_and_leave_no_process() {
     let program = Program::without_coder();
     let mut up = Up::start(&program).await;
     up.agent(AGENT).await;

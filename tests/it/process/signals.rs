@@ -85,7 +85,7 @@ fn spawn(program: &Program, arguments: &[&str]) -> Child {
 }
 
 #[tokio::test]
-async fn a_hang_up_stops_whatever_serves_cleanly() {
+async fn a_hangup_stops_every_serving_program_cleanly() {
     let (coder, _) = scene().await;
     for (program, arguments, file) in servers(&coder) {
         let mut child = spawn(&program, &arguments);

@@ -1,4 +1,4 @@
-//! Work in the corners of a repository: put aside, nested, filtered, or on top of somebody else's history.
+//! Work in the corners of a repository: stashed, nested, filtered, or on top of another author's history.
 
 use std::path::{Path, PathBuf};
 

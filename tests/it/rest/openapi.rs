@@ -62,7 +62,7 @@ fn every_operation_has_one_name() {
 #[tokio::test]
 async fn every_operation_is_served_under_its_name_and_needs_a_token() {
     let server = Server::start().await;
-    // An argument that nobody takes ends every call before it does anything.
+    // An unknown argument ends every call before any effect.
     let wrong = json!({ "no_such_argument": true });
     for operation in operations(&json!(web::openapi())) {
         let path = operation.path.replace("{name}", "nobody").replace("{id}", "7");

@@ -19,7 +19,7 @@ enum About {
     NewAgent,
     /// The agent named in the path.
     Agent,
-    /// The calling agent, whatever is named.
+    /// The calling agent, for any name in the call.
     Itself,
     /// The workspace of the calling agent, or that of the project for runs.
     Home,
@@ -115,7 +115,7 @@ fn no_action_and_no_route_is_left_out() {
 async fn a_manager_may_over_http_what_the_one_decision_says() {
     let server = Server::start().await;
     let token = server.token(RoleKind::Manager).await;
-    for name in ["otter", "nobody"] {
+    for name in ["otter", "absent"] {
         server_follows_the_decision(&server, &token, name).await;
     }
 }
@@ -127,7 +127,7 @@ async fn an_agent_of_any_kind_may_over_http_what_the_one_decision_says() {
         server.agent("otter").await;
         let token = server.token_of_agent("otter", *kind).await;
         let child = child_of(&server, &token).await;
-        for name in ["otter", "heron", "nobody"].into_iter().chain(child.as_deref()) {
+        for name in ["otter", "heron", "absent"].into_iter().chain(child.as_deref()) {
             server_follows_the_decision(&server, &token, name).await;
         }
     }
@@ -141,9 +141,9 @@ async fn child_of(server: &Server, token: &str) -> Option<String> {
     (made.status == 201).then(|| "child".to_owned())
 }
 
-/// Walks all routes with one token and one name, which is made an agent unless it is nobody's.
+/// Walks all routes with one token and one name; an agent with this name is created unless it is `absent`.
 async fn server_follows_the_decision(server: &Server, token: &str, name: &str) {
-    if name != "nobody" && server.scene.running.status(name).is_none() {
+    if name != "absent" && server.scene.running.status(name).is_none() {
         server.agent(name).await;
     }
     for route in routes() {

@@ -31,7 +31,7 @@ async fn a_created_agent_is_answered_when_it_is_ready() {
 }
 
 #[tokio::test]
-async fn one_agent_is_shown_whole_whatever_the_case_of_its_name() {
+async fn one_agent_is_shown_whole_for_its_name_in_any_case() {
     let server = Server::start().await;
     server.agent("otter").await;
     assert_reply!("show_agent", server.get("/api/v1/agents/OTTER").await);

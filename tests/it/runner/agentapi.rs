@@ -147,7 +147,7 @@ async fn what_is_not_understood_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn keystrokes_other_than_escape_reach_nobody() {
+async fn keystrokes_that_stop_no_run_have_no_effect() {
     let workspace = Workspace::new();
     let runner = workspace.start().await;
     runner.taken(&json!({ "content": "ls\r", "type": "raw" })).await;

@@ -44,7 +44,7 @@ async fn nothing_more_is_taken_or_run_until_the_budget_is_raised() {
     let third = json!({ "content": "say third", "type": "user", "task_id": "third" });
     let refused = runner.post(&third).await;
     assert_eq!((refused.status, &refused.body["detail"]), (402, &json!(problem)));
-    // What was taken before stays taken, whatever is left.
+    // A task that was accepted before stays accepted, with any budget left.
     runner.task("second", "say never").await;
     workspace.leave("budget.json", &tokens(10_000));
     runner.taken(&third).await;

@@ -65,7 +65,7 @@ async fn a_run_cut_short_by_a_kill_is_recorded_and_the_rest_goes_on() {
     assert_eq!(workspace.processes_of_runs(), Vec::<u32>::new());
 }
 
-/// Each round kills the runner a little later after a task was sent to it; whoever got no answer asks again.
+/// Each round kills the runner a little later after a task was sent to it; a client without a response retries.
 #[tokio::test]
 async fn kills_while_messages_arrive_lose_none_and_run_none_twice() {
     // Time enough for git to clean up after itself, also on a busy machine.

@@ -10,7 +10,7 @@ fn interrupted() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn whatever_runs_is_ended_with_all_its_processes() {
+async fn an_interrupt_ends_every_kind_of_run_with_all_its_processes() {
     let workspace = Workspace::new();
     let runner = workspace.start().await;
     for (message, n_processes) in [("sleep 600", 1), ("hang", 1), ("fork\nhang", 2), ("fork\nsleep 600", 2)] {
@@ -23,9 +23,9 @@ async fn whatever_runs_is_ended_with_all_its_processes() {
     }
 }
 
-/// Whoever ends at the first signal never gets the second; whoever heeds neither is killed.
+/// A process that ends at INT never gets TERM; a process that ignores both is killed.
 #[tokio::test]
-async fn it_is_asked_by_int_then_by_term_and_killed_at_last() {
+async fn interrupt_sends_int_then_term_then_kill() {
     let script = "read -r end\ntrap \"echo int >>../trace; $end\" INT\ntrap 'echo term >>../trace' TERM\n\
         echo ready >>../trace\nwhile :; do sleep 0.01; done\n";
     let workspace = Workspace::new().script(script, "").variable("FLEET_BRIEFING_MS", "1");
@@ -61,8 +61,8 @@ async fn an_interrupt_that_names_a_task_spares_every_other() {
     assert_eq!(runner.outcomes().await, [(json!("first"), interrupted()), (json!("second"), done)]);
 }
 
-/// A run that is over is shown as working until it has been looked at what it left; who asks for its end then is too
-/// late, and means no other.
+/// An ended run is shown as working until its repository was read; an interrupt in that time is too late and affects no
+/// other run.
 #[tokio::test]
 async fn an_interrupt_that_comes_too_late_spares_the_next_one() {
     let engine = "read -r word\nif [ \"$word\" = first ]; then\n\
@@ -89,7 +89,7 @@ async fn an_interrupt_that_comes_too_late_spares_the_next_one() {
     assert_eq!(runner.outcomes().await, [(json!("one"), done("first")), (json!("two"), done("second"))]);
 }
 
-/// Whoever stops a workspace kills what is left of it a few seconds later: by then the end of the run is on record.
+/// A stop of the workspace kills remaining processes a few seconds later: by then the end of the run is recorded.
 #[tokio::test]
 async fn a_stop_hurries_an_engine_that_resists() {
     let workspace = Workspace::new();

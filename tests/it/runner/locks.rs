@@ -43,7 +43,7 @@ async fn locks_of_a_killed_run_are_taken_away_and_work_goes_on() {
 }
 
 #[tokio::test]
-async fn a_lock_from_before_the_run_is_somebody_elses_and_stays() {
+async fn lock_older_than_the_run_is_kept() {
     let workspace = Workspace::new();
     put(&workspace, &[".git/packed-refs.lock"]);
     // The clock of files may run a moment behind.

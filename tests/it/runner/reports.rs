@@ -1,4 +1,4 @@
-//! What Coder hears about the work, and that nobody waits for Coder.
+//! Reports of work to Coder, which delay neither the engine nor callers.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -160,7 +160,7 @@ async fn a_run_cut_short_by_a_kill_is_reported_as_a_failure() {
     assert_eq!(coder.until("failure").await, [report("working", "hang"), report("failure", message)]);
 }
 
-/// On a real Coder git asks Coder for its keys, and is nobody there without the token.
+/// On a real Coder git asks Coder for its keys, and is refused there without the token.
 #[tokio::test]
 async fn the_engine_gets_the_agents_token_only_where_its_git_needs_it() {
     let coder = Coder::start(200).await;

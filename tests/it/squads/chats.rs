@@ -107,7 +107,7 @@ async fn where_members_remember_nothing_chats_are_neither_taken_nor_returned_nor
 }
 
 #[tokio::test]
-async fn of_many_who_go_on_with_one_chat_at_once_one_gets_it() {
+async fn of_many_members_that_continue_one_chat_at_once_one_gets_it() {
     let squads = Squads::with(SCRIPT, &[STATEFUL]).await;
     let chat = squads.run_one(member("coder", "true")).await["chatId"].as_str().unwrap().to_owned();
     let go = squads.sign("go");
@@ -168,7 +168,7 @@ async fn a_chat_is_told_only_when_it_can_be_continued() {
 }
 
 #[tokio::test]
-async fn chats_of_before_are_not_told_where_members_remember_nothing() {
+async fn stateless_server_hides_chats_of_an_earlier_stateful_run() {
     let squads = Squads::with(SCRIPT, &[STATEFUL]).await;
     let ran = squads.run(&json!([member("coder", "echo hello")])).await;
     let mut expected = ran["members"].clone();

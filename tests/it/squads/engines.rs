@@ -30,7 +30,7 @@ async fn codex_is_called_without_its_sandbox_where_that_cannot_work() {
     }
 }
 
-/// What a repository brings along would be started otherwise, whatever directory of it is worked in.
+/// Otherwise programs of the repository would be started, in every directory of it.
 #[tokio::test]
 async fn codex_trusts_neither_its_directory_nor_the_root_of_the_repository() {
     let codex = "for word do case $word in projects=*|*writable_roots=*) echo \"$word\" ;; esac; done";
@@ -115,7 +115,7 @@ async fn a_demo_member_obeys_its_task_alone_and_prints_words() {
     assert_eq!(said, expected.map(|(out, err)| (json!(out), json!(err))));
 }
 
-/// Agents of `up` become demo agents there; a squad that only pretended to work would mislead whoever asked for it.
+/// Agents of `up` become demo agents there; a squad that only pretended to work would mislead its caller.
 #[tokio::test]
 async fn without_any_cli_a_member_says_what_to_install_or_choose() {
     let bare = "/usr/bin:/bin";

@@ -122,7 +122,7 @@ mod kill_points {
     use super::*;
 
     #[tokio::test]
-    async fn every_step_of_a_member_may_be_the_last_one() {
+    async fn member_ends_once_after_a_kill_at_every_step() {
         let points = [
             "squad.accepted",
             "member.recorded",

@@ -42,7 +42,7 @@ async fn coding_agents_run_members_at_home_only_and_reviewers_none() {
 }
 
 #[tokio::test]
-async fn a_chat_that_nobody_knows_opens_no_door() {
+async fn unknown_chat_does_not_bypass_the_right_to_run_squads() {
     let squads = Squads::with(SCRIPT, &[("STATE_MODE", "stateful")]).await;
     let heron = json!({ "project": "setup", "spec": "true", "name": "heron", "role": "reviewer" });
     squads.up.agent_with(heron).await;

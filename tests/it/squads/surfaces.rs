@@ -196,12 +196,12 @@ async fn tools_show_conversations_only_where_there_are_any() {
 
 /// Members that get nowhere are quick, and all that is said of them is what the caller gave.
 #[tokio::test]
-async fn answers_over_mcp_stay_short_whatever_callers_said_of_their_members() {
+async fn answers_over_mcp_stay_short_with_long_inputs_of_callers() {
     let squads = Squads::scripted().await;
     let token = squads.up.operator_token();
-    let nobody = |n: usize, cwd: String| json!({ "roleId": "coder", "task": "x", "agent_name": format!("nobody-{n}"), "cwd": cwd });
-    let long: Vec<Value> = (0..50).map(|n| nobody(n, "a\u{1}\"".repeat(1_200))).collect();
-    let short: Vec<Value> = (0..50).map(|n| nobody(n, "sub".to_owned())).collect();
+    let on_absent_agent = |n: usize, cwd: String| json!({ "roleId": "coder", "task": "x", "agent_name": format!("nobody-{n}"), "cwd": cwd });
+    let long: Vec<Value> = (0..50).map(|n| on_absent_agent(n, "a\u{1}\"".repeat(1_200))).collect();
+    let short: Vec<Value> = (0..50).map(|n| on_absent_agent(n, "sub".to_owned())).collect();
     let metadata = json!({ "note": "x".repeat(16_000) });
     for (members, metadata) in [(long, json!({ "for": "a test" })), (short, metadata)] {
         let arguments = json!({ "members": members, "metadata": metadata });

@@ -39,7 +39,7 @@ async fn an_entry_is_recorded_once_and_read_back_whole() {
 }
 
 #[tokio::test]
-async fn an_entry_of_an_unknown_agent_takes_nothing_in() {
+async fn batch_with_an_unknown_agent_is_rejected_as_a_whole() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
     let stranger = super::agent("stranger");

@@ -98,7 +98,7 @@ fn line(agent: &Agent, message: &str, source: TaskSource, second: i64) -> Histor
     HistoryLine { agent_id: agent.id, message: message.into(), source, generation: 1, created_at: at(second) }
 }
 
-/// A task as somebody gave it.
+/// A task of a manager.
 fn given(agent: &Agent, message: &str, second: i64) -> Task {
     let entry = line(agent, message, TaskSource::Manager, second);
     Task::accepted(TaskId::fresh(), entry, TaskWork::fresh(TaskOrigin::Given))

@@ -76,7 +76,7 @@ async fn operations_that_are_not_there_are_said_to_be_missing() {
 }
 
 #[tokio::test]
-async fn open_operations_come_in_the_order_accepted_whatever_their_times() {
+async fn open_operations_come_in_the_order_accepted_not_by_their_times() {
     let home = Home::new().await;
     let (one, two) = (home.agent("one").await, home.agent("two").await);
     let mut accepted = Vec::new();

@@ -38,8 +38,8 @@ async fn metadata_set_last_wins_and_deleted_agents_are_left_out_of_the_live_ones
     let of_gone = Metadata::from([("fleet_mcp_ticket".to_owned(), dated("B-1", 4))]);
     assert_eq!(home.store.metadata_of(gone.id).await.unwrap(), of_gone);
 
-    let nobody = home.store.metadata_set(AgentId::fresh(), &ticket, &dated("x", 1)).await;
-    assert_eq!(missing(nobody), "agent");
+    let absent = home.store.metadata_set(AgentId::fresh(), &ticket, &dated("x", 1)).await;
+    assert_eq!(missing(absent), "agent");
 }
 
 #[tokio::test]

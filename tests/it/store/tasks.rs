@@ -186,7 +186,7 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
     let claimed = async || home.store.task_by_id(task.id).await.unwrap().unwrap().work.claim;
     let say = async |meaning| home.store.report_add(&report(&agent, "so", 4), meaning).await.unwrap();
     say(Meaning::Claim(task.id, &claim)).await;
-    assert_eq!(claimed().await, None, "nobody works on it");
+    assert_eq!(claimed().await, None, "no run works on it");
     let mut begun = task.clone();
     begun.begin_run(1, Some(at(2)));
     let mut begun = home.moved(&begun, TaskState::Working, 2).await;
@@ -242,7 +242,7 @@ async fn an_agents_newest_report_counts_in_its_start_until_one_of_its_tasks_move
         })
     };
     let first = add("which?", 9).await;
-    assert!(add("which one?", 4).await > first, "a later report is newer, whatever the clock shows");
+    assert!(add("which one?", 4).await > first, "a later report is newer, at any time of the clock");
     assert_eq!(newest().await, kept("which one?"));
     let latest = LatestTasks { report: kept("which one?"), ..LatestTasks::default() };
     assert_eq!((latest.seen(3).report, latest.seen(4).report), (latest.report.as_ref(), None));
@@ -252,7 +252,7 @@ async fn an_agents_newest_report_counts_in_its_start_until_one_of_its_tasks_move
 }
 
 #[tokio::test]
-async fn tasks_are_done_in_the_order_accepted_whatever_the_clock_showed() {
+async fn tasks_are_done_in_the_order_accepted_not_by_the_clock() {
     let home = Home::new().await;
     let (agent, other) = (home.agent("one").await, home.agent("two").await);
     let b = given(&agent, "b", 2);

@@ -130,7 +130,7 @@ async fn rules_end_when_cleared() {
 async fn a_proxy_that_is_down_refuses_until_it_is_up() {
     let mut setup = setup().await;
     setup.proxy.down().await;
-    let refused = setup.api.try_get(INFO).await.expect_err("nobody listens");
+    let refused = setup.api.try_get(INFO).await.expect_err("no process listens");
     assert!(refused.is_connect(), "{refused:?}");
     setup.proxy.up().await;
     assert_eq!(setup.api.get(INFO).await.status, 200);

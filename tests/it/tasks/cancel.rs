@@ -44,7 +44,7 @@ async fn reports_an_interruption(crew: &Crew) {
     assert_eq!(snapshot.by_name("one").unwrap().agent.sighting.attention, Attention::None);
 }
 
-/// Somebody talks to the agent without us.
+/// A person writes to the agent without the fleet.
 async fn tell_past_the_fleet(crew: &Crew, text: &str) {
     let body = json!({ "content": text, "type": "user" });
     assert_eq!(crew.ask_app("one", AppRequest::post("/message", body)).await.status, 200);
@@ -53,7 +53,7 @@ async fn tell_past_the_fleet(crew: &Crew, text: &str) {
 }
 
 #[tokio::test]
-async fn an_agent_that_ignores_pleas_is_idle_again_and_its_history_says_canceled() {
+async fn cancel_ends_an_engine_that_ignores_signals_and_records_canceled() {
     let crew = Crew::with("one").await;
     crew.give("one", "hang").await;
     crew.works("one").await;
@@ -93,7 +93,7 @@ async fn the_queue_goes_on_unless_all_are_canceled() {
 }
 
 #[tokio::test]
-async fn a_frozen_runner_is_passed_by_signals_and_the_agent_is_idle_again() {
+async fn cancel_signals_the_engine_past_a_frozen_runner() {
     let crew = Crew::with_options("one", frozen_runner_options()).await;
     let task = crew.give("one", "sleep 600").await;
     crew.works("one").await;

@@ -6,7 +6,7 @@ use fleet_mcp::engine::{EngineWord, discovery, installed};
 use crate::harness::Crew;
 
 #[tokio::test]
-async fn a_projects_word_counts_and_auto_asks_the_workspace() {
+async fn project_engine_is_used_and_auto_probes_the_workspace() {
     let crew = Crew::with("one").await;
     let state = crew.running.fleet.board().now().by_name("one").unwrap().clone();
     let asked = async |word| crew.running.fleet.engine_in(&state, word).await;

@@ -40,7 +40,7 @@ async fn started(program: &Program, engine: &str) -> Up {
     std::fs::write(projects.join("setup.toml"), file).unwrap();
     let up = Up::start(program).await;
     up.agent("one").await;
-    // What its runner has used comes late; whatever is seen later is newer.
+    // The usage of its runner arrives late; usage seen after it is newer.
     eventually("the runner's count is seen", async || {
         up.show("one").await["usage"]["input_tokens"].as_u64() > Some(0)
     })

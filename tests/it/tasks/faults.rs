@@ -54,7 +54,7 @@ async fn a_message_that_is_lost_or_whose_answer_is_lost_is_sent_again_and_done_o
 }
 
 #[tokio::test]
-async fn half_of_everything_said_between_us_and_the_agent_may_be_cut() {
+async fn tasks_end_in_order_when_half_of_the_requests_to_the_app_are_cut() {
     let (crew, proxy) = behind_a_proxy().await;
     for (seed, kind) in [ProxyFault::CutBefore, ProxyFault::CutAfter].into_iter().enumerate() {
         let when = When::Percent { percent: 50, seed: seed as u64 };

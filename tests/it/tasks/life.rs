@@ -194,7 +194,7 @@ async fn a_hundred_tasks_on_one_agent_are_done_once_each_in_their_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_agents_are_busy_at_once_and_all_come_to_rest() {
+async fn ten_agents_work_in_parallel_and_become_idle() {
     let crew = Crew::new().await;
     let names: Vec<String> = (0..10).map(|number| format!("agent-{number}")).collect();
     for name in &names {

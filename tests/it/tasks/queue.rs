@@ -36,7 +36,7 @@ async fn a_queued_task_starts_by_itself_when_the_one_before_has_ended() {
 }
 
 #[tokio::test]
-async fn whoever_leads_squads_sees_every_task_that_waits() {
+async fn squad_overview_lists_every_queued_task() {
     let crew = Crew::with("one").await;
     crew.agent("two").await;
     for (name, waiting) in [("one", ["say a", "say b"]), ("two", ["say c", "say d"])] {

@@ -166,7 +166,7 @@ async fn a_claimed_usage_limit_holds_the_task_back_once_and_only_when_its_run_is
 }
 
 #[tokio::test]
-async fn what_an_agent_gives_itself_to_do_is_its_own() {
+async fn task_started_by_its_own_agent_has_source_agent() {
     let crew = Crew::with("one").await;
     let caller = agent(&crew.running, "one").await;
     let request = StartTask {
@@ -182,7 +182,7 @@ async fn what_an_agent_gives_itself_to_do_is_its_own() {
 }
 
 #[tokio::test]
-async fn a_report_counts_whatever_coders_clock_shows() {
+async fn a_report_counts_with_any_time_of_coders_clock() {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("one").await.unwrap();
     scene.running.rests("one").await;

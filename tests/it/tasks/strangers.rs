@@ -10,10 +10,10 @@ use crate::harness::{
     project,
 };
 
-/// Whatever the app of a workspace is asked.
+/// Every request to the app of a workspace.
 const APP: &str = "/@{user}/{workspace}/apps/{slug}/**";
 
-/// A crew with an idle agent, whose app has been replaced by something else while nobody looked.
+/// A crew with an idle agent, whose app was replaced by another program without notice.
 async fn replaced(by: impl FnOnce(&FaultProxy)) -> (Crew, FaultProxy) {
     let site = LocalSite::new().project(project("setup", None));
     let projects = site.directory.path().join("projects");
@@ -44,7 +44,7 @@ fn answers(proxy: &FaultProxy, status: u16, content_type: &str, body: &str) {
     proxy.fault(Rule { matches: Matches::path(APP), when: When::Always, kind });
 }
 
-/// It was run once, and nobody else was told.
+/// It was run once, and the app got no task after the first.
 async fn assert_run(crew: &Crew, task: Task, subject: &str) {
     assert_eq!((task.state(), task.channel()), (TaskState::Done, Some(Channel::Exec)));
     assert!(task.stage.verified().is_some_and(|seen| seen.is_new == Some(true)));
@@ -63,7 +63,7 @@ async fn an_app_that_knows_nothing_of_agents_leaves_the_task_to_a_run() {
 }
 
 #[tokio::test]
-async fn pages_that_may_be_coders_count_only_when_the_app_is_reached() {
+async fn error_page_proves_a_foreign_app_only_if_the_app_was_reached() {
     let (crew, proxy) = replaced(|proxy| answers(proxy, 404, "text/html", "<html>Not Found</html>")).await;
     let task = crew.give("one", "commit By exec").await;
     assert_waits(&crew, task).await;

@@ -16,7 +16,7 @@ use crate::harness::{Crew, Matches, ProxyFault, Rule, When, eventually, watched}
 
 const METADATA: &str = "/api/v2/workspaceagents/{id}/watch-metadata";
 const STREAMS: [&str; 2] = ["/api/v2/workspaces/{id}/watch", METADATA];
-/// How late a status may be seen, whatever happens to a stream.
+/// How late a status may be seen, with any fault of a stream.
 const LAG: Duration = Duration::from_secs(5);
 /// A reader is not held up by a stream that says nothing.
 const READ: Duration = Duration::from_secs(10);

@@ -94,7 +94,7 @@ fn status(facts: &Facts, agent: &serde_json::Value) -> Option<String> {
     let is_true = match word {
         "idle" => build == Some("running") && runners == 1,
         "stopped" => build == Some("stopped") && runners == 0,
-        // It must say that somebody has to act, and leave nothing running.
+        // It must ask for attention, and leave no process.
         "failed" => text("attention") != "none" && runners == 0,
         "canceled" => build == Some("canceled") && runners == 0,
         _ => false,

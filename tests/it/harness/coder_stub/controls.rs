@@ -52,7 +52,7 @@ impl CoderStub {
         }
     }
 
-    /// Adds a ready workspace that belongs to somebody else.
+    /// Adds a ready workspace of another user.
     pub(crate) fn seed_foreign(&self, owner: &str, name: &str) {
         let mut state = self.lock();
         let user = state.user(owner).cloned().unwrap_or_else(|| {

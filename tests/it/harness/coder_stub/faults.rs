@@ -1,4 +1,4 @@
-//! Awkward answers on demand: errors before or after the effect, and bodies nobody expects.
+//! Awkward answers on demand: errors before or after the effect, and unexpected bodies.
 
 use super::answers::{Body, Reply, name_taken};
 use super::routes::{Call, answer as honest_answer};

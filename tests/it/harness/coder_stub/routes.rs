@@ -16,7 +16,8 @@ type Route = (&'static str, &'static str, Credential, Handler);
 /// Who may call a route.
 #[derive(Clone, Copy)]
 enum Credential {
-    Nobody,
+    /// None is checked.
+    Open,
     User,
     /// Checked by the handler, which looks for the agent anyway.
     Agent,
@@ -24,11 +25,11 @@ enum Credential {
     Cookie,
 }
 
-use Credential::{Agent, Cookie, Nobody, User};
+use Credential::{Agent, Cookie, Open, User};
 
 /// The whole surface: method, path, credential, handler.
 const ROUTES: &[Route] = &[
-    ("GET", "/api/v2/buildinfo", Nobody, server::buildinfo),
+    ("GET", "/api/v2/buildinfo", Open, server::buildinfo),
     ("GET", "/api/v2/users/me", User, server::me),
     ("GET", "/api/v2/users/me/organizations", User, server::organizations),
     ("GET", "/api/v2/organizations", User, server::organizations),
@@ -140,7 +141,7 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
         return Reply::error(404, "Route not found.");
     };
     let checked = match credential {
-        Nobody | Agent => Ok(()),
+        Open | Agent => Ok(()),
         User => check_user(state, call),
         Cookie => check_cookie(state, call),
     };
@@ -162,7 +163,7 @@ fn check_user(state: &State, call: &Call) -> Result<(), Reply> {
     }
 }
 
-/// Says what is wrong with a token: its shape first, then that nobody has it.
+/// The problem of a token: its format first, then that it is unknown.
 fn refused(token: &str) -> Reply {
     let id_length = token.split('-').next().map_or(0, str::len);
     if id_length == 10 {

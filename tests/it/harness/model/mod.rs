@@ -155,7 +155,7 @@ impl Drop for ModelEndpoint {
     }
 }
 
-/// The JSON a fleet tool answered with, whatever a CLI has written around it.
+/// The JSON of a fleet tool's answer, without the text that a CLI has written around it.
 pub(crate) fn json_in(result: &str) -> Value {
     let start = result.find('{').unwrap_or_else(|| panic!("no JSON in {result}"));
     let mut values = serde_json::Deserializer::from_str(&result[start..]).into_iter::<Value>();

@@ -76,7 +76,7 @@ async fn codex_goes_on_with_its_conversation_and_each_run_has_its_own_share() {
     assert_goes_on("codex").await;
 }
 
-/// As after somebody has cleaned up the CLI's own files.
+/// As after a person or tool has removed the CLI's own files.
 async fn assert_begins_anew(engine: &'static str) {
     let script = vec![Turn::say("One."), Turn::say("Two.")];
     let Some(scene) = Scene::of(engine, script).await else { return };

@@ -37,7 +37,7 @@ impl Scene {
     }
 }
 
-/// What points either CLI at the scripted model, and keeps it from asking anybody else.
+/// The variables that point either CLI at the scripted model, and at no other server.
 fn variables(model: &ModelEndpoint) -> [(&'static str, String); 4] {
     [
         ("ANTHROPIC_BASE_URL", model.url.clone()),
