@@ -90,7 +90,7 @@ fn processes(arguments: &EncloseArgs) -> anyhow::Result<ProcessScope> {
 async fn serve(globals: &Globals, arguments: &DeployedArgs) -> anyhow::Result<()> {
     let settings = Settings::load(&flags(globals, &arguments.serve), &Environment::of_process())?;
     telemetry::start(&settings.log, secrets(&settings));
-    let engine = asked(&arguments.engine, Demo::Unwanted)?;
+    let engine = requested_engine(&arguments.engine, Demo::Unwanted)?;
     Ok(boot::serve(&settings, engine, Box::new(|_, _| Box::pin(async {}))).await?)
 }
 
@@ -102,7 +102,7 @@ async fn up(globals: &Globals, arguments: &UpArgs) -> anyhow::Result<()> {
     let secrets = secrets(&settings);
     telemetry::start(&settings.log, secrets.clone());
     let demo = if arguments.demo { Demo::Wanted } else { Demo::Unwanted };
-    let asked = asked(&arguments.engine, demo)?;
+    let asked = requested_engine(&arguments.engine, demo)?;
     let (globals, coder) = (globals.clone(), settings.coder.as_ref().map(|coder| coder.url.clone()));
     let ready: Ready = Box::new(move |server, stop| {
         Box::pin(async move {
@@ -118,7 +118,7 @@ async fn local_coder(globals: &Globals, arguments: &LocalCoderArgs) -> anyhow::R
     let settings = Settings::load(&flags(globals, &nothing), &Environment::of_process())?;
     let secrets = Secrets::default();
     telemetry::start(&settings.log, secrets.clone());
-    let asked = asked(&arguments.engine, Demo::Unwanted)?;
+    let asked = requested_engine(&arguments.engine, Demo::Unwanted)?;
     let options = embedded(arguments.port.unwrap_or_default(), asked, secrets);
     Ok(boot::local_coder(&settings, &options).await?)
 }
@@ -139,7 +139,7 @@ fn secrets(settings: &Settings) -> Secrets {
 }
 
 /// The requested engine; demo agents use the free demo engine unless --engine is given.
-fn asked(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
+fn requested_engine(arguments: &EngineArgs, demo: Demo) -> Result<EngineWord, BootError> {
     let named = arguments.engine.as_deref().filter(|word| !word.is_empty());
     match (named, demo) {
         (Some(word), _) => engine::by_word(word).map_err(BootError::Engine),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::Utc;
 
 use super::Fleet;
-use super::agents::{Work, audited_call};
+use super::agents::{UnpushedWork, audited_call};
 use super::caller::{AuditedCall, Caller, Permit};
 use super::error::Error;
 use super::hooks::point;
@@ -168,7 +168,7 @@ impl Fleet {
         let delete_call = audited_call(call.caller, Action::AgentDelete, state.agent.name.as_str());
         let permit = self.permit_agent(&delete_call, state).await?;
         let no_key = None;
-        let delete = self.delete_begin(&permit, Work::Discard, no_key).await;
+        let delete = self.delete_begin(&permit, UnpushedWork::Discard, no_key).await;
         Ok(self.audited(&delete_call, delete, |delete| Some(delete.id)).await?.id)
     }
 

@@ -8,7 +8,7 @@ use super::client::Client;
 use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
-use super::paging::{ENTRIES, PageArgs, place};
+use super::paging::{ENTRIES, PageArgs, position};
 use super::screen::Screen;
 use super::table::{Column, Table, column, column_from, text, toned};
 use super::tone::Tone;
@@ -38,7 +38,7 @@ pub(super) async fn run(globals: &Globals, args: AuditArgs, screen: &Screen) -> 
         let mut table = Table::new(COLUMNS);
         list.entries.iter().for_each(|entry| table.row(row(entry)));
         screen.table(&table)?;
-        screen.hint(&place(&list.paging, ENTRIES));
+        screen.hint(&position(&list.paging, ENTRIES));
         Ok(())
     })?;
     Ok(Exit::Ok)

@@ -10,7 +10,7 @@ use super::client::Client;
 use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
-use super::paging::{Noun, PageArgs, place};
+use super::paging::{EntryNoun, PageArgs, position};
 use super::screen::Screen;
 use super::table::{Column, Table, column, column_from, text, toned};
 use super::tone::Tone;
@@ -19,7 +19,7 @@ use crate::domain::name::AgentName;
 use crate::view::operation::{OperationCanceled, OperationList, OperationRow};
 use crate::view::request::{ListOperationsInput, MAX_WAIT_SECONDS};
 
-const OPERATIONS: Noun = Noun { one: "operation", many: "operations" };
+const OPERATIONS: EntryNoun = EntryNoun { one: "operation", many: "operations" };
 const COLUMNS: &[Column] = &[
     column("ID"),
     column("AGENT"),
@@ -87,7 +87,7 @@ async fn list(client: &Client, args: ListArgs, screen: &Screen) -> Result<(), Cl
         let mut table = Table::new(COLUMNS);
         list.operations.iter().for_each(|operation| table.row(row(operation)));
         screen.table(&table)?;
-        screen.hint(&place(&list.paging, OPERATIONS));
+        screen.hint(&position(&list.paging, OPERATIONS));
         screen.hint("fleet-mcp operations cancel ID cancels one");
         Ok(())
     })

@@ -17,17 +17,17 @@ pub(super) struct PageArgs {
 
 /// The name of a list's entries, singular and plural.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Noun {
+pub(super) struct EntryNoun {
     pub(super) one: &'static str,
     pub(super) many: &'static str,
 }
 
-pub(super) const AGENTS: Noun = Noun { one: "agent", many: "agents" };
-pub(super) const MESSAGES: Noun = Noun { one: "message", many: "messages" };
-pub(super) const ENTRIES: Noun = Noun { one: "entry", many: "entries" };
+pub(super) const AGENTS: EntryNoun = EntryNoun { one: "agent", many: "agents" };
+pub(super) const MESSAGES: EntryNoun = EntryNoun { one: "message", many: "messages" };
+pub(super) const ENTRIES: EntryNoun = EntryNoun { one: "entry", many: "entries" };
 
 /// The position of a page, and how to see the next.
-pub(super) fn place(paging: &Paging, noun: Noun) -> String {
+pub(super) fn position(paging: &Paging, noun: EntryNoun) -> String {
     let Paging { total_count, page, total_pages, .. } = paging;
     let what = if *total_count == 1 { noun.one } else { noun.many };
     match paging.has_next_page {
@@ -50,7 +50,7 @@ mod tests {
             has_next_page,
             has_previous_page: false,
         };
-        assert_eq!(place(&paging(1, false), ENTRIES), "page 1 of 2, 1 entry");
-        assert_eq!(place(&paging(60, true), AGENTS), "page 1 of 2, 60 agents; --page 2 shows more");
+        assert_eq!(position(&paging(1, false), ENTRIES), "page 1 of 2, 1 entry");
+        assert_eq!(position(&paging(60, true), AGENTS), "page 1 of 2, 60 agents; --page 2 shows more");
     }
 }

@@ -15,36 +15,38 @@ pub fn plan_cancel(kind: OperationKind, progress: Progress, seen: &Seen) -> Oper
         Seen::Build(newest) => newest,
     };
     let is_deleted = newest.transition == Transition::Delete && newest.job == JobStatus::Succeeded;
-    match is_own(kind, progress, newest) {
+    match own_build(kind, progress, newest) {
         _ if is_deleted && is_delete => OperationStep::Finish,
         _ if is_deleted => OperationStep::Cancel(CancelOutcome::Gone),
-        Own::Sent => end_of_own(kind, newest),
-        Own::NotYet => OperationStep::Cancel(CancelOutcome::Nothing),
-        Own::Overtaken => OperationStep::Cancel(CancelOutcome::OtherBuild),
+        OwnBuild::Sent => end_of_own(kind, newest),
+        OwnBuild::NotYet => OperationStep::Cancel(CancelOutcome::Nothing),
+        OwnBuild::Overtaken => OperationStep::Cancel(CancelOutcome::OtherBuild),
     }
 }
 
 /// Whether the newest build is ours.
-enum Own {
+enum OwnBuild {
     Sent,
     /// Ours was not sent, or did not arrive.
     NotYet,
     Overtaken,
 }
 
-fn is_own(kind: OperationKind, progress: Progress, newest: &BuildState) -> Own {
+fn own_build(kind: OperationKind, progress: Progress, newest: &BuildState) -> OwnBuild {
     match progress {
-        Progress::Accepted => Own::NotYet,
-        Progress::Sending { base_build, .. } if newest.number <= base_build => Own::NotYet,
-        Progress::Sending { .. } if !newest.is_automatic && leads_to(kind, &newest.transition) => Own::Sent,
+        Progress::Accepted => OwnBuild::NotYet,
+        Progress::Sending { base_build, .. } if newest.number <= base_build => OwnBuild::NotYet,
+        Progress::Sending { .. } if !newest.is_automatic && leads_to(kind, &newest.transition) => {
+            OwnBuild::Sent
+        }
         // Coder itself queues the second build of a restart, and of a repairing start, right after the first.
         Progress::Following { build, .. }
             if newest.number == build + 1 && is_of_two(kind) && newest.transition == Transition::Start =>
         {
-            Own::Sent
+            OwnBuild::Sent
         }
-        Progress::Following { build, .. } if newest.number == build => Own::Sent,
-        Progress::Sending { .. } | Progress::Following { .. } => Own::Overtaken,
+        Progress::Following { build, .. } if newest.number == build => OwnBuild::Sent,
+        Progress::Sending { .. } | Progress::Following { .. } => OwnBuild::Overtaken,
     }
 }
 

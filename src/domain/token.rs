@@ -49,13 +49,13 @@ pub enum Holder {
         /// The start it was made for; none for tokens from before starts were counted.
         generation: Option<i64>,
         /// The agent's current state; none if it is gone.
-        standing: Option<Standing>,
+        standing: Option<AgentStanding>,
     },
 }
 
 /// The current state of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct AgentStanding {
     pub status: AgentStatus,
     pub generation: i64,
     /// The newest build's transition, if observed: a failed stop has ended the agent too.
@@ -108,7 +108,7 @@ impl TokenLife {
     }
 }
 
-impl Standing {
+impl AgentStanding {
     /// Whether the agent is stopped or stopping.
     pub fn is_stopped(&self) -> bool {
         let is_ending = match &self.transition {
@@ -150,13 +150,13 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000, 0).unwrap()
     }
 
-    fn agent_token(generation: Option<i64>, standing: Option<Standing>) -> Result<(), Refusal> {
+    fn agent_token(generation: Option<i64>, standing: Option<AgentStanding>) -> Result<(), Refusal> {
         let holder = Holder::Agent { generation, standing };
         TokenLife { expires_at: None, revoked_at: None, holder }.check(now())
     }
 
-    fn standing(status: AgentStatus, transition: Transition) -> Option<Standing> {
-        Some(Standing { status, generation: 3, transition: Some(transition) })
+    fn standing(status: AgentStatus, transition: Transition) -> Option<AgentStanding> {
+        Some(AgentStanding { status, generation: 3, transition: Some(transition) })
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::domain::status::Verdict;
 
 /// One observation of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct NewSighting {
     pub verdict: Verdict,
     pub generation: i64,
     /// None if it was not observed at Coder: then the time of the last observation stays.
@@ -30,7 +30,7 @@ impl Store {
     }
 
     /// Records one observation. Only a visible change gets a new revision; a deleted agent is unchanged.
-    pub async fn agent_sight(&self, id: AgentId, seen: &Seen) -> Result<Sighting, StoreError> {
+    pub async fn agent_sight(&self, id: AgentId, seen: &NewSighting) -> Result<Sighting, StoreError> {
         let sighted = self.agents_sight(&[(id, seen.clone())]).await?;
         sighted.into_iter().next().map(|(_, sighting)| sighting).ok_or(StoreError::Missing("agent"))
     }
@@ -38,7 +38,7 @@ impl Store {
     /// Records observations of many agents in one transaction; unknown agents are skipped.
     pub async fn agents_sight(
         &self,
-        looks: &[(AgentId, Seen)],
+        looks: &[(AgentId, NewSighting)],
     ) -> Result<Vec<(AgentId, Sighting)>, StoreError> {
         let mut tx = self.begin().await?;
         let mut known = HashMap::new();
@@ -114,7 +114,7 @@ pub(super) async fn touch(connection: &mut DbConnection, id: AgentId) -> Result<
 async fn look(
     connection: &mut DbConnection,
     (id, last): (AgentId, &Sighting),
-    seen: &Seen,
+    seen: &NewSighting,
 ) -> Result<Sighting, sqlx::Error> {
     if last.status == AgentStatus::Deleted
         || (seen.observed_at.is_some() && is_being_deleted(connection, id).await?)

@@ -16,7 +16,7 @@ use crate::domain::task_plan::{cancel_reason, ending};
 
 /// The target of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum CancelTarget {
     /// The current task, else the next in the queue, without tasks that are ended for a later one.
     Current,
     All,
@@ -31,13 +31,13 @@ pub struct CancelTaken {
     pub in_hand: Option<TaskId>,
 }
 
-/// The meaning of a report beyond its history entry.
+/// The effect of a report beyond its history entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning<'a> {
+pub enum ReportEffect<'a> {
     /// The outcome of the current task.
     Claim(TaskId, &'a Claim),
-    /// The task continues, whatever was claimed before.
-    GoesOn(TaskId),
+    /// The task continues; an earlier claim is withdrawn.
+    Continues(TaskId),
     /// The state of an agent without a current task.
     Unassigned,
     Nothing,
@@ -71,19 +71,19 @@ impl Store {
     pub async fn tasks_cancel(
         &self,
         agent: AgentId,
-        which: Which,
+        target: CancelTarget,
         may_stop: bool,
         at: DateTime<Utc>,
     ) -> Result<CancelTaken, StoreError> {
         let mut tx = self.begin().await?;
         let open = tasks::open_of(&mut tx, agent).await?;
         let n_superseded = open.iter().take_while(|task| task.is_superseded()).count();
-        let meant = match which {
-            Which::All => 0..open.len(),
-            Which::Current if n_superseded == open.len() => 0..1,
+        let meant = match target {
+            CancelTarget::All => 0..open.len(),
+            CancelTarget::Current if n_superseded == open.len() => 0..1,
             // A workspace may be stopped for a task that does not end for its successor.
-            Which::Current if may_stop => 0..n_superseded + 1,
-            Which::Current => n_superseded..n_superseded + 1,
+            CancelTarget::Current if may_stop => 0..n_superseded + 1,
+            CancelTarget::Current => n_superseded..n_superseded + 1,
         };
         let mut taken = CancelTaken::default();
         let cancel = Cancel { at, cause: CancelCause::Request, may_stop };
@@ -100,15 +100,15 @@ impl Store {
         Ok(taken)
     }
 
-    /// Adds a report with its meaning. Only a task that the agent is working on can be claimed: if it ended before
+    /// Adds a report with its effect. Only a task that the agent is working on can be claimed: if it ended before
     /// the report arrived, the report is about the agent itself. Returns the entry as added.
-    pub async fn report_add(&self, report: &Report, meaning: Meaning<'_>) -> Result<Report, StoreError> {
+    pub async fn report_add(&self, report: &Report, effect: ReportEffect<'_>) -> Result<Report, StoreError> {
         let mut tx = self.begin().await?;
-        let is_about_task = match meaning {
-            Meaning::Claim(task, claim) => claim_as(&mut tx, task, Some(claim)).await?,
-            Meaning::GoesOn(task) => claim_as(&mut tx, task, None).await?,
-            Meaning::Unassigned => false,
-            Meaning::Nothing => true,
+        let is_about_task = match effect {
+            ReportEffect::Claim(task, claim) => claim_as(&mut tx, task, Some(claim)).await?,
+            ReportEffect::Continues(task) => claim_as(&mut tx, task, None).await?,
+            ReportEffect::Unassigned => false,
+            ReportEffect::Nothing => true,
         };
         let task_id = report.task_id.filter(|_| is_about_task);
         let report = Report { task_id, ..report.clone() };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{DeleteAgent, Deletion, Work, audited_call};
+use super::{DeleteAgent, Deletion, UnpushedWork, audited_call};
 use crate::app::Fleet;
 use crate::app::caller::{AgentPermit, Caller};
 use crate::app::error::Error;
@@ -15,7 +15,7 @@ use crate::domain::agent::AgentStatus;
 use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::rescue::Rescue;
 use crate::domain::status::Verdict;
-use crate::store::{Accepted, RequestKey, Seen};
+use crate::store::{Accepted, NewSighting, RequestKey};
 
 impl Fleet {
     pub async fn agent_delete(&self, caller: &Caller, request: DeleteAgent) -> Result<Deletion, Error> {
@@ -64,7 +64,7 @@ impl Fleet {
     pub(in crate::app) async fn delete_begin(
         &self,
         permit: &AgentPermit<'_>,
-        work: Work,
+        work: UnpushedWork,
         key: Option<RequestKey>,
     ) -> Result<Operation, Error> {
         let (state, by) = (permit.target(), &permit.call().caller.principal.name);
@@ -78,7 +78,7 @@ impl Fleet {
         point("delete.begun");
         self.store().operations_cancel_before(operation.id, agent, Utc::now()).await?;
         let verdict = Verdict::new(AgentStatus::Deleting, "the delete was accepted");
-        let seen = Seen { verdict, generation: state.agent.sighting.generation, observed_at: None };
+        let seen = NewSighting { verdict, generation: state.agent.sighting.generation, observed_at: None };
         self.store().agent_sight(agent, &seen).await?;
         self.board_refresh(agent).await?;
         Ok(operation)
@@ -86,23 +86,23 @@ impl Fleet {
 }
 
 /// An agent without a workspace has no work to save.
-fn rescue_wanted(state: &AgentState, operation: &Operation, work: Work) -> Option<Rescue> {
+fn rescue_wanted(state: &AgentState, operation: &Operation, work: UnpushedWork) -> Option<Rescue> {
     let agent = &state.agent;
     match work {
-        Work::Keep if agent.workspace_id.is_some() => {
+        UnpushedWork::Keep if agent.workspace_id.is_some() => {
             Some(Rescue::of(operation.id, (agent.id, &agent.name), &agent.project, operation.created_at))
         }
-        Work::Keep | Work::Discard => None,
+        UnpushedWork::Keep | UnpushedWork::Discard => None,
     }
 }
 
 /// Unpushed work cannot be fetched from a stopped workspace; the message must say so.
-fn unsaved(state: &AgentState, work: Work) -> &'static str {
+fn unsaved(state: &AgentState, work: UnpushedWork) -> &'static str {
     match (work, state.agent.sighting.status) {
-        (Work::Keep, AgentStatus::Stopped) => {
+        (UnpushedWork::Keep, AgentStatus::Stopped) => {
             "; unpushed work is not saved, because the workspace is not running"
         }
-        (Work::Keep | Work::Discard, _) => "",
+        (UnpushedWork::Keep | UnpushedWork::Discard, _) => "",
     }
 }
 

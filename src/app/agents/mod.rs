@@ -66,14 +66,14 @@ pub struct ChangeAgent {
 #[derive(Debug, Clone)]
 pub struct DeleteAgent {
     pub name: String,
-    pub work: Work,
+    pub work: UnpushedWork,
     pub request: Option<RequestToken>,
     pub wait: Duration,
 }
 
 /// What becomes of unpushed work at a delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum UnpushedWork {
     Keep,
     Discard,
 }

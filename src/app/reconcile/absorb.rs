@@ -27,7 +27,7 @@ use crate::domain::metadata::{self, START_NOTE};
 use crate::domain::name::AgentName;
 use crate::domain::status::{Verdict, judge};
 use crate::domain::words::{AppState, BuildStatus, Transition};
-use crate::store::{Seen, StoreError, TasksStamp, UsageReport};
+use crate::store::{NewSighting, StoreError, TasksStamp, UsageReport};
 
 /// Limits the individual lookups of missing workspaces per poll.
 const LOOKUPS_PER_POLL: usize = 20;
@@ -38,7 +38,7 @@ pub(super) struct AgentUpdate {
     name_key: String,
     /// The sighting to compare with.
     known: Sighting,
-    pub(super) seen: Seen,
+    pub(super) seen: NewSighting,
     live: LiveState,
     workspace_url: String,
     /// The tasks that the verdict was based on.
@@ -159,7 +159,7 @@ impl Fleet {
             name_key: state.agent.name.key(),
             known: state.agent.sighting.clone(),
             reports: reports_of(state, workspace, generation),
-            seen: Seen { verdict, generation, observed_at: Some(context.at) },
+            seen: NewSighting { verdict, generation, observed_at: Some(context.at) },
             usage: usage::new_figures(state, live.usage_reported),
             live,
             workspace_url: self.workspace_url(workspace),
@@ -192,7 +192,7 @@ impl Fleet {
         let reported: Vec<UsageReport> =
             updates.iter_mut().filter_map(|update| update.usage.take()).collect();
         self.usage_absorb(reported).await?;
-        let changed: Vec<(AgentId, Seen)> = updates
+        let changed: Vec<(AgentId, NewSighting)> = updates
             .iter()
             .filter(|update| is_worth_writing(update, self.limits()))
             .map(|update| (update.agent, update.seen.clone()))

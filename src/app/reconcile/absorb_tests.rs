@@ -22,7 +22,11 @@ fn update(state: &AgentState, at: DateTime<Utc>, began: Instant) -> AgentUpdate 
         agent: state.agent.id,
         name_key: state.agent.name.key(),
         known: state.agent.sighting.clone(),
-        seen: Seen { verdict: Verdict::new(AgentStatus::Idle, "seen"), generation: 1, observed_at: Some(at) },
+        seen: NewSighting {
+            verdict: Verdict::new(AgentStatus::Idle, "seen"),
+            generation: 1,
+            observed_at: Some(at),
+        },
         live: LiveState { poll_began: Some(began), ..LiveState::default() },
         workspace_url: "https://coder/@me/one".to_owned(),
         tasks_stamp: state.tasks.stamp(),

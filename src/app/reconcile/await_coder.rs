@@ -6,7 +6,7 @@ use crate::app::error::Error;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::AgentId;
 use crate::domain::status::Verdict;
-use crate::store::Seen;
+use crate::store::NewSighting;
 
 impl Fleet {
     /// Returns once Coder responds.
@@ -31,7 +31,7 @@ impl Fleet {
             return Ok(());
         }
         let verdict = Verdict::new(AgentStatus::Pending, reason);
-        let seen = Seen { verdict, generation: known.generation, observed_at: None };
+        let seen = NewSighting { verdict, generation: known.generation, observed_at: None };
         let written = self.store().agent_sight(agent, &seen).await?;
         self.show(agent, &written);
         Ok(())

@@ -10,7 +10,7 @@ use crate::domain::agent::{Agent, AgentStatus, Attention};
 use crate::domain::operation::{Failure, OperationKind};
 use crate::domain::plan::{CancelOutcome, Cause};
 use crate::domain::status::Verdict;
-use crate::store::{OperationEnd, Seen as Sighted};
+use crate::store::{NewSighting, OperationEnd};
 
 impl Fleet {
     /// Records the end; a completed delete also deletes the agent, and a failed create shows its reason.
@@ -62,7 +62,7 @@ impl Fleet {
         let verdict = Verdict::new(AgentStatus::Failed, failure.message.clone());
         let verdict = Verdict { attention: Attention::Unreachable, ..verdict };
         self.store()
-            .agent_sight(active.agent.id, &Sighted { verdict, generation: 0, observed_at: None })
+            .agent_sight(active.agent.id, &NewSighting { verdict, generation: 0, observed_at: None })
             .await?;
         self.board_refresh(active.agent.id).await?;
         Ok(())

@@ -11,7 +11,7 @@ use crate::domain::agent::Sighting;
 use crate::domain::id::AgentId;
 use crate::domain::status::{Observation, judge};
 use crate::domain::task;
-use crate::store::{LatestTasks, Seen};
+use crate::store::{LatestTasks, NewSighting};
 
 impl Fleet {
     /// Publishes the agent's stored tasks together with the resulting status, so that no reader sees an ended task
@@ -102,7 +102,7 @@ impl Fleet {
         if is_same {
             return Ok(None);
         }
-        let seen = Seen { verdict, generation: known.generation, observed_at: known.observed_at };
+        let seen = NewSighting { verdict, generation: known.generation, observed_at: known.observed_at };
         Ok(Some(self.store().agent_sight(state.agent.id, &seen).await?))
     }
 

@@ -14,7 +14,7 @@ use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Escalation, Task, TaskState};
-use crate::store::{CancelTaken, Which};
+use crate::store::{CancelTaken, CancelTarget};
 
 /// The work that a cancel ends.
 enum CancelScope {
@@ -57,9 +57,9 @@ impl Fleet {
         request: &CancelTask,
     ) -> Result<(AgentId, CancelScope), Error> {
         let state = permit.target();
-        let which = if request.all { Which::All } else { Which::Current };
+        let target = if request.all { CancelTarget::All } else { CancelTarget::Current };
         let (agent, before) = (state.agent.id, state.agent.sighting.status);
-        let taken = self.store().tasks_cancel(agent, which, request.escalate, Utc::now()).await?;
+        let taken = self.store().tasks_cancel(agent, target, request.escalate, Utc::now()).await?;
         if taken != CancelTaken::default() {
             return Ok((agent, CancelScope::Tasks { taken, before }));
         }

@@ -13,7 +13,7 @@ use crate::app::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
 use crate::domain::history::{HistoryLine, Report};
 use crate::domain::task::{Claim, Task, TaskSource};
-use crate::store::Meaning;
+use crate::store::ReportEffect;
 
 impl Fleet {
     pub async fn status_report(
@@ -55,20 +55,23 @@ impl Fleet {
             text: request.question.clone().unwrap_or_else(|| request.summary.clone()),
             at: now,
         });
-        let meaning = match (&task, &claim) {
-            (Some(task), Some(claim)) => Meaning::Claim(task.id, claim),
-            (Some(task), None) if request.state == ReportedState::Working => Meaning::GoesOn(task.id),
-            (Some(_), None) => Meaning::Nothing,
-            (None, _) => Meaning::Unassigned,
+        let effect = match (&task, &claim) {
+            (Some(task), Some(claim)) => ReportEffect::Claim(task.id, claim),
+            (Some(task), None) if request.state == ReportedState::Working => ReportEffect::Continues(task.id),
+            (Some(_), None) => ReportEffect::Nothing,
+            (None, _) => ReportEffect::Unassigned,
         };
-        let added = self.store().report_add(&report(state, task.as_ref(), &request, now), meaning).await?;
+        let added = self.store().report_add(&report(state, task.as_ref(), &request, now), effect).await?;
         self.tasks_publish(state.agent.id).await?;
         let task = task.filter(|task| added.task_id == Some(task.id));
-        let message = match meaning {
-            Meaning::Claim(..) if task.is_some() => "recorded; this report ends your current task".to_owned(),
-            Meaning::Claim(..) | Meaning::GoesOn(_) | Meaning::Unassigned | Meaning::Nothing => {
-                "noted".to_owned()
+        let message = match effect {
+            ReportEffect::Claim(..) if task.is_some() => {
+                "recorded; this report ends your current task".to_owned()
             }
+            ReportEffect::Claim(..)
+            | ReportEffect::Continues(_)
+            | ReportEffect::Unassigned
+            | ReportEffect::Nothing => "noted".to_owned(),
         };
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;
         Ok(StatusReported { name, task, status, message })

@@ -9,7 +9,7 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Principal;
-use crate::domain::token::{Holder, Refusal, Standing, TokenLife};
+use crate::domain::token::{AgentStanding, Holder, Refusal, TokenLife};
 use crate::store::TokenRecord;
 
 impl Fleet {
@@ -46,8 +46,8 @@ impl Fleet {
 
 impl AgentState {
     /// The state of the agent that the validity of its tokens depends on.
-    pub(in crate::app) fn standing(&self) -> Standing {
-        Standing {
+    pub(in crate::app) fn standing(&self) -> AgentStanding {
+        AgentStanding {
             status: self.agent.sighting.status,
             generation: self.agent.sighting.generation,
             transition: self.live.transition.clone(),

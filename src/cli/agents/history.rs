@@ -9,7 +9,7 @@ use crate::cli::age::relative;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::paging::{ENTRIES, place};
+use crate::cli::paging::{ENTRIES, position};
 use crate::cli::screen::Screen;
 use crate::cli::table::{Column, Table, column, column_from, text};
 use crate::cli::word::one_of;
@@ -43,7 +43,7 @@ pub(super) async fn run(client: &Client, args: HistoryArgs, screen: &Screen) -> 
         let mut table = Table::new(COLUMNS);
         history.tasks.iter().for_each(|entry| table.row(row(entry)));
         screen.table(&table)?;
-        screen.hint(&place(&history.paging, ENTRIES));
+        screen.hint(&position(&history.paging, ENTRIES));
         Ok(())
     })?;
     Ok(Exit::Ok)

@@ -7,7 +7,7 @@ use crate::cli::age::relative;
 use crate::cli::client::{Body, Client};
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::paging::{AGENTS, PageArgs, place};
+use crate::cli::paging::{AGENTS, PageArgs, position};
 use crate::cli::screen::Screen;
 use crate::cli::table::{Column, Table, column, column_from, text, toned};
 use crate::cli::tone::Tone;
@@ -68,7 +68,7 @@ pub(super) fn draw(body: &Body, screen: &Screen) -> Result<(), CliError> {
             return Ok(());
         }
         screen.table(&table(list, Utc::now()))?;
-        screen.hint(&format!("{}; fleet-mcp agents show NAME shows details", place(&list.paging, AGENTS)));
+        screen.hint(&format!("{}; fleet-mcp agents show NAME shows details", position(&list.paging, AGENTS)));
         Ok(())
     })
 }

@@ -7,7 +7,7 @@ use super::NameArg;
 use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::paging::{MESSAGES, place};
+use crate::cli::paging::{MESSAGES, position};
 use crate::cli::screen::Screen;
 use crate::view::log::LogPage;
 
@@ -31,7 +31,7 @@ pub(super) async fn run(client: &Client, args: LogsArgs, screen: &Screen) -> Res
         for entry in log.logs.iter().rev() {
             screen.line(&format!("{} {}\n{}\n", entry.time, entry.kind, entry.content.trim_end()))?;
         }
-        screen.hint(&place(&log.paging, MESSAGES));
+        screen.hint(&position(&log.paging, MESSAGES));
         Ok(())
     })?;
     Ok(Exit::Ok)

@@ -13,14 +13,14 @@ use super::client::Client;
 use super::error::CliError;
 use super::exit::Exit;
 use super::globals::Globals;
-use super::paging::{Noun, PageArgs, place};
+use super::paging::{EntryNoun, PageArgs, position};
 use super::screen::Screen;
 use super::table::{Column, Table, column, column_from, text, toned};
 use super::tone::Tone;
 use crate::view::request::PageInput;
 use crate::view::rescue::{RescueList, RescueRow};
 
-const RESCUES: Noun = Noun { one: "rescue", many: "rescues" };
+const RESCUES: EntryNoun = EntryNoun { one: "rescue", many: "rescues" };
 const COLUMNS: &[Column] = &[
     column("ID"),
     column("AGENT"),
@@ -79,7 +79,7 @@ async fn list(client: &Client, page: PageArgs, screen: &Screen) -> Result<(), Cl
         let mut table = Table::new(COLUMNS);
         list.rescues.iter().for_each(|rescue| table.row(row(rescue)));
         screen.table(&table)?;
-        screen.hint(&place(&list.paging, RESCUES));
+        screen.hint(&position(&list.paging, RESCUES));
         screen.hint("fleet-mcp rescue restore AGENT --into DIR restores one");
         Ok(())
     })

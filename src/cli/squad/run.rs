@@ -57,7 +57,7 @@ pub(super) async fn run(client: &Client, args: RunArgs, screen: &Screen) -> Resu
 
 /// Waits for one member's end at a time until all have ended.
 async fn until_done(client: &Client, squad: &str, screen: &Screen) -> Result<Exit, CliError> {
-    let mut n_told = 0;
+    let mut n_reported = 0;
     loop {
         let question = SquadStatusInput {
             squad_id: Some(squad.to_owned()),
@@ -76,8 +76,8 @@ async fn until_done(client: &Client, squad: &str, screen: &Screen) -> Result<Exi
             let is_well = members.iter().all(|member| member.status == "completed");
             return Ok(if is_well { Exit::Ok } else { Exit::Failed });
         }
-        if n_ended > n_told {
-            n_told = n_ended;
+        if n_ended > n_reported {
+            n_reported = n_ended;
             screen.hint(&format!("{n_ended} of {} members have ended", members.len()));
         }
     }

@@ -38,7 +38,7 @@ pub(super) async fn until_done(
         if !waited.timed_out || deadline.is_some_and(|at| Instant::now() >= at) {
             return Ok(waited);
         }
-        tell_unsettled(&waited.changed, screen);
+        print_unsettled(&waited.changed, screen);
     }
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn until_ended(
         }
         if told_at.elapsed() >= LONGEST_CALL {
             told_at = Instant::now();
-            tell_unsettled(&waited.changed, screen);
+            print_unsettled(&waited.changed, screen);
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -85,7 +85,7 @@ async fn task_of(client: &Client, name: &str, task_id: &str) -> Result<Option<Hi
 }
 
 /// Prints agents that work or need attention: the wait for them may never end by itself.
-fn tell_unsettled(agents: &[ChangedAgent], screen: &Screen) {
+fn print_unsettled(agents: &[ChangedAgent], screen: &Screen) {
     let unsettled = agents.iter().filter(|changed| !is_settled(&changed.agent));
     unsettled.for_each(|changed| screen.hint(&condition(&changed.agent)));
 }

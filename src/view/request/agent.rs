@@ -10,7 +10,9 @@ use super::check::{
 };
 use super::defaults::{any_change, change_wait, first_page, list_size, yes};
 use super::word::UntilWord;
-use crate::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, SetMetadata, WaitAgents, Work};
+use crate::app::agents::{
+    ChangeAgent, CreateAgent, DeleteAgent, ListAgents, SetMetadata, UnpushedWork, WaitAgents,
+};
 use crate::app::error::Error;
 use crate::domain::metadata::{MetadataKey, check_value};
 
@@ -165,7 +167,7 @@ impl DeleteAgentInput {
             self.request_key.as_deref(),
             &Self { wait_seconds: 0, request_key: None, ..self.clone() },
         )?;
-        let work = if self.keep_work { Work::Keep } else { Work::Discard };
+        let work = if self.keep_work { UnpushedWork::Keep } else { UnpushedWork::Discard };
         Ok(DeleteAgent { name: self.agent_name, work, request, wait: wait_of(self.wait_seconds)? })
     }
 }

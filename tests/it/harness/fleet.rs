@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use fleet_mcp::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, Mutation, Work};
+use fleet_mcp::app::agents::{ChangeAgent, CreateAgent, DeleteAgent, ListAgents, Mutation, UnpushedWork};
 use fleet_mcp::app::caller::{Caller, Surface};
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::app::doctor::Inspection;
@@ -164,8 +164,12 @@ impl RunningFleet {
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Result<(), Error> {
-        let request =
-            DeleteAgent { name: name.to_owned(), work: Work::Keep, request: None, wait: Duration::ZERO };
+        let request = DeleteAgent {
+            name: name.to_owned(),
+            work: UnpushedWork::Keep,
+            request: None,
+            wait: Duration::ZERO,
+        };
         self.fleet.agent_delete(&operator(), request).await.map(drop)
     }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use chrono::{TimeDelta, Utc};
 use fleet_mcp::app::Fleet;
-use fleet_mcp::app::agents::{AgentChange, DeleteAgent, Work};
+use fleet_mcp::app::agents::{AgentChange, DeleteAgent, UnpushedWork};
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::status::Verdict;
-use fleet_mcp::store::{Seen, Store, StoreOptions};
+use fleet_mcp::store::{NewSighting, Store, StoreOptions};
 use futures_util::{Stream, StreamExt};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -280,8 +280,9 @@ async fn a_change_that_only_the_record_knows_yet_is_not_passed_over_by_a_later_o
     let seen = fleet.board().revision();
     let otter = fleet.board().now().by_name("otter").unwrap().agent.id;
     let verdict = Verdict::new(AgentStatus::Stopped, "the workspace is stopped");
-    store.agent_sight(otter, &Seen { verdict, generation: 1, observed_at: None }).await.unwrap();
-    let delete = DeleteAgent { name: "heron".into(), work: Work::Keep, request: None, wait: Duration::ZERO };
+    store.agent_sight(otter, &NewSighting { verdict, generation: 1, observed_at: None }).await.unwrap();
+    let delete =
+        DeleteAgent { name: "heron".into(), work: UnpushedWork::Keep, request: None, wait: Duration::ZERO };
     fleet.agent_delete(&operator(), delete).await.unwrap();
 
     let row = |changed: &AgentChange| {

@@ -8,7 +8,7 @@ use fleet_mcp::domain::history::{HistoryEntry, HistoryKind, Report};
 use fleet_mcp::domain::id::TaskId;
 use fleet_mcp::domain::task::{Task, WhenBusy};
 use fleet_mcp::domain::task_order::Admission;
-use fleet_mcp::store::{HistoryPage, Which};
+use fleet_mcp::store::{CancelTarget, HistoryPage};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -57,7 +57,7 @@ async fn a_history_shows_each_task_in_the_state_of_its_last_move() {
         for number in 0..200 {
             let task = given(&agent, "do it", number);
             home.store.task_accept(&task, QUEUE, None).await.unwrap();
-            home.store.tasks_cancel(agent.id, Which::All, false, at(number)).await.unwrap();
+            home.store.tasks_cancel(agent.id, CancelTarget::All, false, at(number)).await.unwrap();
         }
         is_over.store(true, Ordering::Relaxed);
     };
@@ -91,7 +91,7 @@ impl Home {
         }
         let task = Task { id: TaskId(id), ..given(agent, "model", second) };
         self.store.task_accept(&task, QUEUE, None).await.unwrap();
-        self.store.tasks_cancel(agent.id, Which::All, false, at(second)).await.unwrap();
+        self.store.tasks_cancel(agent.id, CancelTarget::All, false, at(second)).await.unwrap();
         self.store.task_by_id(task.id).await.unwrap().unwrap().history()
     }
 }

@@ -3,19 +3,19 @@
 use fleet_mcp::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use fleet_mcp::domain::id::AgentId;
 use fleet_mcp::domain::status::Verdict;
-use fleet_mcp::store::Seen;
+use fleet_mcp::store::NewSighting;
 
 use super::{Home, agent, at, missing};
 
-fn seen(status: AgentStatus, second: i64) -> Seen {
-    Seen { verdict: Verdict::new(status, "looked at"), generation: 1, observed_at: Some(at(second)) }
+fn seen(status: AgentStatus, second: i64) -> NewSighting {
+    NewSighting { verdict: Verdict::new(status, "looked at"), generation: 1, observed_at: Some(at(second)) }
 }
 
 #[tokio::test]
 async fn only_a_visible_change_gives_a_new_revision() {
     let home = Home::new().await;
     let agent = home.agent("watched").await;
-    let sight = async |seen: &Seen| home.store.agent_sight(agent.id, seen).await.unwrap();
+    let sight = async |seen: &NewSighting| home.store.agent_sight(agent.id, seen).await.unwrap();
 
     let idle = sight(&seen(AgentStatus::Idle, 1)).await;
     let expected = Sighting {
@@ -41,9 +41,9 @@ async fn only_a_visible_change_gives_a_new_revision() {
     let stuck = Verdict { attention: Attention::Stuck, ..base.verdict.clone() };
     let said = Verdict { reason: "says more".into(), ..stuck.clone() };
     let changes = [
-        Seen { verdict: stuck, ..base.clone() },
-        Seen { verdict: said.clone(), ..base.clone() },
-        Seen { verdict: said, generation: 2, ..base },
+        NewSighting { verdict: stuck, ..base.clone() },
+        NewSighting { verdict: said.clone(), ..base.clone() },
+        NewSighting { verdict: said, generation: 2, ..base },
     ];
     for (change, revision) in changes.iter().zip(3..) {
         let sighting = sight(change).await;
@@ -53,7 +53,7 @@ async fn only_a_visible_change_gives_a_new_revision() {
 }
 
 #[tokio::test]
-async fn a_batch_gives_revisions_in_order_and_leaves_out_who_is_not_there() {
+async fn a_batch_gives_revisions_in_order_and_leaves_out_unknown_agents() {
     let home = Home::new().await;
     let (one, two) = (home.agent("one").await, home.agent("two").await);
     home.store.agent_sight(two.id, &seen(AgentStatus::Idle, 1)).await.unwrap();

@@ -9,7 +9,9 @@ use fleet_mcp::domain::task::{
 use fleet_mcp::domain::task_order::Admission;
 use fleet_mcp::domain::task_plan::Redelivery;
 use fleet_mcp::domain::words::AppState;
-use fleet_mcp::store::{CancelTaken, LatestTasks, Meaning, RequestKey, StoreError, TaskAccepted, Which};
+use fleet_mcp::store::{
+    CancelTaken, CancelTarget, LatestTasks, ReportEffect, RequestKey, StoreError, TaskAccepted,
+};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
@@ -125,9 +127,9 @@ async fn a_task_is_read_back_as_it_was_written_but_for_what_others_write() {
     task.work.attempt = 2;
     task.begin_run(1, Some(at(2)));
     home.moved(&task, TaskState::Working, 2).await;
-    home.store.tasks_cancel(agent.id, Which::Current, true, at(3)).await.unwrap();
-    let meaning = Meaning::Claim(task.id, &claim);
-    home.store.report_add(&report(&agent, "did it", 4), meaning).await.unwrap();
+    home.store.tasks_cancel(agent.id, CancelTarget::Current, true, at(3)).await.unwrap();
+    let effect = ReportEffect::Claim(task.id, &claim);
+    home.store.report_add(&report(&agent, "did it", 4), effect).await.unwrap();
     task.entry.generation = 7;
     let delivery = Delivery::Delivered { channel: Channel::AgentApi, at: at(2), base: Some(5) };
     let work = Work { delivery, since: Some(at(2)) };
@@ -184,17 +186,17 @@ async fn a_claim_is_of_the_attempt_in_hand_and_gone_with_it_or_with_another_word
     home.queued(&task).await;
     let claim = Claim { kind: ClaimKind::Complete, text: "did it".into(), at: at(4) };
     let claimed = async || home.store.task_by_id(task.id).await.unwrap().unwrap().work.claim;
-    let say = async |meaning| home.store.report_add(&report(&agent, "so", 4), meaning).await.unwrap();
-    say(Meaning::Claim(task.id, &claim)).await;
+    let say = async |effect| home.store.report_add(&report(&agent, "so", 4), effect).await.unwrap();
+    say(ReportEffect::Claim(task.id, &claim)).await;
     assert_eq!(claimed().await, None, "no run works on it");
     let mut begun = task.clone();
     begun.begin_run(1, Some(at(2)));
     let mut begun = home.moved(&begun, TaskState::Working, 2).await;
-    say(Meaning::Claim(task.id, &claim)).await;
+    say(ReportEffect::Claim(task.id, &claim)).await;
     assert_eq!(claimed().await, Some(claim.clone()));
-    say(Meaning::GoesOn(task.id)).await;
+    say(ReportEffect::Continues(task.id)).await;
     assert_eq!(claimed().await, None);
-    say(Meaning::Claim(task.id, &claim)).await;
+    say(ReportEffect::Claim(task.id, &claim)).await;
     begun.resume(Redelivery::FullText);
     assert!(home.store.task_save(&begun, &[(TaskState::Working, "again")], at(5)).await.unwrap());
     assert_eq!(claimed().await, None);
@@ -213,7 +215,7 @@ async fn a_report_on_a_task_that_has_ended_meanwhile_is_the_agents_own_word() {
     assert!(home.store.task_save(&task, &[(TaskState::Done, "it said so")], at(3)).await.unwrap());
     let late = Report { task_id: Some(task.id), ..report(&agent, "which one?", 4) };
     let claim = Claim { kind: ClaimKind::Question, text: "which one?".into(), at: at(4) };
-    let added = home.store.report_add(&late, Meaning::Claim(task.id, &claim)).await.unwrap();
+    let added = home.store.report_add(&late, ReportEffect::Claim(task.id, &claim)).await.unwrap();
     assert_eq!(added, Report { task_id: None, ..late });
     let newest = home.store.tasks_latest_of(agent.id).await.unwrap().report;
     assert_eq!(newest.map(|report| report.text).as_deref(), Some("which one?"));
@@ -227,7 +229,7 @@ async fn an_agents_newest_report_counts_in_its_start_until_one_of_its_tasks_move
     let newest = async || home.store.tasks_latest_of(agent.id).await.unwrap().report;
     let add = async |text: &str, second| {
         let report = Report { needs_answer: true, ..report(&agent, text, second) };
-        home.store.report_add(&report, Meaning::Unassigned).await.unwrap();
+        home.store.report_add(&report, ReportEffect::Unassigned).await.unwrap();
         home.store.tasks_latest_of(agent.id).await.unwrap().stamp()
     };
     let kept = |text: &str| {
@@ -310,8 +312,8 @@ async fn a_cancel_ends_what_waits_and_marks_what_is_begun() {
     let [a, b, c] = &tasks;
     home.moved(a, TaskState::Working, 4).await;
     let cancel = async |which| home.store.tasks_cancel(agent.id, which, false, at(5)).await.unwrap();
-    assert_eq!(cancel(Which::Current).await, CancelTaken { ended: vec![], in_hand: Some(a.id) });
-    assert_eq!(cancel(Which::All).await, CancelTaken { ended: vec![b.id, c.id], in_hand: Some(a.id) });
+    assert_eq!(cancel(CancelTarget::Current).await, CancelTaken { ended: vec![], in_hand: Some(a.id) });
+    assert_eq!(cancel(CancelTarget::All).await, CancelTaken { ended: vec![b.id, c.id], in_hand: Some(a.id) });
     let states = async |task: &Task| home.store.task_by_id(task.id).await.unwrap().unwrap().state();
     assert_eq!(
         [states(a).await, states(b).await, states(c).await],
@@ -327,7 +329,8 @@ async fn a_cancel_behind_an_interrupt_is_meant_for_the_task_that_interrupts() {
     home.queued(&begun).await;
     home.moved(&begun, TaskState::Working, 2).await;
     home.store.task_accept(&urgent, INTERRUPT, None).await.unwrap();
-    let cancel = async || home.store.tasks_cancel(agent.id, Which::Current, false, at(5)).await.unwrap();
+    let cancel =
+        async || home.store.tasks_cancel(agent.id, CancelTarget::Current, false, at(5)).await.unwrap();
     assert_eq!(cancel().await, CancelTaken { ended: vec![urgent.id], in_hand: None });
     assert_eq!(cancel().await, CancelTaken { ended: vec![], in_hand: Some(begun.id) });
 }

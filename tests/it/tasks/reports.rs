@@ -13,7 +13,7 @@ use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Claim, ClaimKind, TaskSource, TaskState, WhenBusy};
 use fleet_mcp::domain::token::Refusal;
 use fleet_mcp::domain::words::AppState;
-use fleet_mcp::store::Meaning;
+use fleet_mcp::store::ReportEffect;
 use secrecy::SecretString;
 
 use crate::harness::{Crew, Pace, RunningFleet, Scene, eventually, operator, patient_options};
@@ -139,7 +139,7 @@ async fn an_agent_that_goes_on_long_after_its_claim_is_interrupted_and_then_veri
     };
     let at = Utc::now() - TimeDelta::seconds(40);
     let claim = Claim { kind: ClaimKind::Complete, text: "all done".to_owned(), at };
-    crew.running.store.report_add(&report, Meaning::Claim(task, &claim)).await.unwrap();
+    crew.running.store.report_add(&report, ReportEffect::Claim(task, &claim)).await.unwrap();
     let ended = crew.ended(task).await;
     assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("all done")));
     crew.only_the_runner_is_left().await;

@@ -45,7 +45,7 @@ impl Fleet {
             if run.is_ended() {
                 return self.run_clear(&run).await;
             }
-            match run.judge(self.whereabouts(&run), &self.clock()) {
+            match run.judge(self.workspace_seen(&run), &self.clock()) {
                 RunStep::Ask(agent) => self.run_follow(&run, agent, &mut reading).await?,
                 RunStep::Wait => {}
                 RunStep::End(end) => self.run_finish(&run, end, &mut reading).await?,
@@ -76,7 +76,7 @@ impl Fleet {
     /// Removes an ended run from its workspace, since its result is stored. An unreachable workspace is retried
     /// later; a deleted one has nothing to remove.
     async fn run_clear(&self, run: &Run) -> Result<(), Error> {
-        match self.whereabouts(run) {
+        match self.workspace_seen(run) {
             WorkspaceSeen::Deleted => {}
             WorkspaceSeen::Unseen
             | WorkspaceSeen::Broken
@@ -110,7 +110,7 @@ impl Fleet {
     }
 
     /// The location of the run's workspace in the last poll.
-    fn whereabouts(&self, run: &Run) -> WorkspaceSeen {
+    fn workspace_seen(&self, run: &Run) -> WorkspaceSeen {
         let snapshot = self.board().now();
         if snapshot.observed_at.is_none() {
             return WorkspaceSeen::Unseen;
