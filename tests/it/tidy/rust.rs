@@ -24,6 +24,11 @@ pub(super) fn without_comments(text: &str) -> String {
     blanked(text, |kind| kind == Kind::Comment)
 }
 
+/// The text with the contents of texts and characters blank; comments stay.
+pub(super) fn without_texts(text: &str) -> String {
+    blanked(text, |kind| kind == Kind::Text)
+}
+
 /// The text with comments and the contents of texts and characters blank.
 pub(super) fn code_alone(text: &str) -> String {
     blanked(text, |kind| kind != Kind::Code)
@@ -191,6 +196,7 @@ fn comments_texts_and_characters_are_told_from_code() {
     assert_eq!(without.len(), text.len());
     let words_of = |code: &str| words(code).map(|(_, word)| word.to_owned()).collect::<Vec<_>>().join(" ");
     assert_eq!(words_of(&without), "a e h i j r k l br m n o var p");
+    assert_eq!(words_of(&without_texts(text)), "a b c d e f g h b n o var");
     assert_eq!(words_of(&code_alone(text)), "a e h b n o var");
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{complain, place, rust, sources_under};
+use super::{complain, files_under, place, rust, sources_under};
 
 /// Words of texts, and what to write instead. They count in prose, in messages and inside names.
 const BANNED_IN_TEXT: &[(&str, &str)] = &[
@@ -34,6 +34,12 @@ const BANNED_NAMES: &[(&str, &str)] = &[
 
 const PROSE: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 const FOLDERS_OF_PROSE: &[&str] = &["roles", "projects"];
+
+/// The changelog up to the end of its first section; released sections are history.
+fn unreleased(changelog: &str) -> &str {
+    let end = changelog.match_indices("\n## ").nth(1).map_or(changelog.len(), |(at, _)| at);
+    &changelog[..end]
+}
 
 /// The words of a name, in lower case: `task_errand`, `GroundError` and `TASK_ERRAND` have two each.
 fn parts(name: &str) -> Vec<String> {
@@ -95,12 +101,25 @@ fn no_banned_word_is_used() {
         found.extend(banned_in_code(&source.path.file_stem().unwrap().to_string_lossy()));
         check(&source.path, found);
     }
+    // Texts of tests are data, such as the name of an agent that does not exist.
+    for source in sources_under("tests/it") {
+        check(&source.path, banned_in_text(&rust::without_texts(&source.text)));
+    }
+    let changelog = root.join("CHANGELOG.md");
+    check(&changelog, banned_in_text(unreleased(&std::fs::read_to_string(&changelog).unwrap())));
     let folders = FOLDERS_OF_PROSE.iter().flat_map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
     let files = folders.map(|entry| entry.unwrap().path()).chain(PROSE.iter().map(|file| root.join(file)));
-    for file in files {
+    for file in files.chain(files_under("src", "sh")) {
         check(&file, banned_in_text(&std::fs::read_to_string(&file).unwrap()));
     }
     complain(&problems);
+}
+
+#[test]
+fn released_sections_of_the_changelog_are_not_checked() {
+    let changelog = "# Changelog\n\n## Unreleased\n\n- nobody\n\n## 0.1.0\n\n- whoever\n";
+    assert_eq!(unreleased(changelog), "# Changelog\n\n## Unreleased\n\n- nobody\n");
+    assert_eq!(unreleased("# Changelog\n\n## Unreleased\n"), "# Changelog\n\n## Unreleased\n");
 }
 
 #[test]
