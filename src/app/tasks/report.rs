@@ -71,7 +71,7 @@ impl Fleet {
             ReportEffect::Claim(..)
             | ReportEffect::Continues(_)
             | ReportEffect::Unassigned
-            | ReportEffect::Nothing => "noted".to_owned(),
+            | ReportEffect::Nothing => "recorded".to_owned(),
         };
         let status = self.state_of(state.agent.id).await?.agent.sighting.status;
         Ok(StatusReported { name, task, status, message })

@@ -21,7 +21,7 @@ pub(crate) const END_FUNCTIONS: &str = include_str!("script/end.sh");
 /// Finds and ends processes.
 const END: &str = concat!(include_str!("script/search.sh"), include_str!("script/end.sh"));
 
-/// A command that is told to end before it began does not begin: it is no longer supervised.
+/// A command that is canceled before its start does not start: it is no longer supervised.
 const NOTE_MAIN: &str = r#"read -r pid line </proc/self/stat
 set -- ${line##*) }
 printf '%s %s\n' "$pid" "${20}" >main

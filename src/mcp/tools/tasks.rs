@@ -1,4 +1,4 @@
-//! The tools that start and cancel tasks, show conversations, and let agents report.
+//! The tools that start and cancel tasks, show messages, and let agents report.
 
 use std::time::Duration;
 

@@ -67,7 +67,7 @@ async fn a_claim_ends_the_task_and_stands_in_its_history() {
     let task = crew.give("one", "sleep 2\nsay its last words").await;
     crew.works("one").await;
     let working = report(&crew, &caller, ReportedState::Working, None).await;
-    assert_eq!((working.message.as_str(), working.task.map(|task| task.id)), ("noted", Some(task)));
+    assert_eq!((working.message.as_str(), working.task.map(|task| task.id)), ("recorded", Some(task)));
     let complete = report(&crew, &caller, ReportedState::Complete, None).await;
     assert_eq!(complete.message, "recorded; this report ends your current task");
     let ended = crew.ended(task).await;
@@ -107,7 +107,7 @@ async fn a_question_without_a_task_asks_for_input_until_the_next_task() {
     let crew = Crew::with("one").await;
     let caller = agent(&crew.running, "one").await;
     let told = report(&crew, &caller, ReportedState::Idle, Some("Which one?")).await;
-    assert_eq!((told.message.as_str(), told.task), ("noted", None));
+    assert_eq!((told.message.as_str(), told.task), ("recorded", None));
     asks_for(&crew, Attention::NeedsInput).await;
     let snapshot = crew.running.fleet.board().now();
     let sighting = &snapshot.by_name("one").unwrap().agent.sighting;
@@ -190,7 +190,7 @@ async fn a_report_counts_with_any_time_of_coders_clock() {
     scene.coder.backdate("one", TimeDelta::hours(-1));
     scene.running.fleet.poll_now();
     let told = say(&scene.running, &caller, (ReportedState::Idle, "at rest"), Some("Which one?")).await;
-    assert_eq!(told.message, "noted");
+    assert_eq!(told.message, "recorded");
     eventually("input is asked for", async || {
         let snapshot = scene.running.fleet.board().now();
         snapshot.by_name("one").unwrap().agent.sighting.attention == Attention::NeedsInput
