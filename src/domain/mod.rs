@@ -7,6 +7,7 @@ pub mod budget;
 pub mod bundle;
 pub mod clock;
 pub mod directory;
+pub mod engine_word;
 pub mod environment;
 pub mod history;
 pub mod hosting;

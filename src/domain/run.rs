@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::agent::AgentStatus;
 use super::budget::RAISE_BUDGET;
 use super::clock::Clock;
+use super::engine_word::EngineWord;
 use super::id::{AgentId, RunId};
 use super::usage::Spender;
 use super::word_enum::word_enum;
@@ -65,8 +66,7 @@ word_enum! {
 /// The format of an engine's output, and the budget that the run uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineRun {
-    /// The engine's keyword.
-    pub engine: String,
+    pub engine: EngineWord,
     pub output: EngineOutput,
     pub spender: Spender,
     pub model: Option<String>,

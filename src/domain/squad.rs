@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::engine_word::EngineWord;
 use super::id::{AgentId, RunId, SquadId, TaskId};
 use super::run::{RunEnd, RunState};
 use super::word_enum::word_enum;
@@ -70,8 +71,8 @@ pub struct Member {
     /// The agent whose workspace it runs in; none if unresolved.
     pub agent: Option<AgentId>,
     pub chat: Option<MemberChat>,
-    /// The keyword of its engine, once chosen.
-    pub engine: Option<String>,
+    /// Once chosen.
+    pub engine: Option<EngineWord>,
     /// Its run; replaced if it never started.
     pub run: Option<MemberRun>,
     /// The reason for an end without a run.
@@ -124,8 +125,7 @@ pub struct Chat {
     pub id: String,
     pub principal: String,
     pub agent: AgentId,
-    /// The keyword of its engine.
-    pub engine: String,
+    pub engine: EngineWord,
     pub used_at: DateTime<Utc>,
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::codex::{Codex, Sandbox};
 use super::custom::Custom;
+use super::plain_text::PlainTextReader;
 use super::template::{TemplateError, Values};
-use super::{Engine, EngineWord, Invocation, claude, codex, demo};
+use super::{Engine, EngineWord, Invocation, Reader, Request, claude, codex, demo};
 
 /// Exports a variable with the content of a file, then executes the rest of its arguments.
 const EXPORT_SECRET: [&str; 4] = [
@@ -57,6 +58,22 @@ impl CommandEngines {
             EngineWord::Custom => Some(Arc::new(self.custom.clone()?)),
             EngineWord::Demo => Some(Arc::new(demo::Demo { program: own_program })),
             EngineWord::Auto => None,
+        }
+    }
+}
+
+/// A reader for the stored output of a run. It does not depend on how the engine was called, so that a run is read even
+/// if the template of its engine was removed.
+pub fn output_reader(word: EngineWord, request: &Request) -> Box<dyn Reader> {
+    match word {
+        EngineWord::Claude => claude::Claude { program: PathBuf::new() }.reader(request),
+        EngineWord::Codex => {
+            let (program, home) = (PathBuf::new(), PathBuf::new());
+            Codex { program, home, sandbox: Sandbox::Workspace }.reader(request)
+        }
+        EngineWord::Demo => demo::Demo { program: PathBuf::new() }.reader(request),
+        EngineWord::Auto | EngineWord::CursorAgent | EngineWord::Custom => {
+            Box::new(PlainTextReader::default())
         }
     }
 }

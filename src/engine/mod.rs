@@ -19,7 +19,6 @@ pub mod price;
 mod request;
 pub mod spending;
 pub mod template;
-mod word;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,12 +27,11 @@ use chrono::{DateTime, Utc};
 
 pub(crate) use lines::Lines;
 
+pub use crate::domain::engine_word::{EngineWord, UnknownEngine, by_word, word_list};
+pub use crate::git::Repository;
 pub use event::{EngineEnd, EngineEvent, Exit, FailureKind, RunUsage, Usage, UsageRecord};
 pub use request::{FleetAccess, Invocation, InvocationError, Request, RolePrompt, Session};
 pub use spending::{ConversationUsage, Spending};
-pub use word::{EngineWord, UnknownEngine, by_word, word_list};
-
-pub use crate::git::Repository;
 
 /// One kind of agent CLI.
 pub trait Engine: fmt::Debug + Send + Sync {

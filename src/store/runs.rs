@@ -10,6 +10,7 @@ use super::Store;
 use super::db::DbRow;
 use super::error::StoreError;
 use super::row::{Columns, count, micros, micros_if_any, unreadable};
+use crate::domain::engine_word::EngineWord;
 use crate::domain::id::{AgentId, RunId};
 use crate::domain::run::{CancelCause, EngineOutput, EngineRun, Run, RunCancel, RunEnd, RunState};
 use crate::domain::usage::Spender;
@@ -54,7 +55,7 @@ impl Store {
         .bind(micros(run.created_at))
         .bind(micros_if_any(run.ended_at))
         .bind(run.is_cleared)
-        .bind(engine.map(|engine| &engine.engine))
+        .bind(engine.map(|engine| engine.engine.word()))
         .bind(engine.map(|engine| engine.output.word()))
         .bind(engine.map(|engine| engine.spender.word()))
         .bind(engine.and_then(|engine| engine.model.as_ref()))
@@ -166,7 +167,7 @@ fn cancel_of(row: &DbRow) -> Result<Option<RunCancel>, sqlx::Error> {
 }
 
 fn engine_of(row: &DbRow) -> Result<Option<EngineRun>, sqlx::Error> {
-    let Some(engine) = row.try_get("engine")? else { return Ok(None) };
+    let Some(engine) = row.word_if_any("engine", EngineWord::parse)? else { return Ok(None) };
     Ok(Some(EngineRun {
         engine,
         output: row.word("output", EngineOutput::parse)?,

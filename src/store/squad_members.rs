@@ -8,6 +8,7 @@ use super::db::{DbConnection, DbRow};
 use super::error::StoreError;
 use super::row::{Columns, micros, micros_if_any};
 use super::runs::state_of;
+use crate::domain::engine_word::EngineWord;
 use crate::domain::id::{AgentId, RunId, SquadId, TaskId};
 use crate::domain::run::RunState;
 use crate::domain::squad::{Chat, Member, MemberChat, MemberRun, MemberStatus, MemberSummary};
@@ -24,7 +25,7 @@ impl Store {
             .bind(member.chat.as_ref().and_then(|chat| chat.id.clone()))
             .bind(member.run.as_ref().map(|run| run.id.0))
             .bind(micros_if_any(member.began_at))
-            .bind(&member.engine)
+            .bind(member.engine.map(EngineWord::word))
             .bind(member.id.0)
             .execute(&self.write)
             .await?;
@@ -80,7 +81,7 @@ impl Store {
                 id: row.try_get("id")?,
                 principal: row.try_get("principal")?,
                 agent: row.id("agent_id", AgentId)?,
-                engine: row.try_get("engine")?,
+                engine: row.word("engine", EngineWord::parse)?,
                 used_at: row.time("used_at")?,
             })
         };
@@ -110,7 +111,7 @@ pub(super) async fn insert(
     .bind(member.agent.map(|agent| agent.0))
     .bind(member.chat.as_ref().map(|chat| chat.is_follow_up))
     .bind(member.chat.as_ref().and_then(|chat| chat.id.clone()))
-    .bind(&member.engine)
+    .bind(member.engine.map(EngineWord::word))
     .bind(member.run.as_ref().map(|run| run.id.0))
     .bind(&member.refusal)
     .bind(micros_if_any(member.began_at))
@@ -145,7 +146,7 @@ async fn keep(connection: &mut DbConnection, chat: &Chat) -> Result<(), StoreErr
     .bind(&chat.id)
     .bind(&chat.principal)
     .bind(chat.agent.0)
-    .bind(&chat.engine)
+    .bind(chat.engine.word())
     .bind(micros(chat.used_at))
     .execute(connection)
     .await?;
@@ -180,7 +181,7 @@ fn member(row: &DbRow) -> Result<Member, sqlx::Error> {
         cwd: row.try_get("cwd")?,
         agent: row.id_if_any("agent_id", AgentId)?,
         chat: is_follow_up.map(|is_follow_up| MemberChat { id: chat_id, is_follow_up }),
-        engine: row.try_get("engine")?,
+        engine: row.word_if_any("engine", EngineWord::parse)?,
         run: run_of(row)?,
         refusal: row.try_get("note")?,
         began_at: row.time_if_any("began_at")?,

@@ -7,12 +7,13 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::usage::RunUsage;
 use crate::domain::run::{CancelCause, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunStream};
-use crate::engine::codex::Sandbox;
-use crate::engine::{EngineEvent, EngineWord, Lines, Reader, Request, Session, Usage};
+use crate::domain::usage::Spender;
+use crate::engine::{EngineEvent, Lines, Reader, Request, Session, Usage, commands};
 
 /// The read position in the stored output of one run. After a restart the output is read again from its beginning.
 pub(in crate::app) struct LiveReading {
     pub(super) reader: Box<dyn Reader>,
+    spender: Spender,
     is_free: bool,
     lines: Lines,
     offset: u64,
@@ -31,20 +32,22 @@ pub(super) struct EngineProgress {
 
 impl LiveReading {
     /// None for a run without an engine.
-    pub(in crate::app) fn of(fleet: &Fleet, run: &Run) -> Option<Self> {
-        let EngineRun { engine, output, model, conversation, .. } = run.engine.as_ref()?;
-        let word = EngineWord::parse(engine)?;
-        // The reader does not depend on how the engine was called.
-        let engine =
-            fleet.options().engine.commands.by_word(word, fleet.own_program(), Sandbox::Workspace)?;
+    pub(in crate::app) fn of(run: &Run) -> Option<Self> {
+        let EngineRun { engine, output, spender, model, conversation } = run.engine.as_ref()?;
         let request = Request {
             output: *output,
             model: model.clone(),
             ..Request::bare(String::new(), Session::Unnamed)
         };
         let progress = EngineProgress { conversation: conversation.clone(), ..EngineProgress::default() };
-        let (lines, offset, is_free) = (Lines::default(), 0, engine.word().is_free());
-        Some(Self { reader: engine.reader(&request), is_free, lines, offset, progress })
+        Some(Self {
+            reader: commands::output_reader(*engine, &request),
+            spender: *spender,
+            is_free: engine.is_free(),
+            lines: Lines::default(),
+            offset: 0,
+            progress,
+        })
     }
 
     /// Reads to the end of the stored output.
@@ -102,15 +105,15 @@ impl Fleet {
     ) -> Result<(), Error> {
         let (before, was_over) = (reading.progress.used, reading.reader.is_over());
         reading.advance(self, run, drop).await?;
-        let (Some(engine), Some(progress)) = (&run.engine, reading.progress.used) else { return Ok(()) };
+        let Some(progress) = reading.progress.used else { return Ok(()) };
         if before == Some(progress) {
             return Ok(());
         }
-        self.usage_of_run(reading.usage(run, engine)).await?;
+        self.usage_of_run(reading.usage(run)).await?;
         // A reported outcome has the last figures. Further figures mean that the engine still runs.
         if run.cancel.is_none()
             && (was_over || !reading.reader.is_over())
-            && self.is_over_budget(run, engine.spender, &progress)
+            && self.is_over_budget(run, reading.spender, &progress)
         {
             tracing::info!(run.id = %run.id, run.purpose = run.purpose, "a run has used up its budget");
             self.run_request_cancel(run.id, RunCancel { at: Utc::now(), cause: CancelCause::Budget }).await?;
@@ -125,9 +128,7 @@ impl Fleet {
         run: &Run,
         reading: &mut Option<LiveReading>,
     ) -> Result<(), Error> {
-        let Some(engine) = &run.engine else { return Ok(()) };
-        let unknown = RunUsage { run, spender: engine.spender, conversation: None, reported: None };
-        let Some(reading) = reading else { return self.usage_of_run(unknown).await };
+        let Some(reading) = reading else { return Ok(()) };
         reading.advance(self, run, drop).await?;
         reading.finish(drop);
         if reading.progress.used.is_none() && reading.is_free {
@@ -135,16 +136,17 @@ impl Fleet {
         }
         // Figures in the part that was not stored are missing from the count.
         if run.stdout > KEPT_OUTPUT && !reading.reader.is_over() {
-            self.usage_of_run(unknown).await?;
+            let spender = reading.spender;
+            self.usage_of_run(RunUsage { run, spender, conversation: None, reported: None }).await?;
         }
-        self.usage_of_run(reading.usage(run, engine)).await
+        self.usage_of_run(reading.usage(run)).await
     }
 }
 
 impl LiveReading {
-    fn usage<'a>(&'a self, run: &'a Run, engine: &EngineRun) -> RunUsage<'a> {
+    fn usage<'a>(&'a self, run: &'a Run) -> RunUsage<'a> {
         // The demo engine counts each run by itself; the others count over a conversation.
         let conversation = self.progress.counted_for.as_deref().filter(|_| !self.is_free);
-        RunUsage { run, spender: engine.spender, conversation, reported: self.progress.used }
+        RunUsage { run, spender: self.spender, conversation, reported: self.progress.used }
     }
 }

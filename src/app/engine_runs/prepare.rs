@@ -118,7 +118,7 @@ impl Fleet {
         let invocation = engine.invocation(&call)?;
         let conversation = engine.conversation(&call.session);
         let record = EngineRun {
-            engine: engine.word().word().to_owned(),
+            engine: engine.word(),
             output: request.output,
             spender: request.spender,
             model: request.model,

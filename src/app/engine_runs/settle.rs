@@ -35,7 +35,7 @@ impl Fleet {
     /// None while the run continues; safe to repeat.
     pub(in crate::app) async fn engine_run_report(&self, run: &Run) -> Result<Option<EngineReport>, Error> {
         let RunState::Ended(end) = &run.state else { return Ok(None) };
-        let Some(mut reading) = LiveReading::of(self, run) else {
+        let Some(mut reading) = LiveReading::of(run) else {
             let text = format!("its run {end}, and its output cannot be parsed");
             let conversation = run.engine.as_ref().and_then(|engine| engine.conversation.clone());
             let outcome = failed(FailureKind::EngineError, text);

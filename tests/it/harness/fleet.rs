@@ -119,7 +119,12 @@ impl RunningFleet {
         Self::open(directory, coder, options, Catalog::open(CatalogDirs::default())).await
     }
 
-    async fn open(directory: Arc<TempDir>, coder: Client, options: FleetOptions, catalog: Catalog) -> Self {
+    pub(crate) async fn open(
+        directory: Arc<TempDir>,
+        coder: Client,
+        options: FleetOptions,
+        catalog: Catalog,
+    ) -> Self {
         let paths = StoreOptions {
             path: directory.path().join("fleet.db"),
             backups: directory.path().join("backups"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fleet_mcp::domain::engine_word::EngineWord;
 use fleet_mcp::domain::id::RunId;
 use fleet_mcp::domain::run::{
     CancelCause, EngineOutput, EngineRun, KEPT_OUTPUT, Run, RunCancel, RunChunk, RunEnd, RunOutput, RunState,
@@ -74,7 +75,7 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
 async fn how_an_engine_is_read_is_kept_with_its_run() {
     let home = Home::new().await;
     let engine = EngineRun {
-        engine: "claude".to_owned(),
+        engine: EngineWord::Claude,
         output: EngineOutput::Text,
         spender: Spender::Member,
         model: Some("opus".to_owned()),

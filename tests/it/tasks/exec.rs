@@ -4,13 +4,20 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use fleet_mcp::app::FleetOptions;
+use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::app::logs::ShowLog;
 use fleet_mcp::domain::agent::{AgentStatus, Attention};
+use fleet_mcp::domain::hosting::{Hosting, Isolation};
 use fleet_mcp::domain::log::LogKind;
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Escalation, TaskMove, TaskState, Verified};
+use fleet_mcp::engine::commands::{CommandEngines, Templates};
+use fleet_mcp::engine::template::Values;
 
-use crate::harness::{Crew, LocalSite, RunningFleet, eventually, operator, project, script};
+use crate::harness::{
+    Crew, LocalSite, RunningFleet, client, eventually, fleet_options, operator, project, script,
+};
 
 /// A crew whose project names an app that its workspaces do not have, and this engine.
 pub(super) async fn without_an_app(engine: &str) -> Crew {
@@ -162,4 +169,31 @@ async fn an_engine_that_cannot_be_started_there_is_the_tasks_failure() {
     let outcome = "agent 'one' has no engine: set RUN_TEMPLATE_PATH to call the engine 'custom'";
     assert_eq!((ended.state(), ended.outcome()), (TaskState::Failed, Some(outcome)));
     crew.rests("one").await;
+}
+
+/// A template is needed to call its engine, not to read its output.
+#[tokio::test]
+async fn a_run_whose_template_was_removed_meanwhile_is_read_and_its_usage_is_unknown() {
+    let Crew { running, local, site } = without_an_app("custom").await;
+    let (projects, at) = (site.directory.path().join("projects"), (local.url.as_str(), local.token.as_str()));
+    let run = "sh\n-c\ntouch began; until [ -e go ]; do sleep 0.1; done; echo finished";
+    let mut options = FleetOptions { hosting: Hosting::Embedded(Isolation::Enforced), ..fleet_options() };
+    options.engine.commands =
+        CommandEngines::new(Some(Templates { run, create_chat: None }), &Values::new()).unwrap();
+    let catalog = Catalog::open(CatalogDirs { projects: vec![projects.clone()], ..CatalogDirs::default() });
+    let running = RunningFleet::open(running.stop().await, client(at.0, at.1), options, catalog).await;
+    let crew = Crew { running: running.seen().await, local, site };
+    let task = crew.give("one", "say nothing").await;
+    let repository = crew.site.workspace("one").join("repo");
+    eventually("the engine runs", async || repository.join("began").exists()).await;
+
+    let Crew { running, local, site } = crew;
+    let at = (local.url.as_str(), local.token.as_str());
+    let running = RunningFleet::start_embedded(running.stop().await, at, projects).await.seen().await;
+    std::fs::write(repository.join("go"), "").unwrap();
+    let crew = Crew { running, local, site };
+    let ended = crew.ended(task).await;
+    assert_eq!((ended.state(), ended.outcome()), (TaskState::Done, Some("finished")));
+    let usage = crew.running.store.usage_of(ended.entry.agent_id).await.unwrap();
+    assert_eq!(usage.all.unknown_runs, 1);
 }

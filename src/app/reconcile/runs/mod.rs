@@ -39,7 +39,7 @@ impl Fleet {
 
     async fn run_until_cleared(&self, id: RunId) -> Result<(), Error> {
         // Kept while the workspace is unreachable, so that no output is read twice.
-        let mut reading = LiveReading::of(self, &self.run_show(id).await?);
+        let mut reading = LiveReading::of(&self.run_show(id).await?);
         loop {
             let run = self.run_show(id).await?;
             if run.is_ended() {

@@ -87,7 +87,7 @@ impl Fleet {
             }
         };
         member.cwd = Some(prepared.cwd.clone());
-        member.engine = Some(prepared.engine.word().to_owned());
+        member.engine = Some(prepared.engine);
         if let Some(chat) = &mut member.chat {
             chat.id.clone_from(&prepared.conversation);
         }
@@ -131,7 +131,7 @@ impl Fleet {
     async fn chat_engine(&self, member: &Member) -> Result<Option<EngineWord>, Error> {
         let follow_up = member.chat.as_ref().filter(|chat| chat.is_follow_up);
         let Some(id) = follow_up.and_then(|chat| chat.id.as_deref()) else { return Ok(None) };
-        Ok(self.store().chat_by_id(id).await?.and_then(|chat| EngineWord::parse(&chat.engine)))
+        Ok(self.store().chat_by_id(id).await?.map(|chat| chat.engine))
     }
 
     async fn member_launch(

@@ -130,12 +130,12 @@ impl Fleet {
         run: Option<&Run>,
     ) -> Result<Option<Chat>, Error> {
         let (Some(_), Some(agent), Some(engine), Some(run)) =
-            (&member.chat, member.agent, &member.engine, run)
+            (&member.chat, member.agent, member.engine, run)
         else {
             return Ok(None);
         };
         let report = self.engine_run_report(run).await?.filter(|_| !run.never_began());
-        let (principal, engine) = (squad.principal.clone(), engine.clone());
+        let principal = squad.principal.clone();
         let id = report.and_then(|report| report.conversation);
         Ok(id.map(|id| Chat { id, principal, agent, engine, used_at: Utc::now() }))
     }

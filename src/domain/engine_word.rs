@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::domain::word_enum::word_enum;
+use super::word_enum::word_enum;
 
 word_enum! {
     /// All engines, and `auto` for the installed engine.
