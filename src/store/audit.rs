@@ -73,7 +73,7 @@ impl Store {
              'allowed', o.id, 'recorded at the next start: the server was killed before' \
              FROM operations o JOIN agents a ON a.id = o.agent_id WHERE o.principal NOT IN \
              ('start_squad_members', 'cancel_agent_task') \
-             AND NOT EXISTS (SELECT 1 FROM audit row WHERE row.operation_id = o.id)",
+             AND NOT EXISTS (SELECT 1 FROM audit known WHERE known.operation_id = o.id)",
         );
         Ok(insert.execute(&self.write).await?.rows_affected())
     }

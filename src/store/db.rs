@@ -25,8 +25,8 @@ pub(super) type DbTransaction = sqlx::Transaction<'static, Sqlite>;
 pub(super) type DbQuery<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 pub(super) type DbRow = SqliteRow;
 
-/// Begins a transaction that takes the write lock at once.
-pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
+/// Takes the write lock at once.
+const BEGIN: &str = "BEGIN IMMEDIATE";
 /// The error code of a full disk; the transaction is already rolled back.
 pub(super) const DISK_FULL: &str = "13";
 const LARGEST_CHECKED_AT_OPEN: u64 = 64 * 1024 * 1024;
@@ -162,6 +162,17 @@ fn backup_advice(options: &StoreOptions) -> Result<String, String> {
     }
 }
 
+pub(super) async fn begin(writer: &DbPool) -> Result<DbTransaction, sqlx::Error> {
+    match writer.begin_with(BEGIN).await {
+        // SQLite rolled a transaction back by itself, as on a full disk, while the connection still counts it as open.
+        Err(sqlx::Error::InvalidSavePointStatement) => {
+            writer.acquire().await?.close().await?;
+            writer.begin_with(BEGIN).await
+        }
+        begun => begun,
+    }
+}
+
 pub(super) async fn has_table(pool: &DbPool, name: &str) -> Result<bool, sqlx::Error> {
     let query = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1");
     let n_tables: i64 = query.bind(name).fetch_one(pool).await?;
@@ -172,6 +183,14 @@ pub(super) async fn has_table(pool: &DbPool, name: &str) -> Result<bool, sqlx::E
 pub(super) async fn copy_into(pool: &DbPool, file: &Path) -> Result<(), sqlx::Error> {
     let name = file.to_str().ok_or(sqlx::Error::Configuration("the path is not valid UTF-8".into()))?;
     sqlx::query("VACUUM INTO $1").bind(name).execute(pool).await.map(drop)
+}
+
+/// The steps by which a statement finds its rows.
+#[cfg(test)]
+pub(super) async fn query_plan(pool: &DbPool, sql: &'static str) -> Vec<String> {
+    let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+    let steps = sqlx::query(explain).fetch_all(pool).await.unwrap();
+    steps.iter().map(|step| sqlx::Row::get(step, "detail")).collect()
 }
 
 fn base_options(path: &Path) -> SqliteConnectOptions {

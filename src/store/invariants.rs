@@ -133,7 +133,7 @@ const NO_DUPLICATES: &[Rule] = &[
 const NO_ORPHANS: &[Rule] = &[Rule {
     what: "run",
     problem: "is still running in the workspace of a deleted agent",
-    sql: "SELECT r.id FROM runs r JOIN agents a ON a.id = r.agent_id WHERE r.is_cleared = 0 AND r.ended_at IS NULL \
+    sql: "SELECT r.id FROM runs r JOIN agents a ON a.id = r.agent_id WHERE NOT r.is_cleared AND r.ended_at IS NULL \
           AND a.deleted_at < $1 LIMIT 5",
 }];
 
@@ -151,7 +151,7 @@ const NO_ZOMBIE_WORK: &[Rule] = &[
     Rule {
         what: "run",
         problem: "is recorded as running in a workspace that is stopped",
-        sql: "SELECT r.id FROM runs r JOIN sightings s ON s.agent_id = r.agent_id WHERE r.is_cleared = 0 \
+        sql: "SELECT r.id FROM runs r JOIN sightings s ON s.agent_id = r.agent_id WHERE NOT r.is_cleared \
               AND r.ended_at IS NULL AND r.state = 'running' AND s.status IN ('stopped', 'deleted') \
               AND s.updated_at < $1 LIMIT 5",
     },

@@ -99,8 +99,8 @@ async fn set_aside(
     conversation: i64,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
-        "UPDATE agent_logs SET conversation = (SELECT min(0, min(conversation)) - 1 FROM agent_logs \
-         WHERE agent_id = $1) WHERE agent_id = $1 AND conversation = $2",
+        "UPDATE agent_logs SET conversation = (SELECT CASE WHEN min(conversation) < 0 THEN min(conversation) \
+         ELSE 0 END - 1 FROM agent_logs WHERE agent_id = $1) WHERE agent_id = $1 AND conversation = $2",
     )
     .bind(agent.0)
     .bind(conversation)

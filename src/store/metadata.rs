@@ -25,7 +25,7 @@ impl Store {
         let set = sqlx::query(
             "INSERT INTO metadata (agent_id, key, value, changed_at) SELECT id, $2, $3, $4 FROM agents WHERE id = $1 \
              AND (SELECT count(*) < $5 AND \
-             coalesce(sum(length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))), 0) + $6 <= $7 \
+             coalesce(sum(octet_length(key) + octet_length(value)), 0) + $6 <= $7 \
              FROM metadata WHERE agent_id = $1 AND key <> $2) \
              ON CONFLICT (agent_id, key) DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at",
         )

@@ -52,7 +52,7 @@ pub use tasks::{LatestTasks, TaskAccepted, TasksStamp};
 pub use tokens::TokenRecord;
 pub use usage::{UsageChanges, UsageReport};
 
-use db::{BEGIN, DbPool, DbTransaction, ExistingDatabase, files_of};
+use db::{DbPool, DbTransaction, ExistingDatabase, files_of};
 use migrate::Step;
 use raw_files::RawFiles;
 use reserve::Reserve;
@@ -142,15 +142,7 @@ impl Store {
 
     /// For transactions that read before they write: the lock is taken at once, so that what was read stays valid.
     async fn begin(&self) -> Result<DbTransaction, StoreError> {
-        match self.write.begin_with(BEGIN).await {
-            // SQLite rolled a transaction back by itself, as on a full disk, while the connection still counts it
-            // as open.
-            Err(sqlx::Error::InvalidSavePointStatement) => {
-                self.write.acquire().await?.close().await?;
-                Ok(self.write.begin_with(BEGIN).await?)
-            }
-            begun => Ok(begun?),
-        }
+        Ok(db::begin(&self.write).await?)
     }
 }
 

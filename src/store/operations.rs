@@ -84,7 +84,7 @@ impl Store {
     /// The newest operations of an agent, newest first.
     pub async fn operations_of(&self, agent: AgentId, limit: u32) -> Result<Vec<Operation>, StoreError> {
         let query = sqlx::query_as(select_operations!("WHERE agent_id = $1 ORDER BY sequence DESC LIMIT $2"));
-        Ok(query.bind(agent.0).bind(limit).fetch_all(&self.read).await?)
+        Ok(query.bind(agent.0).bind(i64::from(limit)).fetch_all(&self.read).await?)
     }
 
     /// Records the progress of an operation, before or after an outside effect.

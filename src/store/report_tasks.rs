@@ -23,10 +23,10 @@ const CUT: char = '…';
 macro_rules! working_at {
     () => {
         concat!(
-            "SELECT task_id, outcome, CASE WHEN origin = 'spec' AND attempt = 1 THEN created_at ELSE at END AS told_at ",
-            "FROM (SELECT id, created_at, outcome FROM journal WHERE agent_id = $1 AND ended_at IS NULL UNION ALL ",
+            "SELECT task_id, outcome, told_at FROM (SELECT task_id, outcome, ",
+            "CASE WHEN origin = 'spec' AND attempt = 1 THEN created_at ELSE at END AS told_at FROM (SELECT id, created_at, outcome FROM journal WHERE agent_id = $1 AND ended_at IS NULL UNION ALL ",
             "SELECT id, created_at, outcome FROM journal WHERE agent_id = $1 AND kind = 'task' AND ended_at >= $3) AS recent ",
-            "JOIN task_deliveries ON task_id = recent.id WHERE origin <> 'run' AND told_at <= $2 ",
+            "JOIN task_deliveries ON task_id = recent.id WHERE origin <> 'run') AS told WHERE told_at <= $2 ",
             "ORDER BY told_at DESC LIMIT 2"
         )
     };
@@ -85,6 +85,7 @@ mod tests {
     use crate::domain::history::HistoryLine;
     use crate::domain::id::AgentId;
     use crate::domain::task::TaskSource;
+    use crate::store::db::query_plan;
     use crate::store::{Store, StoreOptions};
 
     fn at(milliseconds: i64) -> DateTime<Utc> {
@@ -131,9 +132,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
         let store = Store::open(&options).await.unwrap();
-        let plan =
-            sqlx::query(concat!("EXPLAIN QUERY PLAN ", working_at!())).fetch_all(&store.read).await.unwrap();
-        let plan: Vec<String> = plan.iter().map(|row| row.get::<String, _>(3)).collect();
+        let plan = query_plan(&store.read, working_at!()).await;
         let searches: Vec<&String> = plan.iter().filter(|line| line.contains("journal")).collect();
         let expected = [
             "SEARCH journal USING INDEX journal_open (agent_id=?)",

@@ -34,7 +34,8 @@ impl Store {
     /// Records the length of both streams, including output that was not kept.
     pub async fn run_written(&self, id: RunId, stdout: u64, stderr: u64) -> Result<(), StoreError> {
         let update = sqlx::query(
-            "UPDATE runs SET stdout = MAX(stdout, $1), stderr = MAX(stderr, $2) WHERE id = $3 AND ended_at IS NULL",
+            "UPDATE runs SET stdout = CASE WHEN stdout < $1 THEN $1 ELSE stdout END, \
+             stderr = CASE WHEN stderr < $2 THEN $2 ELSE stderr END WHERE id = $3 AND ended_at IS NULL",
         );
         update.bind(signed(stdout)).bind(signed(stderr)).bind(id.0).execute(&self.write).await?;
         Ok(())

@@ -26,6 +26,12 @@ macro_rules! select_runs {
     };
 }
 
+macro_rules! open_runs {
+    () => {
+        select_runs!("WHERE NOT is_cleared ORDER BY created_at, id")
+    };
+}
+
 impl Store {
     /// Records a run before it has any effect.
     pub async fn run_accept(&self, run: &Run) -> Result<(), StoreError> {
@@ -71,8 +77,7 @@ impl Store {
 
     /// Runs that have not ended or still have files in their workspace, oldest first.
     pub async fn runs_open(&self) -> Result<Vec<Run>, StoreError> {
-        let query = sqlx::query_as(select_runs!("WHERE is_cleared = 0 ORDER BY created_at, id"));
-        Ok(query.fetch_all(&self.read).await?)
+        Ok(sqlx::query_as(open_runs!()).fetch_all(&self.read).await?)
     }
 
     /// The workspace confirmed that it runs.
@@ -110,7 +115,7 @@ impl Store {
 
     /// The workspace has no files of it any more. Only for ended runs.
     pub async fn run_cleared(&self, id: RunId) -> Result<(), StoreError> {
-        let update = sqlx::query("UPDATE runs SET is_cleared = 1 WHERE id = $1 AND ended_at IS NOT NULL");
+        let update = sqlx::query("UPDATE runs SET is_cleared = TRUE WHERE id = $1 AND ended_at IS NOT NULL");
         update.bind(id.0).execute(&self.write).await?;
         Ok(())
     }
@@ -202,5 +207,20 @@ impl FromRow<'_, DbRow> for Run {
             ended_at: row.time_if_any("ended_at")?,
             is_cleared: row.try_get("is_cleared")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::db::query_plan;
+    use crate::store::{Store, StoreOptions};
+
+    #[tokio::test]
+    async fn open_runs_are_found_without_walking_all_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = StoreOptions { path: dir.path().join("fleet.db"), backups: dir.path().join("backups") };
+        let store = Store::open(&options).await.unwrap();
+        let plan = query_plan(&store.read, open_runs!()).await;
+        assert_eq!(plan, ["SCAN runs USING INDEX runs_open", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"]);
     }
 }

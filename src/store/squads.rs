@@ -85,7 +85,7 @@ impl Store {
              (SELECT count(ended_at) FROM squad_members WHERE squad_id = $1) AS n_ended FROM squads WHERE id = $1",
         );
         let Some(row) = row.bind(id.0).fetch_optional(&self.read).await? else { return Ok(None) };
-        let number = |column| Ok::<_, sqlx::Error>(row.try_get::<u32, _>(column)? as usize);
+        let number = |column| Ok::<_, sqlx::Error>(count(row.try_get(column)?) as usize);
         let progress = SquadProgress { n_ended: number("n_ended")?, n_members: number("n_members")? };
         Ok(Some((row.try_get("principal")?, progress)))
     }
@@ -104,7 +104,8 @@ impl Store {
              JOIN squad_members m ON m.squad_id = s.id LEFT JOIN runs r ON r.id = m.run_id \
              ORDER BY s.created_at DESC, s.id DESC, m.position",
         );
-        let rows = rows.bind(micros(since)).bind(principal).bind(limit).fetch_all(&self.read).await?;
+        let rows =
+            rows.bind(micros(since)).bind(principal).bind(i64::from(limit)).fetch_all(&self.read).await?;
         let mut squads: Vec<SquadSummary> = Vec::new();
         for row in &rows {
             let (id, member) = (row.id("squad_id", SquadId)?, squad_members::summary(row)?);

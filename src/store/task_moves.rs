@@ -197,7 +197,7 @@ pub(super) async fn ask_to_cancel(
     sqlx::query(
         "UPDATE task_deliveries SET cancel_by = CASE WHEN cancel_at IS NULL THEN $1 ELSE cancel_by END, \
          cancel_at = COALESCE(cancel_at, $2), \
-         cancel_may_stop = CASE WHEN $3 THEN 1 ELSE cancel_may_stop END WHERE task_id = $4",
+         cancel_may_stop = CASE WHEN $3 THEN TRUE ELSE cancel_may_stop END WHERE task_id = $4",
     )
     .bind(by)
     .bind(micros(cancel.at))

@@ -205,7 +205,68 @@ const OF_ONE_DATABASE: &[&str] = &[
     " OR IGNORE",
     "IFNULL",
     "BEGIN ",
+    "GLOB",
+    "NOCASE",
+    " BLOB",
+    "INDEXED BY",
+    "LIMIT -1",
+    "InvalidSavePoint",
+    "datetime(",
+    "strftime(",
+    "julianday(",
+    "unixepoch(",
+    "json_",
+    "printf(",
+    "instr(",
+    "iif(",
+    "typeof(",
+    "group_concat(",
 ];
+
+/// SQL that only SQLite understands, beside its own words: booleans as numbers, and the greatest of several arguments.
+fn of_sqlite(code: &str) -> Vec<String> {
+    let tokens: Vec<&str> = code.split_whitespace().collect();
+    let is_flag = |token: &str| token.rsplit('.').next().is_some_and(|column| column.starts_with("is_"));
+    let is_number = |token: &str| matches!(token.trim_end_matches(['"', ',', ')']), "0" | "1");
+    let compared = tokens
+        .windows(3)
+        .filter(|three| is_flag(three[0]) && matches!(three[1], "=" | "<>") && is_number(three[2]));
+    let mut found: Vec<String> = compared.map(|three| three.join(" ")).collect();
+    let lower = code.to_lowercase();
+    for function in ["max(", "min("] {
+        let calls = lower.match_indices(function).map(|(at, _)| &lower[at..]);
+        found.extend(calls.filter_map(|call| several_arguments(call)).map(str::to_owned));
+    }
+    found
+}
+
+/// The call at the beginning of this text, if it has several arguments.
+fn several_arguments(call: &str) -> Option<&str> {
+    let (mut depth, mut has_comma) = (0, false);
+    for (at, c) in call.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return has_comma.then_some(&call[..=at]),
+            ')' => depth -= 1,
+            ',' if depth == 1 => has_comma = true,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[test]
+fn sql_of_sqlite_alone_is_recognized() {
+    let found = |sql: &str| !of_sqlite(sql).is_empty();
+    for sql in ["WHERE r.is_cleared = 0 AND", "SET is_cleared = 1\"", "MAX(stdout, $1)", "min(0, min(n)) - 1"]
+    {
+        assert!(found(sql), "{sql}");
+    }
+    let portable = ["WHERE NOT r.is_cleared", "SET is_cleared = TRUE", "max(CAST(n AS BIGINT))", "min(a), b"];
+    for sql in portable {
+        assert!(!found(sql), "{sql}");
+    }
+}
 
 #[test]
 fn one_file_of_the_store_knows_which_database_it_is() {
@@ -216,6 +277,8 @@ fn one_file_of_the_store_knows_which_database_it_is() {
         for word in OF_ONE_DATABASE.iter().filter(|word| !is_free && code.contains(**word)) {
             problems.push(format!("{}: {word}", source.path.display()));
         }
+        let sql = of_sqlite(&code).into_iter().filter(|_| !is_free);
+        problems.extend(sql.map(|sql| format!("{}: {sql}", source.path.display())));
     }
     complain(&problems);
 }
