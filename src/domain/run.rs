@@ -42,7 +42,6 @@ pub struct Run {
     /// Set for an engine run.
     pub engine: Option<EngineRun>,
     pub created_at: DateTime<Utc>,
-    pub ended_at: Option<DateTime<Utc>>,
     /// Its files in the workspace are removed.
     pub is_cleared: bool,
 }
@@ -91,7 +90,10 @@ pub enum RunState {
     /// Recorded before the start; the success of the start must be looked up.
     Accepted,
     Running,
-    Ended(RunEnd),
+    Ended {
+        end: RunEnd,
+        at: DateTime<Utc>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,24 +174,21 @@ pub enum RunStep {
 
 impl Run {
     pub fn is_ended(&self) -> bool {
-        matches!(self.state, RunState::Ended(_))
+        self.state.end().is_some()
     }
 
     /// It ended before its process started.
     pub fn never_began(&self) -> bool {
-        matches!(&self.state, RunState::Ended(end) if end.never_began())
+        self.state.end().is_some_and(RunEnd::never_began)
     }
 
     /// Its result is unknown, or it never started.
     pub fn is_without_trace(&self) -> bool {
-        match &self.state {
-            RunState::Accepted | RunState::Running => false,
-            RunState::Ended(end) => match end {
-                RunEnd::Exited { .. } | RunEnd::Signaled { .. } => false,
-                RunEnd::TimedOut | RunEnd::Canceled | RunEnd::OverBudget => false,
-                RunEnd::Failed { .. } | RunEnd::Unstarted | RunEnd::Lost { .. } => true,
-            },
-        }
+        self.state.end().is_some_and(|end| match end {
+            RunEnd::Exited { .. } | RunEnd::Signaled { .. } => false,
+            RunEnd::TimedOut | RunEnd::Canceled | RunEnd::OverBudget => false,
+            RunEnd::Failed { .. } | RunEnd::Unstarted | RunEnd::Lost { .. } => true,
+        })
     }
 
     pub fn written(&self, stream: RunStream) -> u64 {
@@ -223,6 +222,15 @@ impl Run {
     pub fn is_overdue(&self, clock: &Clock) -> bool {
         let age = clock.since(self.created_at).to_std().unwrap_or(Duration::ZERO);
         age > self.timeout + OUT_OF_SIGHT
+    }
+}
+
+impl RunState {
+    pub fn end(&self) -> Option<&RunEnd> {
+        match self {
+            Self::Accepted | Self::Running => None,
+            Self::Ended { end, .. } => Some(end),
+        }
     }
 }
 
@@ -273,7 +281,6 @@ mod tests {
             cancel: None,
             engine: None,
             created_at: Utc::now(),
-            ended_at: None,
             is_cleared: false,
         }
     }

@@ -172,7 +172,7 @@ impl MemberEnd {
     /// The end of a member by the state of its run; none while the run continues, and if it never started and may be
     /// replaced.
     pub fn of(state: &RunState) -> Option<Self> {
-        let RunState::Ended(end) = state else { return None };
+        let end = state.end()?;
         match end {
             RunEnd::Exited { code: 0 } => Some(Self { status: MemberStatus::Completed, reason: None }),
             RunEnd::TimedOut => Some(Self { status: MemberStatus::Timeout, reason: Some(end.to_string()) }),
@@ -296,10 +296,11 @@ mod tests {
     #[test]
     fn the_status_of_a_member_follows_from_its_process() {
         let now = DateTime::from_timestamp(0, 0);
-        let ended = |end: RunEnd| MemberStatus::of(now, Some(&RunState::Ended(end)));
+        let run = |end| RunState::Ended { end, at: DateTime::UNIX_EPOCH };
+        let ended = |end: RunEnd| MemberStatus::of(now, Some(&run(end)));
         assert_eq!(MemberStatus::of(None, None), MemberStatus::Waiting);
         assert_eq!(MemberStatus::of(None, Some(&RunState::Running)), MemberStatus::Running);
-        let over = RunState::Ended(RunEnd::Exited { code: 0 });
+        let over = run(RunEnd::Exited { code: 0 });
         assert_eq!(MemberStatus::of(None, Some(&over)), MemberStatus::Running, "its end is not recorded yet");
         assert_eq!(ended(RunEnd::Exited { code: 0 }), MemberStatus::Completed);
         assert_eq!(ended(RunEnd::Exited { code: 1 }), MemberStatus::Error);

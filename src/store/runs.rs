@@ -19,8 +19,8 @@ macro_rules! select_runs {
     ($rest:literal) => {
         concat!(
             "SELECT id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, reason, stdout, ",
-            "stderr, cancel_asked_at, cancel_cause, created_at, ended_at, is_cleared, engine, output, spender, model, ",
-            "conversation FROM runs ",
+            "stderr, cancel_asked_at, cancel_cause, created_at, ended_at AS run_ended_at, is_cleared, engine, output, ",
+            "spender, model, conversation FROM runs ",
             $rest
         )
     };
@@ -35,7 +35,7 @@ macro_rules! open_runs {
 impl Store {
     /// Records a run before it has any effect.
     pub async fn run_accept(&self, run: &Run) -> Result<(), StoreError> {
-        let (word, code, reason) = columns_of(&run.state);
+        let (word, code, reason, ended_at) = columns_of(&run.state);
         let engine = run.engine.as_ref();
         let insert = sqlx::query(
             "INSERT INTO runs (id, agent_id, generation, purpose, argv, container, timeout_ms, state, code, \
@@ -59,7 +59,7 @@ impl Store {
         .bind(micros_if_any(run.cancel.map(|cancel| cancel.at)))
         .bind(run.cancel.map(|cancel| cancel.cause.word()))
         .bind(micros(run.created_at))
-        .bind(micros_if_any(run.ended_at))
+        .bind(micros_if_any(ended_at))
         .bind(run.is_cleared)
         .bind(engine.map(|engine| engine.engine.word()))
         .bind(engine.map(|engine| engine.output.word()))
@@ -100,8 +100,7 @@ impl Store {
 
     /// Ends a run. False if it had ended already: an end is never changed.
     pub async fn run_end(&self, id: RunId, end: &RunEnd, at: DateTime<Utc>) -> Result<bool, StoreError> {
-        let state = RunState::Ended(end.clone());
-        let (word, code, reason) = columns_of(&state);
+        let (word, code, reason) = columns_of_end(end);
         let update = sqlx::query(
             "UPDATE runs SET state = $1, code = $2, reason = $3, ended_at = $4 WHERE id = $5 AND ended_at IS NULL",
         )
@@ -132,34 +131,51 @@ const FAILED: &str = "failed";
 const UNSTARTED: &str = "unstarted";
 const LOST: &str = "lost";
 
-/// The three columns of a state: keyword, code, reason.
-fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>) {
+/// The four columns of a state: keyword, code, reason, time of the end.
+fn columns_of(state: &RunState) -> (&'static str, Option<i32>, Option<&str>, Option<DateTime<Utc>>) {
     match state {
-        RunState::Accepted => (ACCEPTED, None, None),
-        RunState::Running => (RUNNING, None, None),
-        RunState::Ended(RunEnd::Exited { code }) => (EXITED, Some(*code), None),
-        RunState::Ended(RunEnd::Signaled { signal }) => (SIGNALED, Some(*signal), None),
-        RunState::Ended(RunEnd::TimedOut) => (TIMED_OUT, None, None),
-        RunState::Ended(RunEnd::Canceled) => (CANCELED, None, None),
-        RunState::Ended(RunEnd::OverBudget) => (OVER_BUDGET, None, None),
-        RunState::Ended(RunEnd::Failed { reason }) => (FAILED, None, Some(reason)),
-        RunState::Ended(RunEnd::Unstarted) => (UNSTARTED, None, None),
-        RunState::Ended(RunEnd::Lost { reason }) => (LOST, None, Some(reason)),
+        RunState::Accepted => (ACCEPTED, None, None, None),
+        RunState::Running => (RUNNING, None, None, None),
+        RunState::Ended { end, at } => {
+            let (word, code, reason) = columns_of_end(end);
+            (word, code, reason, Some(*at))
+        }
     }
 }
 
+fn columns_of_end(end: &RunEnd) -> (&'static str, Option<i32>, Option<&str>) {
+    match end {
+        RunEnd::Exited { code } => (EXITED, Some(*code), None),
+        RunEnd::Signaled { signal } => (SIGNALED, Some(*signal), None),
+        RunEnd::TimedOut => (TIMED_OUT, None, None),
+        RunEnd::Canceled => (CANCELED, None, None),
+        RunEnd::OverBudget => (OVER_BUDGET, None, None),
+        RunEnd::Failed { reason } => (FAILED, None, Some(reason)),
+        RunEnd::Unstarted => (UNSTARTED, None, None),
+        RunEnd::Lost { reason } => (LOST, None, Some(reason)),
+    }
+}
+
+/// The state of the run in this row, which names the time of its end `run_ended_at`.
 pub(super) fn state_of(row: &DbRow) -> Result<RunState, sqlx::Error> {
-    Ok(match row.try_get("state")? {
-        ACCEPTED => RunState::Accepted,
-        RUNNING => RunState::Running,
-        EXITED => RunState::Ended(RunEnd::Exited { code: row.try_get("code")? }),
-        SIGNALED => RunState::Ended(RunEnd::Signaled { signal: row.try_get("code")? }),
-        TIMED_OUT => RunState::Ended(RunEnd::TimedOut),
-        CANCELED => RunState::Ended(RunEnd::Canceled),
-        OVER_BUDGET => RunState::Ended(RunEnd::OverBudget),
-        FAILED => RunState::Ended(RunEnd::Failed { reason: row.try_get("reason")? }),
-        UNSTARTED => RunState::Ended(RunEnd::Unstarted),
-        LOST => RunState::Ended(RunEnd::Lost { reason: row.try_get("reason")? }),
+    match (row.try_get("state")?, row.time_if_any("run_ended_at")?) {
+        (ACCEPTED, None) => Ok(RunState::Accepted),
+        (RUNNING, None) => Ok(RunState::Running),
+        (word, Some(at)) => Ok(RunState::Ended { end: end_of(row, word)?, at }),
+        (word, None) => Err(unreadable("state", word)),
+    }
+}
+
+fn end_of(row: &DbRow, word: &str) -> Result<RunEnd, sqlx::Error> {
+    Ok(match word {
+        EXITED => RunEnd::Exited { code: row.try_get("code")? },
+        SIGNALED => RunEnd::Signaled { signal: row.try_get("code")? },
+        TIMED_OUT => RunEnd::TimedOut,
+        CANCELED => RunEnd::Canceled,
+        OVER_BUDGET => RunEnd::OverBudget,
+        FAILED => RunEnd::Failed { reason: row.try_get("reason")? },
+        UNSTARTED => RunEnd::Unstarted,
+        LOST => RunEnd::Lost { reason: row.try_get("reason")? },
         other => return Err(unreadable("state", other)),
     })
 }
@@ -204,7 +220,6 @@ impl FromRow<'_, DbRow> for Run {
             cancel: cancel_of(row)?,
             engine: engine_of(row)?,
             created_at: row.time("created_at")?,
-            ended_at: row.time_if_any("ended_at")?,
             is_cleared: row.try_get("is_cleared")?,
         })
     }

@@ -125,8 +125,8 @@ pub(super) async fn insert(
 pub(super) async fn of(connection: &mut DbConnection, squad: SquadId) -> Result<Vec<Member>, StoreError> {
     let rows = sqlx::query(
         "SELECT m.id, m.role, m.task, m.prompt, m.wanted_cwd, m.cwd, m.agent_id, m.is_follow_up, m.chat_id, m.engine, \
-         m.note, m.began_at, m.ended_at, m.run_id, r.state, r.code, r.reason FROM squad_members m \
-         LEFT JOIN runs r ON r.id = m.run_id WHERE m.squad_id = $1 ORDER BY m.position",
+         m.note, m.began_at, m.ended_at, m.run_id, r.state, r.code, r.reason, r.ended_at AS run_ended_at \
+         FROM squad_members m LEFT JOIN runs r ON r.id = m.run_id WHERE m.squad_id = $1 ORDER BY m.position",
     );
     let rows = rows.bind(squad.0).fetch_all(connection).await?;
     Ok(rows.iter().map(member).collect::<Result<_, _>>()?)

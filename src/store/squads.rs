@@ -98,7 +98,8 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SquadSummary>, StoreError> {
         let rows = sqlx::query(
-            "SELECT s.id AS squad_id, s.created_at, m.id, m.role, m.ended_at, m.run_id, r.state, r.code, r.reason \
+            "SELECT s.id AS squad_id, s.created_at, m.id, m.role, m.ended_at, m.run_id, r.state, r.code, r.reason, \
+             r.ended_at AS run_ended_at \
              FROM (SELECT id, created_at FROM squads \
              WHERE created_at >= $1 AND principal = $2 ORDER BY created_at DESC, id DESC LIMIT $3) s \
              JOIN squad_members m ON m.squad_id = s.id LEFT JOIN runs r ON r.id = m.run_id \

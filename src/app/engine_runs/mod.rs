@@ -11,7 +11,7 @@ mod settle;
 use std::time::Duration;
 
 pub(in crate::app) use live::LiveReading;
-pub(in crate::app) use settle::{EngineOutcome, EngineReport};
+pub(in crate::app) use settle::EngineOutcome;
 
 use super::error::Error;
 use super::runs::NewRun;

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use super::LiveReading;
 use crate::app::Fleet;
 use crate::app::error::Error;
-use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunState, RunStream};
+use crate::domain::run::{KEPT_OUTPUT, Run, RunEnd, RunStream};
 use crate::engine::budget::stopped;
 use crate::engine::{EngineEnd, Exit, FailureKind};
 
@@ -32,21 +32,23 @@ pub(in crate::app) enum EngineOutcome {
 }
 
 impl Fleet {
-    /// None while the run continues; safe to repeat.
-    pub(in crate::app) async fn engine_run_report(&self, run: &Run) -> Result<Option<EngineReport>, Error> {
-        let RunState::Ended(end) = &run.state else { return Ok(None) };
+    /// The report on a run with this end; safe to repeat.
+    pub(in crate::app) async fn engine_run_report(
+        &self,
+        run: &Run,
+        end: &RunEnd,
+    ) -> Result<EngineReport, Error> {
         let Some(mut reading) = LiveReading::of(run) else {
             let text = format!("its run {end}, and its output cannot be parsed");
-            let conversation = run.engine.as_ref().and_then(|engine| engine.conversation.clone());
             let outcome = failed(FailureKind::EngineError, text);
-            return Ok(Some(EngineReport { outcome, text: String::new(), conversation }));
+            return Ok(EngineReport { outcome, text: String::new(), conversation: None });
         };
         let mut text = Vec::new();
         reading.advance(self, run, |line| text.push(line)).await?;
         reading.finish(|line| text.push(line));
         let conversation = reading.progress.conversation.clone();
         let outcome = self.engine_outcome(run, end, reading).await?;
-        Ok(Some(EngineReport { outcome, text: text.join("\n"), conversation }))
+        Ok(EngineReport { outcome, text: text.join("\n"), conversation })
     }
 
     async fn engine_outcome(

@@ -82,7 +82,6 @@ impl Fleet {
             cancel: None,
             engine: new.engine,
             created_at: Utc::now(),
-            ended_at: None,
             is_cleared: false,
         };
         let command = Command {

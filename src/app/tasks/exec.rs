@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::app::Fleet;
-use crate::app::engine_runs::{
-    Briefing, EngineOutcome, EngineReport, EngineRequest, PrepareFailure, PreparedRun,
-};
+use crate::app::engine_runs::{Briefing, EngineOutcome, EngineRequest, PrepareFailure, PreparedRun};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
 use crate::domain::app::{TurnEnd, TurnState};
 use crate::domain::log::{self, LogEntry, LogKind};
-use crate::domain::run::{EngineOutput, Run, RunState};
+use crate::domain::run::{EngineOutput, RunState};
 use crate::domain::task::{Channel, Task};
 use crate::domain::text::cut;
 use crate::domain::usage::Spender;
@@ -61,26 +61,22 @@ impl Fleet {
         let state = match &run.state {
             RunState::Accepted => TurnState::Queued,
             RunState::Running => TurnState::Working,
-            RunState::Ended(_) => match self.engine_run_report(&run).await? {
-                Some(report) => TurnState::Ended(self.task_run_end(task, &run, report).await?),
-                None => TurnState::Working,
-            },
+            RunState::Ended { end, at } => {
+                let report = self.engine_run_report(&run, end).await?;
+                self.task_run_log(task, (run.created_at, *at), &report.text).await?;
+                TurnState::Ended(turn_end(report.outcome))
+            }
         };
         Ok(Some(RunSeen { state, n_written: run.stdout + run.stderr }))
     }
 
-    async fn task_run_end(&self, task: &Task, run: &Run, report: EngineReport) -> Result<TurnEnd, Error> {
-        self.task_run_log(task, run, &report.text).await?;
-        Ok(match report.outcome {
-            EngineOutcome::Ended(end) => turn_end(end),
-            EngineOutcome::Canceled => TurnEnd::Interrupted,
-            EngineOutcome::NotStarted => TurnEnd::Unbegun,
-        })
-    }
-
     /// Logs the message and the answer as one entry each; safe to repeat.
-    async fn task_run_log(&self, task: &Task, run: &Run, text: &str) -> Result<(), Error> {
-        let (asked_at, answered_at) = (run.created_at, run.ended_at.unwrap_or(run.created_at));
+    async fn task_run_log(
+        &self,
+        task: &Task,
+        (asked_at, answered_at): (DateTime<Utc>, DateTime<Utc>),
+        text: &str,
+    ) -> Result<(), Error> {
         let line = |kind, content: &str, time, position: i64| LogEntry {
             conversation: 0,
             number: asked_at.timestamp_micros() + position,
@@ -99,13 +95,15 @@ fn timeout_of(task: &Task) -> Duration {
     own.map_or(LONGEST, |own| own + MARGIN)
 }
 
-fn turn_end(end: EngineEnd) -> TurnEnd {
-    match end {
-        EngineEnd::Complete { text } => TurnEnd::Complete { text },
-        EngineEnd::Question { text } => TurnEnd::Question { text },
-        EngineEnd::Failed { text, .. } => TurnEnd::Failed { text },
-        EngineEnd::SessionLost => {
+fn turn_end(outcome: EngineOutcome) -> TurnEnd {
+    match outcome {
+        EngineOutcome::Ended(EngineEnd::Complete { text }) => TurnEnd::Complete { text },
+        EngineOutcome::Ended(EngineEnd::Question { text }) => TurnEnd::Question { text },
+        EngineOutcome::Ended(EngineEnd::Failed { text, .. }) => TurnEnd::Failed { text },
+        EngineOutcome::Ended(EngineEnd::SessionLost) => {
             TurnEnd::Failed { text: "the engine did not start a conversation".to_owned() }
         }
+        EngineOutcome::Canceled => TurnEnd::Interrupted,
+        EngineOutcome::NotStarted => TurnEnd::Unbegun,
     }
 }

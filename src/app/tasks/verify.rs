@@ -8,6 +8,7 @@ use crate::app::snapshot::AgentState;
 use crate::coder::exec::{Command, ExecError, Exit, Inherited, Output};
 use crate::domain::app::GitSeen;
 use crate::domain::environment::BASE;
+use crate::domain::run::RunState;
 use crate::domain::task::Task;
 use crate::git::quiet::shell_function;
 use crate::git::state::{GitState, STATUS, UNPUSHED};
@@ -42,10 +43,10 @@ impl Fleet {
             Err(_) => "no response in time".to_owned(),
         };
         tracing::debug!(agent.name = %state.agent.name, reason, "the work of a task could not be verified");
-        let run = self.store().run_by_id(task.run()).await?;
-        let ended_at = run.and_then(|run| run.ended_at);
-        let is_early = ended_at.is_some_and(|ended| Utc::now() - ended < self.limits().evidence);
-        Ok(if is_early { Evidence::Later } else { Evidence::Nothing })
+        Ok(match self.store().run_by_id(task.run()).await?.map(|run| run.state) {
+            Some(RunState::Ended { at, .. }) if Utc::now() - at < self.limits().evidence => Evidence::Later,
+            Some(RunState::Ended { .. } | RunState::Accepted | RunState::Running) | None => Evidence::Nothing,
+        })
     }
 
     async fn repository_inspect(&self, state: &AgentState) -> Result<Option<GitSeen>, ExecError> {

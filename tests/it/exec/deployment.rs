@@ -8,7 +8,7 @@ use fleet_mcp::app::{Fleet, FleetOptions};
 use fleet_mcp::coder::{Client, Deleted};
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::AgentId;
-use fleet_mcp::domain::run::{KEPT_OUTPUT, RunEnd, RunState, RunStream};
+use fleet_mcp::domain::run::{KEPT_OUTPUT, RunEnd, RunStream};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -66,7 +66,7 @@ async fn runs_are_stored_whole_cut_at_the_limit_and_followed_past_a_restart() {
     let new = NewRun { stdin: data.clone(), ..new_run(home.agent, "cat; echo oops >&2; exit 7") };
     let id = home.fleet().start_run(new).await.unwrap();
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
-    assert_eq!(run.state, RunState::Ended(RunEnd::Exited { code: 7 }));
+    assert_eq!(run.state.end(), Some(&RunEnd::Exited { code: 7 }));
     assert!(everything(home.fleet(), &run, RunStream::Stdout).await == data);
     assert_eq!(everything(home.fleet(), &run, RunStream::Stderr).await, b"oops\n");
 
@@ -80,7 +80,7 @@ async fn runs_are_stored_whole_cut_at_the_limit_and_followed_past_a_restart() {
     written(home.fleet(), id, 7).await;
     let home = home.restarted(&live).await;
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
-    assert_eq!(run.state, RunState::Ended(RunEnd::Exited { code: 0 }));
+    assert_eq!(run.state.end(), Some(&RunEnd::Exited { code: 0 }));
     assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"before\nafter\n");
     home.delete().await;
 }
@@ -98,7 +98,7 @@ async fn runs_end_when_they_are_canceled_and_with_their_workspace() {
     written(home.fleet(), id, 6).await;
     home.running.stop_agent(&home.name).await.unwrap();
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
-    let RunState::Ended(RunEnd::Lost { reason }) = &run.state else { panic!("{run:?}") };
+    let Some(RunEnd::Lost { reason }) = run.state.end() else { panic!("{run:?}") };
     assert!(
         ["its workspace was stopped", "it was terminated from outside, possibly by a stop of its workspace"]
             .contains(&reason.as_str()),

@@ -122,14 +122,13 @@ async fn a_run_is_stored_whole_and_then_forgotten_by_its_workspace() {
     let id = home.fleet().start_run(new).await.unwrap();
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
     let expected = Run {
-        state: RunState::Ended(RunEnd::Exited { code: 7 }),
+        state: run.state.clone(),
         stdout: 3 << 20,
         stderr: 5,
-        ended_at: run.ended_at,
         is_cleared: run.is_cleared,
         ..run.clone()
     };
-    assert_eq!(run, expected);
+    assert_eq!((&run, run.state.end()), (&expected, Some(&RunEnd::Exited { code: 7 })));
     assert!(everything(home.fleet(), &run, RunStream::Stdout).await == data);
     assert_eq!(everything(home.fleet(), &run, RunStream::Stderr).await, b"oops\n");
     eventually("the workspace forgets it", async || {
@@ -191,7 +190,7 @@ pub(super) async fn stubborn_canceled(fleet: &Fleet, agent: AgentId) -> (Run, St
     };
     fleet.cancel_run(id).await.unwrap();
     let run = fleet.wait_run(id, LONG).await.unwrap();
-    assert_eq!(run.state, RunState::Ended(RunEnd::Canceled));
+    assert_eq!(run.state.end(), Some(&RunEnd::Canceled));
     (run, said)
 }
 
@@ -219,7 +218,7 @@ async fn a_run_outlives_the_server_and_is_followed_on_by_the_next_one() {
     eventually("the run is followed again", async || home.fleet().run_progress(id).is_some()).await;
     std::fs::write(&marker, "").unwrap();
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
-    assert_eq!(run.state, RunState::Ended(RunEnd::Exited { code: 0 }));
+    assert_eq!(run.state.end(), Some(&RunEnd::Exited { code: 0 }));
     assert_eq!(everything(home.fleet(), &run, RunStream::Stdout).await, b"before\nafter\n");
     home.stop().await;
 }
@@ -231,7 +230,7 @@ async fn a_run_is_lost_with_its_workspace_and_says_so() {
     written(home.fleet(), id, 6).await;
     home.running.stop_agent("one").await.unwrap();
     let run = home.fleet().wait_run(id, LONG).await.unwrap();
-    let RunState::Ended(RunEnd::Lost { reason }) = &run.state else { panic!("{run:?}") };
+    let Some(RunEnd::Lost { reason }) = run.state.end() else { panic!("{run:?}") };
     assert!(
         ["its workspace was stopped", "it was terminated from outside, possibly by a stop of its workspace"]
             .contains(&reason.as_str()),
@@ -281,7 +280,6 @@ async fn what_a_run_wrote_is_removed_a_month_after_its_end_by_itself() {
             cancel: None,
             engine: None,
             created_at: at,
-            ended_at: None,
             is_cleared: true,
         };
         let wrote = RunChunk { stream: RunStream::Stdout, offset: 0, bytes: b"words".to_vec() };

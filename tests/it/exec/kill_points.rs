@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fleet_mcp::app::Fleet;
 use fleet_mcp::app::catalog::{Catalog, CatalogDirs};
 use fleet_mcp::domain::id::RunId;
-use fleet_mcp::domain::run::{RunEnd, RunState, RunStream};
+use fleet_mcp::domain::run::{RunEnd, RunStream};
 use fleet_mcp::store::{Store, StoreOptions};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -77,7 +77,7 @@ fn spawn(local: &RunningLocal, directory: &TempDir, signs: &Path, kill_point: &s
 }
 
 /// Lets a control plane run until it is killed, then goes on with another one and looks at what came of the run.
-async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) -> (RunState, usize) {
+async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) -> (Option<RunEnd>, usize) {
     let Home { site, local, running, .. } = Home::new().await;
     let directory: Arc<TempDir> = running.stop().await;
     let signs = Signs(site.directory.path().join("signs"));
@@ -95,18 +95,18 @@ async fn killed(kill_point: &str, when: impl AsyncFnOnce(&Signs, &mut Child)) ->
     eventually("the run is over and cleared", async || next.fleet.run_show(id).await.unwrap().is_cleared)
         .await;
     let run = next.fleet.run_show(id).await.unwrap();
-    if run.state == RunState::Ended(RunEnd::Exited { code: 9 }) {
+    if run.state.end() == Some(&RunEnd::Exited { code: 9 }) {
         assert_eq!(everything(&next.fleet, &run, RunStream::Stdout).await, LINES);
         assert_eq!(everything(&next.fleet, &run, RunStream::Stderr).await, LINES);
     }
     let ran = signs.lines("ran");
     next.stop().await;
     local.coder.stop().await;
-    (run.state, ran)
+    (run.state.end().cloned(), ran)
 }
 
-fn whole() -> (RunState, usize) {
-    (RunState::Ended(RunEnd::Exited { code: 9 }), 1)
+fn whole() -> (Option<RunEnd>, usize) {
+    (Some(RunEnd::Exited { code: 9 }), 1)
 }
 
 #[tokio::test]
@@ -127,14 +127,14 @@ async fn killed_as_soon_as_a_run_is_accepted_it_ran_once_or_not_at_all() {
     })
     .await;
     let never = RunEnd::Unstarted;
-    assert!([whole(), (RunState::Ended(never), 0)].contains(&outcome), "{outcome:?}");
+    assert!([whole(), (Some(never), 0)].contains(&outcome), "{outcome:?}");
 }
 
 #[cfg(feature = "test-hooks")]
 #[tokio::test]
 async fn killed_at_each_step_of_a_start_it_ran_once_or_not_at_all() {
     let never = RunEnd::Unstarted;
-    assert_eq!(killed("run.accepted", dies).await, (RunState::Ended(never), 0));
+    assert_eq!(killed("run.accepted", dies).await, (Some(never), 0));
     assert_eq!(killed("run.sent", dies).await, whole());
     assert_eq!(killed("run.started", dies).await, whole());
     assert_eq!(killed("run.ended", dies_after_all).await, whole());

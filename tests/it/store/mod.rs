@@ -21,6 +21,8 @@ use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{Store, StoreError, StoreOptions};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -41,6 +43,14 @@ impl Home {
     async fn agent(&self, name: &str) -> Agent {
         let agent = Agent { workspace_id: Some(WorkspaceId(Uuid::now_v7())), ..agent(name) };
         self.store.agent_adopt(&agent).await.unwrap()
+    }
+
+    /// Changes the rows behind the store's back.
+    async fn tamper(&self, sql: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.dir.path().join("fleet.db"));
+        let mut connection = options.connect().await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     async fn reopened(self) -> Self {

@@ -28,7 +28,6 @@ async fn accepted(home: &Home) -> Run {
         cancel: None,
         engine: None,
         created_at: at(1),
-        ended_at: None,
         is_cleared: false,
     };
     home.store.run_accept(&run).await.unwrap();
@@ -61,8 +60,8 @@ async fn a_run_moves_on_to_its_end_and_never_back() {
     assert!(!home.store.run_end(run.id, &RunEnd::Canceled, at(10)).await.unwrap());
     assert!(!home.store.run_ask_cancel(run.id, asked(11, CancelCause::Request)).await.unwrap());
     home.store.run_started(run.id).await.unwrap();
-    let state = RunState::Ended(RunEnd::Exited { code: -3 });
-    let ended = Run { state, ended_at: Some(at(9)), ..going };
+    let state = RunState::Ended { end: RunEnd::Exited { code: -3 }, at: at(9) };
+    let ended = Run { state, ..going };
     let home = home.reopened().await;
     assert_eq!(home.store.runs_open().await.unwrap(), std::slice::from_ref(&ended));
     home.store.run_cleared(run.id).await.unwrap();
@@ -87,6 +86,27 @@ async fn how_an_engine_is_read_is_kept_with_its_run() {
 }
 
 #[tokio::test]
+async fn a_run_that_contradicts_its_end_or_has_an_unknown_engine_is_refused() {
+    let home = Home::new().await;
+    let run = accepted(&home).await;
+    let cases = [
+        ("UPDATE runs SET state = 'running', ended_at = 1", "unexpected value 'running'"),
+        ("UPDATE runs SET state = 'exited', code = 0, ended_at = NULL", "unexpected value 'exited'"),
+        ("UPDATE runs SET state = 'accepted', engine = 'clade'", "unexpected value 'clade'"),
+    ];
+    for (sql, reason) in cases {
+        home.tamper(sql).await;
+        let refused = home.store.run_by_id(run.id).await.unwrap_err();
+        assert!(format!("{refused:?}").contains(reason), "{refused:?}");
+    }
+    let chat = "INSERT INTO chats (id, principal, agent_id, engine, used_at) \
+                SELECT 'c-1', 'ann', id, 'clade', 1 FROM agents";
+    home.tamper(chat).await;
+    let refused = home.store.chat_by_id("c-1").await.unwrap_err();
+    assert!(format!("{refused:?}").contains("unexpected value 'clade'"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn every_end_is_read_back() {
     let home = Home::new().await;
     let run = accepted(&home).await;
@@ -103,7 +123,7 @@ async fn every_end_is_read_back() {
         let again = Run { id: RunId::fresh(), ..run.clone() };
         home.store.run_accept(&again).await.unwrap();
         home.store.run_end(again.id, &end, at(2)).await.unwrap();
-        assert_eq!(known(&home, &again).await.state, RunState::Ended(end));
+        assert_eq!(known(&home, &again).await.state, RunState::Ended { end, at: at(2) });
     }
 }
 

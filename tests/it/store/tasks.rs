@@ -12,8 +12,6 @@ use fleet_mcp::domain::words::AppState;
 use fleet_mcp::store::{
     CancelTaken, CancelTarget, LatestTasks, ReportEffect, RequestKey, StoreError, TaskAccepted,
 };
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection};
 
 use super::{Home, at, given, missing, page, report};
 
@@ -398,14 +396,6 @@ async fn a_conversation_that_begins_anew_takes_nothing_from_the_one_before() {
     assert_eq!(kept.into_iter().rev().collect::<Vec<_>>(), expected.concat());
 }
 
-/// Changes the rows behind the store's back.
-async fn tampered(home: &Home, sql: &'static str) {
-    let options = SqliteConnectOptions::new().filename(home.dir.path().join("fleet.db"));
-    let mut connection = options.connect().await.unwrap();
-    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
-}
-
 #[tokio::test]
 async fn a_row_that_contradicts_itself_is_refused_and_never_taken_for_a_failure() {
     let home = Home::new().await;
@@ -424,10 +414,10 @@ async fn a_row_that_contradicts_itself_is_refused_and_never_taken_for_a_failure(
         ),
     ];
     for (sql, reason) in cases {
-        tampered(&home, sql).await;
+        home.tamper(sql).await;
         let refused = home.store.task_by_id(task.id).await.unwrap_err();
         assert!(format!("{refused:?}").contains(reason), "{refused:?}");
     }
-    tampered(&home, "UPDATE task_deliveries SET working_since = NULL").await;
+    home.tamper("UPDATE task_deliveries SET working_since = NULL").await;
     assert_eq!(home.store.task_by_id(task.id).await.unwrap(), Some(task));
 }

@@ -134,9 +134,9 @@ impl Fleet {
         else {
             return Ok(None);
         };
-        let report = self.engine_run_report(run).await?.filter(|_| !run.never_began());
+        let Some(end) = run.state.end().filter(|end| !end.never_began()) else { return Ok(None) };
         let principal = squad.principal.clone();
-        let id = report.and_then(|report| report.conversation);
+        let id = self.engine_run_report(run, end).await?.conversation;
         Ok(id.map(|id| Chat { id, principal, agent, engine, used_at: Utc::now() }))
     }
 }
