@@ -59,13 +59,6 @@ impl TemplateCatalog {
         versions.find(|template| template.version_id == id).cloned()
     }
 
-    /// Every version of a template, the current one last.
-    pub(crate) fn versions(&self, template: Uuid) -> Vec<Arc<Template>> {
-        let versions = self.versions.load();
-        let versions = versions.earlier.iter().chain(&versions.templates);
-        versions.filter(|version| version.id == template).cloned().collect()
-    }
-
     /// The values of a preset of any current or earlier version.
     pub(crate) fn preset_values(&self, id: Uuid) -> Option<Vec<ParameterValue>> {
         let versions = self.versions.load();

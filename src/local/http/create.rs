@@ -19,17 +19,7 @@ use crate::local::record::{TemplateName, Workspace};
 use crate::local::template::Template;
 use crate::local::{Deployment, parameters, shape};
 
-pub(super) async fn for_user(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(user): Path<String>,
-    body: Bytes,
-) -> Answer {
-    check_user(&state, &user)?;
-    create(&state, &body).await
-}
-
-pub(super) async fn in_organization(
+pub(super) async fn create(
     State(state): State<Arc<Deployment>>,
     _: SignedIn,
     Path((organization, user)): Path<(String, String)>,
@@ -37,7 +27,25 @@ pub(super) async fn in_organization(
 ) -> Answer {
     check_organization(&state, &organization)?;
     check_user(&state, &user)?;
-    create(&state, &body).await
+    let (workspace, request) = checked(&state, &object(&body)?)?;
+    let id = workspace.id;
+    let ((build, shown), saving) = state.change(id, |memory| {
+        closing(memory)?;
+        if memory.live_named(&workspace.name).is_some() {
+            return Err(name_taken(&workspace.name));
+        }
+        memory.workspaces.insert(id, workspace);
+        let build = build::push(memory, id, request).ok_or_else(Refusal::not_found)?;
+        let made = memory.workspaces.get(&id).ok_or_else(Refusal::not_found)?;
+        Ok::<_, Refusal>((build, shape::workspace(&state, memory, made)))
+    })?;
+    if let Err(error) = saving.done().await {
+        // The client got no promise, and a full disk may refuse this write too.
+        state.forget(id).unawaited();
+        return Err(error.into());
+    }
+    build::launch(&state, id, build);
+    created(&shown)
 }
 
 /// The `rich_parameter_values` of a request.
@@ -51,29 +59,6 @@ pub(super) fn closing(memory: &Memory) -> Result<(), Refusal> {
         return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "The server is stopping."));
     }
     Ok(())
-}
-
-async fn create(state: &Arc<Deployment>, body: &[u8]) -> Answer {
-    let body = object(body)?;
-    let (workspace, request) = checked(state, &body)?;
-    let id = workspace.id;
-    let ((build, shown), saving) = state.change(id, |memory| {
-        closing(memory)?;
-        if memory.live_named(&workspace.name).is_some() {
-            return Err(name_taken(&workspace.name));
-        }
-        memory.workspaces.insert(id, workspace);
-        let build = build::push(memory, id, request).ok_or_else(Refusal::not_found)?;
-        let made = memory.workspaces.get(&id).ok_or_else(Refusal::not_found)?;
-        Ok::<_, Refusal>((build, shape::workspace(state, memory, made)))
-    })?;
-    if let Err(error) = saving.done().await {
-        // The client got no promise, and a full disk may refuse this write too.
-        state.forget(id).unawaited();
-        return Err(error.into());
-    }
-    build::launch(state, id, build);
-    created(&shown)
 }
 
 fn checked(state: &Deployment, body: &Map<String, Value>) -> Result<(Workspace, BuildRequest), Refusal> {

@@ -1,8 +1,8 @@
-//! Endpoints about the deployment, its user and its organization.
+//! Endpoints about the deployment and its organization; checks user and organization in paths.
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde_json::json;
 
 use super::answer::{Answer, Refusal, ok};
@@ -11,15 +11,6 @@ use crate::local::{Deployment, shape};
 
 pub(super) async fn build_info(State(state): State<Arc<Deployment>>) -> Answer {
     ok(&shape::build_info(&state.info))
-}
-
-pub(super) async fn user(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(user): Path<String>,
-) -> Answer {
-    check_user(&state, &user)?;
-    ok(&shape::user(&state.info))
 }
 
 pub(super) async fn organizations(State(state): State<Arc<Deployment>>, _: SignedIn) -> Answer {

@@ -9,11 +9,11 @@ mod builds;
 mod create;
 mod deployment;
 pub(crate) mod limit;
+mod metadata;
 mod origin;
 mod search;
 mod templates;
 mod terminal;
-mod watch;
 mod workspaces;
 
 use std::sync::Arc;
@@ -48,24 +48,19 @@ pub(crate) fn router(deployment: Arc<Deployment>) -> Router {
 fn site_routes() -> Router<Arc<Deployment>> {
     Router::new()
         .route("/buildinfo", get(deployment::build_info))
-        .route("/users/{user}", get(deployment::user))
         .route("/organizations", get(deployment::organizations))
         .route("/templates", get(templates::list))
-        .route("/templates/{id}/versions", get(templates::versions))
         .route("/organizations/{organization}/templates/{name}", get(templates::show_by_name))
-        .route("/templateversions/{id}", get(templates::version))
         .route("/templateversions/{id}/rich-parameters", get(templates::parameters))
         .route("/templateversions/{id}/presets", get(templates::presets))
 }
 
 fn workspace_routes() -> Router<Arc<Deployment>> {
     Router::new()
-        .route("/users/{user}/workspaces", post(create::for_user))
-        .route("/organizations/{organization}/members/{user}/workspaces", post(create::in_organization))
+        .route("/organizations/{organization}/members/{user}/workspaces", post(create::create))
         .route("/workspaces", get(workspaces::list))
         .route("/workspaces/{id}", get(workspaces::show))
         .route("/users/{user}/workspace/{name}", get(workspaces::show_by_name))
-        .route("/workspaces/{id}/watch", get(watch::workspace_events))
 }
 
 fn build_routes() -> Router<Arc<Deployment>> {
@@ -79,7 +74,7 @@ fn build_routes() -> Router<Arc<Deployment>> {
 fn agent_routes() -> Router<Arc<Deployment>> {
     Router::new()
         .route("/workspaceagents/me/app-status", app_status_route())
-        .route("/workspaceagents/{id}/watch-metadata", get(watch::metadata_events))
+        .route("/workspaceagents/{id}/watch-metadata", get(metadata::watch))
         .route("/workspaceagents/{id}/pty", get(terminal::connect))
 }
 

@@ -1,4 +1,4 @@
-//! Endpoints about templates, their versions, parameters and presets.
+//! Endpoints about templates, their parameters and presets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,25 +33,6 @@ pub(super) async fn show_by_name(
     template_catalog::refresh(&state).await;
     let template = state.template_named(&name).ok_or_else(Refusal::not_found)?;
     ok(&shape::template(&state.info, &template))
-}
-
-pub(super) async fn versions(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(id): Path<String>,
-) -> Answer {
-    template_catalog::refresh(&state).await;
-    let template = state.template(uuid(&id)?).ok_or_else(Refusal::not_found)?;
-    let versions = state.catalog.versions(template.id);
-    ok(&versions.iter().map(|version| shape::version(&state.info, version)).collect::<Value>())
-}
-
-pub(super) async fn version(
-    State(state): State<Arc<Deployment>>,
-    _: SignedIn,
-    Path(id): Path<String>,
-) -> Answer {
-    ok(&shape::version(&state.info, &*find_version(&state, &id)?))
 }
 
 pub(super) async fn parameters(

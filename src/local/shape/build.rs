@@ -1,9 +1,10 @@
 //! The JSON of a build: its job, its log and what it made.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::agent::agent;
-use super::{job_metadata, put_time, time};
+use super::{put_time, time};
 use crate::coder::wire::ParameterValue;
 use crate::domain::metadata::START_NOTE;
 use crate::local::Deployment;
@@ -74,7 +75,14 @@ fn job(info: &DeploymentInfo, memory: &Memory, build: &Build) -> Value {
         "initiator_id": info.user_id,
         "input": { "workspace_build_id": build.id },
         "type": "workspace_build",
-        "metadata": job_metadata(),
+        // Jobs inside other objects carry empty template data.
+        "metadata": {
+            "template_version_name": "",
+            "template_id": Uuid::nil(),
+            "template_name": "",
+            "template_display_name": "",
+            "template_icon": "",
+        },
         "logs_overflowed": false,
     });
     let (started_at, canceled_at, completed_at) = match build.job {

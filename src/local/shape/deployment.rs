@@ -1,9 +1,9 @@
-//! The JSON of the deployment, its user and its organization.
+//! The JSON of the deployment and its organization.
 
 use serde_json::{Value, json};
 
 use super::time;
-use crate::local::deployment_info::{DeploymentInfo, ORGANIZATION, USERNAME, VERSION};
+use crate::local::deployment_info::{DeploymentInfo, ORGANIZATION, VERSION};
 
 pub(crate) fn build_info(info: &DeploymentInfo) -> Value {
     json!({
@@ -17,23 +17,6 @@ pub(crate) fn build_info(info: &DeploymentInfo) -> Value {
         "upgrade_message": "",
         "deployment_id": info.deployment_id,
         "webpush_public_key": "",
-    })
-}
-
-pub(crate) fn user(info: &DeploymentInfo) -> Value {
-    json!({
-        "id": info.user_id,
-        "username": USERNAME,
-        "name": "Fleet operator",
-        "email": "fleet@localhost",
-        "created_at": time(info.created_at),
-        "updated_at": time(info.created_at),
-        "last_seen_at": time(chrono::Utc::now()),
-        "status": "active",
-        "login_type": "token",
-        "organization_ids": [info.organization_id],
-        "roles": [{ "name": "owner", "display_name": "Owner" }],
-        "has_ai_seat": false,
     })
 }
 

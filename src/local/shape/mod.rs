@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 pub(crate) use agent::metadata;
 pub(crate) use build::{build, log_line, values};
-pub(crate) use deployment::{build_info, organization, user};
-pub(crate) use template::{parameter, presets, template, version};
+pub(crate) use deployment::{build_info, organization};
+pub(crate) use template::{parameter, presets, template};
 pub(crate) use workspace::workspace;
 
 fn time(at: DateTime<Utc>) -> String {
@@ -24,15 +24,4 @@ fn put_time(shape: &mut Value, key: &str, at: Option<DateTime<Utc>>) {
     if let Some(at) = at {
         shape[key] = json!(time(at));
     }
-}
-
-/// Jobs inside other objects carry empty template data.
-fn job_metadata() -> Value {
-    json!({
-        "template_version_name": "",
-        "template_id": uuid::Uuid::nil(),
-        "template_name": "",
-        "template_display_name": "",
-        "template_icon": "",
-    })
 }

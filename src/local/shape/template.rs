@@ -1,10 +1,9 @@
-//! The JSON of templates, their versions, parameters and presets.
+//! The JSON of templates, their parameters and presets.
 
 use serde_json::{Value, json};
 
-use super::{job_metadata, time};
+use super::time;
 use crate::local::deployment_info::{DeploymentInfo, ORGANIZATION, USERNAME};
-use crate::local::id::named;
 use crate::local::template::{Parameter, Preset, Rule, Template, WEB_ADDRESS};
 
 pub(crate) fn template(info: &DeploymentInfo, template: &Template) -> Value {
@@ -43,40 +42,6 @@ pub(crate) fn template(info: &DeploymentInfo, template: &Template) -> Value {
         "use_classic_parameter_flow": false,
         "agents_allowed": true,
         "disable_module_cache": false,
-    })
-}
-
-pub(crate) fn version(info: &DeploymentInfo, template: &Template) -> Value {
-    let at = time(template.created_at);
-    json!({
-        "id": template.version_id,
-        "template_id": template.id,
-        "organization_id": info.organization_id,
-        "created_at": at,
-        "updated_at": at,
-        "name": template.version_name(),
-        "message": "",
-        "job": {
-            "id": named(template.version_id, "job"),
-            "created_at": at,
-            "started_at": at,
-            "completed_at": at,
-            "status": "succeeded",
-            "worker_id": info.deployment_id,
-            "file_id": template.version_id,
-            "queue_position": 0,
-            "queue_size": 0,
-            "organization_id": info.organization_id,
-            "initiator_id": info.user_id,
-            "input": { "template_version_id": template.version_id },
-            "type": "template_version_import",
-            "metadata": job_metadata(),
-            "logs_overflowed": false,
-        },
-        "readme": "",
-        "created_by": { "id": info.user_id, "username": USERNAME, "name": "Fleet operator" },
-        "archived": false,
-        "has_external_agent": false,
     })
 }
 

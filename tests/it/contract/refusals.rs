@@ -15,9 +15,11 @@ async fn refusal(api: &Api, path: &str, body: &Value) -> (u16, Value) {
 async fn names_are_unique_without_case_and_have_a_form() {
     on_every_coder(async |subject: &Subject| {
         let made = subject.create().await;
+        let organization = subject.template.organization_id;
+        let path = format!("/api/v2/organizations/{organization}/members/me/workspaces");
         let create = async |name: &str| {
             let request = serde_json::to_value(subject.request(name).await).unwrap();
-            refusal(&subject.api, "/api/v2/users/me/workspaces", &request).await
+            refusal(&subject.api, &path, &request).await
         };
         let upper = made.name.to_uppercase();
         assert_eq!(create(&upper).await, (409, json!(format!("Workspace \"{upper}\" already exists."))));
@@ -48,7 +50,7 @@ async fn invalid_token_gets_401_and_unknown_ids_get_404() {
     on_every_coder(async |subject: &Subject| {
         let absent = "8b75af5c-0000-4000-8000-000000000000";
         let stranger = Api::new(&subject.url, "0123456789-0123456789012345678901");
-        assert_eq!(stranger.get("/api/v2/users/me").await.status, 401);
+        assert_eq!(stranger.get("/api/v2/organizations").await.status, 401);
         for (path, status) in [
             (format!("/api/v2/workspaces/{absent}"), 404),
             (format!("/api/v2/workspacebuilds/{absent}/parameters"), 404),

@@ -3,7 +3,7 @@
 use fleet_mcp::domain::agent::AgentStatus;
 
 use crate::harness::{
-    Fault, Matches, Pace, Rule, RunningFleet, Scene, TemplateSpec, When, eventually, operator, stub,
+    CREATE, Fault, Matches, Pace, Rule, RunningFleet, Scene, TemplateSpec, When, eventually, operator, stub,
 };
 
 fn names(scene: &Scene) -> Vec<String> {
@@ -92,7 +92,7 @@ async fn a_workspace_made_outside_from_a_preset_has_the_role_of_that_preset() {
     let body = serde_json::json!({
         "name": "outside", "template_version_id": version, "template_version_preset_id": reviewer["ID"],
     });
-    assert_eq!(api.post("/api/v2/users/me/workspaces", &body).await.status, 201);
+    assert_eq!(api.post(CREATE, &body).await.status, 201);
     scene.running.becomes("outside", AgentStatus::Idle).await;
     assert_eq!(scene.running.show("outside").await.unwrap().agent.role, "reviewer");
 }

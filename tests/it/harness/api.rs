@@ -5,6 +5,9 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
 use serde_json::{Value, json};
 
+/// Creates a workspace of the token's user.
+pub(crate) const CREATE: &str = "/api/v2/organizations/coder/members/me/workspaces";
+
 /// One server and the token to call it with.
 #[derive(Clone)]
 pub(crate) struct Api {
@@ -59,7 +62,7 @@ impl Api {
         let template = self.get(&format!("/api/v2/organizations/coder/templates/{template}")).await.body;
         let values = json!([{ "name": "project", "value": "alpha" }]);
         let body = json!({ "name": name, "template_id": template["id"], "rich_parameter_values": values });
-        self.post("/api/v2/users/me/workspaces", &body).await
+        self.post(CREATE, &body).await
     }
 
     /// A request with the session token in its header, for a test to change before sending.

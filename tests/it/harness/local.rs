@@ -19,7 +19,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Api, Reply, client};
+use super::{Api, CREATE, Reply, client};
 
 /// The template that most tests use: an empty repository.
 pub(crate) const TEMPLATE: &str = "fleet";
@@ -211,7 +211,7 @@ impl RunningLocal {
         let found = api.get(&format!("/api/v2/organizations/coder/templates/{template}")).await.body;
         let values = json!([{ "name": "AI Prompt", "value": prompt }]);
         let body = json!({ "name": name, "template_id": found["id"], "rich_parameter_values": values });
-        api.post("/api/v2/users/me/workspaces", &body).await
+        api.post(CREATE, &body).await
     }
 
     /// Creates a workspace and waits until its agent is ready.

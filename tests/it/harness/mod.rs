@@ -28,7 +28,7 @@ mod up;
 mod user;
 mod watched;
 
-pub(crate) use api::{Api, Reply, read};
+pub(crate) use api::{Api, CREATE, Reply, read};
 pub(crate) use capture::Capture;
 pub(crate) use clis::{RealCli, real_cli};
 pub(crate) use coder_stub::{

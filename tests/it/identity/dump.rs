@@ -36,7 +36,7 @@ done
 for path in status messages fleet/state; do
     say "$path"; curl -s --unix-socket "$(ls "$FLEET_AGENT_DIR"/*.sock)" "http://x/$path"
 done
-say coder; curl -s "$CODER_AGENT_URL/api/v2/users/me"; curl -s "$CODER_AGENT_URL/api/v2/workspaces"
+say coder; curl -s "$CODER_AGENT_URL/api/v2/organizations"; curl -s "$CODER_AGENT_URL/api/v2/workspaces"
 "#;
 
 /// What must never be seen, each with a name that may be printed.

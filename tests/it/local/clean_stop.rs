@@ -50,7 +50,7 @@ async fn a_stopping_server_begins_nothing_new() {
     let local = site.start().await;
     let (api, url) = (local.api(), local.url.clone());
     local.coder.stop().await;
-    assert!(api.try_get("/api/v2/users/me").await.is_err(), "{url} is closed");
+    assert!(api.try_get("/api/v2/organizations").await.is_err(), "{url} is closed");
     let local = site.start().await;
     assert_eq!(local.create(TEMPLATE, "one", "").await.status, 201);
     local.coder.stop().await;

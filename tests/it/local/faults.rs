@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::here::repository;
 use crate::harness::{
-    Api, LocalSite, TEMPLATE, client, eventually, is_over, is_ready, project, script, watched,
+    Api, CREATE, LocalSite, TEMPLATE, client, eventually, is_over, is_ready, project, script, watched,
 };
 
 /// The error of a start, with paths of this run taken out.
@@ -154,7 +154,7 @@ async fn a_disk_that_takes_no_more_refuses_the_create_and_goes_on() {
     let create = async |name: &str, prompt: String| {
         let values = json!([{ "name": "AI Prompt", "value": prompt }]);
         let body = json!({ "name": name, "template_id": template, "rich_parameter_values": values });
-        api.post("/api/v2/users/me/workspaces", &body).await
+        api.post(CREATE, &body).await
     };
     let refused = create("long", "x".repeat(200_000)).await;
     assert_eq!((refused.status, &refused.body["message"]), (500, &json!("Internal server error")));

@@ -8,7 +8,9 @@ use fleet_mcp::coder::exec::{Command, Exit};
 use serde_json::json;
 
 use super::isolation::is_skipped;
-use crate::harness::{LocalSite, RunningFleet, RunningLocal, create_command, is_over, is_ready, operator};
+use crate::harness::{
+    CREATE, LocalSite, RunningFleet, RunningLocal, create_command, is_over, is_ready, operator,
+};
 
 pub(super) fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = std::process::Command::new("git");
@@ -202,7 +204,7 @@ async fn each_workspace_for_runs_has_the_directory_it_was_made_for() {
     let values = json!([{ "name": "fleet_mcp_directory", "value": other.path() }]);
     let body =
         json!({ "name": "runs-here-0", "template_id": template["id"], "rich_parameter_values": values });
-    let made = local.api().post("/api/v2/users/me/workspaces", &body).await.body;
+    let made = local.api().post(CREATE, &body).await.body;
     let ready = local.until(&made["id"], is_ready).await;
     assert_eq!(ready.latest_build.resources[0].agents[0].directory, other.path().display().to_string());
     delete(&local, &made["id"], false).await;

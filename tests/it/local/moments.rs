@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{LocalSite, TEMPLATE, eventually, is_ready, project};
+use crate::harness::{CREATE, LocalSite, TEMPLATE, eventually, is_ready, project};
 
 fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
@@ -79,7 +79,7 @@ async fn a_changed_project_file_is_a_new_version_and_the_one_before_can_still_be
     assert_ne!(now, before);
     assert_eq!(local.create("another", "one", "").await.status, 201);
     let body = json!({ "name": "two", "template_version_id": before });
-    assert_eq!(local.api().post("/api/v2/users/me/workspaces", &body).await.status, 201);
+    assert_eq!(local.api().post(CREATE, &body).await.status, 201);
     let presets =
         local.api().get(&format!("/api/v2/templateversions/{}/presets", now.as_str().unwrap())).await;
     let rows = presets.body;

@@ -4,12 +4,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::recordings::text;
-use crate::harness::{Api, LocalSite, TEMPLATE, fixture, read};
+use crate::harness::{Api, CREATE, LocalSite, TEMPLATE, fixture, read};
 use crate::stub::shape::assert_same_shape;
 use crate::stub::shape::{assert_recorded, assert_same};
 
 const ABSENT: &str = "8b75af5c-0000-4000-8000-000000000000";
-const CREATE: &str = "/api/v2/users/me/workspaces";
+const ORGANIZATIONS: &str = "/api/v2/organizations";
 
 #[tokio::test]
 async fn credentials_and_ids_are_refused_as_recorded() {
@@ -17,14 +17,14 @@ async fn credentials_and_ids_are_refused_as_recorded() {
     let local = site.start().await;
     let api = local.api();
     assert_same("209", &read(api.bare(Method::GET, "/api/v2/workspaces")).await.unwrap());
-    assert_same("207", &Api::new(&local.url, "bad-token").get("/api/v2/users/me").await);
-    let unknown = Api::new(&local.url, "0123456789-0123456789012345678901").get("/api/v2/users/me").await;
+    assert_same("207", &Api::new(&local.url, "bad-token").get(ORGANIZATIONS).await);
+    let unknown = Api::new(&local.url, "0123456789-0123456789012345678901").get(ORGANIZATIONS).await;
     assert_eq!((unknown.status, &unknown.body["detail"]), (401, &json!("API key is invalid.")));
     assert_same("210", &api.get("/api/v2/nonexistent").await);
     assert_same("211", &api.get(&format!("/api/v2/workspaces/{ABSENT}")).await);
     assert_same("212", &api.get("/api/v2/workspaces/not-a-uuid").await);
     assert_same("213", &api.get(&format!("/api/v2/workspacebuilds/{ABSENT}/parameters")).await);
-    assert_same("214", &api.get(&format!("/api/v2/templates/{ABSENT}/versions")).await);
+    assert_same("214", &api.get("/api/v2/organizations/coder/templates/nope").await);
     assert_same("215", &api.get(&format!("/api/v2/workspaceagents/{ABSENT}/watch-metadata")).await);
     assert_same("101", &api.get("/api/v2/users/me/workspace/nope").await);
     assert_same("102", &api.get("/api/v2/users/nobodyhere/workspace/agent-one").await);
@@ -33,7 +33,7 @@ async fn credentials_and_ids_are_refused_as_recorded() {
     let refused = read(cookie).await.unwrap();
     assert_eq!(refused.status, 400);
     assert!(text(&refused.body).starts_with("CSRF error encountered"), "{}", refused.body);
-    let foreign = api.request(Method::GET, "/api/v2/users/me").header("Origin", "https://evil.example");
+    let foreign = api.request(Method::GET, ORGANIZATIONS).header("Origin", "https://evil.example");
     assert_eq!(read(foreign).await.unwrap().status, 403);
     local.coder.stop().await;
 }
@@ -53,7 +53,8 @@ async fn creates_are_refused_as_recorded_and_leave_nothing() {
         let recorded = fixture(prefix);
         let mut body = recorded.raw["request"]["body"].clone();
         body["template_id"] = template.clone();
-        assert_same(prefix, &api.post(text(&recorded.raw["request"]["path"]), &body).await);
+        let path = text(&recorded.raw["request"]["path"]).replace("/users/", "/organizations/coder/members/");
+        assert_same(prefix, &api.post(&path, &body).await);
     }
     assert_recorded("240", &api.post(CREATE, &json!({ "name": "tm", "template_id": ABSENT })).await);
     assert_same("241", &api.post(CREATE, &json!({ "name": "tm", "template_id": "fleet" })).await);
@@ -181,11 +182,10 @@ async fn too_many_requests_for_one_path_are_refused_as_recorded() {
     let site = LocalSite::new();
     let local = site.start().await;
     let api = local.api();
-    let path = "/api/v2/organizations";
     // The count begins anew with each minute: a burst of two limits fills one of them.
     let mut limited = None;
     for _ in 0..1_100 {
-        let reply = api.get(path).await;
+        let reply = api.get(ORGANIZATIONS).await;
         if reply.status == 429 {
             limited = Some(reply);
             break;
@@ -197,9 +197,9 @@ async fn too_many_requests_for_one_path_are_refused_as_recorded() {
         (&limited.headers["retry-after"], &limited.headers["x-ratelimit-remaining"]),
         (&"60".parse().unwrap(), &"0".parse().unwrap())
     );
-    assert_recorded("339", &api.get("/api/v2/users/me").await);
-    assert_eq!(api.get(&format!("{path}?x=1")).await.status, 429);
-    let bypass = api.request(Method::GET, path).header("X-Coder-Bypass-Ratelimit", "true");
+    assert_eq!(api.get("/api/v2/templates").await.status, 200);
+    assert_eq!(api.get(&format!("{ORGANIZATIONS}?x=1")).await.status, 429);
+    let bypass = api.request(Method::GET, ORGANIZATIONS).header("X-Coder-Bypass-Ratelimit", "true");
     assert_recorded("341", &read(bypass).await.unwrap());
     local.coder.stop().await;
 }

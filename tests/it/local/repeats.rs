@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::crashes::Server;
 use super::here::{git, repository};
-use crate::harness::{LocalSite, eventually, is_ready};
+use crate::harness::{CREATE, LocalSite, eventually, is_ready};
 
 /// A point at which the server dies.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl Scene {
         let api = server.api();
         let template = api.get("/api/v2/organizations/coder/templates/here").await.body;
         let body = json!({ "name": NAME, "template_id": template["id"] });
-        let _lost = api.try_post("/api/v2/users/me/workspaces", &body).await;
+        let _lost = api.try_post(CREATE, &body).await;
     }
 
     /// The one workspace, as it is written down.

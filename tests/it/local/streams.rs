@@ -3,8 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::recordings::text;
-use crate::harness::{LocalSite, RunningLocal, fixture, project};
+use crate::harness::{LocalSite, RunningLocal, fixture};
 use crate::stub::shape::assert_same_shape;
 
 /// Status, content type and the first events of a stream.
@@ -40,20 +39,6 @@ fn assert_same_stream(name: &str, events: &str, ours: &(u16, Value, Vec<Value>))
     let meta = &recorded["meta"];
     assert_eq!((&json!(ours.0), &ours.1), (&meta["status"], &meta["headers"]["Content-Type"]), "{name}");
     assert_same_events(name, &recorded[events], &ours.2);
-}
-
-#[tokio::test]
-async fn a_workspace_that_starts_is_watched_as_recorded() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let silent_url = format!("git://{}/nothing", silent.local_addr().unwrap());
-    let site = LocalSite::new().project(project("fleet-slow", Some(&silent_url)));
-    let local = site.start().await;
-    let created = local.create("fleet-slow", "agent-one", "").await.body;
-    let (_connection, _) = silent.accept().await.unwrap();
-    let path = format!("/api/v2/workspaces/{}/watch", text(&created["id"]));
-    let ours = events(&local, &path, 2).await;
-    assert_same_stream("051", "first_two_full", &ours);
-    local.coder.stop().await;
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! The fault proxy injects each of its faults, and passes streams and upgrades untouched.
 
 use crate::harness::{
-    Api, CoderStub, FalseAnswer, FaultProxy, Matches, Pace, ProxyCounts, ProxyFault, Rule, When, eventually,
+    Api, CREATE, CoderStub, FalseAnswer, FaultProxy, Matches, Pace, ProxyCounts, ProxyFault, Rule, When,
+    eventually,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const CREATE: &str = "/api/v2/users/me/workspaces";
 const INFO: &str = "/api/v2/buildinfo";
 
 struct Setup {

@@ -1,7 +1,7 @@
 //! The stub answers with the status codes, keys and types that a real Coder was recorded with.
 
 use super::shape::{assert_recorded, assert_same, assert_same_shape};
-use crate::harness::{Api, Behaviour, CoderStub, Pace, TemplateSpec, fixture, read};
+use crate::harness::{Api, Behaviour, CREATE, CoderStub, Pace, TemplateSpec, fixture, read};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -34,15 +34,13 @@ fn text(value: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn server_and_users_look_like_the_recordings() {
+async fn server_and_organization_look_like_the_recordings() {
     let stub = CoderStub::start(Pace::Instant).await;
     let api = stub.api();
     assert_recorded("001", &api.get("/api/v2/buildinfo").await);
-    assert_recorded("009", &api.get("/api/v2/users/me").await);
     assert_recorded("010", &api.get("/api/v2/organizations").await);
-    assert_recorded("011", &api.get("/api/v2/users/me/organizations").await);
-    let bearer = api.bare(Method::GET, "/api/v2/users/me").bearer_auth(stub.token());
-    assert_recorded("020", &read(bearer).await.unwrap());
+    let bearer = api.bare(Method::GET, "/api/v2/organizations").bearer_auth(stub.token());
+    assert_recorded("010", &read(bearer).await.unwrap());
 }
 
 #[tokio::test]
@@ -52,13 +50,11 @@ async fn templates_look_like_the_recordings() {
     assert_recorded("037", &api.get("/api/v2/templates").await);
     let exact = api.get("/api/v2/templates?q=exact_name:fleet").await;
     assert_recorded("038", &exact);
-    let (id, version) = (text(&exact.body[0]["id"]), text(&exact.body[0]["active_version_id"]));
-    assert_recorded("041", &api.get(&format!("/api/v2/templates/{id}")).await);
+    let version = text(&exact.body[0]["active_version_id"]);
     assert_recorded("040", &api.get("/api/v2/organizations/coder/templates/fleet").await);
-    assert_recorded("043", &api.get(&format!("/api/v2/templateversions/{version}")).await);
     assert_recorded("044", &api.get(&format!("/api/v2/templateversions/{version}/rich-parameters")).await);
     assert_recorded("045", &api.get(&format!("/api/v2/templateversions/{version}/presets")).await);
-    assert_same("214", &api.get(&format!("/api/v2/templates/{ABSENT}")).await);
+    assert_same("214", &api.get("/api/v2/organizations/coder/templates/nope").await);
 }
 
 #[tokio::test]
@@ -79,7 +75,7 @@ async fn workspaces_and_builds_look_like_the_recordings() {
     let mut body = fixture("048").raw["request"]["body"].clone();
     body["template_id"] = template_id(&api, "fleet").await;
     body["template_version_preset_id"] = preset_id(&api, "coder").await;
-    let created = api.post("/api/v2/users/me/workspaces", &body).await;
+    let created = api.post(CREATE, &body).await;
     assert_recorded("048", &created);
     stub.set_resource_metadata("agent-one", "fleet_role", "coder");
     stub.set_sensitive_metadata("agent-one", "secret_item", "shown");
@@ -93,8 +89,8 @@ async fn workspaces_and_builds_look_like_the_recordings() {
     assert_recorded("055", &api.get(&format!("{build}/logs")).await);
     let parameters = api.get(&format!("{build}/parameters")).await.body;
     assert_eq!(by_name(&parameters), by_name(fixture("056").body()));
-    let agent = ready.body["latest_build"]["resources"][0]["agents"][0]["id"].clone();
-    assert_recorded("059", &api.get(&format!("/api/v2/workspaceagents/{}", text(&agent))).await);
+    let agent = &ready.body["latest_build"]["resources"][0]["agents"][0];
+    assert_same_shape("059", fixture("059").body(), agent);
 }
 
 #[tokio::test]
@@ -148,7 +144,7 @@ async fn failed_and_canceled_builds_look_like_the_recordings() {
     stub.template_add(TemplateSpec::new("fleet-slow").behaviour(Behaviour::Slow(9)));
     let api = stub.api();
     let body = json!({ "name": "will-fail", "template_id": template_id(&api, "fleet-fail").await });
-    let failing = api.post("/api/v2/users/me/workspaces", &body).await;
+    let failing = api.post(CREATE, &body).await;
     assert_recorded("192", &failing);
     stub.settle("will-fail");
     assert_recorded("194", &api.get("/api/v2/users/me/workspace/will-fail").await);
@@ -157,14 +153,15 @@ async fn failed_and_canceled_builds_look_like_the_recordings() {
     assert_same("197", &api.patch(&format!("{build}/cancel"), &Value::Null).await);
 
     let body = json!({ "name": "will-cancel", "template_id": template_id(&api, "fleet-slow").await });
-    let slow = api.post("/api/v2/users/me/workspaces", &body).await;
+    let slow = api.post(CREATE, &body).await;
     let build = format!("/api/v2/workspacebuilds/{}", text(&slow.body["latest_build"]["id"]));
-    assert_recorded("049", &api.get(&build).await);
+    let slow = api.get("/api/v2/users/me/workspace/will-cancel").await.body;
+    assert_same_shape("049", fixture("049").body(), &slow["latest_build"]);
     assert_same("200", &api.patch(&format!("{build}/cancel?expect_status=pending"), &Value::Null).await);
     assert_same("201", &api.patch(&format!("{build}/cancel"), &Value::Null).await);
     assert_same("202", &api.patch(&format!("{build}/cancel"), &Value::Null).await);
     stub.set_pace(Pace::Held);
-    assert_recorded("203", &api.get(&build).await);
+    assert_same_shape("203", fixture("203").body(), &stub.workspace("will-cancel")["latest_build"]);
     stub.settle("will-cancel");
     assert_recorded("205", &api.get("/api/v2/users/me/workspace/will-cancel").await);
 }
@@ -174,12 +171,12 @@ async fn refused_credentials_and_ids_answer_as_recorded() {
     let stub = CoderStub::start(Pace::Instant).await;
     let api = stub.api();
     assert_same("209", &read(api.bare(Method::GET, "/api/v2/workspaces")).await.unwrap());
-    assert_same("207", &Api::new(stub.url(), "bad-token").get("/api/v2/users/me").await);
+    assert_same("207", &Api::new(stub.url(), "bad-token").get("/api/v2/organizations").await);
     assert_same("210", &api.get("/api/v2/nonexistent").await);
     assert_same("211", &api.get(&format!("/api/v2/workspaces/{ABSENT}")).await);
     assert_same("212", &api.get("/api/v2/workspaces/not-a-uuid").await);
-    assert_same("213", &api.get(&format!("/api/v2/workspacebuilds/{ABSENT}")).await);
-    assert_same("215", &api.get(&format!("/api/v2/workspaceagents/{ABSENT}")).await);
+    assert_same("213", &api.get(&format!("/api/v2/workspacebuilds/{ABSENT}/parameters")).await);
+    assert_same("215", &api.get(&format!("/api/v2/workspaceagents/{ABSENT}/watch-metadata")).await);
     assert_same("101", &api.get("/api/v2/users/me/workspace/nope").await);
     assert_same("102", &api.get("/api/v2/users/nobodyhere/workspace/agent-one").await);
 }
@@ -203,7 +200,7 @@ async fn refused_creates_answer_as_recorded() {
         // The recordings used two templates: the one with parameters, and a plain one.
         let is_fleet = recorded_id.starts_with("82105866");
         body["template_id"] = json!(if is_fleet { fleet } else { fast });
-        let path = text(&recorded.raw["request"]["path"]).to_owned();
+        let path = text(&recorded.raw["request"]["path"]).replace("/users/", "/organizations/coder/members/");
         assert_same(prefix, &api.post(&path, &body).await);
     }
     assert_eq!(stub.workspaces().len(), 1);
@@ -214,16 +211,15 @@ async fn creates_without_a_usable_template_answer_as_recorded() {
     let stub = CoderStub::start(Pace::Instant).await;
     let api = stub.api();
     let fleet = template_id(&api, "fleet").await;
-    let path = "/api/v2/users/me/workspaces";
-    assert_recorded("240", &api.post(path, &json!({ "name": "tm", "template_id": ABSENT })).await);
-    assert_same("241", &api.post(path, &json!({ "name": "tm", "template_id": "fleet" })).await);
-    assert_same("242", &api.post(path, &json!({ "name": "tm" })).await);
+    assert_recorded("240", &api.post(CREATE, &json!({ "name": "tm", "template_id": ABSENT })).await);
+    assert_same("241", &api.post(CREATE, &json!({ "name": "tm", "template_id": "fleet" })).await);
+    assert_same("242", &api.post(CREATE, &json!({ "name": "tm" })).await);
     let both = json!({ "name": "tm", "template_id": fleet, "template_version_id": fleet });
-    assert_recorded("243", &api.post(path, &both).await);
+    assert_recorded("243", &api.post(CREATE, &both).await);
     let preset = json!({ "name": "tmp", "template_id": fleet, "template_version_preset_id": ABSENT });
-    assert_same("244", &api.post(path, &preset).await);
-    assert_recorded("245", &read(api.request(Method::POST, path).body("{not json")).await.unwrap());
-    assert_same("246", &read(api.request(Method::POST, path)).await.unwrap());
+    assert_same("244", &api.post(CREATE, &preset).await);
+    assert_recorded("245", &read(api.request(Method::POST, CREATE).body("{not json")).await.unwrap());
+    assert_same("246", &read(api.request(Method::POST, CREATE)).await.unwrap());
 }
 
 #[tokio::test]

@@ -9,11 +9,6 @@ use uuid::Uuid;
 
 const MESSAGE_LIMIT: usize = 160;
 
-pub(super) fn get(state: &mut State, call: &Call) -> Answer {
-    let (workspace, agent) = find(state, call)?;
-    Ok(Reply::json(200, shapes::agent(workspace, agent)))
-}
-
 /// One event, then the end of the stream: the server below cannot keep an answer open.
 pub(super) fn watch_metadata(state: &mut State, call: &Call) -> Answer {
     let (workspace, _) = find(state, call)?;

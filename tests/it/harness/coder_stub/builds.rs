@@ -1,4 +1,4 @@
-//! Endpoints that start, show and cancel builds.
+//! Endpoints that start, list and cancel builds.
 
 use super::answers::{Answer, Reply, Validation, build_active, json_object, not_found, validation_failed};
 use super::parameters;
@@ -6,7 +6,7 @@ use super::routes::Call;
 use super::script::BuildRequest;
 use super::shapes;
 use super::state::{Build, State, Transition, Workspace};
-use super::workspaces::{pass_time, settle_if_instant};
+use super::workspaces::settle_if_instant;
 use serde_json::{Map, Value};
 
 pub(super) fn list(state: &mut State, call: &Call) -> Answer {
@@ -29,14 +29,6 @@ pub(super) fn create(state: &mut State, call: &Call) -> Answer {
     let reply = Reply::json(201, shapes::build(state, workspace, workspace.latest()));
     settle_if_instant(state, id);
     Ok(reply)
-}
-
-pub(super) fn get(state: &mut State, call: &Call) -> Answer {
-    let (workspace, _) = find(state, call)?;
-    let id = workspace.id;
-    pass_time(state, id);
-    let (workspace, build) = find(state, call)?;
-    Ok(Reply::json(200, shapes::build(state, workspace, build)))
 }
 
 pub(super) fn parameters(state: &mut State, call: &Call) -> Answer {

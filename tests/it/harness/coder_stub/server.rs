@@ -1,4 +1,4 @@
-//! Endpoints about the deployment, its users and its templates.
+//! Endpoints about the deployment and its templates.
 
 use super::answers::{Answer, Reply, not_found};
 use super::routes::Call;
@@ -22,27 +22,6 @@ pub(super) fn buildinfo(state: &mut State, _: &Call) -> Answer {
             "upgrade_message": "",
             "deployment_id": state.deployment_id,
             "webpush_public_key": "",
-        }),
-    ))
-}
-
-pub(super) fn me(state: &mut State, _: &Call) -> Answer {
-    let now = time(Utc::now());
-    Ok(Reply::json(
-        200,
-        json!({
-            "id": state.me.id,
-            "username": state.me.username,
-            "name": "Fleet Admin",
-            "email": "fleet@example.com",
-            "created_at": now,
-            "updated_at": now,
-            "last_seen_at": now,
-            "status": "active",
-            "login_type": "password",
-            "organization_ids": [state.organization_id],
-            "roles": [{ "name": "owner", "display_name": "Owner" }],
-            "has_ai_seat": false,
         }),
     ))
 }
@@ -77,21 +56,11 @@ pub(super) fn templates(state: &mut State, call: &Call) -> Answer {
     Ok(Reply::json(200, json!(rows)))
 }
 
-pub(super) fn template(state: &mut State, call: &Call) -> Answer {
-    let template = state.template(call.uuid(0)?).ok_or_else(not_found)?;
-    Ok(Reply::json(200, template_shapes::template(state, template)))
-}
-
 pub(super) fn template_by_name(state: &mut State, call: &Call) -> Answer {
     check_organization(state, call.arg(0))?;
     let wanted = call.arg(1);
     let template = state.templates.iter().find(|template| template.name == wanted).ok_or_else(not_found)?;
     Ok(Reply::json(200, template_shapes::template(state, template)))
-}
-
-pub(super) fn version(state: &mut State, call: &Call) -> Answer {
-    let (template, version) = find_version(state, call)?;
-    Ok(Reply::json(200, template_shapes::version(state, template, version)))
 }
 
 pub(super) fn rich_parameters(state: &mut State, call: &Call) -> Answer {

@@ -1,9 +1,9 @@
 //! The JSON of workspaces, builds, agents and templates, key for key as a real Coder sends it.
 
 use super::state::{Agent, AgentItem, AppStatus, Build, LogLine, ResourceItem, State, Template, Workspace};
-use super::template_shapes::job_metadata;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// The slug of the app that stands for the agent's AgentAPI.
 pub(super) const APP_SLUG: &str = "ccw";
@@ -190,7 +190,14 @@ fn build_job(state: &State, build: &Build) -> Value {
         "initiator_id": state.me.id,
         "input": { "workspace_build_id": build.id },
         "type": "workspace_build",
-        "metadata": job_metadata(),
+        // Jobs carry empty template data wherever they are shown inside another object.
+        "metadata": {
+            "template_version_name": "",
+            "template_id": Uuid::nil(),
+            "template_name": "",
+            "template_display_name": "",
+            "template_icon": "",
+        },
         "logs_overflowed": false,
     });
     put(&mut job, "started_at", build.started_at);

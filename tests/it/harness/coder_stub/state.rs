@@ -43,7 +43,6 @@ pub(super) struct Template {
 
 pub(super) struct Version {
     pub(super) id: Uuid,
-    pub(super) job_id: Uuid,
     pub(super) name: String,
     pub(super) params: Vec<ParamSpec>,
     pub(super) presets: Vec<Preset>,
@@ -249,7 +248,6 @@ impl Version {
         let id = Uuid::new_v4();
         Self {
             id,
-            job_id: Uuid::new_v4(),
             name: format!("stub_{}", &id.simple().to_string()[..8]),
             params: spec.params.clone(),
             presets: presets.collect(),

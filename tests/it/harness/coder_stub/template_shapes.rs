@@ -1,10 +1,9 @@
-//! The JSON of templates, their versions, parameters and presets.
+//! The JSON of templates, their parameters and presets.
 
 use super::shapes::time;
 use super::spec::ParamSpec;
-use super::state::{Preset, State, Template, Version};
+use super::state::{Preset, State, Template};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 pub(super) fn template(state: &State, template: &Template) -> Value {
     json!({
@@ -45,40 +44,6 @@ pub(super) fn template(state: &State, template: &Template) -> Value {
     })
 }
 
-pub(super) fn version(state: &State, template: &Template, version: &Version) -> Value {
-    let at = time(template.created_at);
-    json!({
-        "id": version.id,
-        "template_id": template.id,
-        "organization_id": state.organization_id,
-        "created_at": at,
-        "updated_at": at,
-        "name": version.name,
-        "message": "",
-        "job": {
-            "id": version.job_id,
-            "created_at": at,
-            "started_at": at,
-            "completed_at": at,
-            "status": "succeeded",
-            "worker_id": state.deployment_id,
-            "file_id": version.id,
-            "queue_position": 0,
-            "queue_size": 0,
-            "organization_id": state.organization_id,
-            "initiator_id": state.me.id,
-            "input": { "template_version_id": version.id },
-            "type": "template_version_import",
-            "metadata": job_metadata(),
-            "logs_overflowed": false,
-        },
-        "readme": "",
-        "created_by": { "id": state.me.id, "username": state.me.username, "name": "Fleet Admin" },
-        "archived": false,
-        "has_external_agent": false,
-    })
-}
-
 pub(super) fn param(param: &ParamSpec) -> Value {
     let options: Vec<Value> = param
         .options
@@ -116,17 +81,6 @@ pub(super) fn presets(presets: &[Preset]) -> Value {
         return Value::Null;
     }
     presets.iter().enumerate().map(|(place, preset)| preset_row(place, preset)).collect()
-}
-
-/// Jobs carry empty template data wherever they are shown inside another object.
-pub(super) fn job_metadata() -> Value {
-    json!({
-        "template_version_name": "",
-        "template_id": Uuid::nil(),
-        "template_name": "",
-        "template_display_name": "",
-        "template_icon": "",
-    })
 }
 
 fn preset_row(place: usize, preset: &Preset) -> Value {

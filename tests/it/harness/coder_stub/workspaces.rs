@@ -29,10 +29,6 @@ pub(super) struct NewWorkspace {
 }
 
 pub(super) fn create(state: &mut State, call: &Call) -> Answer {
-    create_for(state, call.arg(0), &call.body)
-}
-
-pub(super) fn create_in_org(state: &mut State, call: &Call) -> Answer {
     check_organization(state, call.arg(0))?;
     create_for(state, call.arg(1), &call.body)
 }
@@ -66,7 +62,7 @@ pub(super) fn get_by_name(state: &mut State, call: &Call) -> Answer {
 }
 
 /// A client is about to look at a workspace, which lets time pass when the pace says so.
-pub(super) fn pass_time(state: &mut State, id: Uuid) {
+fn pass_time(state: &mut State, id: Uuid) {
     let pace = state.pace;
     if let Some(workspace) = state.workspace_mut(id)
         && pace == Pace::PerRead
