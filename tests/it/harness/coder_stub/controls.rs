@@ -102,24 +102,16 @@ impl CoderStub {
         self.set_agent(name, "disconnected", "ready");
     }
 
-    /// The token that the current agent authenticates with.
-    pub(crate) fn agent_token(&self, name: &str) -> String {
-        self.change(name, |workspace| {
-            let agent = workspace.latest().agent.as_ref();
-            agent.expect("the workspace has an agent now").token.to_string()
-        })
-    }
-
     pub(crate) fn post_app_status(&self, name: &str, state: &str, message: &str) {
         self.change(name, |workspace| {
-            workspace.report(state, message, "");
+            workspace.report(state, message);
             workspace.agent_api.reported(state);
         });
     }
 
     /// A report that the agent's own app contradicts, as of a process that died.
     pub(crate) fn post_app_status_of_the_dead(&self, name: &str, state: &str, message: &str) {
-        self.change(name, |workspace| workspace.report(state, message, ""));
+        self.change(name, |workspace| workspace.report(state, message));
     }
 
     pub(crate) fn set_metadata(&self, name: &str, key: &str, value: &str) {

@@ -19,13 +19,11 @@ enum Credential {
     /// None is checked.
     Open,
     User,
-    /// Checked by the handler, which looks for the agent anyway.
-    Agent,
     /// The session cookie and nothing else.
     Cookie,
 }
 
-use Credential::{Agent, Cookie, Open, User};
+use Credential::{Cookie, Open, User};
 
 /// The whole surface: method, path, credential, handler.
 const ROUTES: &[Route] = &[
@@ -45,7 +43,6 @@ const ROUTES: &[Route] = &[
     ("GET", "/api/v2/workspacebuilds/{id}/logs", User, builds::logs),
     ("PATCH", "/api/v2/workspacebuilds/{id}/cancel", User, builds::cancel),
     ("GET", "/api/v2/workspaceagents/{id}/watch-metadata", User, agents::watch_metadata),
-    ("PATCH", "/api/v2/workspaceagents/me/app-status", Agent, agents::app_status),
     ("GET", "/@{user}/{workspace}/apps/{slug}", Cookie, agent_api::without_slash),
     ("GET", "/@{user}/{workspace}/apps/{slug}/{endpoint}", Cookie, agent_api::proxy),
     ("POST", "/@{user}/{workspace}/apps/{slug}/{endpoint}", Cookie, agent_api::proxy),
@@ -134,7 +131,7 @@ pub(super) fn answer(state: &mut State, call: &Call) -> Reply {
         return Reply::error(404, "Route not found.");
     };
     let checked = match credential {
-        Open | Agent => Ok(()),
+        Open => Ok(()),
         User => check_user(state, call),
         Cookie => check_cookie(state, call),
     };

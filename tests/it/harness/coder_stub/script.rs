@@ -79,7 +79,7 @@ impl Workspace {
     }
 
     /// Records what an agent's app reports about itself.
-    pub(super) fn report(&mut self, state: &str, message: &str, uri: &str) {
+    pub(super) fn report(&mut self, state: &str, message: &str) {
         let Some(agent) = &mut self.latest_mut().agent else { return };
         let status = AppStatus {
             id: Uuid::new_v4(),
@@ -88,7 +88,6 @@ impl Workspace {
             created_at: Utc::now(),
             state: state.to_owned(),
             message: message.to_owned(),
-            uri: uri.to_owned(),
         };
         agent.app_statuses.insert(0, status.clone());
         self.app_status = Some(status);
@@ -211,7 +210,6 @@ impl Agent {
     fn connecting() -> Self {
         Self {
             id: Uuid::new_v4(),
-            token: Uuid::new_v4(),
             resource_id: Uuid::new_v4(),
             app_id: Uuid::new_v4(),
             status: "connecting".to_owned(),

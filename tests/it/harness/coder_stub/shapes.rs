@@ -268,7 +268,7 @@ fn app_status(workspace: &Workspace, status: &AppStatus) -> Value {
         "app_id": status.app_id,
         "state": status.state,
         "message": status.message,
-        "uri": status.uri,
+        "uri": "",
         "icon": "",
         "needs_user_attention": false,
     })

@@ -102,7 +102,6 @@ pub(super) enum Transition {
 
 pub(super) struct Agent {
     pub(super) id: Uuid,
-    pub(super) token: Uuid,
     pub(super) resource_id: Uuid,
     pub(super) app_id: Uuid,
     pub(super) status: String,
@@ -124,7 +123,6 @@ pub(super) struct AppStatus {
     pub(super) created_at: DateTime<Utc>,
     pub(super) state: String,
     pub(super) message: String,
-    pub(super) uri: String,
 }
 
 pub(super) struct AgentItem {
