@@ -115,7 +115,7 @@ impl Fleet {
         let command = Command {
             timeout: self.limits().workspace_command,
             inherited: Inherited::Only(&environment::ALLOWED),
-            ..Command::new([codex::PROGRAM].into_iter().chain(codex::TRY_SANDBOX))
+            ..Command::new([EngineWord::Codex.word()].into_iter().chain(codex::TRY_SANDBOX))
         };
         let tried = self.workspace_exec(agent, &state.agent.project).exec(command).await;
         let tried = tried.map_err(|error| silent(&error.to_string()))?;

@@ -8,7 +8,7 @@ use super::codex::{Codex, Sandbox};
 use super::custom::Custom;
 use super::plain_text::PlainTextReader;
 use super::template::{TemplateError, Values};
-use super::{Engine, EngineWord, Invocation, Reader, Request, claude, codex, demo};
+use super::{Engine, EngineWord, Invocation, Reader, Request, claude, demo};
 
 /// Exports a variable with the content of a file, then executes the rest of its arguments.
 const EXPORT_SECRET: [&str; 4] = [
@@ -25,7 +25,15 @@ pub struct Templates<'a> {
     pub create_chat: Option<&'a str>,
 }
 
-/// Engines by keyword; PATH of the workspace resolves their programs.
+/// The program of an engine that no template defines.
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// Empty if the session logs of Codex are on another machine.
+    pub(super) codex_home: PathBuf,
+    pub(super) sandbox: Sandbox,
+}
+
+/// Engines by keyword.
 #[derive(Debug, Clone)]
 pub struct CommandEngines {
     custom: Option<Custom>,
@@ -40,24 +48,37 @@ impl CommandEngines {
         Ok(Self { custom: custom.transpose()?, cursor_agent: Custom::cursor_agent(values)? })
     }
 
-    /// None for `auto` and for a custom engine without a template.
-    pub fn by_word(
+    /// As a command in a workspace. Codex's session log is there, so usage is known only after a completed turn.
+    pub fn in_workspace(
         &self,
         word: EngineWord,
         own_program: PathBuf,
         sandbox: Sandbox,
     ) -> Option<Arc<dyn Engine>> {
+        let path = if word == EngineWord::Demo { own_program } else { PathBuf::from(word.word()) };
+        self.by_word(word, Program { path, codex_home: PathBuf::new(), sandbox })
+    }
+
+    /// None for `auto` and for a custom engine without a template.
+    pub(super) fn by_word(&self, word: EngineWord, program: Program) -> Option<Arc<dyn Engine>> {
         match word {
-            EngineWord::Claude => Some(Arc::new(claude::Claude { program: PathBuf::from(claude::PROGRAM) })),
-            // The session log is in the workspace, so usage is known only after a completed turn.
-            EngineWord::Codex => {
-                let (program, home) = (PathBuf::from(codex::PROGRAM), PathBuf::new());
-                Some(Arc::new(Codex { program, home, sandbox }))
-            }
             EngineWord::CursorAgent => Some(Arc::new(self.cursor_agent.clone())),
             EngineWord::Custom => Some(Arc::new(self.custom.clone()?)),
-            EngineWord::Demo => Some(Arc::new(demo::Demo { program: own_program })),
-            EngineWord::Auto => None,
+            EngineWord::Auto | EngineWord::Claude | EngineWord::Codex | EngineWord::Demo => {
+                program.engine(word)
+            }
+        }
+    }
+}
+
+impl Program {
+    fn engine(self, word: EngineWord) -> Option<Arc<dyn Engine>> {
+        let Self { path: program, codex_home: home, sandbox } = self;
+        match word {
+            EngineWord::Claude => Some(Arc::new(claude::Claude { program })),
+            EngineWord::Codex => Some(Arc::new(Codex { program, home, sandbox })),
+            EngineWord::Demo => Some(Arc::new(demo::Demo { program })),
+            EngineWord::Auto | EngineWord::CursorAgent | EngineWord::Custom => None,
         }
     }
 }
@@ -65,16 +86,10 @@ impl CommandEngines {
 /// A reader for the stored output of a run. It does not depend on how the engine was called, so that a run is read even
 /// if the template of its engine was removed.
 pub fn output_reader(word: EngineWord, request: &Request) -> Box<dyn Reader> {
-    match word {
-        EngineWord::Claude => claude::Claude { program: PathBuf::new() }.reader(request),
-        EngineWord::Codex => {
-            let (program, home) = (PathBuf::new(), PathBuf::new());
-            Codex { program, home, sandbox: Sandbox::Workspace }.reader(request)
-        }
-        EngineWord::Demo => demo::Demo { program: PathBuf::new() }.reader(request),
-        EngineWord::Auto | EngineWord::CursorAgent | EngineWord::Custom => {
-            Box::new(PlainTextReader::default())
-        }
+    let program = Program { path: PathBuf::new(), codex_home: PathBuf::new(), sandbox: Sandbox::Workspace };
+    match program.engine(word) {
+        Some(engine) => engine.reader(request),
+        None => Box::new(PlainTextReader::default()),
     }
 }
 

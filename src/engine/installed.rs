@@ -10,11 +10,11 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::process::Command;
 
-use super::codex::{Codex, Sandbox};
-use super::custom::Custom;
+use super::codex::Sandbox;
+use super::commands::{CommandEngines, Program, Templates};
 use super::discovery::{CLIS, find_clis};
 use super::template::{TemplateError, Values};
-use super::{Engine, EngineWord, claude, codex, demo};
+use super::{Engine, EngineWord, claude, codex};
 
 /// Long enough for the first start of a CLI on a busy machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
@@ -97,21 +97,20 @@ pub async fn inspect(word: EngineWord, program: PathBuf) -> InstalledCli {
 
 /// The engine for this keyword, after a check of its program.
 pub async fn find(word: EngineWord, search_paths: &SearchPaths) -> Result<Arc<dyn Engine>, Unavailable> {
-    match word {
-        EngineWord::Auto => auto(search_paths).await,
-        EngineWord::Claude => {
-            let program = checked(word, search_paths).await?;
-            Ok(Arc::new(claude::Claude { program }))
-        }
+    let (path, sandbox) = match word {
+        EngineWord::Auto => return auto(search_paths).await,
+        EngineWord::Claude => (checked(word, search_paths).await?, Sandbox::Workspace),
         EngineWord::Codex => {
             let program = checked(word, search_paths).await?;
             let sandbox = sandbox(&program).await;
-            Ok(Arc::new(Codex { program, home: search_paths.codex_home.clone(), sandbox }))
+            (program, sandbox)
         }
-        EngineWord::CursorAgent => cursor_agent(),
-        EngineWord::Custom => custom(search_paths),
-        EngineWord::Demo => Ok(Arc::new(demo::Demo { program: search_paths.own_program.clone() })),
-    }
+        // Their templates name the program.
+        EngineWord::CursorAgent | EngineWord::Custom => (PathBuf::new(), Sandbox::Workspace),
+        EngineWord::Demo => (search_paths.own_program.clone(), Sandbox::Workspace),
+    };
+    let program = Program { path, codex_home: search_paths.codex_home.clone(), sandbox };
+    engines(word, search_paths)?.by_word(word, program).ok_or(Unavailable::NoTemplate)
 }
 
 /// Resolves a program's name by PATH, as a shell does.
@@ -190,18 +189,16 @@ async fn sandbox(program: &Path) -> Sandbox {
     Sandbox::Impossible
 }
 
-fn cursor_agent() -> Result<Arc<dyn Engine>, Unavailable> {
-    let wrong = |source| Unavailable::Template { origin: "the template of cursor-agent".to_owned(), source };
-    Ok(Arc::new(Custom::cursor_agent(&Values::new()).map_err(wrong)?))
-}
-
-fn custom(search_paths: &SearchPaths) -> Result<Arc<dyn Engine>, Unavailable> {
-    let path = search_paths.run_template.as_ref().ok_or(Unavailable::NoTemplate)?;
-    let run = read(path)?;
-    let create_chat = search_paths.create_chat_template.as_ref().map(read).transpose()?;
-    let wrong = |source| Unavailable::Template { origin: path.display().to_string(), source };
-    let values = Values::new();
-    Ok(Arc::new(Custom::new(EngineWord::Custom, &run, create_chat.as_deref(), &values).map_err(wrong)?))
+/// Reads the templates of a custom engine only if it is requested.
+fn engines(word: EngineWord, search_paths: &SearchPaths) -> Result<CommandEngines, Unavailable> {
+    let path = search_paths.run_template.as_ref().filter(|_| word == EngineWord::Custom);
+    let run = path.map(read).transpose()?;
+    let create_chat = path.and(search_paths.create_chat_template.as_ref()).map(read).transpose()?;
+    let templates = run.as_ref().map(|run| Templates { run, create_chat: create_chat.as_deref() });
+    CommandEngines::new(templates, &Values::new()).map_err(|source| {
+        let origin = path.map_or("the template of cursor-agent".into(), |path| path.display().to_string());
+        Unavailable::Template { origin, source }
+    })
 }
 
 fn read(path: &PathBuf) -> Result<String, Unavailable> {

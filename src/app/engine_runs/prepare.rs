@@ -69,7 +69,7 @@ impl Fleet {
             EngineWord::Claude | EngineWord::CursorAgent | EngineWord::Custom => Sandbox::Workspace,
             EngineWord::Auto | EngineWord::Demo => Sandbox::Workspace,
         };
-        let engine = self.options().engine.commands.by_word(word, self.own_program(), sandbox);
+        let engine = self.options().engine.commands.in_workspace(word, self.own_program(), sandbox);
         engine.ok_or_else(|| {
             let reason = format!("set RUN_TEMPLATE_PATH to call the engine '{word}'");
             Error::EngineUnavailable { name: state.agent.name.to_string(), reason }.into()

@@ -13,7 +13,6 @@ use crate::domain::run::EngineOutput;
 
 /// The oldest supported version. Measured with 2.1.197 and 2.1.325.
 pub const MINIMUM: [u32; 2] = [2, 1];
-pub const PROGRAM: &str = "claude";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claude {

@@ -13,7 +13,6 @@ use super::{Engine, EngineWord, Invocation, InvocationError, Reader, Request, Se
 
 /// The oldest supported version. Measured with 0.166.0; one run tested with 0.150.0.
 pub const MINIMUM: [u32; 2] = [0, 150];
-pub const PROGRAM: &str = "codex";
 /// Arguments that test whether Codex can sandbox a command here.
 pub const TRY_SANDBOX: [&str; 3] = ["sandbox", "--", "true"];
 /// The environment variable with the agent's token.
