@@ -35,7 +35,7 @@ async fn all_is_well() {
 }
 
 #[tokio::test]
-async fn what_the_server_says_of_its_git_counts() {
+async fn git_check_of_the_server_counts() {
     let rig = Rig::start().await;
     let theirs = CheckRow { ok: false, remedy: Some("Install git.".into()), ..well("git", "none") };
     rig.answers("GET /doctor", &DoctorReport { ok: false, checks: vec![theirs.clone()] }).await;

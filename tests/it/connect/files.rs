@@ -52,7 +52,7 @@ async fn the_usual_data_directory_is_not_named_and_a_settings_file_is() {
 }
 
 #[tokio::test]
-async fn what_else_is_in_a_file_stays_and_comes_back_whole() {
+async fn other_entries_of_a_file_stay_and_come_back_whole() {
     let before = [
         (
             "claude",

@@ -314,7 +314,7 @@ impl HostInspection for Shown {
 }
 
 #[tokio::test]
-async fn what_the_machine_shows_breaks_the_invariants_it_contradicts() {
+async fn findings_of_the_machine_break_the_invariants_they_contradict() {
     let findings = HostFindings {
         leftovers: vec!["a directory".to_owned()],
         strays: (1..=4).map(|number| format!("stray {number}")).collect(),

@@ -246,7 +246,7 @@ fn the_run_after_a_killed_one_of_codex_counts_neither_more_nor_less_than_its_own
 
 /// The reader of the output was killed first: usage after that is only in the record of the run.
 #[test]
-fn what_a_run_of_codex_used_unheard_is_read_from_its_record() {
+fn unread_usage_of_a_codex_run_is_read_from_its_record() {
     let share = |since: &str| {
         let mut reader = codex().record_reader("t-1", since.parse().unwrap()).unwrap();
         let ending = reader.session_log().unwrap().ending;

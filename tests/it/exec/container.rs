@@ -81,7 +81,7 @@ async fn the_embedded_coder_makes_no_agent_for_a_project_that_works_in_a_contain
 
 /// The embedded Coder has no containers and says so, which shows where everything goes.
 #[tokio::test]
-async fn what_an_agent_is_given_and_its_rescue_go_to_the_container_of_its_project() {
+async fn provisioning_and_rescue_of_an_agent_go_to_the_container_of_its_project() {
     let home = Home::with_callback("container = 'dev'").await;
     let failure =
         async || home.running.show("one").await.unwrap().provision_state.failure.clone().unwrap_or_default();

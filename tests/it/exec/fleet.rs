@@ -259,7 +259,7 @@ async fn a_run_that_cannot_start_fails_with_the_reason() {
 }
 
 #[tokio::test]
-async fn what_a_run_wrote_is_removed_a_month_after_its_end_by_itself() {
+async fn output_of_a_run_is_removed_a_month_after_its_end() {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("one").await.unwrap();
     let agent_id = scene.running.fleet.board().now().by_name("one").unwrap().agent.id;

@@ -68,7 +68,7 @@ async fn output_beyond_the_limit_is_cut_and_said_to_be() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_found_says_so_as_in_a_shell() {
+async fn missing_program_and_directory_are_reported_as_by_a_shell() {
     on_every_coder(async |subject: &Subject| {
         let agent = agent_id(&subject.create_ready().await);
         let missing = subject.client.exec(agent, &Command::new(["no-such-program"])).await.unwrap();

@@ -25,7 +25,7 @@ const RESISTANT: &str = r#"trap '' TERM HUP INT
     while :; do sleep 0.01; done"#;
 
 #[tokio::test]
-async fn what_ignores_forks_and_runs_away_is_dead_within_five_seconds() {
+async fn processes_that_resist_fork_and_detach_are_dead_within_five_seconds() {
     on_every_coder(async |subject: &Subject| {
         let (client, agent) = (&subject.client, agent_id(&subject.create_ready().await));
         let at = address(agent);

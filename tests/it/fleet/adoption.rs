@@ -25,7 +25,7 @@ async fn a_workspace_made_outside_becomes_an_agent_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_or_stopped_outside_is_seen() {
+async fn deletes_and_stops_outside_of_the_fleet_are_seen() {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("one").await.unwrap();
     scene.running.create("two").await.unwrap();
@@ -99,7 +99,7 @@ async fn a_workspace_made_outside_from_a_preset_has_the_role_of_that_preset() {
 
 /// A role carries rights: an agent that names another one for itself gets none of them.
 #[tokio::test]
-async fn what_an_agent_says_of_its_own_role_does_not_count() {
+async fn role_in_an_agents_own_metadata_does_not_count() {
     let coder = stub(Pace::Instant).await;
     coder.api().workspace_create("setup", "outside").await;
     coder.set_metadata("outside", "fleet_mcp_role", "manager");

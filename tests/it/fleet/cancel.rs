@@ -62,7 +62,7 @@ const NOT_AT_ALL: Duration = Duration::ZERO;
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn what_waits_in_line_is_canceled_at_once_and_readers_of_changes_are_told() {
+async fn waiting_operation_is_canceled_at_once_and_readers_of_changes_are_told() {
     let scene = ready().await;
     scene.coder.set_pace(Pace::Held);
     scene.running.restart_agent("one").await.unwrap();

@@ -145,7 +145,7 @@ async fn changes_of_an_agent_that_is_gone_end_at_the_next_start_and_let_others_b
 }
 
 #[tokio::test]
-async fn what_a_delete_overtakes_is_canceled_even_if_the_server_was_killed_in_between() {
+async fn operation_that_a_delete_overtakes_is_canceled_even_if_the_server_was_killed_in_between() {
     let coder = stub(Pace::Instant).await;
     let running = narrow(Arc::new(tempfile::tempdir().unwrap()), &coder, Duration::from_secs(60)).await;
     let id = ready(&running, "one").await;

@@ -44,7 +44,7 @@ async fn an_agent_goes_from_pending_to_idle_to_stopped_to_idle_to_gone() {
 }
 
 #[tokio::test]
-async fn what_is_so_already_makes_no_build() {
+async fn start_of_a_running_and_stop_of_a_stopped_agent_make_no_build() {
     let scene = Scene::new(Pace::Instant).await;
     scene.running.create("one").await.unwrap();
     scene.running.becomes("one", AgentStatus::Idle).await;

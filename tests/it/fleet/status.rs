@@ -111,7 +111,7 @@ async fn silence_while_busy_is_stuck() {
 
 /// At the pace of a server with default settings.
 #[tokio::test]
-async fn what_an_agent_notes_is_seen_within_five_seconds_and_a_bad_address_spoils_nothing() {
+async fn metadata_of_an_agent_is_seen_within_five_seconds_and_a_bad_address_spoils_nothing() {
     let coder = stub(Pace::Instant).await;
     let options = FleetOptions { poll_interval: Duration::from_secs(1), ..fleet_options() };
     let directory = Arc::new(tempfile::tempdir().unwrap());

@@ -50,7 +50,7 @@ async fn a_create_right_after_a_push_is_made_of_the_new_version() {
 }
 
 #[tokio::test]
-async fn what_a_push_requires_is_asked_for_at_once() {
+async fn parameter_that_a_push_requires_is_checked_at_once() {
     let scene = Scene::new(Pace::Instant).await;
     scene.coder.template_add(template("setup").param(ParamSpec::text("region")));
     let refused = scene.running.create("one").await.unwrap_err();

@@ -207,7 +207,7 @@ async fn noting(State(seen): State<Seen>, request: Request) -> Json<Value> {
 }
 
 #[tokio::test]
-async fn what_the_fleet_sends_into_a_workspace_holds_no_token() {
+async fn requests_of_the_fleet_into_a_workspace_hold_no_token() {
     let up = two_agents().await;
     let seen = Seen::default();
     let socket = trusted_directory(&up.program.data_dir(), "otter").join("agent.sock");

@@ -63,7 +63,7 @@ fn committed(program: &Program) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn what_one_agent_sets_in_git_never_runs_for_another_and_the_callers_repository_stays() {
+async fn git_settings_of_one_agent_never_run_for_another_and_the_callers_repository_stays() {
     as_each_user(async |program| {
         let caller = committed(&program);
         let up = Up::start(&program.within(&caller)).await;

@@ -257,7 +257,7 @@ async fn a_build_that_kills_cut_short_is_repeated_until_it_succeeds_or_really_fa
 }
 
 #[tokio::test]
-async fn what_a_killed_agent_leaves_behind_ends_too() {
+async fn processes_that_a_killed_agent_leaves_end_too() {
     let site = LocalSite::new();
     let local = site.start().await;
     let created = local.create(crate::harness::TEMPLATE, "busy", "hang").await.body;

@@ -268,7 +268,7 @@ async fn a_directory_without_a_commit_fails_with_the_remedy_and_leaves_nothing()
 }
 
 #[tokio::test]
-async fn what_else_git_has_against_a_directory_is_said_in_its_own_words() {
+async fn other_refusals_of_git_are_shown_in_its_own_words() {
     let caller = repository();
     std::fs::write(caller.path().join(".git/config"), "[broken\n").unwrap();
     let site = LocalSite::new().here(caller.path());

@@ -348,7 +348,7 @@ async fn enclosed_process_cannot_create_files_in_the_data_directory() {
 const OPEN: &str = r#"exec 7</dev/null 9</etc/passwd; exec "$0" enclose -- ls /proc/self/fd"#;
 
 #[test]
-fn what_was_open_where_the_server_was_started_is_closed_in_a_workspace() {
+fn descriptors_open_at_the_servers_start_are_closed_in_a_workspace() {
     let program = env!("CARGO_BIN_EXE_fleet-mcp");
     let output = Command::new("sh").args(["-c", OPEN, program]).stdin(Stdio::null()).output().unwrap();
     if matches!(output.status.code(), Some(75 | 125)) {

@@ -96,7 +96,7 @@ async fn commits_amended_and_taken_back_are_followed_and_no_object_is_copied_bef
 }
 
 #[tokio::test]
-async fn what_was_committed_last_is_there_after_a_stop_and_after_a_delete() {
+async fn last_commit_is_published_after_a_stop_and_after_a_delete() {
     let helper = Helper::start().await;
     let last = helper.commit("one").await;
     helper.build("stop").await;
@@ -154,7 +154,7 @@ async fn a_branch_that_is_checked_out_stays_and_moves_once_it_is_not() {
 }
 
 #[tokio::test]
-async fn what_the_agent_builds_on_outlives_the_callers_own_branches() {
+async fn base_of_the_agents_branch_outlives_the_callers_own_branches() {
     let caller = repository();
     let gone = git(caller.path(), &["commit-tree", "-p", "HEAD", "-m", "gone", "HEAD^{tree}"]);
     git(caller.path(), &["branch", "gone", &gone]);

@@ -199,7 +199,7 @@ async fn a_cloned_project_starts_on_a_branch_at_the_head_too() {
 }
 
 #[tokio::test]
-async fn what_the_remote_does_not_offer_is_said_and_the_agent_starts_from_the_base() {
+async fn head_that_the_remote_does_not_offer_is_named_and_the_agent_starts_from_the_base() {
     let scene = Scene::new("refs/pull/7/head").await;
     let made = scene.up.post("/api/v1/agents", &scene.creation("here", "owner/app/pulls/8")).await;
     let note = starts_from_base("remote 'upstream' does not offer refs/pull/8/head");

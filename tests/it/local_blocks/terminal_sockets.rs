@@ -93,7 +93,7 @@ async fn a_command_too_long_for_a_real_server_ends_without_a_word() {
 }
 
 #[tokio::test]
-async fn what_is_no_input_closes_the_socket_and_leaves_the_command() {
+async fn invalid_input_closes_the_socket_and_leaves_the_command() {
     let workspace = Workspace::new();
     let address = serve(&workspace, "stty -echo; printf ready; read -r line; printf \"got $line\"").await;
     let reconnect = Uuid::new_v4();

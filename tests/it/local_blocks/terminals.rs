@@ -179,7 +179,7 @@ async fn a_command_outlives_the_idle_limit_while_a_client_is_connected() {
 }
 
 #[tokio::test]
-async fn what_the_command_left_in_its_session_is_hung_up_with_it() {
+async fn processes_left_in_the_session_get_the_hangup_with_the_command() {
     let scene = Scene::new(IDLE_LIMIT);
     let mut attachment = scene.run("sleep 1000 > /dev/null 2>&1 & printf ready");
     assert_eq!(rest(&mut attachment).await, "ready");
@@ -202,7 +202,7 @@ async fn process_that_ignores_sighup_outlives_the_command() {
 /// The shell waits for the move: a process that is changing its session when the shell exits is hung up with the
 /// rest, as on a real server.
 #[tokio::test]
-async fn what_moved_to_a_session_of_its_own_outlives_the_command() {
+async fn process_in_a_session_of_its_own_outlives_the_command() {
     let scene = Scene::new(IDLE_LIMIT);
     let script = "setsid -f sh -c ': > moved; exec sleep 1000' < /dev/null > /dev/null 2>&1
         until [ -e moved ]; do :; done; printf ready";

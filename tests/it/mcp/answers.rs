@@ -72,7 +72,7 @@ async fn as_many_agents_as_may_be_named_come_in_one_answer_whether_they_changed_
 }
 
 #[tokio::test]
-async fn what_an_agent_has_used_is_told_by_list_show_and_status() {
+async fn list_show_and_status_show_the_usage_of_an_agent() {
     let (server, client) = with_agent().await;
     let told = r#"{"input_tokens":1200,"output_tokens":34,"cost_usd":0.25}"#;
     server.scene.coder.set_metadata("otter", "fleet_mcp_usage", told);

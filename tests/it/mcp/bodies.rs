@@ -54,7 +54,7 @@ fn nested_call(levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_json_too_deep_or_ambiguous_is_refused_alike_by_mcp_and_rest() {
+async fn invalid_too_deep_and_ambiguous_json_is_refused_alike_by_mcp_and_rest() {
     let server = Guarded::start().await;
     let expected =
         refusal(400, "the body is not JSON: EOF while parsing an object at line 1 column 1", "body");

@@ -45,7 +45,7 @@ async fn a_call_taken_back_gets_no_answer_and_the_bridge_ends() {
 }
 
 #[tokio::test]
-async fn what_was_asked_before_the_end_is_still_answered() {
+async fn call_before_the_end_of_input_is_still_answered() {
     let server = McpServer::start(Pace::Instant).await;
     let mut client = Stdio::start(&server.url, "manager", Era::Stateless).open().await;
     let asked = client.begin("wait_for_agents", json!({ "timeout_seconds": 1 })).await;

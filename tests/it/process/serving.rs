@@ -118,7 +118,7 @@ async fn down_stops_the_server_and_says_so_twice() {
 }
 
 #[tokio::test]
-async fn what_prevents_a_start_is_said_in_one_line_with_the_remedy() {
+async fn failed_start_prints_one_line_with_the_remedy() {
     let (coder, program) = scene().await;
     let no_coder = program.clone().variable("CODER_URL", "").run(&["serve"]).await;
     assert_eq!(no_coder.status.code(), Some(2));

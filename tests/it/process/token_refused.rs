@@ -67,7 +67,7 @@ async fn errors_status_and_doctor_name_the_refusal_and_the_setting() {
 }
 
 #[tokio::test]
-async fn what_is_accepted_meanwhile_says_what_it_waits_for_until_the_file_has_another_token() {
+async fn work_accepted_meanwhile_says_that_it_waits_until_the_file_has_another_token() {
     let coder = stub(Pace::Instant).await;
     let (program, file) = with_token_file(&coder);
     let _server = program.serve().await;

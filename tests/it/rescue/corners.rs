@@ -27,7 +27,7 @@ async fn restored(up: &Up, deleted: &Value, into: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_stashed_is_saved_and_comes_back_as_branches() {
+async fn stashes_are_saved_and_come_back_as_branches() {
     let up = Up::start(&Program::without_coder()).await;
     let remote = tempfile::tempdir().unwrap();
     let repository = pushed(&up, remote.path()).await;

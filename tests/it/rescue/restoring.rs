@@ -108,7 +108,7 @@ async fn work_on_top_of_a_remote_goes_back_into_a_clone_of_it_and_nowhere_else()
 }
 
 #[tokio::test]
-async fn what_cannot_be_restored_says_why() {
+async fn failed_restore_says_why() {
     let up = Up::start(&Program::without_coder()).await;
     let unknown = up.program.run(&["rescue", "restore", "0190e1a2-0000-7000-8000-000000000001"]).await;
     assert_eq!(unknown.status.code(), Some(3));

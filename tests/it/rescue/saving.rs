@@ -46,7 +46,7 @@ async fn a_delete_saves_unpushed_and_uncommitted_work_and_tells_where() {
 }
 
 #[tokio::test]
-async fn what_is_on_a_remote_needs_no_rescue() {
+async fn work_on_a_remote_needs_no_rescue() {
     let up = up().await;
     up.agent("otter").await;
     let (repository, remote) = (up.workspace("otter").join("repo"), tempfile::tempdir().unwrap());

@@ -39,7 +39,7 @@ async fn a_header_that_is_not_bearer_and_one_token_is_malformed() {
 }
 
 #[tokio::test]
-async fn who_holds_a_dead_token_is_told_why_and_a_stranger_is_not() {
+async fn holder_of_a_dead_token_is_told_why_and_a_stranger_is_not() {
     let server = Server::start().await;
     let unknown = read(bare(&server).bearer_auth("fleet_0123")).await.unwrap();
     assert_reply!("invalid_token", unknown);
@@ -141,7 +141,7 @@ async fn only_the_servers_own_names_are_taken_as_host() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_forwards_does_not_replace_the_host() {
+async fn forwarding_headers_do_not_replace_the_host() {
     let server = Server::start().await;
     let request = server.request(Method::GET, AGENTS).header("X-Forwarded-Host", "evil.example");
     assert_eq!(status(request.header("X-Forwarded-For", "203.0.113.9")).await, 200);

@@ -154,7 +154,7 @@ async fn a_key_where_none_is_taken_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn absent_agent_project_and_token_are_not_found() {
     let server = Server::start().await;
     assert_reply!("agent_not_found", server.get("/api/v1/agents/nobody").await);
     let body = json!({ "project": "nothing", "spec": "x" });
@@ -177,7 +177,7 @@ async fn unknown_routes_and_methods_have_the_same_body() {
 }
 
 #[tokio::test]
-async fn what_the_token_may_not_do_is_forbidden() {
+async fn call_beyond_the_rights_of_the_token_is_forbidden() {
     let server = Server::start().await;
     let manager = server.token(RoleKind::Manager).await;
     let request = server.request_as(&manager, Method::GET, "/api/v1/tokens");

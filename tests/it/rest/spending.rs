@@ -40,7 +40,7 @@ fn spend(usd: f64, tokens: u64) -> Value {
 }
 
 #[tokio::test]
-async fn what_an_agent_has_used_is_told_by_list_show_status_and_metrics() {
+async fn list_show_status_and_metrics_show_the_usage_of_an_agent() {
     let server = Server::start().await;
     server.agent("otter").await;
     server.agent("heron").await;
@@ -117,7 +117,7 @@ async fn a_new_server_counts_nothing_twice_and_a_deleted_agent_still_counts() {
 }
 
 #[tokio::test]
-async fn what_only_the_agent_itself_shows_is_read_before_a_stop_or_delete() {
+async fn usage_that_lists_omit_is_read_before_a_stop_or_delete() {
     let scene = Scene::new(Pace::Instant).await;
     // Lists ask for usage without a template's number in front of it.
     let unlisted = "3_usage";

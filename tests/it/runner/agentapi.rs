@@ -113,7 +113,7 @@ async fn events_tell_the_conversation_so_far_and_then_what_changes() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_refused_and_changes_nothing() {
+async fn invalid_messages_are_refused_and_change_nothing() {
     let workspace = Workspace::new();
     let runner = workspace.start().await;
     let too_long = "x".repeat(256 * 1024 + 1);

@@ -27,7 +27,7 @@ async fn a_commit_shows_in_the_metadata_and_in_the_state() {
 }
 
 #[tokio::test]
-async fn what_a_turn_has_used_is_published_while_it_runs() {
+async fn usage_of_a_turn_is_published_while_it_runs() {
     let workspace = Workspace::new();
     let runner = workspace.start().await;
     runner.say("say words\nsleep 600").await;

@@ -78,7 +78,7 @@ async fn a_task_that_is_canceled_before_it_comes_is_not_taken_when_it_comes_late
 }
 
 #[tokio::test]
-async fn what_a_workspace_starts_with_is_interrupted_by_its_own_name_once_the_engine_has_it() {
+async fn first_prompt_is_interrupted_by_its_own_name_once_the_engine_has_it() {
     let workspace = Workspace::new().prompt("sleep 600");
     let runner = workspace.start().await;
     runner.cancel("prompt").await;

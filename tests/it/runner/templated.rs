@@ -72,7 +72,7 @@ async fn the_first_run_waits_for_the_fleet_and_goes_on_without_it() {
 }
 
 #[tokio::test]
-async fn what_arrives_in_time_is_used_and_waiting_can_be_interrupted() {
+async fn provisioning_in_time_is_used_and_the_wait_for_it_can_be_interrupted() {
     let workspace = Workspace::new().script("echo done\n", "").variable("FLEET_BRIEFING_MS", "600000");
     let runner = workspace.start().await;
     let is_under_way = async |runner: &Runner, turn: usize| {

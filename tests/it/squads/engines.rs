@@ -135,7 +135,7 @@ async fn without_any_cli_a_member_says_what_to_install_or_choose() {
 
 /// Codex counts over its whole thread, also over the runs before.
 #[tokio::test]
-async fn what_members_used_is_counted_once_where_their_engine_tells_it() {
+async fn usage_of_members_is_counted_once_if_their_engine_reports_it() {
     let codex = r#"case $1 in sandbox) exit ;; esac
 input=1000 output=5
 for word do [ "$word" = resume ] && input=3000 output=10; done

@@ -92,7 +92,7 @@ async fn the_delay_between_members_counts_from_an_end_before_the_start() {
 }
 
 #[tokio::test]
-async fn what_members_wrote_long_ago_is_gone_and_how_they_ended_is_not() {
+async fn old_outputs_of_members_are_removed_and_their_results_are_kept() {
     let squads = Squads::scripted().await;
     let ran = squads.run(&json!([member("coder", "echo hello; echo oops >&2")])).await;
     let (squad, id) = (ran["squadId"].as_str().unwrap(), ran["members"][0]["memberId"].as_str().unwrap());

@@ -23,7 +23,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_after_reopening() {
+async fn written_rows_are_there_after_reopening() {
     let home = Home::new().await;
     let agent = home.agent("lasting").await;
     let home = home.reopened().await;

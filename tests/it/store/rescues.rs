@@ -118,7 +118,7 @@ async fn a_delete_that_overtakes_another_ends_its_rescue_and_keeps_its_own() {
 }
 
 #[tokio::test]
-async fn what_an_agent_was_given_last_replaces_what_it_had() {
+async fn newest_provisioning_of_an_agent_replaces_the_earlier_one() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
     let first = Provision {

@@ -171,7 +171,7 @@ async fn output_beyond_what_is_kept_is_only_counted() {
 }
 
 #[tokio::test]
-async fn what_old_runs_wrote_goes_a_few_at_a_time_and_the_runs_stay() {
+async fn outputs_of_old_runs_are_removed_a_few_at_a_time_and_the_runs_stay() {
     let home = Home::new().await;
     let first = accepted(&home).await;
     let mut old = vec![first.clone()];

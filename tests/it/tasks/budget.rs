@@ -82,7 +82,7 @@ async fn a_run_that_crosses_the_budget_is_stopped_while_it_goes() {
 }
 
 #[tokio::test]
-async fn what_a_run_uses_is_known_while_it_goes_and_counted_once() {
+async fn usage_of_a_run_is_known_while_it_goes_and_counted_once() {
     let up = Up::start(&program("demo", None)).await;
     with_agent(&up).await;
     give(&up, SPENDING).await;

@@ -91,7 +91,7 @@ async fn failures_and_questions_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_can_be_seen_of_a_claim_stands_beside_it_and_looking_starts_nothing_of_the_repository() {
+async fn evidence_stands_beside_the_claim_and_reading_it_starts_no_program_of_the_repository() {
     let crew = without_an_app("demo").await;
     let repository = crew.site.workspace("one").join("repo");
     let sign = crew.site.directory.path().join("started");

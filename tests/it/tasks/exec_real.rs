@@ -208,7 +208,7 @@ async fn codex_is_not_run_again_after_a_kill_and_its_work_is_verified() {
 }
 
 #[tokio::test]
-async fn what_runs_have_used_counts_against_the_budget_and_no_agent_can_say_otherwise() {
+async fn usage_of_runs_counts_against_the_budget_and_no_agent_can_change_it() {
     let script = ["Ready.", "One.", "Two."].map(Turn::say);
     let model = ModelEndpoint::start(script.into()).await;
     let Some(program) = with_claude(&model) else { return };

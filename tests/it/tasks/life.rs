@@ -218,7 +218,7 @@ async fn ten_agents_work_in_parallel_and_become_idle() {
 }
 
 #[tokio::test]
-async fn what_an_agent_said_before_it_was_stopped_or_deleted_in_the_middle_is_kept() {
+async fn messages_of_an_agent_are_kept_if_it_is_stopped_or_deleted_during_a_task() {
     let crew = Crew::new().await;
     let task = "say half of it\nsleep 600";
     for name in ["one", "two"] {

@@ -83,7 +83,7 @@ async fn a_usage_limit_without_a_time_is_a_failure_with_its_text() {
 }
 
 #[tokio::test]
-async fn what_can_be_seen_of_a_claim_stands_beside_it() {
+async fn evidence_stands_beside_the_claim() {
     let crew = Crew::with("one").await;
     let talk = crew.give("one", "say nothing was done").await;
     let talk = crew.ended(talk).await.stage.verified().cloned().unwrap();

@@ -62,7 +62,7 @@ async fn streams_that_are_cut_or_fall_silent_delay_no_status_and_lose_and_double
 }
 
 #[tokio::test]
-async fn what_changes_while_a_stream_is_waited_for_is_in_the_answer() {
+async fn changes_during_the_wait_for_a_stream_are_in_the_answer() {
     let (crew, proxy) = behind_a_proxy().await;
     let stall = Rule { matches: Matches::path(METADATA), when: When::Always, kind: ProxyFault::Stall };
     let stall = proxy.fault(stall);

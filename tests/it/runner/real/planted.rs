@@ -105,11 +105,11 @@ async fn assert_inert(engine: &'static str, plainly: &[&str], plant: impl Fn(&Pa
 }
 
 #[tokio::test]
-async fn what_a_repository_plants_for_claude_code_stays_inert() {
+async fn files_that_a_repository_plants_for_claude_code_stay_inert() {
     assert_inert("claude", &["-p"], plant_for_claude).await;
 }
 
 #[tokio::test]
-async fn what_a_repository_plants_for_codex_stays_inert() {
+async fn files_that_a_repository_plants_for_codex_stay_inert() {
     assert_inert("codex", &["exec", "--sandbox", "workspace-write", "-"], plant_for_codex).await;
 }
