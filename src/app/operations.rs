@@ -12,7 +12,7 @@ use super::hooks::point;
 use crate::domain::access::{Action, AgentTarget, Target, authorize};
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::name::name_key;
-use crate::domain::operation::{CancelRequest, Operation, OperationKind, OperationState};
+use crate::domain::operation::{CancelRequest, Operation, OperationEnd, OperationKind, OperationState};
 use crate::domain::page::{Page, PageRequest};
 pub use crate::store::ListedOperation;
 use crate::store::StoreError;
@@ -56,7 +56,7 @@ impl Fleet {
             OperationKind::Stop | OperationKind::Delete => false,
         };
         let will_start = |operation: &Operation| {
-            !operation.state.is_ended() && operation.cancel.is_none() && is_start(operation.kind)
+            !operation.is_ended() && operation.cancel.is_none() && is_start(operation.kind)
         };
         Ok(newest.first().is_some_and(will_start))
     }
@@ -84,7 +84,7 @@ impl Fleet {
         };
         found.retain(may);
         let awaited = self.health().now().awaited();
-        for listed in found.iter_mut().filter(|listed| !listed.operation.state.is_ended()) {
+        for listed in found.iter_mut().filter(|listed| !listed.operation.is_ended()) {
             listed.awaited.clone_from(&awaited);
         }
         Ok(request.page.of(&found))
@@ -132,8 +132,8 @@ impl Fleet {
         let permit = self.permit_operation(call, listed).await?;
         let listed = permit.target();
         let operation = &listed.operation;
-        if operation.state.is_ended() {
-            return Err(ended(listed, operation.state));
+        if operation.is_ended() {
+            return Err(ended(listed, operation.state()));
         }
         let awaited = match operation.kind {
             OperationKind::Create => self.create_undo(&permit).await?,
@@ -155,7 +155,7 @@ impl Fleet {
             Ok(operation) => Ok(operation.id),
             Err(StoreError::Ended) => {
                 let now = self.store().operation_by_id(listed.operation.id).await?;
-                Err(ended(listed, now.map_or(OperationState::Done, |operation| operation.state)))
+                Err(ended(listed, now.map_or(OperationState::Done, |operation| operation.state())))
             }
             Err(error) => Err(error.into()),
         }
@@ -195,18 +195,17 @@ fn ended(listed: &ListedOperation, state: OperationState) -> Error {
 fn message_of(listed: &ListedOperation, clean_up: Option<&Operation>) -> String {
     let ListedOperation { operation, agent_name, .. } = listed;
     let what = format!("the {} of agent '{agent_name}'", operation.kind);
-    match (operation.state, &operation.failure, clean_up) {
-        (state, _, Some(clean_up)) => {
-            format!("{what} {}; the workspace it created {}", end_of(state), removal_of(clean_up))
-        }
-        (OperationState::Canceled, Some(left), None) => format!("{what} is canceled: {}", left.message),
-        (state, _, None) => format!("{what} {}", end_of(state)),
+    let is = end_of(operation.state());
+    match (clean_up, &operation.end) {
+        (Some(clean_up), _) => format!("{what} {is}; the workspace it created {}", removal_of(clean_up)),
+        (None, Some(OperationEnd::Canceled(Some(left)))) => format!("{what} {is}: {left}"),
+        (None, _) => format!("{what} {is}"),
     }
 }
 
 fn removal_of(clean_up: &Operation) -> String {
-    let reason = || clean_up.failure.as_ref().map_or_else(String::new, |why| format!(": {}", why.message));
-    match clean_up.state {
+    let reason = || clean_up.note().map_or_else(String::new, |note| format!(": {note}"));
+    match clean_up.state() {
         OperationState::Pending | OperationState::Running => "is being deleted".to_owned(),
         OperationState::Done => "is deleted".to_owned(),
         OperationState::Failed => format!("could not be deleted{}", reason()),
@@ -227,47 +226,51 @@ fn end_of(state: OperationState) -> &'static str {
 mod tests {
     use super::*;
     use crate::domain::id::AgentId;
-    use crate::domain::operation::Failure;
+    use crate::domain::operation::{Failure, Progress};
 
     #[test]
     fn a_cancel_says_what_the_record_says() {
-        let mut operation =
+        let create =
             Operation::accepted(AgentId(uuid::Uuid::nil()), OperationKind::Create, "ann", Utc::now());
-        let mut clean_up = operation.clone();
-        let mut message = |clean_up: &Operation, state| {
-            operation.state = state;
+        let message = |clean_up: Option<OperationEnd>, end| {
             let listed = ListedOperation {
-                operation: operation.clone(),
+                operation: Operation {
+                    progress: Progress::Following { build: 1, ended_at: None },
+                    end,
+                    ..create.clone()
+                },
                 agent_name: "one".to_owned(),
                 project: String::new(),
                 role: String::new(),
                 created_by: None,
                 awaited: None,
             };
-            message_of(&listed, Some(clean_up))
+            message_of(&listed, Some(&Operation { end: clean_up, ..create.clone() }))
         };
+        let failed = || OperationEnd::Failed(Failure { code: "TIMEOUT".into(), message: "no disk".into() });
+        let canceled = || OperationEnd::Canceled(None);
         let removed = "; the workspace it created is being deleted";
-        let create = "the create of agent 'one'";
+        let create_of = "the create of agent 'one'";
         let expected = [
-            (OperationState::Canceled, format!("{create} is canceled{removed}")),
-            (OperationState::Done, format!("{create} completed before it could be canceled{removed}")),
-            (OperationState::Failed, format!("{create} failed before it could be canceled{removed}")),
-            (OperationState::Running, format!("{create} is being canceled{removed}")),
+            (Some(canceled()), format!("{create_of} is canceled{removed}")),
+            (Some(OperationEnd::Done), format!("{create_of} completed before it could be canceled{removed}")),
+            (Some(failed()), format!("{create_of} failed before it could be canceled{removed}")),
+            (None, format!("{create_of} is being canceled{removed}")),
         ];
-        for (state, words) in expected {
-            assert_eq!(message(&clean_up, state), words);
+        for (end, words) in expected {
+            assert_eq!(message(None, end), words);
         }
         let removals = [
-            (OperationState::Done, "is deleted"),
-            (OperationState::Failed, "could not be deleted: no disk"),
-            (OperationState::Canceled, "stays, because its delete was canceled: no disk"),
+            (OperationEnd::Done, "is deleted"),
+            (failed(), "could not be deleted: no disk"),
+            (
+                OperationEnd::Canceled(Some("no disk".into())),
+                "stays, because its delete was canceled: no disk",
+            ),
         ];
-        for (state, words) in removals {
-            clean_up.state = state;
-            let reason = Failure { code: "TIMEOUT".to_owned(), message: "no disk".to_owned() };
-            clean_up.failure = (state != OperationState::Done).then_some(reason);
-            let expected = format!("{create} is canceled; the workspace it created {words}");
-            assert_eq!(message(&clean_up, OperationState::Canceled), expected);
+        for (end, words) in removals {
+            let expected = format!("{create_of} is canceled; the workspace it created {words}");
+            assert_eq!(message(Some(end), Some(canceled())), expected);
         }
     }
 }

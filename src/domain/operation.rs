@@ -13,12 +13,11 @@ pub struct Operation {
     pub id: OperationId,
     pub subject: Subject,
     pub kind: OperationKind,
-    pub state: OperationState,
     pub progress: Progress,
+    /// None while it is open.
+    pub end: Option<OperationEnd>,
     /// Name of the requesting principal.
     pub principal: String,
-    /// Why it failed, or what it left behind when it was canceled.
-    pub failure: Option<Failure>,
     /// A request to end it without its result.
     pub cancel: Option<CancelRequest>,
     pub created_at: DateTime<Utc>,
@@ -50,6 +49,15 @@ word_enum! {
         Failed = "failed",
         Canceled = "canceled",
     }
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationEnd {
+    Done,
+    Failed(Failure),
+    /// With a note about what it left behind; none if it was overtaken by a delete.
+    Canceled(Option<String>),
 }
 
 /// What was recorded before and after the outside effect, so that a restart knows what to look for.
@@ -85,11 +93,31 @@ pub struct Failure {
     pub message: String,
 }
 
-impl OperationState {
-    pub fn is_ended(self) -> bool {
+impl OperationEnd {
+    pub fn state(&self) -> OperationState {
         match self {
-            Self::Pending | Self::Running => false,
-            Self::Done | Self::Failed | Self::Canceled => true,
+            Self::Done => OperationState::Done,
+            Self::Failed(_) => OperationState::Failed,
+            Self::Canceled(_) => OperationState::Canceled,
+        }
+    }
+
+    /// Why it failed, or what it left behind when it was canceled.
+    pub fn note(&self) -> Option<&str> {
+        match self {
+            Self::Done => None,
+            Self::Failed(failure) => Some(&failure.message),
+            Self::Canceled(left) => left.as_deref(),
+        }
+    }
+}
+
+impl Progress {
+    /// The state of an open operation.
+    pub fn state(self) -> OperationState {
+        match self {
+            Self::Accepted => OperationState::Pending,
+            Self::Sending { .. } | Self::Following { .. } => OperationState::Running,
         }
     }
 }
@@ -110,6 +138,19 @@ impl From<AgentId> for Subject {
 }
 
 impl Operation {
+    pub fn is_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    pub fn state(&self) -> OperationState {
+        self.end.as_ref().map_or_else(|| self.progress.state(), OperationEnd::state)
+    }
+
+    /// Why it failed, or what it left behind when it was canceled.
+    pub fn note(&self) -> Option<&str> {
+        self.end.as_ref().and_then(OperationEnd::note)
+    }
+
     /// The agent in whose queue it waits.
     pub fn agent_id(&self) -> AgentId {
         self.subject.agent_id()
@@ -125,10 +166,9 @@ impl Operation {
             id: OperationId::fresh(),
             subject: subject.into(),
             kind,
-            state: OperationState::Pending,
             progress: Progress::Accepted,
+            end: None,
             principal: principal.to_owned(),
-            failure: None,
             cancel: None,
             created_at: now,
             updated_at: now,

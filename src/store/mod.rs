@@ -42,7 +42,7 @@ pub use error::StoreError;
 pub use history::HistoryPage;
 pub use invariants::Ages;
 pub use operation_list::ListedOperation;
-pub use operations::{Accepted, OperationEnd};
+pub use operations::Accepted;
 pub use raw_files::RawFile;
 pub use request_keys::RequestKey;
 pub use sightings::NewSighting;

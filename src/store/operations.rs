@@ -5,22 +5,13 @@ use sqlx::{FromRow, Row};
 
 use super::db::{DbConnection, DbQuery, DbRow};
 use super::error::StoreError;
-use super::row::{Columns, micros, micros_if_any, unreadable};
+use super::row::{Columns, both, micros, micros_if_any, unreadable};
 use super::sightings::is_being_deleted;
 use super::{RequestKey, Store, request_keys, rescues, sightings};
 use crate::domain::id::{AgentId, OperationId};
 use crate::domain::operation::{
-    CancelRequest, Failure, Operation, OperationKind, OperationState, Progress, Subject,
+    CancelRequest, Failure, Operation, OperationEnd, OperationKind, OperationState, Progress, Subject,
 };
-
-/// How an operation ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OperationEnd {
-    Done,
-    Failed(Failure),
-    /// With a note about what it left behind.
-    Canceled(String),
-}
 
 /// The code of a canceled operation's note.
 const CANCELED: &str = "CANCELED";
@@ -98,7 +89,7 @@ impl Store {
             "UPDATE operations SET state = $1, step = $2, sent_at = $3, base_build = $4, build = $5, \
              build_ended_at = $6, updated_at = $7 WHERE id = $8 AND ended_at IS NULL",
         )
-        .bind(OperationState::Running.word());
+        .bind(progress.state().word());
         let mut tx = self.begin().await?;
         let update = bind_progress(update, progress).bind(micros(at)).bind(id.0);
         if update.execute(&mut *tx).await?.rows_affected() == 0 {
@@ -115,15 +106,15 @@ impl Store {
         end: &OperationEnd,
         at: DateTime<Utc>,
     ) -> Result<bool, StoreError> {
-        let failure = end.failure();
+        let note = note_of(end);
         let mut tx = self.begin().await?;
         let ended = sqlx::query(
             "UPDATE operations SET state = $1, failure_code = $2, failure_message = $3, updated_at = $4, \
              ended_at = $4 WHERE id = $5 AND ended_at IS NULL",
         )
         .bind(end.state().word())
-        .bind(failure.map(|(code, _)| code))
-        .bind(failure.map(|(_, message)| message))
+        .bind(note.map(|(code, _)| code))
+        .bind(note.map(|(_, message)| message))
         .bind(micros(at))
         .bind(id.0)
         .execute(&mut *tx)
@@ -154,7 +145,7 @@ impl Store {
         .execute(&mut *tx)
         .await?;
         let operation = by_id(&mut tx, id).await?.ok_or(StoreError::Missing("operation"))?;
-        if operation.state.is_ended() {
+        if operation.is_ended() {
             return Err(StoreError::Ended);
         }
         tx.commit().await?;
@@ -193,22 +184,12 @@ impl Store {
     }
 }
 
-impl OperationEnd {
-    fn state(&self) -> OperationState {
-        match self {
-            Self::Done => OperationState::Done,
-            Self::Failed(_) => OperationState::Failed,
-            Self::Canceled(_) => OperationState::Canceled,
-        }
-    }
-
-    /// Code and message to be reported later.
-    fn failure(&self) -> Option<(&str, &str)> {
-        match self {
-            Self::Failed(failure) => Some((&failure.code, &failure.message)),
-            Self::Canceled(left) => Some((CANCELED, left)),
-            Self::Done => None,
-        }
+/// Code and message to be reported later.
+fn note_of(end: &OperationEnd) -> Option<(&str, &str)> {
+    match end {
+        OperationEnd::Failed(failure) => Some((&failure.code, &failure.message)),
+        OperationEnd::Canceled(left) => left.as_deref().map(|left| (CANCELED, left)),
+        OperationEnd::Done => None,
     }
 }
 
@@ -248,7 +229,7 @@ pub(super) async fn insert(connection: &mut DbConnection, operation: &Operation)
     if agents == 0 {
         return Err(StoreError::Missing("agent"));
     }
-    let failure = operation.failure.as_ref();
+    let note = operation.end.as_ref().and_then(note_of);
     let insert = sqlx::query(
         "INSERT INTO operations (id, agent_id, kind, state, step, sent_at, base_build, build, build_ended_at, \
          principal, failure_code, failure_message, created_at, updated_at, ended_at) \
@@ -257,14 +238,14 @@ pub(super) async fn insert(connection: &mut DbConnection, operation: &Operation)
     .bind(operation.id.0)
     .bind(operation.agent_id().0)
     .bind(operation.kind.word())
-    .bind(operation.state.word());
+    .bind(operation.state().word());
     bind_progress(insert, operation.progress)
         .bind(&operation.principal)
-        .bind(failure.map(|failure| &failure.code))
-        .bind(failure.map(|failure| &failure.message))
+        .bind(note.map(|(code, _)| code))
+        .bind(note.map(|(_, message)| message))
         .bind(micros(operation.created_at))
         .bind(micros(operation.updated_at))
-        .bind(operation.state.is_ended().then(|| micros(operation.updated_at)))
+        .bind(operation.is_ended().then(|| micros(operation.updated_at)))
         .execute(connection)
         .await?;
     Ok(())
@@ -308,26 +289,38 @@ fn progress_of(row: &DbRow) -> Result<Progress, sqlx::Error> {
 }
 
 fn failure_of(row: &DbRow) -> Result<Option<Failure>, sqlx::Error> {
-    let code: Option<String> = row.try_get("failure_code")?;
-    let message: Option<String> = row.try_get("failure_message")?;
-    Ok(code.zip(message).map(|(code, message)| Failure { code, message }))
+    let pair = both("failure_code", (row.try_get("failure_code")?, row.try_get("failure_message")?))?;
+    Ok(pair.map(|(code, message)| Failure { code, message }))
+}
+
+/// None for an open operation; a row that contradicts itself is refused.
+fn end_of(row: &DbRow, progress: Progress) -> Result<Option<OperationEnd>, sqlx::Error> {
+    let state = row.word("state", OperationState::parse)?;
+    Ok(match (state, failure_of(row)?) {
+        (OperationState::Done, None) => Some(OperationEnd::Done),
+        (OperationState::Failed, Some(failure)) => Some(OperationEnd::Failed(failure)),
+        (OperationState::Canceled, left) => Some(OperationEnd::Canceled(left.map(|left| left.message))),
+        (OperationState::Pending | OperationState::Running, None) if state == progress.state() => None,
+        (OperationState::Pending | OperationState::Running | OperationState::Done, _)
+        | (OperationState::Failed, None) => return Err(unreadable("state", state)),
+    })
 }
 
 fn cancel_of(row: &DbRow) -> Result<Option<CancelRequest>, sqlx::Error> {
-    let by: Option<String> = row.try_get("cancel_by")?;
-    Ok(by.zip(row.time_if_any("cancel_at")?).map(|(by, at)| CancelRequest { by, at }))
+    let pair = both("cancel_by", (row.try_get("cancel_by")?, row.time_if_any("cancel_at")?))?;
+    Ok(pair.map(|(by, at)| CancelRequest { by, at }))
 }
 
 impl FromRow<'_, DbRow> for Operation {
     fn from_row(row: &DbRow) -> Result<Self, sqlx::Error> {
+        let progress = progress_of(row)?;
         Ok(Self {
             id: row.id("id", OperationId)?,
             subject: Subject::Agent(row.id("agent_id", AgentId)?),
             kind: row.word("kind", OperationKind::parse)?,
-            state: row.word("state", OperationState::parse)?,
-            progress: progress_of(row)?,
+            progress,
+            end: end_of(row, progress)?,
             principal: row.try_get("principal")?,
-            failure: failure_of(row)?,
             cancel: cancel_of(row)?,
             created_at: row.time("created_at")?,
             updated_at: row.time("updated_at")?,

@@ -65,6 +65,15 @@ pub(crate) fn unreadable(column: &str, value: impl std::fmt::Display) -> Error {
     Error::ColumnDecode { index: column.to_owned(), source: format!("unexpected value '{value}'").into() }
 }
 
+/// The values of two columns that are written together; one alone is an error.
+pub(crate) fn both<A, B>(column: &str, pair: (Option<A>, Option<B>)) -> Result<Option<(A, B)>, Error> {
+    match pair {
+        (Some(one), Some(other)) => Ok(Some((one, other))),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => Err(unreadable(column, "half of a pair")),
+    }
+}
+
 /// A count; stored counts are never negative.
 pub(crate) fn count(entries: i64) -> u64 {
     u64::try_from(entries).unwrap_or(0)

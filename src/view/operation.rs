@@ -61,13 +61,9 @@ impl From<&ListedOperation> for OperationRow {
             agent_name: listed.agent_name.clone(),
             project: listed.project.clone(),
             kind: operation.kind.to_string(),
-            state: operation.state.to_string(),
+            state: operation.state().to_string(),
             step: step_of(operation.progress).to_owned(),
-            message: operation
-                .failure
-                .as_ref()
-                .map(|failure| failure.message.clone())
-                .or(listed.awaited.clone()),
+            message: operation.note().map(str::to_owned).or_else(|| listed.awaited.clone()),
             requested_by: operation.principal.clone(),
             canceled_by: operation.cancel.as_ref().map(|cancel| cancel.by.clone()),
             created_at: time(operation.created_at),

@@ -61,7 +61,7 @@ impl Fleet {
         let agent = self.state_of(operation.agent_id()).await?;
         let ended = self.store().operation_by_id(operation.id).await?.unwrap_or_else(|| operation.clone());
         let (name, status) = (&agent.agent.name, agent.agent.sighting.status);
-        let awaited = self.health().now().awaited().filter(|_| !ended.state.is_ended());
+        let awaited = self.health().now().awaited().filter(|_| !ended.is_ended());
         let awaited = awaited.map_or_else(String::new, |awaited| format!(" and {awaited}"));
         let message = format!("agent '{name}': {kind} {}; it is {status}{awaited}", outcome_of(&ended));
         Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new(), cursor })
@@ -75,7 +75,7 @@ impl Fleet {
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
         let (call, state) = permit.into_parts();
         let newest = self.store().operations_of(state.agent.id, 1).await?;
-        let open = newest.first().filter(|operation| !operation.state.is_ended());
+        let open = newest.first().filter(|operation| !operation.is_ended());
         if open.is_none_or(|operation| has_same_goal(operation, kind)) && is_already_requested(kind, &state) {
             return Ok((state, None));
         }
@@ -124,7 +124,7 @@ impl Fleet {
         let is_moving = snapshot
             .by_id(agent)
             .is_some_and(|state| state.agent.sighting.status.is_moving() || waits_for_spec(state));
-        match operation.state {
+        match operation.state() {
             OperationState::Pending | OperationState::Running => false,
             OperationState::Failed | OperationState::Canceled => true,
             OperationState::Done => operation.kind == OperationKind::Delete || !is_moving,
@@ -134,14 +134,14 @@ impl Fleet {
 
 /// The state of an accepted change at the end of the wait.
 fn outcome_of(operation: &Operation) -> String {
-    let word = match operation.state {
+    let word = match operation.state() {
         OperationState::Pending | OperationState::Running => "accepted",
         OperationState::Done => "completed",
         OperationState::Failed => "failed",
         OperationState::Canceled => "canceled",
     };
-    match &operation.failure {
-        Some(failure) => format!("{word}: {}", failure.message),
+    match operation.note() {
+        Some(note) => format!("{word}: {note}"),
         None => word.to_owned(),
     }
 }

@@ -19,7 +19,7 @@ use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use crate::domain::history::HistoryLine;
 use crate::domain::id::{AgentId, OperationId, TaskId};
 use crate::domain::name::AgentName;
-use crate::domain::operation::{Operation, OperationKind, OperationState};
+use crate::domain::operation::{Operation, OperationEnd, OperationKind};
 use crate::domain::role::Role;
 use crate::domain::task::{Task, TaskOrigin, TaskSource, TaskWork};
 use crate::store::{Accepted, RequestKey, StoreError};
@@ -145,15 +145,15 @@ impl Fleet {
         };
         let agent = self.store().agent_by_id(operation.agent_id()).await?;
         let never_was = agent.is_some_and(|agent| agent.workspace_id.is_none());
-        match ended.failure {
-            Some(failure) if ended.state == OperationState::Failed && never_was => {
+        match ended.end {
+            Some(OperationEnd::Failed(failure)) if never_was => {
                 // The audit trail keeps the failure that the store removes.
                 self.audit_failure(call, operation.id, &failure).await?;
                 self.store().agent_discard(operation.agent_id()).await?;
                 self.board_refresh(operation.agent_id()).await?;
                 Err(Error::Operation(failure))
             }
-            Some(_) | None => Ok(()),
+            Some(OperationEnd::Done | OperationEnd::Failed(_) | OperationEnd::Canceled(_)) | None => Ok(()),
         }
     }
 
@@ -278,8 +278,8 @@ impl Fleet {
             changes.mark_unchanged();
             let operation = self.store().operation_by_id(id).await?;
             match operation {
-                Some(operation) if operation.state.is_ended() || is_followed(&operation) => {
-                    return Ok(operation.state.is_ended().then_some(operation));
+                Some(operation) if operation.is_ended() || is_followed(&operation) => {
+                    return Ok(operation.is_ended().then_some(operation));
                 }
                 Some(_) => {}
                 None => return Ok(None),

@@ -12,7 +12,7 @@ use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
 use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
-use crate::domain::operation::{Operation, OperationKind, OperationState};
+use crate::domain::operation::{Operation, OperationEnd, OperationKind};
 use crate::domain::rescue::Rescue;
 use crate::domain::status::Verdict;
 use crate::store::{Accepted, NewSighting, RequestKey};
@@ -30,14 +30,14 @@ impl Fleet {
         self.while_admitted(caller, settled).await?;
         let ended = self.store().operation_by_id(operation.id).await?;
         let name = state.agent.name.clone();
-        let message = match ended.map(|operation| (operation.state, operation.failure)) {
-            Some((OperationState::Done, _)) => format!("agent '{name}' is deleted"),
-            Some((OperationState::Failed, Some(failure))) => return Err(Error::Operation(failure)),
-            Some((OperationState::Canceled, left)) => {
-                let left = left.map_or_else(String::new, |left| format!(": {}", left.message));
+        let message = match ended.and_then(|operation| operation.end) {
+            Some(OperationEnd::Done) => format!("agent '{name}' is deleted"),
+            Some(OperationEnd::Failed(failure)) => return Err(Error::Operation(failure)),
+            Some(OperationEnd::Canceled(left)) => {
+                let left = left.map_or_else(String::new, |left| format!(": {left}"));
                 format!("the delete of agent '{name}' was canceled{left}")
             }
-            Some(_) | None => format!("agent '{name}' is being deleted{}", unsaved(&state, request.work)),
+            None => format!("agent '{name}' is being deleted{}", unsaved(&state, request.work)),
         };
         let rescue = self.store().rescue_of(operation.id).await?;
         Ok(Deletion {

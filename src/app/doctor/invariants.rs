@@ -68,7 +68,7 @@ impl Fleet {
         let mut seen = std::collections::HashSet::new();
         open.retain(|operation| seen.insert(operation.agent_id()));
         let stands_still = |operation: &&Operation| {
-            let waits = operation.state == OperationState::Pending && has_queue;
+            let waits = operation.state() == OperationState::Pending && has_queue;
             operation.updated_at < stale && !waits
         };
         let say = |operation: &Operation| {

@@ -7,10 +7,10 @@ use crate::app::Fleet;
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::domain::agent::{Agent, AgentStatus, Attention};
-use crate::domain::operation::{Failure, OperationKind};
+use crate::domain::operation::{Failure, OperationEnd, OperationKind};
 use crate::domain::plan::{CancelOutcome, Cause};
 use crate::domain::status::Verdict;
-use crate::store::{NewSighting, OperationEnd};
+use crate::store::NewSighting;
 
 impl Fleet {
     /// Records the end; a completed delete also deletes the agent, and a failed create shows its reason.

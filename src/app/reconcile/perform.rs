@@ -18,12 +18,12 @@ use crate::domain::agent::Agent;
 use crate::domain::clock::Clock;
 use crate::domain::id::AgentId;
 use crate::domain::limits::Limits;
-use crate::domain::operation::{Failure, Operation, OperationKind, Progress};
+use crate::domain::operation::{Failure, Operation, OperationEnd, OperationKind, Progress};
 use crate::domain::plan::{CancelOutcome, OperationStep, Seen, plan, rescue_first};
 use crate::domain::plan_cancel::plan_cancel;
 use crate::domain::rescue::Rescue;
 use crate::domain::status::{Fitness, fitness};
-use crate::store::{OperationEnd, StoreError};
+use crate::store::StoreError;
 
 /// A running operation and its resources.
 pub(super) struct ActiveOperation {
@@ -199,7 +199,7 @@ impl Fleet {
             }
             OperationStep::Finish => Ok(StepResult::End(OperationEnd::Done)),
             OperationStep::Cancel(left) => {
-                Ok(StepResult::End(OperationEnd::Canceled(cancel_summary(left).to_owned())))
+                Ok(StepResult::End(OperationEnd::Canceled(Some(cancel_summary(left).to_owned()))))
             }
             OperationStep::Fail(cause) => {
                 Ok(StepResult::End(OperationEnd::Failed(failure_of(&cause, &active.agent))))
@@ -278,9 +278,8 @@ impl Fleet {
         point("cancel.asked");
         match canceled {
             Err(error) if error.kind() == ErrorKind::Forbidden && active.operation.cancel.is_some() => {
-                Ok(StepResult::End(OperationEnd::Canceled(
-                    "Coder did not cancel the build; it continues".to_owned(),
-                )))
+                let left = "Coder did not cancel the build; it continues";
+                Ok(StepResult::End(OperationEnd::Canceled(Some(left.to_owned()))))
             }
             Err(error) => {
                 tracing::debug!(%error, "a build could not be canceled; waiting for its end");
@@ -293,8 +292,11 @@ impl Fleet {
     /// Ends an operation that has sent nothing to Coder.
     pub(super) async fn end_unsent(&self, operation: Operation) -> Result<(), Error> {
         let Some(mut active) = self.active_operation(operation).await? else { return Ok(()) };
-        self.conclude(&mut active, &OperationEnd::Canceled(cancel_summary(CancelOutcome::Nothing).to_owned()))
-            .await
+        self.conclude(
+            &mut active,
+            &OperationEnd::Canceled(Some(cancel_summary(CancelOutcome::Nothing).to_owned())),
+        )
+        .await
     }
 }
 

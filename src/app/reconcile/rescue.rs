@@ -14,10 +14,11 @@ use crate::app::hooks::point;
 use crate::app::rescue::{BundleResult, RescueDirectory, fetch_bundle};
 use crate::coder::wire::Workspace;
 use crate::domain::history::{HistoryLine, Report};
+use crate::domain::operation::OperationEnd;
 use crate::domain::rescue::{Rescue, RescueOutcome, SavedWork};
 use crate::domain::task::TaskSource;
 use crate::domain::words::{AppState, Connection};
-use crate::store::{OperationEnd, StoreError};
+use crate::store::StoreError;
 
 impl Fleet {
     /// Tries to save the work until the deadline; the delete continues with any outcome.

@@ -11,9 +11,8 @@ use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::coder::wire::{Build, CreateBuild, CreateWorkspace};
 use crate::coder::{CoderError, ErrorKind, Outcome};
-use crate::domain::operation::{Failure, Progress};
+use crate::domain::operation::{Failure, OperationEnd, Progress};
 use crate::domain::plan::Request;
-use crate::store::OperationEnd;
 
 impl Fleet {
     /// Records the intent, then sends; with any response, the next lookup shows the result.

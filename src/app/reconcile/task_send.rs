@@ -102,7 +102,7 @@ impl Fleet {
     /// The last step of a cancel: requests one ordinary stop of the workspace.
     pub(super) async fn task_stop_workspace(&self, state: &AgentState) -> Result<TurnResult, Error> {
         let newest = self.store().operations_of(state.agent.id, 1).await?;
-        if newest.iter().all(|operation| operation.state.is_ended()) {
+        if newest.iter().all(|operation| operation.is_ended()) {
             let stop = Operation::accepted(state.agent.id, OperationKind::Stop, CANCEL, Utc::now());
             match self.store().operation_accept(&stop, None).await {
                 // The delete ends the task too.

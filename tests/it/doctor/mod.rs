@@ -130,7 +130,7 @@ async fn an_operation_that_stands_still_is_found() {
     patient
         .edit(
             "INSERT INTO operations (id, agent_id, kind, state, step, principal, created_at, updated_at) \
-             SELECT randomblob(16), agent_id, 'stop', 'running', 'accepted', principal, \
+             SELECT randomblob(16), agent_id, 'stop', 'pending', 'accepted', principal, \
              (SELECT max(updated_at) FROM operations), 0 FROM operations",
         )
         .await;

@@ -13,10 +13,9 @@ use fleet_mcp::app::operations::{CancelOperation, Cancellation, EndedOperations,
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::OperationId;
-use fleet_mcp::domain::operation::{CancelRequest, Operation, OperationKind, OperationState};
+use fleet_mcp::domain::operation::{CancelRequest, Operation, OperationEnd, OperationKind, OperationState};
 use fleet_mcp::domain::page::PageRequest;
 use fleet_mcp::domain::role::RoleKind;
-use fleet_mcp::store::OperationEnd;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 
@@ -36,7 +35,7 @@ async fn listed(running: &RunningFleet, caller: &Caller, ended: EndedOperations)
     let request = ListOperations { agent: None, ended, page: PageRequest::parse(1, 100).unwrap() };
     let page = running.fleet.operation_list(caller, request).await.unwrap();
     let row = |listed: &fleet_mcp::app::operations::ListedOperation| {
-        (listed.operation.kind.to_string(), listed.operation.state.to_string())
+        (listed.operation.kind.to_string(), listed.operation.state().to_string())
     };
     page.items.iter().rev().map(row).collect()
 }
@@ -101,7 +100,7 @@ async fn a_build_that_runs_is_canceled_at_coder() {
     scene.running.becomes("one", AgentStatus::Canceled).await;
     settled(&scene.running).await;
     let stop = scene.running.store.operation_by_id(stop).await.unwrap().unwrap();
-    assert_eq!(stop.failure.unwrap().message, "its build was canceled");
+    assert_eq!(stop.note(), Some("its build was canceled"));
     scene.running.start_agent("one").await.unwrap();
     scene.running.becomes("one", AgentStatus::Idle).await;
 }
@@ -298,7 +297,7 @@ async fn a_row_that_cannot_be_written_holds_up_its_own_agent_alone() {
     sqlx::query("DROP TRIGGER refuse").execute(&mut database).await.unwrap();
     settled(&scene.running).await;
     let ended = scene.running.store.operation_by_id(stop.id).await.unwrap().unwrap();
-    assert_eq!(ended.state, OperationState::Canceled);
+    assert_eq!(ended.state(), OperationState::Canceled);
 }
 
 #[tokio::test]
@@ -329,7 +328,7 @@ async fn the_list_of_one_agent_goes_back_however_much_others_did() {
     settled(&scene.running).await;
     for _ in 0..1_000 {
         let mut done = Operation::accepted(agent, OperationKind::Start, "ann", Utc::now());
-        done.state = OperationState::Done;
+        done.end = Some(OperationEnd::Done);
         scene.running.store.operation_accept(&done, None).await.unwrap();
     }
     let request = ListOperations {

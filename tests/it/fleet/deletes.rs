@@ -10,7 +10,7 @@ use fleet_mcp::app::agents::{ChangeAgent, RequestToken};
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::AgentId;
-use fleet_mcp::domain::operation::{Operation, OperationKind};
+use fleet_mcp::domain::operation::{Failure, Operation, OperationEnd, OperationKind};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -40,9 +40,12 @@ async fn ends(running: &RunningFleet, agent: AgentId) -> Vec<(String, String, Op
         .await;
     let operations = running.store.operations_of(agent, 9).await.unwrap();
     let end = |operation: &Operation| {
-        let failure =
-            operation.failure.as_ref().map(|failure| format!("{}: {}", failure.code, failure.message));
-        (operation.kind.word().to_owned(), operation.state.word().to_owned(), failure)
+        let failure = match operation.end.clone() {
+            Some(OperationEnd::Failed(Failure { code, message })) => Some(format!("{code}: {message}")),
+            Some(OperationEnd::Canceled(left)) => left.map(|left| format!("CANCELED: {left}")),
+            Some(OperationEnd::Done) | None => None,
+        };
+        (operation.kind.word().to_owned(), operation.state().word().to_owned(), failure)
     };
     operations.iter().rev().map(end).collect()
 }

@@ -94,7 +94,7 @@ async fn a_delete_overtakes_a_build_under_way_and_cancels_what_waits() {
     .await;
     let operations = scene.running.store.operations_of(id, 9).await.unwrap();
     let ends: Vec<(&str, &str)> =
-        operations.iter().rev().map(|op| (op.kind.word(), op.state.word())).collect();
+        operations.iter().rev().map(|op| (op.kind.word(), op.state().word())).collect();
     assert_eq!(ends, [("create", "canceled"), ("restart", "canceled"), ("delete", "done")]);
 }
 

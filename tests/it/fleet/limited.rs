@@ -45,7 +45,7 @@ async fn a_limited_list_is_no_outage_and_operations_go_on_without_it() {
     let created = scene.running.create("one").await.unwrap().operation.unwrap();
     eventually("the workspace is made", async || {
         let operation = scene.running.store.operation_by_id(created).await.unwrap();
-        operation.is_some_and(|operation| operation.state == OperationState::Done)
+        operation.is_some_and(|operation| operation.state() == OperationState::Done)
     })
     .await;
 }

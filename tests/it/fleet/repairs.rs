@@ -29,7 +29,7 @@ fn n_builds(scene: &Scene) -> usize {
 
 async fn state_of_newest_operation(scene: &Scene) -> OperationState {
     let agent = scene.running.show("one").await.unwrap().agent.id;
-    scene.running.store.operations_of(agent, 1).await.unwrap()[0].state
+    scene.running.store.operations_of(agent, 1).await.unwrap()[0].state()
 }
 
 #[tokio::test]

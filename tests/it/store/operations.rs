@@ -2,8 +2,8 @@
 
 use fleet_mcp::domain::agent::Agent;
 use fleet_mcp::domain::id::OperationId;
-use fleet_mcp::domain::operation::{Failure, Operation, OperationKind, OperationState, Progress};
-use fleet_mcp::store::{Accepted, OperationEnd, RequestKey, StoreError};
+use fleet_mcp::domain::operation::{Failure, Operation, OperationEnd, OperationKind, Progress};
+use fleet_mcp::store::{Accepted, RequestKey, StoreError};
 use tokio::task::JoinSet;
 
 use super::{Home, agent, at, given, missing, operation};
@@ -31,7 +31,7 @@ async fn progress_and_end_are_read_back_whole() {
         Progress::Following { build: 5, ended_at: Some(at(3)) },
         Progress::Accepted,
     ];
-    let mut expected = Operation { state: OperationState::Running, ..accepted };
+    let mut expected = accepted;
     for (progress, second) in steps.into_iter().zip(2..) {
         home.store.operation_progress(expected.id, progress, at(second)).await.unwrap();
         expected = Operation { progress, updated_at: at(second), ..expected };
@@ -39,20 +39,44 @@ async fn progress_and_end_are_read_back_whole() {
     }
 
     let failure = Failure { code: "BUILD_FAILED".into(), message: "no disk".into() };
-    let end = OperationEnd::Failed(failure.clone());
+    let end = OperationEnd::Failed(failure);
     assert!(home.store.operation_end(expected.id, &end, at(9)).await.unwrap());
-    let ended =
-        Operation { state: OperationState::Failed, failure: Some(failure), updated_at: at(9), ..expected };
+    let ended = Operation { end: Some(end), updated_at: at(9), ..expected };
     assert_eq!(home.store.operation_by_id(ended.id).await.unwrap(), Some(ended.clone()));
     assert_eq!(home.store.operations_open().await.unwrap(), vec![]);
     assert_eq!(home.store.operations_of(agent.id, 5).await.unwrap(), vec![ended]);
 }
 
 #[tokio::test]
+async fn an_operation_that_contradicts_itself_is_refused() {
+    let home = Home::new().await;
+    let agent = home.agent("one").await;
+    let accepted = operation(&agent, OperationKind::Stop);
+    home.store.operation_accept(&accepted, None).await.unwrap();
+    let cases = [
+        ("UPDATE operations SET state = 'running'", "unexpected value 'running'"),
+        ("UPDATE operations SET state = 'failed'", "unexpected value 'failed'"),
+        (
+            "UPDATE operations SET state = 'done', failure_code = 'X', failure_message = 'so'",
+            "unexpected value 'done'",
+        ),
+        ("UPDATE operations SET failure_message = NULL", "half of a pair"),
+        ("UPDATE operations SET state = 'pending', failure_code = NULL, cancel_at = 1", "half of a pair"),
+    ];
+    for (sql, reason) in cases {
+        home.tamper(sql).await;
+        let refused = home.store.operation_by_id(accepted.id).await.unwrap_err();
+        assert!(format!("{refused:?}").contains(reason), "{sql}: {refused:?}");
+    }
+    home.tamper("UPDATE operations SET cancel_at = NULL").await;
+    assert_eq!(home.store.operation_by_id(accepted.id).await.unwrap(), Some(accepted));
+}
+
+#[tokio::test]
 async fn an_ended_operation_never_reopens() {
     let home = Home::new().await;
     let agent = home.agent("one").await;
-    for end in [OperationEnd::Done, OperationEnd::Canceled("nothing".into())] {
+    for end in [OperationEnd::Done, OperationEnd::Canceled(Some("nothing".into()))] {
         let operation = operation(&agent, OperationKind::Start);
         home.store.operation_accept(&operation, None).await.unwrap();
         assert!(home.store.operation_end(operation.id, &end, at(2)).await.unwrap());
@@ -120,8 +144,8 @@ async fn a_delete_cancels_what_is_before_it_and_of_the_same_agent_only() {
     assert_eq!(home.store.operations_cancel_before(delete, one.id, at(4)).await.unwrap(), vec![]);
     let open: Vec<OperationId> = home.store.operations_open().await.unwrap().iter().map(|o| o.id).collect();
     assert_eq!(open, vec![foreign, delete]);
-    let state = home.store.operation_by_id(waiting).await.unwrap().unwrap().state;
-    assert_eq!(state, OperationState::Canceled);
+    let end = home.store.operation_by_id(waiting).await.unwrap().unwrap().end;
+    assert_eq!(end, Some(OperationEnd::Canceled(None)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

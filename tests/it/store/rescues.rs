@@ -2,10 +2,10 @@
 
 use chrono::TimeDelta;
 use fleet_mcp::domain::history::HistoryKind;
-use fleet_mcp::domain::operation::{CancelRequest, OperationKind};
+use fleet_mcp::domain::operation::{CancelRequest, OperationEnd, OperationKind};
 use fleet_mcp::domain::provision::{Callback, Provision};
 use fleet_mcp::domain::rescue::{Rescue, RescueOutcome, SavedWork};
-use fleet_mcp::store::{Accepted, OperationEnd, RequestKey};
+use fleet_mcp::store::{Accepted, RequestKey};
 
 use super::{Home, at, operation, page, report};
 
