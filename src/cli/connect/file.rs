@@ -1,6 +1,6 @@
 //! A client's file on disk: read, changed and replaced atomically, with a backup of the original.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -92,12 +92,17 @@ impl ClientFile {
         Ok(true)
     }
 
+    /// A part of a copy never gets its final name, since a later change would take it for the original.
     fn back_up(&self) -> io::Result<()> {
         let copy = self.path.with_added_extension(BACKUP);
-        match copy.exists() || !self.path.exists() {
-            true => Ok(()),
-            false => std::fs::copy(&self.path, copy).map(drop),
+        if copy.exists() || !self.path.exists() {
+            return Ok(());
         }
+        let mut original = File::open(&self.path)?;
+        let mut draft = Draft::beside(&copy)?;
+        io::copy(&mut original, draft.file())?;
+        draft.file().set_permissions(original.metadata()?.permissions())?;
+        draft.place(Durability::Synced)
     }
 
     fn mode(&self, secrecy: Secrecy) -> io::Result<u32> {

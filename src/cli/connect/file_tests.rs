@@ -26,7 +26,8 @@ fn a_file_keeps_its_mode_and_is_copied_once() {
     assert_eq!(file.change(Secrecy::Private, |_| Ok("three".to_owned())).unwrap(), Saved::Changed);
     assert_eq!(mode(&path), 0o600);
     assert_eq!(names(directory.path()), ["f.json", "f.json.before-fleet"]);
-    assert_eq!(std::fs::read_to_string(directory.path().join("f.json.before-fleet")).unwrap(), "one");
+    let copy = directory.path().join("f.json.before-fleet");
+    assert_eq!((std::fs::read_to_string(&copy).unwrap().as_str(), mode(&copy)), ("one", 0o640));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "three");
 }
 
