@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
@@ -12,6 +13,8 @@ use tokio::process::{ChildStdin, Command};
 
 use super::bounded;
 use super::quiet::{self, FOREIGN, LIST, Reach};
+
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Error)]
 pub(crate) enum GitError {
@@ -47,6 +50,13 @@ enum Inherited {
     /// This process's environment without the variables that would redirect git.
     Environment,
     Nothing,
+}
+
+/// The version of the git on PATH; none if it does not work or does not answer in time.
+pub(crate) async fn version() -> Option<String> {
+    let git = Git::of_process(Reach::Local);
+    let answer = tokio::time::timeout(VERSION_LIMIT, git.run(Path::new("/"), &["--version"])).await;
+    Some(answer.ok()?.ok()?.trim().to_owned())
 }
 
 /// Runs one command in a directory that agents can write to: starts no program that its repository configures.

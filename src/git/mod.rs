@@ -11,5 +11,5 @@ pub(crate) mod refs;
 mod repository;
 pub(crate) mod state;
 
-pub(crate) use command::{Git, GitError, output_of, run};
+pub(crate) use command::{Git, GitError, output_of, run, version};
 pub use repository::Repository;

@@ -5,9 +5,6 @@ mod invariants;
 mod secrets;
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::process::Command;
 
 use super::Fleet;
 use super::caller::{AuditedCall, Caller};
@@ -16,11 +13,9 @@ use super::snapshot::AgentState;
 use crate::domain::access::{Action, Target};
 use crate::domain::hosting::{Hosting, Isolation};
 use crate::domain::provision::Callback;
+use crate::git;
 
 pub use host::{HostInspection, Inspection};
-
-/// If `git --version` takes longer, git counts as not working.
-const GIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The result of a check; a remedy means that the check failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +36,7 @@ impl Fleet {
             self.check_operations().await,
             self.check_identities(),
         ];
-        checks.extend(git(self.hosting()).await);
+        checks.extend(git_check(self.hosting()).await);
         checks.extend(isolation(self.hosting()));
         checks.extend(self.check_invariants().await);
         Ok(checks)
@@ -122,17 +117,14 @@ impl Fleet {
 }
 
 /// Embedded workspaces are created with the git on the server's PATH, not on the client's.
-async fn git(hosting: &Hosting) -> Option<Check> {
+async fn git_check(hosting: &Hosting) -> Option<Check> {
     match hosting {
         Hosting::Deployment => return None,
         Hosting::Embedded(_) => {}
     }
-    let asked = Command::new("git").arg("--version").kill_on_drop(true).output();
-    let (finding, remedy) = match tokio::time::timeout(GIT_LIMIT, asked).await {
-        Ok(Ok(output)) if output.status.success() => {
-            (String::from_utf8_lossy(&output.stdout).trim().to_owned(), None)
-        }
-        Ok(Ok(_) | Err(_)) | Err(_) => (
+    let (finding, remedy) = match git::version().await {
+        Some(version) => (version, None),
+        None => (
             "the server found no working git".to_owned(),
             Some(
                 "Install git in a directory on the server's PATH, or restart the server with another PATH."

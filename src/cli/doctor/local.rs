@@ -3,11 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use tokio::process::Command;
-
 use crate::cli::client::TOKEN_FILE;
 use crate::cli::globals::Globals;
 use crate::cli::server_file::ServerFile;
+use crate::git;
 use crate::view::doctor::CheckRow;
 
 /// The name of the check whether a server runs here.
@@ -38,7 +37,7 @@ pub(super) async fn checks(globals: &Globals) -> Vec<CheckRow> {
             )),
         }
     }
-    checks.push(check("git", git().await));
+    checks.push(check("git", git_check().await));
     checks
 }
 
@@ -125,12 +124,10 @@ fn version(server: &ServerFile) -> CheckResult {
     }
 }
 
-async fn git() -> CheckResult {
-    match Command::new("git").arg("--version").output().await {
-        Ok(output) if output.status.success() => {
-            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        }
-        Ok(_) | Err(_) => problem("git cannot be run", "Install git."),
+async fn git_check() -> CheckResult {
+    match git::version().await {
+        Some(version) => Ok(version),
+        None => problem("git cannot be run", "Install git."),
     }
 }
 
