@@ -7,6 +7,7 @@
 //! finds and ends processes of this machine, `git` calls git, `files` writes files whole, and `serve` is the HTTP
 //! server.
 
+mod address;
 pub mod app;
 pub mod boot;
 pub mod cli;

@@ -13,8 +13,8 @@ use super::data_files::DataFiles;
 use super::error::CliError;
 use super::globals::Globals;
 use super::server_file::ServerFile;
+use crate::address::is_loopback;
 use crate::domain::directory::{HEADER, encode};
-use crate::domain::url::is_loopback;
 use crate::view::error::ErrorBody;
 
 pub(super) const TOKEN_FILE: &str = "operator.token";

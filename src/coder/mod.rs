@@ -24,14 +24,15 @@ pub mod wire;
 mod workspaces;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use secrecy::{ExposeSecret, SecretString};
-use url::{Host, Url};
+use url::Url;
+
+use crate::address::is_loopback;
 
 pub use answer::{Answer, Validation};
 pub use apps::{AppAddress, AppReply, AppRequest};
@@ -161,20 +162,10 @@ fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, CoderError>
     builder.build().map_err(|error| CoderError::Setup { reason: error.to_string() })
 }
 
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::from(address).is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{
         Client, ClientOptions, Duration, ErrorKind, ExecLimits, NonZeroU32, RetryPolicy, TokenOrigin, Url,
-        is_loopback,
     };
 
     fn options(url: &str, token: &str) -> ClientOptions {
@@ -211,17 +202,5 @@ mod tests {
     fn debug_output_names_the_deployment_and_no_token() {
         let client = Client::new(options("http://coder.example", "canary")).unwrap();
         assert_eq!(format!("{client:?}"), r#"Client { url: "http://coder.example/", .. }"#);
-    }
-
-    #[test]
-    fn only_this_machine_is_loopback() {
-        let loopback = |url| is_loopback(&Url::parse(url).unwrap());
-        assert!(
-            ["http://127.0.0.1:3", "http://[::1]", "http://localhost", "http://a.localhost"].map(loopback)
-                == [true; 4]
-        );
-        assert!(
-            ["http://10.0.0.1", "http://coder.example", "http://notlocalhost"].map(loopback) == [false; 3]
-        );
     }
 }

@@ -38,7 +38,6 @@ pub mod task_stage;
 mod task_steps;
 pub mod text;
 pub mod token;
-pub mod url;
 pub mod usage;
 pub mod usage_limit;
 pub mod word_enum;

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{BridgeOptions, Locator, ServerLocation, headers, refusal};
+use crate::address::is_loopback;
 use crate::domain::directory::{HEADER, encode};
 use crate::domain::text::cut;
-use crate::domain::url::is_loopback;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Detects a server that disappeared silently; responses themselves may take long.

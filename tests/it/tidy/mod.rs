@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// Who may import whom among our own modules; the rest of a file's first folder.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("address", &[]),
     ("domain", &[]),
     ("hooks", &[]),
-    ("coder", &[]),
+    ("coder", &["address"]),
     ("serve", &[]),
     ("files", &[]),
     ("git", &[]),
@@ -22,9 +23,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("runner", &["domain", "engine", "coder", "files", "git", "process", "serve"]),
     ("local", &["coder", "domain", "files", "git", "hooks", "process", "serve"]),
     ("view", &["domain", "app"]),
-    ("mcp", &["app", "view", "domain"]),
+    ("mcp", &["address", "app", "view", "domain"]),
     ("web", &["app", "view", "domain", "serve"]),
-    ("cli", &["view", "domain", "files", "git", "process"]),
+    ("cli", &["address", "view", "domain", "files", "git", "process"]),
     ("config", &["domain"]),
     ("telemetry", &["config"]),
     (

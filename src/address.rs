@@ -3,7 +3,7 @@
 use url::{Host, Url};
 
 /// Whether it is this machine. Then no proxy may be used.
-pub fn is_loopback(url: &Url) -> bool {
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
@@ -22,8 +22,13 @@ mod tests {
         for here in ["http://127.0.0.1:3001", "http://[::1]/", "http://localhost:1", "http://a.localhost/"] {
             assert!(is_loopback_url(here), "{here}");
         }
-        for away in ["http://10.0.0.1/", "https://localhost.example.org/", "http://[2001:db8::1]/", "unix:/x"]
-        {
+        for away in [
+            "http://10.0.0.1/",
+            "http://notlocalhost/",
+            "https://localhost.example.org/",
+            "http://[2001:db8::1]/",
+            "unix:/x",
+        ] {
             assert!(!is_loopback_url(away), "{away}");
         }
     }
