@@ -1,7 +1,7 @@
 //! Authorization of every use case: decides by the principal, and audits changes and refusals.
 //!
-//! Only this file can create a `Permit`. Each function that makes a change takes a permit, so that a change without a
-//! check does not compile.
+//! Only this file can create a `Permit`. Each function that makes a change takes the permit of its own action, so that
+//! a change without a check, or with the permit of another action, does not compile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,26 +43,45 @@ impl Surface {
     }
 }
 
-/// A call as the audit trail records it.
+/// A call as the audit trail records it. `A` is the type of one action, or `Action` for calls that change nothing.
 #[derive(Debug, Clone)]
-pub(super) struct AuditedCall<'a> {
+pub(super) struct AuditedCall<'a, A = Action> {
     pub(super) caller: &'a Caller,
-    pub(super) action: Action,
+    pub(super) action: A,
     pub(super) target: Option<String>,
 }
 
-/// Proof that the caller may do the action on this target.
+/// Proof that the caller may do the action `A` on this target.
 #[derive(Debug)]
-pub(super) struct Permit<'a, T> {
-    call: &'a AuditedCall<'a>,
+pub(super) struct Permit<'a, A, T> {
+    call: &'a AuditedCall<'a, A>,
     target: T,
 }
 
 /// Permission on one agent, with the state it was decided on.
-pub(super) type AgentPermit<'a> = Permit<'a, Arc<AgentState>>;
+pub(super) type AgentPermit<'a, A> = Permit<'a, A, Arc<AgentState>>;
 
-impl<'a, T> Permit<'a, T> {
-    pub(super) fn call(&self) -> &'a AuditedCall<'a> {
+/// Defines a type per action.
+macro_rules! action_types {
+    ($($name:ident)+) => {$(
+        #[derive(Debug, Clone, Copy)]
+        pub(super) struct $name;
+
+        impl From<$name> for Action {
+            fn from($name: $name) -> Self {
+                Self::$name
+            }
+        }
+    )+};
+}
+
+action_types! {
+    AgentCreate AgentDelete AgentMetadataSet OperationCancel ServerStop SquadRun StatusReport TaskCancel TaskStart
+    TokenManage
+}
+
+impl<'a, A, T> Permit<'a, A, T> {
+    pub(super) fn call(&self) -> &'a AuditedCall<'a, A> {
         self.call
     }
 
@@ -70,18 +89,22 @@ impl<'a, T> Permit<'a, T> {
         &self.target
     }
 
-    pub(super) fn into_parts(self) -> (&'a AuditedCall<'a>, T) {
+    pub(super) fn into_parts(self) -> (&'a AuditedCall<'a, A>, T) {
         (self.call, self.target)
     }
 }
 
-impl AuditedCall<'_> {
+impl<A: Copy + Into<Action>> AuditedCall<'_, A> {
+    pub(super) fn action(&self) -> Action {
+        self.action.into()
+    }
+
     /// The request's key in the store: per principal and tool.
     pub(super) fn request_key(&self, token: Option<&RequestToken>) -> Option<RequestKey> {
         let token = token?;
         Some(RequestKey {
             principal: self.caller.principal.signature(),
-            tool: self.action.name().to_owned(),
+            tool: self.action().name().to_owned(),
             key: token.key.clone(),
             fingerprint: token.fingerprint,
         })
@@ -95,7 +118,7 @@ impl AuditedCall<'_> {
             principal: principal.name.clone(),
             token_id: principal.token_id,
             surface: self.caller.surface.word().to_owned(),
-            action: self.action.name().to_owned(),
+            action: self.action().name().to_owned(),
             target: self.target.as_deref().and_then(repeatable),
             outcome,
             code: None,
@@ -125,54 +148,58 @@ impl Fleet {
     }
 
     /// Refuses and audits a call that the principal may not make.
-    pub(super) async fn permit<'a, 't>(
+    pub(super) async fn permit<'a, 't, A: Copy + Into<Action>>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, A>,
         target: Target<'t>,
-    ) -> Result<Permit<'a, Target<'t>>, Error> {
+    ) -> Result<Permit<'a, A, Target<'t>>, Error> {
         self.check(call, target).await?;
         Ok(Permit { call, target })
     }
 
     /// `permit` for an agent in its current state.
-    pub(super) async fn permit_agent<'a>(
+    pub(super) async fn permit_agent<'a, A: Copy + Into<Action>>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, A>,
         state: Arc<AgentState>,
-    ) -> Result<AgentPermit<'a>, Error> {
+    ) -> Result<AgentPermit<'a, A>, Error> {
         self.check(call, Target::Agent(target_of(&state))).await?;
         Ok(Permit { call, target: state })
     }
 
     /// `permit` for an operation, which needs the same right as its agent.
-    pub(super) async fn permit_operation<'a>(
+    pub(super) async fn permit_operation<'a, A: Copy + Into<Action>>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, A>,
         listed: ListedOperation,
-    ) -> Result<Permit<'a, ListedOperation>, Error> {
+    ) -> Result<Permit<'a, A, ListedOperation>, Error> {
         self.check(call, Target::Agent(self.target_of_listed(&listed))).await?;
         Ok(Permit { call, target: listed })
     }
 
     /// `permit` for several targets; items without a target need free disk space only.
-    pub(super) async fn permit_all<'a, T>(
+    pub(super) async fn permit_all<'a, A: Copy + Into<Action>, T>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, A>,
         all: Vec<T>,
         target_of: impl Fn(&T) -> Option<Target<'_>>,
-    ) -> Result<Permit<'a, Vec<T>>, Error> {
+    ) -> Result<Permit<'a, A, Vec<T>>, Error> {
         for one in &all {
             match target_of(one) {
                 Some(target) => self.check(call, target).await?,
-                None => self.make_room(call.action.room_needed())?,
+                None => self.make_room(call.action().room_needed())?,
             }
         }
         Ok(Permit { call, target: all })
     }
 
-    async fn check(&self, call: &AuditedCall<'_>, target: Target<'_>) -> Result<(), Error> {
-        let Err(denial) = authorize(&call.caller.principal, call.action, target) else {
-            return self.make_room(call.action.room_needed());
+    async fn check<A: Copy + Into<Action>>(
+        &self,
+        call: &AuditedCall<'_, A>,
+        target: Target<'_>,
+    ) -> Result<(), Error> {
+        let Err(denial) = authorize(&call.caller.principal, call.action(), target) else {
+            return self.make_room(call.action().room_needed());
         };
         let error = Error::Forbidden(denial);
         self.audit_refused(call.denied(error.code().as_str(), error.to_string())).await?;
@@ -192,7 +219,7 @@ impl Fleet {
     /// Audits an accepted operation that failed and is about to be removed from the store.
     pub(super) async fn audit_failure(
         &self,
-        call: &AuditedCall<'_>,
+        call: &AuditedCall<'_, AgentCreate>,
         operation: OperationId,
         failure: &Failure,
     ) -> Result<(), Error> {
@@ -203,9 +230,9 @@ impl Fleet {
 
     /// Audits a permitted mutation and its result. Failures of agents are limited in number, since an agent may call
     /// in a loop.
-    pub(super) async fn audited<T>(
+    pub(super) async fn audited<A: Copy + Into<Action>, T>(
         &self,
-        call: &AuditedCall<'_>,
+        call: &AuditedCall<'_, A>,
         result: Result<T, Error>,
         operation: impl Fn(&T) -> Option<OperationId>,
     ) -> Result<T, Error> {

@@ -6,7 +6,7 @@ use chrono::Utc;
 
 use super::Fleet;
 use super::agents::{UnpushedWork, audited_call};
-use super::caller::{AuditedCall, Caller, Permit};
+use super::caller::{AgentDelete, AuditedCall, Caller, OperationCancel, Permit};
 use super::error::Error;
 use super::hooks::point;
 use crate::domain::access::{Action, AgentTarget, Target, authorize};
@@ -95,7 +95,7 @@ impl Fleet {
         caller: &Caller,
         request: CancelOperation,
     ) -> Result<Cancellation, Error> {
-        let call = audited_call(caller, Action::OperationCancel, &request.id);
+        let call = audited_call(caller, OperationCancel, &request.id);
         let accepted = self.operation_cancel_accept(&call, &request.id).await;
         let (listed, awaited) =
             self.audited(&call, accepted, |(listed, _)| Some(listed.operation.id)).await?;
@@ -117,7 +117,7 @@ impl Fleet {
     /// Returns the operation and the one whose end ends it: a create is undone by a delete.
     async fn operation_cancel_accept(
         &self,
-        call: &AuditedCall<'_>,
+        call: &AuditedCall<'_, OperationCancel>,
         id: &str,
     ) -> Result<(ListedOperation, OperationId), Error> {
         let parsed = id.parse().map(OperationId).ok();
@@ -148,7 +148,10 @@ impl Fleet {
         Ok((listed, awaited))
     }
 
-    async fn cancel_request(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
+    async fn cancel_request(
+        &self,
+        permit: &Permit<'_, OperationCancel, ListedOperation>,
+    ) -> Result<OperationId, Error> {
         let (listed, by) = (permit.target(), permit.call().caller.principal.name.clone());
         let request = CancelRequest { by, at: Utc::now() };
         match self.store().operation_cancel(listed.operation.id, &request).await {
@@ -162,10 +165,13 @@ impl Fleet {
     }
 
     /// A workspace of an unfinished create has no work to save.
-    async fn create_undo(&self, permit: &Permit<'_, ListedOperation>) -> Result<OperationId, Error> {
+    async fn create_undo(
+        &self,
+        permit: &Permit<'_, OperationCancel, ListedOperation>,
+    ) -> Result<OperationId, Error> {
         let (call, create) = (permit.call(), &permit.target().operation);
         let state = self.state_of(create.agent_id()).await?;
-        let delete_call = audited_call(call.caller, Action::AgentDelete, state.agent.name.as_str());
+        let delete_call = audited_call(call.caller, AgentDelete, state.agent.name.as_str());
         let permit = self.permit_agent(&delete_call, state).await?;
         let no_key = None;
         let delete = self.delete_begin(&permit, UnpushedWork::Discard, no_key).await;

@@ -3,14 +3,14 @@
 use tokio_util::sync::CancellationToken;
 
 use super::Fleet;
-use super::caller::{AuditedCall, Caller, Permit};
+use super::caller::{AuditedCall, Caller, Permit, ServerStop};
 use super::error::Error;
-use crate::domain::access::{Action, Target};
+use crate::domain::access::Target;
 
 impl Fleet {
     /// Both answers are audited. On a full disk the server stops unaudited, since it could not be stopped otherwise.
     pub async fn server_stop(&self, caller: &Caller, shutdown: &CancellationToken) -> Result<(), Error> {
-        let call = AuditedCall { caller, action: Action::ServerStop, target: None };
+        let call = AuditedCall { caller, action: ServerStop, target: None };
         let permit = self.permit(&call, Target::Fleet).await?;
         match self.audited(&call, Ok(()), |()| None).await {
             Ok(()) => {}
@@ -25,6 +25,6 @@ impl Fleet {
     }
 }
 
-fn stop(_: &Permit<'_, Target<'_>>, shutdown: &CancellationToken) {
+fn stop(_: &Permit<'_, ServerStop, Target<'_>>, shutdown: &CancellationToken) {
     shutdown.cancel();
 }

@@ -18,29 +18,57 @@ use crate::domain::operation::{Operation, OperationKind, OperationState};
 use crate::domain::task::{Delivery, Task, TaskOrigin};
 use crate::store::{Accepted, StoreError};
 
+/// The changes that go by the same rules.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Start,
+    Stop,
+    Restart,
+}
+
+impl Change {
+    fn kind(self) -> OperationKind {
+        match self {
+            Self::Start => OperationKind::Start,
+            Self::Stop => OperationKind::Stop,
+            Self::Restart => OperationKind::Restart,
+        }
+    }
+}
+
+impl From<Change> for Action {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::Start => Self::AgentStart,
+            Change::Stop => Self::AgentStop,
+            Change::Restart => Self::AgentRestart,
+        }
+    }
+}
+
 impl Fleet {
     pub async fn agent_start(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(caller, (Action::AgentStart, OperationKind::Start), request).await
+        self.agent_change(caller, Change::Start, request).await
     }
 
     pub async fn agent_stop(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(caller, (Action::AgentStop, OperationKind::Stop), request).await
+        self.agent_change(caller, Change::Stop, request).await
     }
 
     pub async fn agent_restart(&self, caller: &Caller, request: ChangeAgent) -> Result<Mutation, Error> {
-        self.agent_change(caller, (Action::AgentRestart, OperationKind::Restart), request).await
+        self.agent_change(caller, Change::Restart, request).await
     }
 
     async fn agent_change(
         &self,
         caller: &Caller,
-        (action, kind): (Action, OperationKind),
+        change: Change,
         request: ChangeAgent,
     ) -> Result<Mutation, Error> {
-        let call = audited_call(caller, action, &request.name);
+        let call = audited_call(caller, change, &request.name);
         let accepted = async {
             let permit = self.agent_permitted(&call, &request.name).await?;
-            self.change_accept(permit, kind, &request).await
+            self.change_accept(permit, &request).await
         };
         let accepted =
             self.audited(&call, accepted.await, |(_, operation)| operation.as_ref().map(|op| op.id)).await?;
@@ -63,17 +91,18 @@ impl Fleet {
         let (name, status) = (&agent.agent.name, agent.agent.sighting.status);
         let awaited = self.health().now().awaited().filter(|_| !ended.is_ended());
         let awaited = awaited.map_or_else(String::new, |awaited| format!(" and {awaited}"));
-        let message = format!("agent '{name}': {kind} {}; it is {status}{awaited}", outcome_of(&ended));
+        let message =
+            format!("agent '{name}': {} {}; it is {status}{awaited}", change.kind(), outcome_of(&ended));
         Ok(Mutation { agent, message, operation: Some(operation.id), warnings: Vec::new(), cursor })
     }
 
     async fn change_accept(
         &self,
-        permit: AgentPermit<'_>,
-        kind: OperationKind,
+        permit: AgentPermit<'_, Change>,
         request: &ChangeAgent,
     ) -> Result<(Arc<AgentState>, Option<Operation>), Error> {
         let (call, state) = permit.into_parts();
+        let kind = call.action.kind();
         let newest = self.store().operations_of(state.agent.id, 1).await?;
         let open = newest.first().filter(|operation| !operation.is_ended());
         if open.is_none_or(|operation| has_same_goal(operation, kind)) && is_already_requested(kind, &state) {

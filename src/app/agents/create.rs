@@ -8,13 +8,13 @@ use chrono::Utc;
 use super::parameters::Blueprint;
 use super::{CreateAgent, Mutation, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{AuditedCall, Caller, Permit};
+use crate::app::caller::{AgentCreate, AuditedCall, Caller, Permit};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::here::check_repository;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::{Action, Target};
+use crate::domain::access::Target;
 use crate::domain::agent::{Agent, AgentStatus, Attention, Sighting};
 use crate::domain::history::HistoryLine;
 use crate::domain::id::{AgentId, OperationId, TaskId};
@@ -32,7 +32,7 @@ const NAME_TRIES: usize = 5;
 impl Fleet {
     pub async fn agent_create(&self, caller: &Caller, request: CreateAgent) -> Result<Mutation, Error> {
         let target = request.name.as_ref().map_or("(new)", AgentName::as_str).to_owned();
-        let mut call = audited_call(caller, Action::AgentCreate, &target);
+        let mut call = audited_call(caller, AgentCreate, &target);
         let wait = request.wait;
         let accepted = self.create_accept(&call, request).await;
         call.target = accepted.as_ref().map_or(call.target, |created| Some(created.name.to_string()));
@@ -45,7 +45,11 @@ impl Fleet {
         self.created(accepted).await
     }
 
-    async fn create_accept(&self, call: &AuditedCall<'_>, request: CreateAgent) -> Result<Created, Error> {
+    async fn create_accept(
+        &self,
+        call: &AuditedCall<'_, AgentCreate>,
+        request: CreateAgent,
+    ) -> Result<Created, Error> {
         // The file may name another default role than the last discovery found, and the role decides what is
         // permitted.
         let known = self.project_reread(self.project_named(&request.project).await?);
@@ -72,7 +76,7 @@ impl Fleet {
     /// Stores the agent with its create operation; if another agent took the generated name, the next one is tried.
     async fn create_record(
         &self,
-        permit: &Permit<'_, Target<'_>>,
+        permit: &Permit<'_, AgentCreate, Target<'_>>,
         wanted: PermittedCreate,
     ) -> Result<Created, Error> {
         let PermittedCreate { request, info, role, directory, key } = wanted;
@@ -139,7 +143,11 @@ impl Fleet {
     }
 
     /// Waits briefly for Coder's first response: a create that Coder refuses leaves no agent, only the error.
-    async fn early_failure(&self, call: &AuditedCall<'_>, operation: &Operation) -> Result<(), Error> {
+    async fn early_failure(
+        &self,
+        call: &AuditedCall<'_, AgentCreate>,
+        operation: &Operation,
+    ) -> Result<(), Error> {
         let Some(ended) = self.operation_settled(operation.id, self.limits().early_answer).await? else {
             return Ok(());
         };

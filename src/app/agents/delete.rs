@@ -6,11 +6,10 @@ use chrono::Utc;
 
 use super::{DeleteAgent, Deletion, UnpushedWork, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{AgentPermit, Caller};
+use crate::app::caller::{AgentDelete, AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::operation::{Operation, OperationEnd, OperationKind};
 use crate::domain::rescue::Rescue;
@@ -19,7 +18,7 @@ use crate::store::{Accepted, NewSighting, RequestKey};
 
 impl Fleet {
     pub async fn agent_delete(&self, caller: &Caller, request: DeleteAgent) -> Result<Deletion, Error> {
-        let call = audited_call(caller, Action::AgentDelete, &request.name);
+        let call = audited_call(caller, AgentDelete, &request.name);
         let accepted =
             async { self.delete_accept(self.agent_permitted(&call, &request.name).await?, &request).await };
         let (state, operation) =
@@ -51,7 +50,7 @@ impl Fleet {
 
     async fn delete_accept(
         &self,
-        permit: AgentPermit<'_>,
+        permit: AgentPermit<'_, AgentDelete>,
         request: &DeleteAgent,
     ) -> Result<(Arc<AgentState>, Operation), Error> {
         let key = permit.call().request_key(request.request.as_ref());
@@ -63,7 +62,7 @@ impl Fleet {
     /// The agent's open delete, or a new one, which cancels all other open operations.
     pub(in crate::app) async fn delete_begin(
         &self,
-        permit: &AgentPermit<'_>,
+        permit: &AgentPermit<'_, AgentDelete>,
         work: UnpushedWork,
         key: Option<RequestKey>,
     ) -> Result<Operation, Error> {

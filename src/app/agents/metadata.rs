@@ -6,10 +6,9 @@ use chrono::Utc;
 
 use super::{SetMetadata, audited_call};
 use crate::app::Fleet;
-use crate::app::caller::{AgentPermit, Caller};
+use crate::app::caller::{AgentMetadataSet, AgentPermit, Caller};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::Action;
 use crate::domain::metadata::{Dated, USAGE};
 use crate::store::StoreError;
 
@@ -20,14 +19,14 @@ impl Fleet {
         request: SetMetadata,
     ) -> Result<Arc<AgentState>, Error> {
         let name = self.agent_or_self(caller, request.name.as_deref())?;
-        let call = audited_call(caller, Action::AgentMetadataSet, &name);
+        let call = audited_call(caller, AgentMetadataSet, &name);
         let set = async { self.metadata_set_on(&self.agent_permitted(&call, &name).await?, request).await };
         self.audited(&call, set.await, |_| None).await
     }
 
     async fn metadata_set_on(
         &self,
-        permit: &AgentPermit<'_>,
+        permit: &AgentPermit<'_, AgentMetadataSet>,
         request: SetMetadata,
     ) -> Result<Arc<AgentState>, Error> {
         let state = permit.target();

@@ -141,11 +141,11 @@ const NOT_POLLED: &str = "the list of workspaces has not been read yet";
 
 impl Fleet {
     /// The live agent of that name, if the caller may act on it.
-    pub(in crate::app) async fn agent_permitted<'a>(
+    pub(in crate::app) async fn agent_permitted<'a, A: Copy + Into<Action>>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, A>,
         name: &str,
-    ) -> Result<AgentPermit<'a>, Error> {
+    ) -> Result<AgentPermit<'a, A>, Error> {
         let Some(state) = self.board().now().by_name(name).cloned() else {
             self.permit(call, Target::Absent).await?;
             return Err(self.agent_not_found(name));
@@ -171,6 +171,6 @@ pub(in crate::app) fn target_of(state: &AgentState) -> AgentTarget<'_> {
     }
 }
 
-pub(in crate::app) fn audited_call<'a>(caller: &'a Caller, action: Action, target: &str) -> AuditedCall<'a> {
+pub(in crate::app) fn audited_call<'a, A>(caller: &'a Caller, action: A, target: &str) -> AuditedCall<'a, A> {
     AuditedCall { caller, action, target: Some(target.to_owned()) }
 }

@@ -5,10 +5,9 @@ use chrono::{DateTime, Utc};
 use super::workspace::{MemberTarget, MemberWorkspace};
 use super::{NewMember, StartSquad};
 use crate::app::Fleet;
-use crate::app::caller::{AuditedCall, Caller, Permit};
+use crate::app::caller::{AuditedCall, Caller, Permit, SquadRun};
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::domain::access::Action;
 use crate::domain::history::HistoryLine;
 use crate::domain::id::{SquadId, TaskId};
 use crate::domain::role::Role;
@@ -19,7 +18,7 @@ use crate::store::{RequestKey, SquadAccepted};
 impl Fleet {
     /// Accepts a squad, which continues independently of the caller.
     pub async fn squad_start(&self, caller: &Caller, request: StartSquad) -> Result<SquadId, Error> {
-        let call = AuditedCall { caller, action: Action::SquadRun, target: None };
+        let call = AuditedCall { caller, action: SquadRun, target: None };
         let accepted = self.squad_accept(&call, request).await;
         let id = self.audited(&call, accepted, |_| None).await?;
         point("squad.accepted");
@@ -28,8 +27,12 @@ impl Fleet {
     }
 
     /// Resolves, permits, then creates: a refused squad has no effect.
-    async fn squad_accept(&self, call: &AuditedCall<'_>, request: StartSquad) -> Result<SquadId, Error> {
-        self.action_offered(call.caller, call.action, call.target.as_deref()).await?;
+    async fn squad_accept(
+        &self,
+        call: &AuditedCall<'_, SquadRun>,
+        request: StartSquad,
+    ) -> Result<SquadId, Error> {
+        self.action_offered(call.caller, call.action(), call.target.as_deref()).await?;
         let key = self.squad_key(call, &request);
         if let Some(earlier) = self.store().squad_of_key(key.as_ref()).await? {
             return Ok(earlier);
@@ -47,7 +50,7 @@ impl Fleet {
 
     async fn squad_commit(
         &self,
-        permit: &Permit<'_, Vec<MemberTarget>>,
+        permit: &Permit<'_, SquadRun, Vec<MemberTarget>>,
         squad: &Squad,
         key: Option<&RequestKey>,
     ) -> Result<SquadId, Error> {
@@ -60,7 +63,7 @@ impl Fleet {
     }
 
     /// Computed without Coder: a client that lost the response retries at once.
-    fn squad_key(&self, call: &AuditedCall<'_>, request: &StartSquad) -> Option<RequestKey> {
+    fn squad_key(&self, call: &AuditedCall<'_, SquadRun>, request: &StartSquad) -> Option<RequestKey> {
         let key = call.request_key(request.request.as_ref())?;
         let is_at_home = |member: &NewMember| member.agent.is_none() && member.chat.is_none();
         let is_in_directory = self.has_directories() && request.members.iter().any(is_at_home);

@@ -7,11 +7,11 @@ use chrono::Utc;
 use super::NewMember;
 use crate::app::Fleet;
 use crate::app::agents::{AgentDraft, new_agent, target_of};
-use crate::app::caller::{AuditedCall, Caller, Permit};
+use crate::app::caller::{AgentCreate, AuditedCall, Caller, Permit, SquadRun};
 use crate::app::discovery::ProjectInfo;
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::{Action, Target};
+use crate::domain::access::Target;
 use crate::domain::agent::Agent;
 use crate::domain::id::AgentId;
 use crate::domain::name::AgentName;
@@ -75,16 +75,16 @@ impl Fleet {
     /// the right to run squads.
     pub(super) async fn squad_permit<'a>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, SquadRun>,
         targets: Vec<MemberTarget>,
-    ) -> Result<Permit<'a, Vec<MemberTarget>>, Error> {
+    ) -> Result<Permit<'a, SquadRun, Vec<MemberTarget>>, Error> {
         self.permit_all(call, targets, MemberTarget::target).await
     }
 
     /// Creates the workspace for runs if it does not exist.
     pub(super) async fn member_workspace(
         &self,
-        permit: &Permit<'_, Vec<MemberTarget>>,
+        permit: &Permit<'_, SquadRun, Vec<MemberTarget>>,
         target: &MemberTarget,
     ) -> Result<MemberWorkspace, Error> {
         match target {
@@ -145,7 +145,7 @@ impl Fleet {
     /// The workspace for runs in the caller's directory, created on first use.
     async fn runs_agent(
         &self,
-        permit: &Permit<'_, Vec<MemberTarget>>,
+        permit: &Permit<'_, SquadRun, Vec<MemberTarget>>,
         runs: &RunsProject,
     ) -> Result<AgentId, Error> {
         let (call, RunsProject { info, role }) = (permit.call(), runs);
@@ -166,7 +166,7 @@ impl Fleet {
         match self.store().agent_create(&agent, &create, no_task, no_key).await {
             Ok(Accepted::New | Accepted::Repeated(_)) => {
                 let target = Some(agent.name.to_string());
-                let made = AuditedCall { action: Action::AgentCreate, target, ..call.clone() };
+                let made = AuditedCall { caller: call.caller, action: AgentCreate, target };
                 self.audited(&made, Ok(create.id), |id| Some(*id)).await?;
                 self.board_refresh(agent.id).await?;
                 self.nudge_operations();

@@ -7,10 +7,9 @@ use chrono::Utc;
 use super::{CancelTask, TaskCanceled};
 use crate::app::Fleet;
 use crate::app::agents::audited_call;
-use crate::app::caller::{AgentPermit, Caller};
+use crate::app::caller::{AgentPermit, Caller, TaskCancel};
 use crate::app::error::Error;
 use crate::app::hooks::point;
-use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::id::{AgentId, TaskId};
 use crate::domain::task::{Escalation, Task, TaskState};
@@ -28,14 +27,18 @@ enum CancelScope {
 
 impl Fleet {
     pub async fn task_cancel(&self, caller: &Caller, request: CancelTask) -> Result<TaskCanceled, Error> {
-        let call = audited_call(caller, Action::TaskCancel, &request.name);
-        let accepted =
-            async { self.cancel_accept(&self.agent_permitted(&call, &request.name).await?, &request).await };
-        let (agent, scope) = self.audited(&call, accepted.await, |_| None).await?;
+        let call = audited_call(caller, TaskCancel, &request.name);
+        let accepted = async {
+            let permit = self.agent_permitted(&call, &request.name).await?;
+            let scope = self.cancel_accept(&permit, &request).await?;
+            Ok((permit, scope))
+        };
+        let (permit, scope) = self.audited(&call, accepted.await, |_| None).await?;
         point("cancel.accepted");
+        let agent = permit.target().agent.id;
         let (taken, before) = match scope {
             CancelScope::Tasks { taken, before } => (taken, before),
-            CancelScope::OtherWork => return self.end_other_work(agent).await,
+            CancelScope::OtherWork => return self.end_other_work(&permit).await,
         };
         self.tasks_publish(agent).await?;
         for run in self.store().member_runs_unwanted(agent).await? {
@@ -53,31 +56,31 @@ impl Fleet {
 
     async fn cancel_accept(
         &self,
-        permit: &AgentPermit<'_>,
+        permit: &AgentPermit<'_, TaskCancel>,
         request: &CancelTask,
-    ) -> Result<(AgentId, CancelScope), Error> {
+    ) -> Result<CancelScope, Error> {
         let state = permit.target();
         let target = if request.all { CancelTarget::All } else { CancelTarget::Current };
         let (agent, before) = (state.agent.id, state.agent.sighting.status);
         let taken = self.store().tasks_cancel(agent, target, request.escalate, Utc::now()).await?;
         if taken != CancelTaken::default() {
-            return Ok((agent, CancelScope::Tasks { taken, before }));
+            return Ok(CancelScope::Tasks { taken, before });
         }
         if before != AgentStatus::Busy {
             return Err(Error::NoTask(state.agent.name.to_string()));
         }
-        Ok((agent, CancelScope::OtherWork))
+        Ok(CancelScope::OtherWork)
     }
 
     /// Ends work without a task, and reports the step that worked.
-    async fn end_other_work(&self, agent: AgentId) -> Result<TaskCanceled, Error> {
-        let state = self.state_of(agent).await?;
-        let any = None;
-        self.app_interrupt(&state, any).await;
+    async fn end_other_work(&self, permit: &AgentPermit<'_, TaskCancel>) -> Result<TaskCanceled, Error> {
+        let (state, any) = (permit.target(), None);
+        let agent = state.agent.id;
+        self.app_interrupt(state, any).await;
         let (interrupt, rest) = (self.limits().interrupt.to_std().unwrap_or_default(), self.limits().rest);
         let reached = if self.becomes_idle(interrupt, agent).await {
             Escalation::Interrupt
-        } else if self.engine_terminate(&state).await && self.becomes_idle(rest, agent).await {
+        } else if self.engine_terminate(state).await && self.becomes_idle(rest, agent).await {
             Escalation::Signals
         } else {
             Escalation::None

@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::{ReportStatus, ReportedState, StatusReported};
 use crate::app::Fleet;
-use crate::app::caller::{AgentPermit, AuditedCall, Caller};
+use crate::app::caller::{AgentPermit, AuditedCall, Caller, StatusReport};
 use crate::app::error::Error;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::{Action, Target};
+use crate::domain::access::Target;
 use crate::domain::history::{HistoryLine, Report};
 use crate::domain::task::{Claim, Task, TaskSource};
 use crate::store::ReportEffect;
@@ -23,7 +23,7 @@ impl Fleet {
     ) -> Result<StatusReported, Error> {
         let own = caller.principal.agent.and_then(|id| self.board().now().by_id(id).cloned());
         let target = own.as_ref().map(|state| state.agent.name.to_string());
-        let call = AuditedCall { caller, action: Action::StatusReport, target };
+        let call = AuditedCall { caller, action: StatusReport, target };
         let reported = async { self.report_of(&self.report_permitted(&call, own).await?, request).await };
         self.audited(&call, reported.await, |_| None).await
     }
@@ -31,9 +31,9 @@ impl Fleet {
     /// Refuses callers that are no agent, and returns not found for a deleted agent.
     async fn report_permitted<'a>(
         &self,
-        call: &'a AuditedCall<'a>,
+        call: &'a AuditedCall<'a, StatusReport>,
         own: Option<Arc<AgentState>>,
-    ) -> Result<AgentPermit<'a>, Error> {
+    ) -> Result<AgentPermit<'a, StatusReport>, Error> {
         let Some(own) = own else {
             self.permit(call, Target::Fleet).await?;
             return Err(Error::AgentNotFound(call.caller.principal.name.clone()));
@@ -43,7 +43,7 @@ impl Fleet {
 
     async fn report_of(
         &self,
-        permit: &AgentPermit<'_>,
+        permit: &AgentPermit<'_, StatusReport>,
         request: ReportStatus,
     ) -> Result<StatusReported, Error> {
         let state = permit.target();

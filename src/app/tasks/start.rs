@@ -7,11 +7,10 @@ use chrono::Utc;
 use super::{StartTask, TaskStarted};
 use crate::app::Fleet;
 use crate::app::agents::audited_call;
-use crate::app::caller::{AgentPermit, Caller};
+use crate::app::caller::{AgentPermit, Caller, TaskStart};
 use crate::app::error::Error;
 use crate::app::hooks::point;
 use crate::app::snapshot::AgentState;
-use crate::domain::access::Action;
 use crate::domain::agent::AgentStatus;
 use crate::domain::history::HistoryLine;
 use crate::domain::id::TaskId;
@@ -21,7 +20,7 @@ use crate::store::{StoreError, TaskAccepted};
 
 impl Fleet {
     pub async fn task_start(&self, caller: &Caller, request: StartTask) -> Result<TaskStarted, Error> {
-        let call = audited_call(caller, Action::TaskStart, &request.name);
+        let call = audited_call(caller, TaskStart, &request.name);
         let accepted =
             async { self.task_accept(self.agent_permitted(&call, &request.name).await?, request).await };
         let (state, accepted) = self.audited(&call, accepted.await, |_| None).await?;
@@ -32,7 +31,7 @@ impl Fleet {
 
     async fn task_accept(
         &self,
-        permit: AgentPermit<'_>,
+        permit: AgentPermit<'_, TaskStart>,
         request: StartTask,
     ) -> Result<(Arc<AgentState>, TaskAccepted), Error> {
         let (call, state) = permit.into_parts();

@@ -12,10 +12,10 @@ use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Fleet;
-use super::caller::{AuditedCall, Caller, Permit};
+use super::caller::{AuditedCall, Caller, Permit, TokenManage};
 use super::error::Error;
 use super::snapshot::AgentState;
-use crate::domain::access::{Action, AllowedProjects, Target};
+use crate::domain::access::{AllowedProjects, Target};
 use crate::domain::id::TokenId;
 use crate::domain::role::RoleKind;
 use crate::files::{self, Durability};
@@ -58,14 +58,14 @@ impl MintedToken {
 
 impl Fleet {
     pub async fn token_create(&self, caller: &Caller, request: CreateToken) -> Result<MintedToken, Error> {
-        let call = AuditedCall { caller, action: Action::TokenManage, target: request.name.clone() };
+        let call = AuditedCall { caller, action: TokenManage, target: request.name.clone() };
         let permit = self.permit(&call, Target::Fleet).await?;
         let result = self.token_mint(&permit, request).await;
         self.audited(&call, result, |_| None).await
     }
 
     pub async fn token_list(&self, caller: &Caller) -> Result<Vec<TokenInfo>, Error> {
-        let call = AuditedCall { caller, action: Action::TokenManage, target: None };
+        let call = AuditedCall { caller, action: TokenManage, target: None };
         self.permit(&call, Target::Fleet).await?;
         let tokens = self.store().tokens().await?;
         let mut found = Vec::with_capacity(tokens.len());
@@ -77,7 +77,7 @@ impl Fleet {
 
     /// Revokes the token and all its descendants; returns how many were valid.
     pub async fn token_revoke(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
-        let call = AuditedCall { caller, action: Action::TokenManage, target: Some(id.to_owned()) };
+        let call = AuditedCall { caller, action: TokenManage, target: Some(id.to_owned()) };
         let permit = self.permit(&call, Target::Fleet).await?;
         let result = self.token_revoke_by_id(&permit, id).await;
         self.audited(&call, result, |_| None).await
@@ -107,7 +107,7 @@ impl Fleet {
 
     async fn token_mint(
         &self,
-        permit: &Permit<'_, Target<'_>>,
+        permit: &Permit<'_, TokenManage, Target<'_>>,
         request: CreateToken,
     ) -> Result<MintedToken, Error> {
         let agent = request.agent.as_deref().map(|name| self.running_agent(name)).transpose()?;
@@ -163,7 +163,11 @@ impl Fleet {
         Ok(Arc::clone(state))
     }
 
-    async fn token_revoke_by_id(&self, _: &Permit<'_, Target<'_>>, id: &str) -> Result<u64, Error> {
+    async fn token_revoke_by_id(
+        &self,
+        _: &Permit<'_, TokenManage, Target<'_>>,
+        id: &str,
+    ) -> Result<u64, Error> {
         let parsed = id.parse().map(TokenId).map_err(|_| Error::TokenNotFound(id.to_owned()))?;
         let revoked = self.store().token_revoke(parsed, Utc::now()).await?;
         self.0.tokens.send_modify(|n| *n += 1);
