@@ -56,7 +56,7 @@ impl Fleet {
         let role_name = request.role.as_deref().unwrap_or(&known.project.default_role).to_owned();
         let kind = self.role_kind_or_coding(&role_name);
         let project = known.project.name.clone();
-        let permit = self.permit(call, Target::NewAgent { project: &project, kind }).await?;
+        self.permit(call, Target::NewAgent { project: &project, kind }).await?;
         self.0.catalog.files().check_role("role", &role_name)?;
         let mut key = call.request_key(request.request.as_ref());
         let directory = self.directory_for(call.caller, &known).await?;
@@ -70,6 +70,8 @@ impl Fleet {
         }
         let info = self.project_refreshed_in_time(known).await?;
         let role = self.role_of_project(&info, &role_name)?;
+        // The role's file may have changed while Coder was queried.
+        let permit = self.permit(call, Target::NewAgent { project: &project, kind: role.kind }).await?;
         self.create_record(&permit, PermittedCreate { request, info, role, directory, key }).await
     }
 

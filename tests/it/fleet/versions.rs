@@ -1,16 +1,21 @@
 //! Pushes of a template: what is created right after one is made of it, with the parameters that it declares.
 
+use std::time::Duration;
+
+use fleet_mcp::app::FleetOptions;
 use fleet_mcp::app::agents::{CreateAgent, RequestToken};
+use fleet_mcp::app::catalog::CatalogDirs;
 use fleet_mcp::app::error::Code;
 use fleet_mcp::domain::access::AllowedProjects;
 use fleet_mcp::domain::agent::AgentStatus;
 use fleet_mcp::domain::id::AgentId;
+use fleet_mcp::domain::limits::Limits;
 use fleet_mcp::domain::role::RoleKind;
 use fleet_mcp::domain::spec::Spec;
 use serde_json::Value;
 
 use crate::harness::{
-    CoderStub, Fault, FaultProxy, LocalSite, Matches, Pace, ParamSpec, Rule, RunningFleet, Scene,
+    CoderStub, Fault, FaultProxy, LocalSite, Matches, Pace, ParamSpec, ProxyFault, Rule, RunningFleet, Scene,
     TemplateSpec, When, caller, create_command, eventually, fleet_options, operator, project, stub, template,
 };
 
@@ -184,6 +189,34 @@ async fn a_default_role_that_the_caller_may_not_give_is_refused_as_soon_as_the_f
     write("coder");
     running.fleet.agent_create(&manager, create_command("one")).await.unwrap();
     assert_eq!(running.show("one").await.unwrap().agent.role, "coder");
+}
+
+#[tokio::test]
+async fn a_role_that_becomes_forbidden_while_coder_is_asked_is_refused() {
+    let (coder, roles) = (stub(Pace::Instant).await, tempfile::tempdir().unwrap());
+    let write = |kind: &str| {
+        std::fs::write(roles.path().join("lead.md"), format!("---\nkind: {kind}\n---\nLead.\n")).unwrap();
+    };
+    write("coding");
+    let proxy = FaultProxy::start(coder.url()).await;
+    let limits = Limits { version_lookup: Duration::from_secs(60), ..Limits::NORMAL };
+    let files = CatalogDirs { roles: vec![roles.path().into()], ..CatalogDirs::default() };
+    let at = (proxy.url(), coder.token());
+    let options = FleetOptions { limits, ..fleet_options() };
+    let running = RunningFleet::start_with_files((&at.0, &at.1), files, options).await.seen().await;
+    let lookup = Matches::call("GET", "/api/v2/organizations/{org}/templates/{name}");
+    let delay = ProxyFault::Delay(Duration::from_secs(1));
+    let lookup = proxy.fault(Rule { matches: lookup, when: When::Always, kind: delay });
+    let mut manager = caller(RoleKind::Manager, "manager");
+    manager.principal.agent = Some(AgentId::fresh());
+    let request = CreateAgent { role: Some("lead".to_owned()), ..create_command("one") };
+    let edit = async {
+        eventually("the template is looked up", async || proxy.fault_hits(lookup) == 1).await;
+        write("manager");
+    };
+    let (created, ()) = tokio::join!(running.fleet.agent_create(&manager, request), edit);
+    assert_eq!(created.unwrap_err().code(), Code::Forbidden);
+    assert_eq!(coder.workspaces(), []);
 }
 
 /// A create that cannot be known to have arrived: its answer is lost and Coder shows no workspace by name.

@@ -95,13 +95,22 @@ impl RunningFleet {
 
     /// On a fresh store, with project files of its own.
     pub(crate) async fn start_with_projects(
-        (coder_url, token): (&str, &str),
+        at: (&str, &str),
         projects: PathBuf,
         options: FleetOptions,
     ) -> Self {
+        let files = CatalogDirs { projects: vec![projects], ..CatalogDirs::default() };
+        Self::start_with_files(at, files, options).await
+    }
+
+    /// On a fresh store, with files of its own.
+    pub(crate) async fn start_with_files(
+        (coder_url, token): (&str, &str),
+        files: CatalogDirs,
+        options: FleetOptions,
+    ) -> Self {
         let directory = Arc::new(tempfile::tempdir().unwrap());
-        let catalog = Catalog::open(CatalogDirs { projects: vec![projects], ..CatalogDirs::default() });
-        Self::open(directory, client(coder_url, token), options, catalog).await
+        Self::open(directory, client(coder_url, token), options, Catalog::open(files)).await
     }
 
     /// On the embedded Coder as `up` runs it, with project files of its own.
